@@ -22,6 +22,7 @@ from surrokit.coordinates.parameters import Parameter, Parameters, vector
 from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
 from surrokit.forecast import estimate
 from surrokit.ledger.reader import Ledger
+from surrokit.model.model import one_by_one
 from surrokit.plan.safety import Safety
 from surrokit.programs.potential import command_potential
 from surrokit.registry.components import Component, Part
@@ -41,7 +42,6 @@ from surrokit.targets.functions import potential
 from surrokit.targets.gaussian import gaussian_prior
 from surrokit.targets.observed.observed import observed
 from surrokit.targets.observed.scales import estimated
-from surrokit.targets.one_by_one import one_by_one
 
 try:
     __version__ = version("surrokit")

@@ -17,13 +17,13 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction, Sampler
 from surrokit.contracts.schedule import Schedule
 from surrokit.cost.budget import Budget
-from surrokit.cost.calls import OnError
 from surrokit.errors import ConfigurationError
 from surrokit.executors.terms import ExecutorSpec, Terms
 from surrokit.history.scratch import Keep
 from surrokit.ledger.file import unwritten
 from surrokit.ledger.known import WarmStart, add_known, read_known
 from surrokit.mode.starts import given_positions, read_evaluations
+from surrokit.model.calls import OnError
 from surrokit.plan.asked import knows_coordinates, read_seed, seed_of
 from surrokit.plan.parts import check_target
 from surrokit.plan.policy import Policy

@@ -10,12 +10,12 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, ROWS
-from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.sampler import weighs
 from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import NumericalError
+from surrokit.model.model import calls_per_gradient
 from surrokit.plan.fallback import Fallback, in_words
 from surrokit.plan.recipe import GRADIENTS_A_DRAW, TUNED_AFTER_DROP, WARMUP, Recipe
 from surrokit.registry.composer import Composer, Spec, describe

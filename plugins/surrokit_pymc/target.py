@@ -13,7 +13,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, NotASumError, SurrokitError
-from surrokit.targets.functions import FunctionPotential
+from surrokit.targets.functions import FunctionPotential, Functions
 from surrokit.targets.modelled import ModelledPotential
 from surrokit.targets.summed.recognised import sum_if_safe
 from surrokit.targets.summed.rest import SumAndRest
@@ -249,11 +249,12 @@ def _inner(model: Any, line: Line, backend: Backend, *, gradient: bool) -> Poten
                 f"PyMC cannot differentiate the model's log density: {type(error).__name__}: "
                 f"{error}; pass gradient=False, and surrokit does with values"
             ) from error
-    return FunctionPotential(
-        Parameters.unnamed(line.own.dim),
+    functions = Functions(
+        line.own.dim,
         Compiled(model, LogDensity(line)),
         gradient=None,
         joint=both if gradient else None,
         sign=-1.0,
         batched=False,
     )
+    return FunctionPotential.of(Parameters.unnamed(line.own.dim), functions)

@@ -69,7 +69,7 @@ def from_stan(
         constrain=constrained,
         unconstrain=unconstrain(turns),
     )
-    return ModelledPotential(StanPotential(turns, dim, propto), of)
+    return ModelledPotential(StanPotential.of(turns, dim, propto=propto), of)
 
 
 def _loaded(model: Any, data: Any) -> StanModel:

@@ -44,15 +44,16 @@ class Method:
         Kind that a call counts as; None for a call that is not counted.
     factor
         Second argument, with one item for each position; None for no second argument.
-    gives_matrices
-        Whether it returns arrays of shape (n, dim, dim).
+    gives
+        The axes of each array that it returns, after that of the positions: ``q`` for one of dim
+        numbers, and ``m`` for one of the outputs of a forward map.
     """
 
     name: str
     capability: str | None
     kind: CallKind | None
     factor: Factor | None = None
-    gives_matrices: bool = False
+    gives: tuple[str, ...] = ("",)
 
     def check_factors(self, factors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
         """Return the second argument, for ``positions (n, dim)``, as a double-precision array.
@@ -68,25 +69,36 @@ class Method:
 
 METHODS: tuple[Method, ...] = (
     Method("value", None, "value"),
-    Method("value_and_gradient", can.GRADIENT, "gradient"),
-    Method("gradient", can.GRADIENT_ALONE, "gradient"),
-    Method("hessian", can.HESSIAN, "hessian", gives_matrices=True),
-    Method("hessian_trace_gradient", can.HESSIAN_DERIVATIVE, "hessian", "matrices"),
-    Method("hessian_form_gradient", can.HESSIAN_DERIVATIVE, "hessian", "vectors"),
-    Method("hessian_product", can.HESSIAN_PRODUCT, "hessian", "vectors"),
-    Method("hessian_diagonal", can.HESSIAN_DIAGONAL, "hessian"),
-    Method("hessian_diagonal_gradient", can.HESSIAN_DIAGONAL, "hessian", "vectors"),
-    Method("metric", can.METRIC, "metric", gives_matrices=True),
-    Method("metric_trace_gradient", can.METRIC_DERIVATIVE, "metric", "matrices"),
-    Method("metric_form_gradient", can.METRIC_DERIVATIVE, "metric", "vectors"),
-    Method("metric_product", can.METRIC_PRODUCT, "metric", "vectors"),
-    Method("forward", can.FORWARD, "forward"),
-    Method("forward_and_jacobian", can.JACOBIAN, "jacobian"),
-    Method("forward_and_gradient", can.VJP, "vjp"),
-    Method("forward_hessian_product", can.FORWARD_HESSIAN, "jacobian", "weights"),
+    Method("value_and_gradient", can.GRADIENT, "gradient", gives=("", "q")),
+    Method("gradient", can.GRADIENT_ALONE, "gradient", gives=("q",)),
+    Method("hessian", can.HESSIAN, "hessian", gives=("qq",)),
+    Method("hessian_trace_gradient", can.HESSIAN_DERIVATIVE, "hessian", "matrices", ("q",)),
+    Method("hessian_form_gradient", can.HESSIAN_DERIVATIVE, "hessian", "vectors", ("q",)),
+    Method("hessian_product", can.HESSIAN_PRODUCT, "hessian", "vectors", ("q",)),
+    Method("hessian_diagonal", can.HESSIAN_DIAGONAL, "hessian", gives=("q",)),
+    Method("hessian_diagonal_gradient", can.HESSIAN_DIAGONAL, "hessian", "vectors", ("q",)),
+    Method("metric", can.METRIC, "metric", gives=("qq",)),
+    Method("metric_trace_gradient", can.METRIC_DERIVATIVE, "metric", "matrices", ("q",)),
+    Method("metric_form_gradient", can.METRIC_DERIVATIVE, "metric", "vectors", ("q",)),
+    Method("metric_product", can.METRIC_PRODUCT, "metric", "vectors", ("q",)),
+    Method("forward", can.FORWARD, "forward", gives=("m",)),
+    Method("forward_and_jacobian", can.JACOBIAN, "jacobian", gives=("m", "mq")),
+    Method("forward_and_gradient", can.VJP, "vjp", gives=("m", "q")),
+    Method("forward_hessian_product", can.FORWARD_HESSIAN, "jacobian", "weights", ("q",)),
     Method("variance", can.VARIANCE, None),
 )
 """All methods; ``kind`` is that of potentials without a forward map."""
 
+OF_MAPS: tuple[Method, ...] = (
+    Method("forward_hessian", can.FORWARD_HESSIAN, "jacobian", gives=("mqq",)),
+    Method(
+        "forward_to_second_order", can.FORWARD_HESSIAN, "jacobian", gives=("m", "mq", "mqq")
+    ),
+)
+"""What a forward map evaluates besides: its second derivatives, alone or with all before them."""
+
 BY_NAME: Mapping[str, Method] = {method.name: method for method in METHODS}
 """Name to method."""
+
+ALL_BY_NAME: Mapping[str, Method] = {**BY_NAME, **{method.name: method for method in OF_MAPS}}
+"""Name to method, or to what else a model evaluates."""

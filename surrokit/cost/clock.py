@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from surrokit.cost.journal import Journal, NoJournal
+from surrokit.model.journal import Journal, NoJournal
 
 
 class Clock:

@@ -63,7 +63,7 @@ def _goes_on(target: RecordingPotential, positions: FloatArray, i: int) -> bool:
         if not np.isfinite(to_bounded(middle + np.outer([-away[1], away[1]], along))).all():
             away = np.array(_LOGARITHMS)
         ends = middle + np.outer([away, -away], along)
-        with target.exact.off_the_record():
+        with target.rejections.aside():
             here, *there = target.fork(keep=False).value(np.vstack([middle, ends]))
     if not np.isfinite(here):  # it failed at a draw
         return False

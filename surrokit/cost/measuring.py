@@ -9,12 +9,12 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT, JACOBIAN, VJP
-from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.potential import with_gradient
 from surrokit.contracts.sampler import ChainState
 from surrokit.cost.recording import RecordingPotential
 from surrokit.cost.staircase import stairs_along
 from surrokit.mode.starts import start
+from surrokit.model.model import calls_per_gradient
 from surrokit.targets.differences import LEAST_GRADIENTS, Differences
 from surrokit.types import FloatArray
 
@@ -118,7 +118,7 @@ def measure_starts(
 
     with target.remembering():
         given = (target.target, initial, chains, rng)
-        starts = start(begin, *given, target.exact.account, target.value)
+        starts = start(begin, *given, target.rejections.account, target.value)
         target.drain()
     return starts, _time_calls(target, starts, took, _find_stairs(target, state), now)
 
@@ -181,7 +181,7 @@ def _compare(values: list[float], target: RecordingPotential) -> None:
     """Note the least and the largest of finite values at one position."""
     finite = [float(value) for value in values if np.isfinite(value)]
     if finite:
-        target.exact.account.note_values(min(finite), max(finite))
+        target.rejections.account.note_values(min(finite), max(finite))
 
 
 def _least(call: Callable[[], object], now: Callable[[], float]) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.methods import CallKind
 from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.recording import RecordingPotential
 from surrokit.failures.log import Box
+from surrokit.model.model import calls_per_gradient
 from surrokit.types import FloatArray
 
 MOST = 50
@@ -40,7 +40,7 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
     places : ndarray of shape (n, dim)
         Where chains have been. Failures far from there may be mere overflow, and do not count.
     """
-    account, before = target.exact.account, target.paid
+    account, before = target.rejections.account, target.paid
     is_first = not account.recheck.tried
     try:
         for call, position in _choose(target, places):
@@ -63,7 +63,7 @@ def _choose(target: RecordingPotential, places: FloatArray) -> list[tuple[CallKi
     around = Box.around(places)
     different = {
         row[: target.dim].tobytes(): (call, row[: target.dim])
-        for call, row in target.exact.account.lately
+        for call, row in target.rejections.account.lately
         if around is None or around.holds(row[None])[0]
     }
     return list(different.values())[::-1]
@@ -86,7 +86,7 @@ def _works(target: RecordingPotential, call: CallKind, position: FloatArray) -> 
 
 
 def _fails(target: RecordingPotential, call: CallKind, position: FloatArray) -> bool:
-    with target.exact.off_the_record() as aside:
+    with target.rejections.aside() as aside:
         if call in ("value", "forward"):
             target.value(position[None])
         else:
@@ -96,10 +96,10 @@ def _fails(target: RecordingPotential, call: CallKind, position: FloatArray) -> 
 
 def _compare(target: RecordingPotential) -> None:
     """Evaluate the latest position with a finite U once more, and note what comes of it."""
-    if target.exact.last is None:
+    if target.rejections.last is None:
         return
-    position, value = target.exact.last
-    with target.exact.off_the_record():
+    position, value = target.rejections.last
+    with target.rejections.aside():
         again = target.fork(keep=False).value(position[None])
     if np.isfinite(again[0]):
-        target.exact.account.note_values(value, float(again[0]))
+        target.rejections.account.note_values(value, float(again[0]))

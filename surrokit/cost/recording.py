@@ -12,12 +12,10 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.counting import calls_per_gradient, with_count
 from surrokit.contracts.forward import Energy, with_forward, with_vjp
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.methods import BY_NAME, Method
 from surrokit.contracts.potential import (
-    GradientAlonePotential,
     InitialPotential,
     Potential,
     with_gaussian,
@@ -26,13 +24,14 @@ from surrokit.contracts.potential import (
 from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import calls_paid
-from surrokit.cost.calls import ExactCalls, Guard, OnError
-from surrokit.cost.journal import Journal
-from surrokit.cost.retried import with_retries
+from surrokit.cost.rejections import Rejections
 from surrokit.cost.rows import RecordedRows
 from surrokit.errors import TargetError
 from surrokit.failures.account import BrokenGradients
 from surrokit.limits.penalties import PENALTY, Penalties
+from surrokit.model.calls import Calls, Guard, OnError
+from surrokit.model.journal import Journal
+from surrokit.model.model import calls_per_gradient, change_model
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
@@ -49,7 +48,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
     too: paths that follow the gradient end there. A warning tells of the first failure (see
     :mod:`surrokit.failures.log`).
 
-    Calls are counted at the innermost potential (:func:`surrokit.contracts.counting.with_count`).
+    Calls are counted where the model is called (:mod:`surrokit.model.model`).
     A position counts as ``gradient`` if its gradient is evaluated, with the value or alone, and as
     ``value`` if the value is evaluated alone; for a forward potential as ``vjp`` (``jacobian`` if
     it has no adjoint, or a learner asks for Jacobians) and ``forward``. Products, diagonals and
@@ -74,14 +73,18 @@ class RecordingPotential(RecordedRows, ShownTarget):
         self, target: Potential, *, keep: bool, on_error: OnError = "reject", retries: int = 0
     ) -> None:
         self.target = target
+        self.calls_made = Calls(on_error, retries)
+        self.rejections = Rejections(self.calls_made)
         self._keeps = keep
         self._with_gradients = False
         self._wants_jacobians = False
-        self._exact = ExactCalls(on_error, retries, target.dim)
-        self._paid = with_retries(with_count(target, self._exact.count), self._exact)
+        self._bound = self._bind(target)
         self._blocks: list[Evaluations] = []
-        self._n_outputs: int | None = None
         self._penalties = Penalties()
+
+    def _bind(self, target: Potential) -> Any:
+        """Return the target with a model whose calls are this run's."""
+        return change_model(target, lambda model: attrs.evolve(model, calls=self.calls_made))
 
     @property
     def dim(self) -> int:
@@ -106,7 +109,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
     @property
     def calls(self) -> dict[str, int]:
         """Positions evaluated so far, by kind of call."""
-        return dict(self._exact.counts)
+        return dict(self.calls_made.counts)
 
     @property
     def calls_per_gradient(self) -> int:
@@ -117,22 +120,17 @@ class RecordingPotential(RecordedRows, ShownTarget):
     def paid(self) -> float:
         """Calls of all kinds so far; a data row counts as its share of all rows."""
         rows = self.n_rows if can.ROWS in self.capabilities else None
-        return calls_paid(self._exact.counts, rows)
+        return calls_paid(self.calls_made.counts, rows)
 
     @property
     def failures(self) -> int:
         """Positions at which the target raised, or returned NaN or -inf."""
-        return self._exact.account.total
+        return self.rejections.account.total
 
     @property
     def broken_gradients(self) -> BrokenGradients:
         """Positions where U is finite and its gradient is not, in the user's coordinates."""
-        return self._exact.account.tell_broken(self.transform)
-
-    @property
-    def exact(self) -> ExactCalls:
-        """What makes the calls, with the account and the log of failures."""
-        return self._exact
+        return self.rejections.account.tell_broken(self.transform)
 
     def fork(self, *, keep: bool, jacobians: bool = False) -> RecordingPotential:
         """Return a wrapper with shared counts that keeps its own evaluations, or none.
@@ -146,15 +144,15 @@ class RecordingPotential(RecordedRows, ShownTarget):
     def one_sided(self, curvatures: FloatArray | None) -> RecordingPotential:
         """Return a wrapper of differences to one side; what it keeps is drained here."""
         other = copy.copy(self)
-        if hasattr(self._paid, "one_sided"):  # an own potential may have dear gradients and no such
-            other._paid = cast(Any, self._paid).one_sided(curvatures)
+        if isinstance(self._bound, Differences):
+            other._bound = self._bound.one_sided(curvatures)
         return other
 
     def go_by_values(self) -> None:
         """Leave differences of values aside from here on."""
         assert isinstance(self.target, Differences)
         self.target = self.target.inner
-        self._paid = with_retries(with_count(self.target, self._exact.count), self._exact)
+        self._bound = self._bind(self.target)
 
     @property
     def keeps(self) -> bool:
@@ -167,7 +165,8 @@ class RecordingPotential(RecordedRows, ShownTarget):
 
     def guard(self, guard: Guard | None, journal: Journal | None = None) -> None:
         """Ask a guard before each call from here on, None removes it; journals stay."""
-        self._exact.guard, self._exact.journal = guard, journal or self._exact.journal
+        calls = self.calls_made
+        calls.guard, calls.journal = guard, journal or calls.journal
 
     @contextmanager
     def pay_gradients(self, wanted: bool = True) -> Iterator[None]:
@@ -181,11 +180,11 @@ class RecordingPotential(RecordedRows, ShownTarget):
     @contextmanager
     def remembering(self) -> Iterator[None]:
         """Remember the last batch of each kind in the block; afterwards it is free, once."""
-        self._exact.remembers = True
+        self.calls_made.remembers = True
         try:
             yield
         finally:
-            self._exact.remembers = False
+            self.calls_made.remembers = False
 
     @property
     def energy(self) -> Energy:
@@ -230,8 +229,9 @@ class RecordingPotential(RecordedRows, ShownTarget):
             return self.value_and_gradient(positions)[0]
         if can.FORWARD in self.capabilities:
             return self._valued_outputs(positions)[0]
-        results = self._exact.evaluate("value", lambda q: (self._paid.value(q),), positions)
-        values = self._values(results, len(positions))
+        with self.rejections.evaluating("value", positions):
+            values = self._bound.value(positions)
+        values = self.rejections.decidable(values)
         self._store(positions=positions, values=values)
         return values
 
@@ -242,11 +242,10 @@ class RecordingPotential(RecordedRows, ShownTarget):
             return self._through_jacobian(positions)
         if by_vjp:
             return self._through_vjp(positions)[:2]
-        target = with_gradient(self._paid)
-        results = self._exact.evaluate("gradient", target.value_and_gradient, positions)
-        values = self._values(results, len(positions))
-        gradients = np.full(positions.shape, np.nan) if results is None else results[1]
-        self._exact.count_broken_gradients(positions, values, gradients)
+        with self.rejections.evaluating("gradient", positions):
+            values, gradients = with_gradient(self._bound).value_and_gradient(positions)
+        values = self.rejections.decidable(values)
+        self.rejections.count_broken_gradients(positions, values, gradients)
         self._store(positions=positions, values=values, gradients=gradients)
         return values, gradients
 
@@ -254,32 +253,26 @@ class RecordingPotential(RecordedRows, ShownTarget):
         """Return the exact gradient, shape (n, dim); the value is paid too where it is kept."""
         if self._keeps or self.capabilities & {can.JACOBIAN, can.VJP}:
             return self.value_and_gradient(positions)[1]
-        target = cast(GradientAlonePotential, self._paid)
-        results = self._exact.evaluate("gradient", lambda q: (target.gradient(q),), positions)
-        # remembered results hold the value too
-        gradients = np.full(positions.shape, np.nan) if results is None else results[-1]
+        with self.rejections.evaluating("gradient", positions):
+            gradients: FloatArray = self._bound.gradient(positions)
         self._look_at_lone(positions, gradients)
         return gradients
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs of the forward map, shape (n, m); NaN where it failed."""
-        return self._outputs_paid_for(self._valued_outputs(positions)[1], len(positions))
+        return _known(self._valued_outputs(positions)[1])
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-        target = with_forward(self._paid)
-        results = self._exact.evaluate("jacobian", target.forward_and_jacobian, positions)
-        if results is None:
-            outputs = self._outputs_paid_for(None, len(positions))
-            self._exact.count_nan(outputs)
-            return outputs, np.full((*outputs.shape, self.dim), np.nan)
-        self._differentiate(positions, *results)
-        return results[0], results[1]
+        with self.rejections.evaluating("jacobian", positions):
+            outputs, jacobians = self._bound.forward_and_jacobian(positions)
+        self._differentiate(positions, _known(outputs), jacobians)
+        return outputs, jacobians
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return outputs, shape (n, m), and the gradient of U, shape (n, dim), by the adjoint."""
         _, gradients, outputs = self._through_vjp(positions)
-        return self._outputs_paid_for(outputs, len(positions)), gradients
+        return _known(outputs), gradients
 
     def __getattr__(self, name: str) -> Any:
         """Return a counted method for matrices or contractions of them.
@@ -289,111 +282,90 @@ class RecordingPotential(RecordedRows, ShownTarget):
         method = BY_NAME.get(name)
         if method is None or method.kind is None:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        return partial(self._with_factors if method.factor else self._plain, method)
+        return partial(self._evaluate, method)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return the target's own starting positions, shape (n, dim)."""
-        return cast(InitialPotential, self._paid).initial(rng, n)
+        return cast(InitialPotential, self.target).initial(rng, n)
 
-    def _plain(self, method: Method, positions: FloatArray) -> FloatArray:
-        assert method.kind is not None
-        function = getattr(self._paid, method.name)
-        results = self._exact.evaluate(method.kind, lambda q: (function(q),), positions)
-        if results is not None:
-            return results[0]
-        return np.full((*positions.shape, *[self.dim] * method.gives_matrices), np.nan)
-
-    def _with_factors(
-        self, method: Method, positions: FloatArray, factors: FloatArray
+    def _evaluate(
+        self, method: Method, positions: FloatArray, *factors: FloatArray
     ) -> FloatArray:
         assert method.kind is not None
         q = check_positions(positions, self.dim)
-        given = method.check_factors(factors, q)
-        function, shape = getattr(self._paid, method.name), given.shape[1:]
+        given = [method.check_factors(each, q) for each in factors]
+        with self.rejections.evaluating(method.kind, q):
+            found: FloatArray = getattr(self._bound, method.name)(q, *given)
+        return found
 
-        def evaluate(rows: FloatArray) -> tuple[FloatArray]:
-            return (function(rows[:, : self.dim], rows[:, self.dim :].reshape(-1, *shape)),)
-
-        # side by side, so that a row that is evaluated alone keeps its own factor
-        rows = np.hstack([q, given.reshape(len(given), -1)])
-        results = self._exact.evaluate(method.kind, evaluate, rows, wide=True)
-        return np.full(q.shape, np.nan) if results is None else results[0]
-
-    def _valued_outputs(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        target = with_forward(self._paid)
-        results = self._exact.evaluate("forward", lambda q: (target.forward(q),), positions)
-        outputs = None if results is None else results[0]
-        if outputs is None:
-            values = self._values(None, len(positions))
-        else:
-            self._n_outputs = outputs.shape[1]
-            values = self._energies(outputs, positions)
-        self._store(positions=positions, values=values, outputs=outputs)
+    def _valued_outputs(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        with self.rejections.evaluating("forward", positions):
+            outputs = with_forward(self._bound).forward(positions)
+        values = self._energies(outputs, positions)
+        self._store(positions=positions, values=values, outputs=_or_none(outputs))
         return values, outputs
 
     def _through_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        target = with_forward(self._paid)
-        results = self._exact.evaluate("jacobian", target.forward_and_jacobian, positions)
-        if results is None:
-            return self._note_failed(positions)
-        return self._differentiate(positions, *results)
-
-    def _note_failed(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Keep, and return, that U and its gradient are not to be had at any of these."""
-        values = self._values(None, len(positions))
-        self._store(positions=positions, values=values)
-        return values, np.full(positions.shape, np.nan)
+        with self.rejections.evaluating("jacobian", positions):
+            outputs, jacobians = with_forward(self._bound).forward_and_jacobian(positions)
+        return self._differentiate(positions, outputs, jacobians)
 
     def _differentiate(
         self, positions: FloatArray, outputs: FloatArray, jacobians: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return U and its gradient from outputs and Jacobians, and keep all four."""
-        self._n_outputs = outputs.shape[1]
+        if outputs.shape[1] == 0:
+            values = self._energies(outputs, positions)
+            self._store(positions=positions, values=values)
+            return values, np.full(positions.shape, np.nan)
         with np.errstate(all="ignore"):
             values, gradients = gradient_of_energy(self.energy, outputs, jacobians, positions)
-        values = self._exact.decidable(values)
-        self._exact.count_broken_gradients(positions, values, gradients)
+        values = self.rejections.decidable(values)
+        self.rejections.count_broken_gradients(positions, values, gradients)
         found = {"values": values, "gradients": gradients, "outputs": outputs}
         self._store(positions=positions, jacobians=jacobians, **found)
         return values, gradients
 
-    def _through_vjp(self, at: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    def _through_vjp(self, at: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return U, its gradient and the outputs, by the adjoint, and keep all three."""
-        results = self._exact.evaluate("vjp", with_vjp(self._paid).forward_and_gradient, at)
-        if results is None:
-            return *self._note_failed(at), None
-        outputs, gradients = results
-        self._n_outputs, values = outputs.shape[1], self._energies(outputs, at)
-        self._exact.count_broken_gradients(at, values, gradients)
-        self._store(positions=at, values=values, gradients=gradients, outputs=outputs)
+        with self.rejections.evaluating("vjp", at):
+            outputs, gradients = with_vjp(self._bound).forward_and_gradient(at)
+        values = self._energies(outputs, at)
+        self.rejections.count_broken_gradients(at, values, gradients)
+        found = {"values": values, "gradients": gradients, "outputs": _or_none(outputs)}
+        self._store(positions=at, **found)
         return values, gradients, outputs
 
     def _look_at_lone(self, positions: FloatArray, gradients: FloatArray) -> None:
         """Evaluate U where a lone gradient is not finite, which is no failure off the support."""
-        broken, causes = ~np.isfinite(gradients).all(axis=1), self._exact.causes
+        broken, causes = ~np.isfinite(gradients).all(axis=1), dict(self.calls_made.causes)
         if broken.any():
             where, values = positions[broken], np.full(len(positions), np.nan)
-            results = self._exact.evaluate("value", lambda q: (self._paid.value(q),), where)
-            values[broken] = self._values(results, len(where))
-            self._exact.count_broken_gradients(positions, values, gradients, causes)
-
-    def _values(self, results: tuple[FloatArray, ...] | None, n: int) -> FloatArray:
-        return self._exact.decidable(np.full(n, np.nan) if results is None else results[0])
+            with self.rejections.evaluating("value", where):
+                found = self._bound.value(where)
+            values[broken] = self.rejections.decidable(found)
+            self.rejections.count_broken_gradients(positions, values, gradients, causes)
 
     def _energies(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
+        if outputs.shape[1] == 0:  # the map has failed everywhere
+            return self.rejections.decidable(np.full(len(positions), np.nan))
         with np.errstate(all="ignore"):  # a failed row's outputs are NaN
-            return self._exact.decidable(self.energy.value(outputs, positions))
-
-    def _outputs_paid_for(self, outputs: FloatArray | None, n: int) -> FloatArray:
-        if outputs is not None:
-            return outputs
-        if self._n_outputs is None:
-            raise TargetError(
-                "the forward map failed at the very first positions, so the number of its "
-                "outputs is not known; start where it can be evaluated"
-            )
-        return np.full((n, self._n_outputs), np.nan)
+            return self.rejections.decidable(self.energy.value(outputs, positions))
 
     def _store(self, **found: Any) -> None:
         if self._keeps:
             self._blocks.append(Evaluations(**found))
+
+
+def _or_none(outputs: FloatArray) -> FloatArray | None:
+    return outputs if outputs.shape[1] else None
+
+
+def _known(outputs: FloatArray) -> FloatArray:
+    """Return outputs, unless a map has failed everywhere, so that their number is not known."""
+    if len(outputs) and outputs.shape[1] == 0:
+        raise TargetError(
+            "the forward map failed at the very first positions, so the number of its outputs is "
+            "not known; start where it can be evaluated"
+        )
+    return outputs

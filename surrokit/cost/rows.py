@@ -10,7 +10,9 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import RowDraws, RowExpansion, WrappedExpansion, of_order, with_rows
-from surrokit.cost.calls import ExactCalls
+from surrokit.cost.rejections import Rejections
+from surrokit.model.calls import Calls
+from surrokit.model.outcome import Outcome
 from surrokit.surrogate.threads import users_threads
 from surrokit.types import FloatArray, IntArray
 
@@ -27,12 +29,13 @@ class RecordedExpansion(WrappedExpansion):
         The target's own expansion.
     n_rows
         Rows of the target.
-    exact
-        Counts calls, and turns failures into NaN.
+    calls, rejections
+        Count calls, and failures.
     """
 
     n_rows: int
-    exact: ExactCalls
+    calls: Calls
+    rejections: Rejections
 
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
         """Return D_i(q), shape (m,), and count m rows."""
@@ -59,29 +62,31 @@ class RecordedExpansion(WrappedExpansion):
     def _count(
         self, function: Callable[[IntArray], FloatArray], n: int, each: int = 1
     ) -> FloatArray:
-        def evaluate(chosen: FloatArray) -> tuple[FloatArray]:
-            self.exact.count("rows", each * len(chosen))
-            return (function(chosen.astype(np.int64)),)
+        def attempt(chosen: FloatArray) -> Outcome:
+            found = function(chosen.astype(np.int64))
+            return Outcome(n=len(chosen), results=(found,))
 
         # a batch of numbers of pairs or moves, so that each can be evaluated alone
         numbers = np.arange(n, dtype=np.float64)
-        results = self.exact.evaluate("rows", evaluate, numbers, wide=True)
+        with self.rejections.evaluating("rows", numbers):
+            results = self.calls.evaluate("rows", "rows", attempt, numbers, each=each)
         if results is None:
-            return np.full(n, np.nan)
-        self.exact.count_nan(results[0])
+            results = (np.full(n, np.nan),)
+        self.rejections.count_nan(results[0])
         return results[0]
 
 
 class RecordedRows:
     """What a recorded potential does with the rows of a summed target."""
 
-    _exact: ExactCalls
-    _paid: Potential
+    calls_made: Calls
+    rejections: Rejections
+    target: Potential
 
     @property
     def n_rows(self) -> int:
         """Terms of a summed target."""
-        return with_rows(self._paid).n_rows
+        return with_rows(self.target).n_rows
 
     @users_threads()
     def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
@@ -89,24 +94,24 @@ class RecordedRows:
 
         Third-order terms cost about as much as ``dim / 2`` Hessians, and count as that many.
         """
-        self._exact.count("hessian", 1 if order == 2 else 1 + self._paid.dim // 2)
-        inner = with_rows(self._paid).expand(centre, **of_order(order))
-        return RecordedExpansion(inner, self.n_rows, self._exact)
+        self.calls_made.count("hessian", 1 if order == 2 else 1 + self.target.dim // 2)
+        inner = with_rows(self.target).expand(centre, **of_order(order))
+        return RecordedExpansion(inner, self.n_rows, self.calls_made, self.rejections)
 
     @users_threads()
     def row_bounds(self, factor: FloatArray, **asked: Any) -> FloatArray:
         """Return the bounds psi of the terms, shape (n_rows,); an order or a ball may be asked."""
-        self._exact.count("rows", self.n_rows)
-        return with_rows(self._paid).row_bounds(factor, **asked)
+        self.calls_made.count("rows", self.n_rows)
+        return with_rows(self.target).row_bounds(factor, **asked)
 
     @users_threads()
     def row_draws(self, factor: FloatArray, **asked: Any) -> RowDraws:
         """Return draws of rows by their bounds."""
-        self._exact.count("rows", self.n_rows)
-        return with_rows(self._paid).row_draws(factor, **asked)
+        self.calls_made.count("rows", self.n_rows)
+        return with_rows(self.target).row_draws(factor, **asked)
 
     @users_threads()
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some terms alone, which counts no further calls."""
-        self._exact.count("rows", len(rows))
-        return with_rows(self._paid).select(rows)
+        self.calls_made.count("rows", len(rows))
+        return with_rows(self.target).select(rows)

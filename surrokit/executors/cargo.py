@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from surrokit.coordinates.rowwise import RowSource
 from surrokit.errors import ConfigurationError
 from surrokit.executors.worker import Cargo
+from surrokit.model.source import Source
 
 _by_value: dict[str, tuple[ModuleType, str]] = {}
 
@@ -27,7 +27,7 @@ def send_whole(module: ModuleType, path: Path) -> None:
     _by_value[module.__name__] = module, str(path.resolve().parent)
 
 
-def pack(source: RowSource) -> Cargo:
+def pack(source: Source) -> Cargo:
     """Return a target to send: functions of scripts and notebooks too, by their code.
 
     Raises

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
+
+import attrs
 
 from surrokit.contracts.potential import Potential
-from surrokit.coordinates.rowwise import EachRow, RowSource, one_after_another, row_by_row
 from surrokit.errors import ConfigurationError
 from surrokit.executors.outstanding import Key, key_of
 from surrokit.executors.reply import Reply
+from surrokit.model.model import Model, change_model
+from surrokit.model.outcome import Outcome
+from surrokit.model.source import EachRow, Source, one_after_another, row_by_row
 from surrokit.types import FloatArray
 
 
@@ -21,7 +25,7 @@ class Crew(Protocol):
         """Whether they have gone."""
         ...
 
-    def take(self, source: RowSource) -> None:
+    def take(self, source: Source) -> None:
         """Give the target to the workers.
 
         Raises
@@ -87,8 +91,8 @@ class Spread:
         self._crew = crew
         self.begun: list[Key] | None = None
 
-    def __call__(self, source: RowSource, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
-        """Evaluate a source at rows, as :func:`surrokit.coordinates.rowwise.one_after_another`.
+    def __call__(self, source: Source, what: str, rows: FloatArray) -> Outcome:
+        """Evaluate a source at rows, as :func:`surrokit.model.source.one_after_another` does.
 
         Raises
         ------
@@ -117,36 +121,33 @@ def _alone() -> EachRow:
 def spread(target: Potential, each_row: Spread, crew: Crew) -> Potential:
     """Return a target whose rows a crew evaluates.
 
-    Wrappers stay in this process, with all that they do to a batch as a whole: only the functions
-    inside go to the workers, one position at a time.
+    All that surrounds the model stays in this process: only the user's functions go to the workers,
+    one position at a time.
 
     Parameters
     ----------
     target
-        The target. Potentials inside a wrapper are reached by its method ``over``; the innermost
-        one must have ``each_row``, and a method ``split_by(each_row)`` that returns a copy with
-        another one.
+        The target.
     each_row
         Evaluates rows by the crew.
     crew
-        The workers, who are given the innermost potential.
+        The workers, who are given the functions.
 
     Raises
     ------
     ConfigurationError
-        If the target takes rows together, or workers cannot have it.
+        If the model takes rows together, or workers cannot have it.
     """
-    over: Callable[..., Potential] | None = getattr(target, "over", None)
-    if over is not None:
-        return over(lambda inner: spread(inner, each_row, crew))
-    innermost: Any = target
-    if getattr(innermost, "each_row", None) is None:
-        raise ConfigurationError(
-            f"the target ({type(target).__name__}) evaluates rows of positions together, and may "
-            "give other last digits if they are parted among workers; pass "
-            "surrokit.one_by_one(target) to have positions evaluated one by one, or leave executor "
-            "and workers out"
-        )
-    crew.take(innermost)
-    split: Potential = innermost.split_by(each_row)
-    return split
+
+    def among_workers(model: Model) -> Model:
+        if model.each_row is None:
+            raise ConfigurationError(
+                f"the target ({type(target).__name__}) evaluates rows of positions together, and "
+                "may give other last digits if they are parted among workers; pass "
+                "surrokit.one_by_one(target) to have positions evaluated one by one, or leave "
+                "executor and workers out"
+            )
+        crew.take(model.source)
+        return attrs.evolve(model, each_row=each_row)
+
+    return change_model(target, among_workers)

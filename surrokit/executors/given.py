@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.coordinates.rowwise import RowSource
 from surrokit.errors import WorkerError
 from surrokit.executors.cargo import pack, refuse
 from surrokit.executors.outstanding import Key, key_of
 from surrokit.executors.reply import Reply, try_at
 from surrokit.executors.worker import Cargo, Conditions, evaluate, ready, whoami
 from surrokit.limits.meter import current_meter
+from surrokit.model.source import Source
 from surrokit.types import FloatArray
 
 _LAST_CALLS, _PAUSE = 5.0, 0.05  # seconds for which calls are given up, and between attempts
@@ -73,11 +73,11 @@ class Threads(Begun):
     def __init__(self, executor: ThreadPoolExecutor, *, own: bool) -> None:
         super().__init__()
         self._executor, self._own = executor, own
-        self._source: RowSource | None = None
+        self._source: Source | None = None
         self._out: list[Future[Reply]] = []
         self.closed = False
 
-    def take(self, source: RowSource) -> None:
+    def take(self, source: Source) -> None:
         """Keep a target."""
         self._source = source
 
@@ -149,7 +149,7 @@ class Given(Begun):
         assert self._cargo is not None
         return self._cargo.key
 
-    def take(self, source: RowSource) -> None:
+    def take(self, source: Source) -> None:
         """Send a target to one of them, to see that it can be done.
 
         Raises

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Future
 from typing import Any
 
-from surrokit.coordinates.rowwise import RowSource
 from surrokit.errors import ConfigurationError, WorkerError
 from surrokit.executors.cargo import pack, refuse
 from surrokit.executors.outstanding import Key, Outstanding
 from surrokit.executors.reply import Reply
 from surrokit.executors.worker import Cargo, Conditions, evaluate, ready, settle, whoami
 from surrokit.limits.meter import current_meter
+from surrokit.model.source import Source
 from surrokit.types import FloatArray
 
 DEATHS = 3
@@ -54,7 +54,7 @@ class Processes:
         """Whether they have gone."""
         return self._pool is None
 
-    def take(self, source: RowSource) -> None:
+    def take(self, source: Source) -> None:
         """Start the workers with a target.
 
         Raises

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from surrokit.coordinates.rowwise import RowSource, as_failure
 from surrokit.errors import ResultTypeError, ShapeError
 from surrokit.failures.cause import Place, place_of, say_place
+from surrokit.model.source import Source, as_failure
 from surrokit.types import FloatArray
 
 Notes: TypeAlias = tuple[frozenset[str], frozenset[str]]
@@ -79,7 +79,7 @@ class Reply:
         """Whether the worker has not got the target."""
         return self.results is None and self.error is None
 
-    def unpack(self, source: RowSource) -> tuple[FloatArray, ...]:
+    def unpack(self, source: Source) -> tuple[FloatArray, ...]:
         """Return the results, or raise what was raised; warn as was warned.
 
         Parameters
@@ -104,7 +104,7 @@ _SEEN: dict[str | tuple[str, type[Warning], int], int] = {}
 """Warnings that filters show but once."""
 
 
-def try_at(source: RowSource, what: str, row: FloatArray) -> Reply:
+def try_at(source: Source, what: str, row: FloatArray) -> Reply:
     """Evaluate a source at one row, and keep what it raises."""
     try:
         return Reply(results=source.at(what, row))

@@ -19,8 +19,8 @@ import attrs
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from surrokit.coordinates.rowwise import RowSource
 from surrokit.executors.reply import Reply, to_send, try_at
+from surrokit.model.source import Source
 from surrokit.types import FloatArray
 
 KEPT = 4
@@ -29,7 +29,7 @@ KEPT = 4
 _HOME = uuid.uuid4().hex
 _LOOK = 2.0  # seconds between looks whether the parent is alive
 
-_sources: dict[str, RowSource] = {}
+_sources: dict[str, Source] = {}
 _failures: dict[str, str] = {}
 
 
@@ -157,7 +157,7 @@ def _load(cargo: Cargo, *, alone: bool = True) -> None:
         threadpool_limits(limits=1, user_api="blas")
 
 
-def _notes(source: RowSource) -> Any:
+def _notes(source: Source) -> Any:
     precision = getattr(source, "precision", None)
     return None if precision is None else precision.notes
 

@@ -12,10 +12,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.contracts.methods import CALL_KINDS
+from surrokit.contracts.methods import ALL_BY_NAME, CALL_KINDS
 from surrokit.failures.cause import Cause, Cure
-from surrokit.failures.outcome import Answer
 from surrokit.ledger.store import Store, array_of, reading
+from surrokit.model.outcome import Answer
 from surrokit.types import FloatArray
 
 MARK = "mark"
@@ -46,13 +46,14 @@ class Event:
     number
         In the order of events.
     kind
-        Kind of call, or :data:`MARK`.
+        What was evaluated, a name of :mod:`surrokit.contracts.methods`, or :data:`MARK`.
     outcome
         One of the outcomes above.
     stage, iteration
         When it happened; ``iteration`` counts those that were done by then.
     positions : ndarray of shape (n, width)
-        In the sampling coordinates, perhaps with further columns; of a mark those of the chains.
+        In the coordinates of the model, perhaps with further columns; of a mark those of the
+        chains, in the sampling coordinates.
     results : tuple of ndarray of shape (n, ...), optional
         What came back; None where every row failed.
     seconds
@@ -108,7 +109,7 @@ def _row(event: Event) -> tuple[Any, ...]:
     results = None if event.results is None else b"".join(a.tobytes() for a in event.results)
     readings = event.readings.tobytes()
     shapes = None if event.results is None else tuple(a.shape[1:] for a in event.results)
-    plain = event.counts == {event.kind: len(event.positions)} or event.is_mark
+    plain = event.is_mark or event.counts == _usual(event.kind, len(event.positions))
     notes = _notes(event) if event.causes or event.cures else None
     return (
         event.kind,
@@ -190,7 +191,7 @@ def event_of(number: int, row: Sequence[Any]) -> Event:
     positions, results, readings = blobs
     if crc != _checksum(positions, results, readings):
         raise ValueError(f"the checksum of event {number} is wrong")
-    if kind != MARK and kind not in CALL_KINDS:
+    if kind != MARK and kind not in ALL_BY_NAME:
         raise ValueError(f"event {number} is of no known kind")
     at = array_of(positions, (-1 if not width else len(positions) // (8 * width), width))
     n = len(at)
@@ -222,11 +223,18 @@ def _split(data: bytes, n: int, shapes: Any) -> tuple[FloatArray, ...]:
 
 def _counts(text: str | None, kind: str, n: int) -> dict[str, int]:
     if text is None:
-        return {} if kind == MARK else {kind: n}
+        return {} if kind == MARK else _usual(kind, n)
     found = {str(name): int(count) for name, count in json.loads(text).items()}
     if not found.keys() <= set(CALL_KINDS):
         raise ValueError("calls of no known kind are counted")
     return found
+
+
+def _usual(what: str, n: int) -> dict[str, int]:
+    """Return what n positions count as, unless a model counts otherwise."""
+    kind = ALL_BY_NAME[what].kind
+    assert kind is not None
+    return {kind: n}
 
 
 def _notes(event: Event) -> list[list[Any]]:

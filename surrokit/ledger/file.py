@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from surrokit.contracts.progress import Progress
 from surrokit.contracts.sampler import ChainState
-from surrokit.cost.journal import Journal, NoJournal
 from surrokit.errors import LedgerError
 from surrokit.history.history import History
 from surrokit.history.scratch import Keep, Scratch, scratch_for
@@ -20,6 +19,7 @@ from surrokit.ledger.known import Known, LookUp
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.store import Store
 from surrokit.ledger.tape import Tape
+from surrokit.model.journal import Journal, NoJournal
 from surrokit.result.weights import Weights
 
 INTERVAL = 1.0

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, VJP
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.blocks import Blocks, CoordinateMap, Scaled, Scaling, from_line_of
 from surrokit.coordinates.constraints.named import from_plain, to_plain
@@ -19,7 +18,7 @@ from surrokit.coordinates.transforms import Transform
 from surrokit.errors import LedgerError
 from surrokit.ledger.events import COLUMNS, DONE, Event, event_of
 from surrokit.ledger.store import Store, reading
-from surrokit.shapes import check_positions
+from surrokit.model.model import from_model, model_of
 from surrokit.targets.bounds import describe_position, parameters_of, transform_of
 from surrokit.types import FloatArray
 
@@ -31,16 +30,17 @@ _SHIFT, _MATRIX = SCALING = ("shift", "matrix")
 
 _CLOSE = 1e-6  # relative: more than rounding, less than another target
 
-_NEEDED = {"gradient": GRADIENT, "forward": FORWARD, "jacobian": JACOBIAN, "vjp": VJP}
 _TRIES = 5  # of those that fail by chance in a tenth of calls, one in 10^5 fails them all
 
-_METHODS = {
-    "value": "value",
-    "gradient": "value_and_gradient",
-    "forward": "forward",
-    "jacobian": "forward_and_jacobian",
-    "vjp": "forward_and_gradient",
-}
+_CHECKED = (
+    "value",
+    "value_and_gradient",
+    "gradient",
+    "forward",
+    "forward_and_jacobian",
+    "forward_and_gradient",
+)
+"""What is evaluated once more to compare it with what a file holds."""
 
 
 def write_fingerprint(store: Store, exact: Potential, version: str | None) -> None:
@@ -159,10 +159,12 @@ def check_row(store: Store, exact: Potential) -> None:
     if event is None or event.results is None:
         return
     position, held = event.positions[:1], event.results[0][0]
-    where = f"at ({describe_position(exact, position[0])})"
+    model = model_of(exact)
+    with np.errstate(all="ignore"):
+        where = f"at ({describe_position(exact, from_model(exact, position)[0])})"
     try:
         with np.errstate(all="ignore"):
-            now = _insist(_first(getattr(exact, _METHODS[event.kind])), position)[0]
+            now = _insist(lambda q: model.evaluate(event.kind, q)[0], position)[0]
     except (Exception, SystemExit) as error:
         raise LedgerError(
             f"{store.path} is the ledger of another target: {where} it holds {_words(held)}, but "
@@ -187,17 +189,9 @@ def _insist(evaluate: Callable[[FloatArray], FloatArray], position: FloatArray) 
     return evaluate(position)
 
 
-def _first(method: Callable[..., Any]) -> Callable[[FloatArray], FloatArray]:
-    def evaluate(positions: FloatArray) -> FloatArray:
-        results = method(check_positions(positions, positions.shape[1]))
-        return results[0] if isinstance(results, tuple) else np.asarray(results)
-
-    return evaluate
-
-
 def _latest(store: Store) -> Event | None:
     """Return the last batch whose first position can be checked."""
-    kinds = ", ".join(f"'{kind}'" for kind in _METHODS)
+    kinds = ", ".join(f"'{kind}'" for kind in _CHECKED)
     query = (
         f"SELECT id, {COLUMNS} FROM events WHERE kind IN ({kinds}) AND outcome = '{DONE}' "
         "AND notes IS NULL AND shapes IS NOT NULL ORDER BY id DESC LIMIT 20"

@@ -12,20 +12,21 @@ import numpy as np
 from surrokit.contracts.explorer import Past
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
-from surrokit.coordinates.rowwise import stack
-from surrokit.cost.journal import Call, NoJournal
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import MIN_DRAWS, effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError, LedgerError
-from surrokit.failures.outcome import Answer
 from surrokit.ledger.events import APART, DONE, Event
 from surrokit.ledger.fingerprint import check_fingerprint, check_row
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import reading
+from surrokit.model.journal import Call, NoJournal
+from surrokit.model.model import from_model
+from surrokit.model.outcome import Answer, stack
 from surrokit.plan.parts import is_ready
 from surrokit.plan.recipe import Recipe
 from surrokit.result.finding import FEWEST_EFFECTIVE
 from surrokit.result.verdict import LARGEST_RHAT
+from surrokit.targets.differences import Differences, with_slopes
 from surrokit.types import FloatArray
 
 WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -35,7 +36,7 @@ _Row = tuple[FloatArray, ...]
 
 
 class Known:
-    """Looks evaluations up by kind of call and position, to the bit.
+    """Looks evaluations up by what was evaluated and where, to the bit.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class Known:
     def complete(self, call: Call) -> Answer:
         """Return the answer to a call, of which only unknown rows are evaluated."""
         positions, evaluate = call.positions, call.evaluate
-        keys = [(call.kind, row.tobytes()) for row in positions] if self._rows else []
+        keys = [(call.what, row.tobytes()) for row in positions] if self._rows else []
         found = {i: self._rows[key] for i, key in enumerate(keys) if key in self._rows}
         if not found:
             return evaluate(positions)
@@ -104,18 +105,7 @@ class LookUp(NoJournal):
 
     def answer(self, call: Call) -> Answer:
         """Return the answer to a call, of which only unknown rows are evaluated."""
-        return call.pay() if call.kind == "rows" or call.aside else self._known.complete(call)
-
-
-_LONE = ("gradient", 1)  # a gradient without its value teaches nothing
-
-_OF_KINDS: dict[str, Callable[[RecordingPotential, FloatArray], object]] = {
-    "value": lambda target, at: target.value(at),
-    "gradient": lambda target, at: target.value_and_gradient(at),
-    "forward": lambda target, at: target.value(at),
-    "jacobian": lambda target, at: target.forward_and_jacobian(at),
-    "vjp": lambda target, at: target.value_and_gradient(at),
-}
+        return call.make() if call.what == "rows" or call.aside else self._known.complete(call)
 
 
 def read_known(
@@ -199,30 +189,45 @@ def _past(ledger: Ledger) -> Past | None:
 
 
 class _Told(NoJournal):
-    """Says what one event holds."""
+    """Gives what one event holds."""
 
     def __init__(self, event: Event) -> None:
         self._event = event
 
     def answer(self, call: Call) -> Answer:
-        """Return the answer of the event, and pay for nothing."""
-        if call.kind != self._event.kind:
+        """Return the answer of the event, and call nothing."""
+        if (call.what, len(call.positions)) != (self._event.kind, len(self._event.positions)):
             raise LedgerError(
-                f"the target would evaluate {call.kind} in the place of {self._event.kind}"
+                f"the target would evaluate {call.what} in the place of {self._event.kind}; give "
+                "the target that the file was made with"
             )
         return self._event.answer
 
 
+_BY_EVENT: dict[str, Callable[[RecordingPotential, FloatArray], object]] = {
+    "value": lambda target, at: target.value(at),
+    "value_and_gradient": lambda target, at: target.value_and_gradient(at),
+    "forward": lambda target, at: target.value(at),
+    "forward_and_jacobian": lambda target, at: target.forward_and_jacobian(at),
+    "forward_and_gradient": lambda target, at: target.value_and_gradient(at),
+}
+
+
 def _evaluations(events: Iterable[Event], exact: Potential) -> Evaluations:
-    """Return what a learner learns from events, as if they were paid for now."""
-    target = RecordingPotential(exact, keep=True)
-    target.exact.log.waits = True
+    """Return what a learner learns from events, as if they were evaluated now."""
+    by_differences = isinstance(exact, Differences)
+    target = RecordingPotential(exact.inner if by_differences else exact, keep=True)
+    target.rejections.log.waits = True
+    found: list[Evaluations] = []
     for event in events:
-        method = _OF_KINDS.get(event.kind)
-        if method is None or event.results is None or (event.kind, len(event.results)) == _LONE:
+        method = _BY_EVENT.get(event.kind)
+        if method is None or event.results is None:
             continue
-        target.keep_evaluations(True, jacobians=event.kind == "jacobian")
+        target.keep_evaluations(True, jacobians=event.kind == "forward_and_jacobian")
         target.guard(None, _Told(event))
-        method(target, event.positions)
-    found = target.drain()
-    return found.take(np.isfinite(found.values))
+        with np.errstate(all="ignore"):
+            method(target, from_model(exact, event.positions))
+        rows = target.drain()
+        found.append(with_slopes(rows) if by_differences else rows)
+    rows = Evaluations.join(found, exact.dim)
+    return rows.take(np.isfinite(rows.values))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.contracts.methods import ALL_BY_NAME
 from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
@@ -26,10 +27,11 @@ from surrokit.result.weights import Weights
 
 _PARTS = {
     "value": ("values",),
-    "gradient": ("values", "gradients"),
+    "value_and_gradient": ("values", "gradients"),
+    "gradient": ("gradients",),
     "forward": ("outputs",),
-    "jacobian": ("outputs", "jacobians"),
-    "vjp": ("outputs", "gradients"),
+    "forward_and_jacobian": ("outputs", "jacobians"),
+    "forward_and_gradient": ("outputs", "gradients"),
     "hessian": ("matrices",),
     "metric": ("matrices",),
 }
@@ -108,7 +110,7 @@ class Ledger:
         return dict(counts)
 
     def events(self) -> Iterator[Event]:
-        """Yield the batches of exact calls in order, in the sampling coordinates.
+        """Yield the batches of exact calls in order, in the coordinates of the model.
 
         Raises
         ------
@@ -126,9 +128,9 @@ class Ledger:
             ``order``, ``kind``, ``stage``, ``iteration``, ``seconds`` (of a position: its share of
             the batch), ``failed``, ``message``, ``accepted`` (whether a chain was there after some
             iteration), ``positions (n, dim)`` in the user's coordinates and ``unbounded (n, dim)``
-            in the sampling coordinates; and what came back, for positions in the latter: ``values``
-            (U, Jacobian included), ``gradients``, ``outputs``, ``jacobians``, ``matrices``, each
-            where some call gave it, NaN elsewhere.
+            in the sampling coordinates; and what the model returned, in the user's coordinates and
+            without priors that stand beside the parameters: ``values`` (U), ``gradients``,
+            ``outputs``, ``jacobians``, ``matrices``, each where some call gave it, NaN elsewhere.
 
         Raises
         ------
@@ -140,12 +142,12 @@ class Ledger:
             return self._table(events)
 
     def _table(self, events: list[Event]) -> dict[str, npt.NDArray[Any]]:
-        dim, sizes = self.parameters.free, [len(event.positions) for event in events]
+        dim, sizes = self._transform.n_user, [len(event.positions) for event in events]
         at = np.concatenate([np.empty((0, dim)), *(event.positions[:, :dim] for event in events)])
         visited = self._visited()
         found: dict[str, npt.NDArray[Any]] = {
             "order": np.repeat([event.number for event in events], sizes).astype(np.int64),
-            "kind": np.repeat([event.kind for event in events], sizes).astype(np.str_),
+            "kind": np.repeat([ALL_BY_NAME[e.kind].kind for e in events], sizes).astype(np.str_),
             "stage": np.repeat([event.stage for event in events], sizes).astype(np.str_),
             "iteration": np.repeat([event.iteration for event in events], sizes).astype(np.int64),
             "seconds": np.repeat(
@@ -155,8 +157,8 @@ class Ledger:
                 [what for event in events for what in _messages(event)], dtype=np.str_
             ),
             "accepted": np.array([row.tobytes() in visited for row in at], dtype=bool),
-            "positions": self._transform.to_bounded(at),
-            "unbounded": at,
+            "positions": at,
+            "unbounded": self._transform.to_unbounded(at),
             **_results(events, sizes),
         }
         found["failed"] = (found["message"] != "") | _is_nan(events)
@@ -165,7 +167,7 @@ class Ledger:
     def _visited(self) -> set[bytes]:
         warmup, kept = self.traces()
         both = [trace.positions.reshape(-1, self.parameters.free) for trace in (warmup, kept)]
-        return {row.tobytes() for rows in both for row in rows}
+        return {row.tobytes() for rows in both for row in self._transform.to_bounded(rows)}
 
     def traces(self) -> tuple[Trace, Trace]:
         """Return the iterations of the warm-up, and those kept, as far as they are written.
@@ -298,8 +300,6 @@ def _named(event: Event) -> dict[str, npt.NDArray[Any]]:
     """Return what came back, by name."""
     if event.results is None:
         return {}
-    if event.kind == "gradient" and len(event.results) == 1:
-        return {"gradients": event.results[0]}
     return dict(zip(_PARTS.get(event.kind, ()), event.results, strict=False))
 
 

@@ -9,9 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit.cost.budget import BudgetSpent
-from surrokit.cost.journal import BEYOND, Call
 from surrokit.errors import ReplayError
-from surrokit.failures.outcome import Answer
 from surrokit.ledger.events import (
     APART,
     ASIDE,
@@ -24,6 +22,8 @@ from surrokit.ledger.events import (
 )
 from surrokit.ledger.known import Known
 from surrokit.ledger.store import Store
+from surrokit.model.journal import BEYOND, Call
+from surrokit.model.outcome import Answer
 from surrokit.types import FloatArray
 
 AT_STAKE = 1e-2
@@ -164,10 +164,10 @@ class Tape:
         LedgerError
             If it cannot be written.
         """
-        if self._inside or call.kind == "rows":
-            return call.pay()
+        if self._inside or call.what == "rows":
+            return call.make()
         if call.spare:
-            return self._pay(call, call.pay, APART, [])
+            return self._pay(call, call.make, APART, [])
         if call.aside:
             return self._answer_aside(call)
         if self._event is not None:
@@ -181,12 +181,12 @@ class Tape:
             self._asides = {}
             for event in read_events(self._store, asides_alone=True):
                 self._asides.setdefault((event.kind, event.positions.tobytes()), []).append(event)
-        held = self._asides.get((call.kind, call.positions.tobytes()))
+        held = self._asides.get((call.what, call.positions.tobytes()))
         if held:
             return _tell(held.pop(0), call.counts)
         if self.replays:  # a limit forbade it
             raise BudgetSpent("max_calls")
-        return self._pay(call, call.pay, ASIDE, [])
+        return self._pay(call, call.make, ASIDE, [])
 
     def _pay(
         self, call: Call, pay: Callable[[], Answer], outcome: str, readings: list[float]
@@ -203,11 +203,11 @@ class Tape:
             if answer is not None or paid:
                 outcome = RAISED if answer is None else outcome
                 kept = answer or Answer(results=None)
-                self._keep(call.kind, call.positions, kept, readings, outcome, seconds, paid)
+                self._keep(call.what, call.positions, kept, readings, outcome, seconds, paid)
         return answer
 
     def _repeat(self, call: Call) -> Answer:
-        event, kind, positions = self._event, call.kind, call.positions
+        event, kind, positions = self._event, call.what, call.positions
         assert event is not None
         if event.kind != kind or self._served != len(event.readings):
             raise self._differ(

@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.errors import EvaluationError
 from surrokit.mode.descent import TOLERANCE, descend
@@ -21,6 +20,7 @@ from surrokit.mode.mode import Mode
 from surrokit.mode.steps.second_derivatives import newton_decrement
 from surrokit.mode.steps.trust import Model, differences, least_radius, moves_of, step_within
 from surrokit.mode.way import Until
+from surrokit.model.model import calls_per_gradient
 from surrokit.targets.differences import steps_by
 from surrokit.types import FloatArray, IntArray
 

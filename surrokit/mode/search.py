@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.potential import Potential
 from surrokit.limits.meter import SEARCHING, stage
 from surrokit.mode.by_values import descend_by_values
@@ -10,6 +9,7 @@ from surrokit.mode.descent import TOLERANCE, descend
 from surrokit.mode.mode import Mode
 from surrokit.mode.scales import Scales
 from surrokit.mode.way import Until
+from surrokit.model.model import calls_per_gradient
 from surrokit.types import FloatArray
 
 MOST_DIM = 60

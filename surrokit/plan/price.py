@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from surrokit.capabilities import GRADIENT, ROWS
-from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.progress import Estimate
 from surrokit.contracts.sampler import weighs
+from surrokit.model.model import calls_per_gradient
 from surrokit.plan.recipe import Recipe
 
 FEW, FEW_A_DIMENSION = 300, 30

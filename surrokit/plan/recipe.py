@@ -9,15 +9,15 @@ from typing import Any
 import attrs
 
 from surrokit.capabilities import GRADIENT
-from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Past
 from surrokit.contracts.learner import Evaluations, Learner
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Sampler
 from surrokit.cost.budget import Budget
-from surrokit.cost.calls import OnError
 from surrokit.executors.ahead import Ahead
 from surrokit.history.scratch import Keep
+from surrokit.model.calls import OnError
+from surrokit.model.model import calls_per_gradient
 from surrokit.plan.fallback import Fallback
 from surrokit.plan.safety import Safety
 from surrokit.plan.standby import Standby

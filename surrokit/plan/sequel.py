@@ -8,8 +8,8 @@ from typing import Any, Final
 import attrs
 
 from surrokit.cost.budget import Budget
-from surrokit.cost.journal import Journal
 from surrokit.errors import ConfigurationError
+from surrokit.model.journal import Journal
 from surrokit.plan.recipe import Recipe
 
 GOALS: Final = ("target_ess", "target_rhat", "target_mcse")

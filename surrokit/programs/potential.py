@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import attrs
-
 from surrokit.arguments import check_flag
 from surrokit.contracts.forward import Energy
 from surrokit.contracts.potential import Potential
@@ -17,12 +15,11 @@ from surrokit.errors import ConfigurationError
 from surrokit.programs.program import Program
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences
-from surrokit.targets.forward import MappedPotential
-from surrokit.targets.functions import FunctionPotential, declare_parameters
+from surrokit.targets.forward import MappedPotential, Maps
+from surrokit.targets.functions import FunctionPotential, Functions, declare_parameters
 from surrokit.targets.gaussian import Prior
 from surrokit.targets.observed.model import Data, ForwardModel
 from surrokit.targets.observed.observed import Scale
-from surrokit.types import FloatArray
 
 
 def command_potential(
@@ -106,16 +103,17 @@ def command_potential(
         folder=folder,
     )
     if model is None:
-        inner: Potential = ProgramDensity(
-            function=program.log_density,
+        functions = Functions(
+            declared.dim,
+            program.log_density,
             gradient=None,
             joint=program.log_density_and_gradient if gradient is True else None,
             sign=-1.0,
-            parameters=declared,
             batched=False,
-            plausible=Plausible.declare(plausible, declared),
-            program=program,
+            give_up=program.give_up,
         )
+        place = Plausible.declare(plausible, declared)
+        inner: Potential = FunctionPotential.of(declared, functions, place)
     else:
         inner = _map(program, model, plausible, jacobian=jacobian, vjp=vjp)
         declared = model.parameters
@@ -130,18 +128,20 @@ def _map(
     *,
     jacobian: bool,
     vjp: bool,
-) -> ProgramMap:
-    return ProgramMap(
+) -> MappedPotential:
+    maps = Maps(
+        dim=model.parameters.dim,
         forward=program.outputs,
         jacobian=program.jacobian if jacobian else None,
         vjp=program.vjp if vjp else None,
-        parameters=model.parameters,
         columns=model.columns,
         energy=model.energy,
         batched=False,
-        plausible=Plausible.declare(model.fill_plausible(plausible), model.parameters),
-        program=program,
+        both=program.outputs_and_jacobian,
+        give_up=program.give_up,
     )
+    place = Plausible.declare(model.fill_plausible(plausible), model.parameters)
+    return MappedPotential.of(model.parameters, maps, place)
 
 
 def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bool) -> None:
@@ -160,47 +160,3 @@ def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bo
             f"{name} is given without data or an energy, so the program is a log density and has "
             "no outputs; pass data and noise_sd, or say gradient=True"
         )
-
-
-@attrs.frozen(eq=False)
-class ProgramDensity(FunctionPotential):
-    """A log density that a program gives, in the user's coordinates.
-
-    Parameters
-    ----------
-    program
-        The program.
-    """
-
-    program: Program = attrs.field(kw_only=True)
-
-    def give_up(self) -> None:
-        """End all calls in progress."""
-        self.program.give_up()
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class ProgramMap(MappedPotential):
-    """A forward map that a program gives, and an energy, in the user's coordinates.
-
-    Parameters
-    ----------
-    program
-        The program.
-    """
-
-    program: Program
-
-    def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
-        """Return outputs, perhaps with derivatives, from one call; with a gradient from two."""
-        if what != "jacobian":
-            return MappedPotential.at(self, what, row)
-        answer = self.program.answer(self.taken(row), "outputs", "jacobian")
-        known = attrs.evolve(
-            self, forward=lambda _: answer["outputs"], jacobian=lambda _: answer["jacobian"]
-        )
-        return MappedPotential.at(known, what, row)
-
-    def give_up(self) -> None:
-        """End all calls in progress."""
-        self.program.give_up()

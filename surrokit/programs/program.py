@@ -104,6 +104,11 @@ class Program:
         """Return the derivatives of the outputs, shape (m, dim)."""
         return self.answer(position, "jacobian")["jacobian"]
 
+    def outputs_and_jacobian(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (m,), and their derivatives, shape (m, dim), from one call."""
+        answer = self.answer(position, "outputs", "jacobian")
+        return answer["outputs"], answer["jacobian"]
+
     def vjp(self, position: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the gradient of the outputs' weighted sum, shape (dim,)."""
         return self.answer(position, "vjp", weights=weights)["vjp"]

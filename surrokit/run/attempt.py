@@ -242,7 +242,7 @@ class Attempt:
     def _draw(self) -> str | None:
         """Keep draws; return why they have to begin again, or None."""
         book, net, stopping = self._book, self._net, self._book.stopping
-        book.target.exact.log.draws_begin(book.recorder.lately())
+        book.target.rejections.log.draws_begin(book.recorder.lately())
         net.draws_begin()
         book.enter(SAMPLING)
         self._learning.begin_draws(self._kernels.in_use)
@@ -375,7 +375,7 @@ class Attempt:
     def _start(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
         asked, target = self.recipe, self._target
         given = (asked.exact, asked.initial, asked.chains, self._rng)
-        return start(begin, *given, target.exact.account, target.value)
+        return start(begin, *given, target.rejections.account, target.value)
 
     def adaptation(self) -> Adaptation:
         """Return what changed so far."""

@@ -93,7 +93,7 @@ class Book:
         self.target = RecordingPotential(
             asked.exact, keep=True, on_error=asked.on_error, retries=asked.retries
         )
-        self.target.exact.log.waits = True
+        self.target.rejections.log.waits = True
         self.recorder = Recorder(self.target, asked.chains, self.clock, self._file.scratch)
         self.stopping = Stopping(
             asked.budget,
@@ -117,7 +117,7 @@ class Book:
         self.recipe: Recipe | None = None
         self.info: RunInfo | None = None
         self._observers = observers
-        self._meter = self.target.exact.meter
+        self._meter = self.target.calls_made.meter
         self._meter.workers = asked.workers
         self._at: tuple[str, int, float] = (STARTING, 0, 0.0)
         self._expected_calls = math.inf
@@ -364,7 +364,7 @@ class Book:
             vain_calls=0 if recipe.ahead is None else recipe.ahead.vain,
             failures=exact.failures,
             failure_kinds=self._kinds(),
-            recheck=exact.exact.account.recheck,
+            recheck=exact.rejections.account.recheck,
             broken_gradients=exact.broken_gradients,
             seconds=dict(self.clock.seconds),
             adaptation=adaptation,
@@ -408,7 +408,7 @@ class Book:
 
     def warn_of_failures(self) -> None:
         """Warn of failed evaluations that lie near the draws, unless that was done."""
-        self.target.exact.log.settle(*self.recorder.places(), self.target.target)
+        self.target.rejections.log.settle(*self.recorder.places(), self.target.target)
 
     def finish(self, outcome: Run) -> None:
         """Tell observers the outcome of the run."""
@@ -432,7 +432,7 @@ class Book:
             "n_rows": target.n_rows if ROWS in target.capabilities else None,
             "failures": target.failures,
             "failure_kinds": {name: kind.to_dict() for name, kind in self._kinds().items()},
-            "recheck": attrs.asdict(target.exact.account.recheck),
+            "recheck": attrs.asdict(target.rejections.account.recheck),
             "seconds": dict(self.clock.seconds),
             "iteration": self.recorder.iteration,
             "adaptation": attrs.asdict(self._adaptation()),
@@ -459,7 +459,7 @@ class Book:
         return sum(map(len, rounds)) // self.recipe.chains
 
     def _kinds(self) -> Mapping[str, FailureKind]:
-        return self.target.exact.account.tell(self.target.transform, self.target.dim)
+        return self.target.rejections.account.tell(self.target.transform, self.target.dim)
 
     def _tell_transition(self, state: ChainState, info: IterationInfo) -> None:
         event = "surrokit_transition_done"

@@ -128,10 +128,10 @@ class Kernels:
             return
 
         def set_aside(positions: FloatArray) -> None:
-            with target.exact.in_vain():
+            with target.calls_made.unused(), target.rejections.aside():
                 target.fork(keep=False).value(positions)
 
-        ahead.attend(lambda: not target.exact.journal.replays, set_aside)
+        ahead.attend(lambda: not target.calls_made.journal.replays, set_aside)
         moves.foresight = Foresight(moves.decider, ahead, left)
         try:
             yield

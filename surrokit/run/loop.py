@@ -9,12 +9,12 @@ from contextlib import suppress
 import numpy as np
 
 from surrokit.contracts.sampler import weighs
-from surrokit.coordinates.rowwise import as_failure
 from surrokit.cost.budget import LIMITS
 from surrokit.errors import SamplingWarning
 from surrokit.exploring.approximate import Approximation, of_warmup
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.limits.deadline import deadline
+from surrokit.model.source import as_failure
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.sequel import Sequel
 from surrokit.plan.stopping import reason_of

@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
@@ -20,6 +19,7 @@ from surrokit.contracts.schedule import Stage
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
 from surrokit.limits.meter import WEIGHING
+from surrokit.model.model import calls_per_gradient
 from surrokit.plan.recipe import Recipe
 from surrokit.result.weights import Weights
 from surrokit.run.book import Book
@@ -105,7 +105,7 @@ class Weighing:
             Fits a new surrogate, for a reason.
         """
         self._note()
-        self._book.target.exact.log.draws_begin(self._book.recorder.lately())
+        self._book.target.rejections.log.draws_begin(self._book.recorder.lately())
         try:
             return self._weigh(found, deploy)
         except BaseException:

@@ -27,7 +27,6 @@ from surrokit.contracts.potential import (
 from surrokit.coordinates.blocks import CoordinateMap, Scaled, from_line_of
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.rowwise import despite_failures, unless_failed
 from surrokit.coordinates.transforms import Transform, products
 from surrokit.errors import ConfigurationError
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
@@ -156,12 +155,9 @@ class BoundedPotential(LiftedPotential):
         q = self.transform.to_bounded(z)
         inner = cast(HessianDiagonalPotential, self.inner)
         d = self.transform.derivatives(z)
-        (gradient, diagonal), causes = despite_failures(
-            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
-            lambda: inner.hessian_diagonal(q),
-        )
-        total = np.square(d.first) * diagonal + gradient * d.second - d.log_second
-        return unless_failed(total, causes)
+        gradient = cast(GradientPotential, inner).value_and_gradient(q)[1]
+        diagonal = inner.hessian_diagonal(q)
+        return np.square(d.first) * diagonal + gradient * d.second - d.log_second
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj for each k, G the Hessian in z, shape (n, dim)."""
@@ -171,15 +167,12 @@ class BoundedPotential(LiftedPotential):
         inner = cast(HessianDiagonalPotential, self.inner)
         d = self.transform.derivatives(z)
         third, log_third = self.transform.third_derivatives(z)
-        (gradient, diagonal, inside, pulled), causes = despite_failures(
-            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
-            lambda: inner.hessian_diagonal(q),
-            lambda: inner.hessian_diagonal_gradient(q, c * np.square(d.first)),
-            lambda: self._inner_product(q, c * d.second),
-        )
+        gradient = cast(GradientPotential, inner).value_and_gradient(q)[1]
+        diagonal = inner.hessian_diagonal(q)
+        inside = inner.hessian_diagonal_gradient(q, c * np.square(d.first))
+        pulled = self._inner_product(q, c * d.second)
         total = d.first * (inside + pulled + 2.0 * c * diagonal * d.second)
-        total += c * (gradient * third - log_third)
-        return unless_failed(total, causes)
+        return total + c * (gradient * third - log_third)
 
     def _inner_product(self, q: FloatArray, vectors: FloatArray) -> FloatArray:
         if can.HESSIAN_PRODUCT in self.inner.capabilities:
@@ -193,12 +186,10 @@ class BoundedPotential(LiftedPotential):
         q = self.transform.to_bounded(z)
         inner = cast(ForwardHessianPotential, self.inner)
         d = self.transform.derivatives(z)
-        (jacobian, product), causes = despite_failures(
-            lambda: inner.forward_and_jacobian(q)[1],
-            lambda: inner.forward_hessian_product(q, by_outputs * d.first[:, None, :]),
-        )
+        jacobian = inner.forward_and_jacobian(q)[1]
+        product = inner.forward_hessian_product(q, by_outputs * d.first[:, None, :])
         along = np.einsum("nmk,nmk->nk", by_outputs, jacobian)
-        return unless_failed(d.first * product + d.second * along, causes)
+        return d.first * product + d.second * along
 
 
 def with_bounds(potential: Potential, parameters: Parameters) -> Potential:

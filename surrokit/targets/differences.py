@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import attrs
 import numpy as np
 
 from surrokit.capabilities import FORWARD, GRADIENT, ROWS
-from surrokit.contracts.counting import Count, with_count
+from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import InitialPotential, Potential
 from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.errors import ConfigurationError, EvaluationError
+from surrokit.errors import ConfigurationError
 from surrokit.limits.penalties import without_cliffs
+from surrokit.model.model import Wrapper
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
@@ -49,7 +48,7 @@ _SHORTEST, _LONGEST = 1e-3, 1e4  # of the usual step
 
 
 @attrs.frozen(eq=False)
-class Differences(ShownTarget):
+class Differences(Wrapper, ShownTarget):
     """A potential whose gradient is made of differences of its values.
 
     A gradient by central differences pays for 2 dim + 1 values, one to one side for dim + 1. Draws
@@ -107,14 +106,6 @@ class Differences(ShownTarget):
         """Values that a gradient pays for."""
         return (1 if self.to_one_side else 2) * self.dim + 1
 
-    def with_count(self, count: Count) -> Differences:
-        """Return a copy that counts the values it pays for."""
-        return attrs.evolve(self, inner=with_count(self.inner, count))
-
-    def over(self, wrap: Callable[[Potential], Potential]) -> Differences:
-        """Return a copy with differences of the values of a wrapped potential."""
-        return attrs.evolve(self, inner=wrap(self.inner))
-
     def one_sided(self, curvatures: FloatArray | None) -> Differences:
         """Return a copy with differences to one side; see the parameter ``curvatures``."""
         return attrs.evolve(self, to_one_side=True, curvatures=curvatures)
@@ -128,24 +119,14 @@ class Differences(ShownTarget):
 
         Where one of the two neighbours is not finite, the difference is that to the other one; it
         is NaN where neither is.
-
-        Raises
-        ------
-        EvaluationError
-            If the potential raised at some positions, or beside them.
         """
         q = check_positions(positions, self.dim)
         rows = q[:, None, :] + self._moves(q)
-        values, causes = self._values(rows)
-        if self.to_one_side:
-            rows, values, more = self._turn_back(rows, values)
-            causes = {**causes, **more}
-            gradients = _slopes_to_one_side(rows, values, self.curvatures)
-        else:
-            gradients = _slopes(rows, values)
-        if causes:
-            raise EvaluationError(causes, (values[:, 0], gradients))
-        return values[:, 0], gradients
+        values = self._values(rows)
+        if not self.to_one_side:
+            return values[:, 0], _slopes(rows, values)
+        rows, values = self._turn_back(rows, values)
+        return values[:, 0], _slopes_to_one_side(rows, values, self.curvatures)
 
     def _moves(self, positions: FloatArray) -> FloatArray:
         """Return moves (n, k, dim) from ``positions (n, dim)``, the first of them none."""
@@ -159,31 +140,22 @@ class Differences(ShownTarget):
         ahead = steps[:, None, :] * np.eye(dim)
         return np.concatenate([none, ahead], axis=1)
 
-    def _turn_back(
-        self, rows: FloatArray, values: FloatArray
-    ) -> tuple[FloatArray, FloatArray, dict[int, Exception]]:
+    def _turn_back(self, rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rows and values with the neighbours that failed on the other side."""
         failed = np.isfinite(values[:, :1]) & ~np.isfinite(values[:, 1:])
         which, along = np.nonzero(failed)
         if not len(which):
-            return rows, values, {}
+            return rows, values
         rows, values = rows.copy(), values.copy()
         rows[which, 1 + along] = 2.0 * rows[which, 0] - rows[which, 1 + along]
-        again, causes = self._values(rows[which, 1 + along][:, None, :])
-        values[which, 1 + along] = again[:, 0]
-        return rows, values, {int(which[k]): cause for k, cause in causes.items()}
+        values[which, 1 + along] = self._values(rows[which, 1 + along][:, None, :])[:, 0]
+        return rows, values
 
-    def _values(self, rows: FloatArray) -> tuple[FloatArray, dict[int, Exception]]:
-        """Return U (n, k) at ``rows (n, k, dim)``, and one of what the k raised."""
+    def _values(self, rows: FloatArray) -> FloatArray:
+        """Return U (n, k) at ``rows (n, k, dim)``."""
         n, k = rows.shape[:2]
-        try:
-            values = self.inner.value(rows.reshape(n * k, -1).copy())
-            return without_cliffs(values.reshape(n, k)), {}
-        except EvaluationError as error:
-            values = error.results[0] if error.results else np.full(n * k, np.nan)
-            return without_cliffs(values.reshape(n, k)), {
-                row // k: cause for row, cause in error.causes.items()
-            }
+        values = self.inner.value(rows.reshape(n * k, -1).copy())
+        return without_cliffs(values.reshape(n, k))
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return the inner potential's own starting positions, shape (n, dim)."""
@@ -237,6 +209,34 @@ def _slopes(rows: FloatArray, values: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         rise = np.where(has_up, up, value) - np.where(has_down, down, value)
         return np.asarray(rise / (np.where(has_up, ahead, at) - np.where(has_down, behind, at)))
+
+
+def with_slopes(rows: Evaluations) -> Evaluations:
+    """Return the positions of which a batch of values holds neighbours, with gradients of these.
+
+    A batch that was evaluated for something else is returned as it is.
+
+    Parameters
+    ----------
+    rows
+        Values of one batch, in its order.
+    """
+    n, dim = rows.positions.shape
+    for k in (2 * dim + 1, dim + 1):
+        if not n or n % k:
+            continue
+        blocks, values = rows.positions.reshape(-1, k, dim), rows.values.reshape(-1, k)
+        moves = np.abs(blocks[:, 1:] - blocks[:, :1]).reshape(len(blocks), -1, dim, dim)
+        along = np.einsum("nsii->nsi", moves)
+        longest = 2.0 * LONGEST * STEP * (1.0 + np.abs(blocks[:, 0]))
+        one_by_one = moves.sum(axis=3) - along <= 1e-3 * along
+        if one_by_one.all() and (along > 0.0).all() and (along <= longest[:, None]).all():
+            central = k > dim + 1
+            slopes = (
+                _slopes(blocks, values) if central else _slopes_to_one_side(blocks, values, None)
+            )
+            return Evaluations(positions=blocks[:, 0], values=values[:, 0], gradients=slopes)
+    return rows
 
 
 def suits_differences(potential: Potential, max_calls: int | None = None) -> bool:

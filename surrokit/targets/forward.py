@@ -11,19 +11,18 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_flag, check_functions
-from surrokit.contracts.counting import Count, count_nothing
 from surrokit.contracts.forward import (
     Energy,
-    ForwardDerivatives,
     offers_curvature_derivatives,
     offers_curvatures,
 )
-from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.coordinates.plausible import Plausible
-from surrokit.coordinates.rowwise import EachRow, map_rows, one_after_another
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.model.model import Model, ModelPotential
+from surrokit.model.outcome import Results
+from surrokit.model.source import one_after_another
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.curvature import (
@@ -124,182 +123,96 @@ def forward_potential(
         )
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared)
-    inner = MappedPotential(
+    joined = Maps(
         **{what: join_maps(what, each, model.of_map, model.sizes) for what, each in maps.items()},
-        parameters=model.parameters,
+        dim=model.parameters.dim,
         columns=model.columns,
         energy=model.energy,
         batched=batched,
-        plausible=Plausible.declare(model.fill_plausible(plausible), model.parameters),
     )
-    return with_bounds(inner, model.parameters)
+    place = Plausible.declare(model.fill_plausible(plausible), model.parameters)
+    return with_bounds(MappedPotential.of(model.parameters, joined, place), model.parameters)
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class MappedPotential(PotentialOfOutputs):
-    """A forward map and an energy, in the user's coordinates.
+class Maps:
+    """A user's forward map and its derivatives.
 
-    The functions take the numbers at ``columns`` of a position, all where these are None.
-    ``each_row`` evaluates rows one by one; it is None where functions of rows take them together.
+    They take the numbers at ``columns`` of a position, all where these are None.
+
+    Parameters
+    ----------
+    dim
+        Numbers in a position.
+    forward, jacobian, hessian, vjp
+        The functions.
+    columns : ndarray of shape (k,), optional
+        Numbers that they take.
+    energy
+        Gives the adjoint its weights.
+    batched
+        Whether the functions take rows.
+    both
+        The map and its Jacobian at one position, where one call gives both; None where none does.
+    precision
+        Notes whether they compute in single precision.
+    give_up
+        Ends all calls in progress; None where that cannot be done.
     """
 
-    parameters: Parameters
-    forward_function: Function = attrs.field(alias="forward")
-    jacobian_function: Function | None = attrs.field(alias="jacobian")
-    hessian_function: Function | None = attrs.field(default=None, alias="hessian")
-    vjp_function: Adjoint | None = attrs.field(default=None, alias="vjp")
+    dim: int
+    forward: Function
+    jacobian: Function | None
+    hessian: Function | None = None
+    vjp: Adjoint | None = None
     columns: IntArray | None = None
     energy: Energy
     batched: bool
-    plausible: Plausible | None = None
-    count: Count = count_nothing
+    both: Callable[[FloatArray], tuple[Any, Any]] | None = None
     precision: Precision = attrs.field(factory=Precision, repr=False)
-    each_row: EachRow | None = attrs.field(repr=False)
+    give_up: Callable[[], None] | None = None
 
-    @each_row.default
-    def _each_row(self) -> EachRow | None:
-        return None if self.batched else one_after_another
-
-    def with_count(self, count: Count) -> MappedPotential:
-        """Return a copy that reports calls of its functions, second derivatives as ``jacobian``."""
-        return attrs.evolve(self, count=count)
-
-    def split_by(self, each_row: EachRow) -> MappedPotential:
-        """Return a copy whose rows are evaluated one by one."""
-        return attrs.evolve(self, each_row=each_row)
-
-    def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
+    def at(self, what: str, row: FloatArray) -> Results:
         """Return outputs, perhaps with derivatives or a gradient, at one position (dim,)."""
         if not self.batched:
-            return self._call(what, row)
-        return tuple(array[0] for array in self._call(what, row[None]))
+            return self.together(what, row)
+        return tuple(array[0] for array in self.together(what, row[None]))
 
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.parameters.dim
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """``forward``, and ``gradient`` with ``vjp`` or ``jacobian`` if there are derivatives.
-
-        With ``jacobian`` also ``metric`` if the energy offers curvatures. With second derivatives
-        also ``forward-hessian``, and ``metric-derivative`` if the energy offers derivatives of its
-        curvatures. ``initial`` with a plausible place.
-        """
-        offered = {can.FORWARD} if self.plausible is None else {can.FORWARD, can.INITIAL}
-        if self.vjp_function is not None:
-            offered |= {can.VJP, can.GRADIENT}
-        if self.jacobian_function is None:
-            return frozenset(offered)
-        offered |= {can.JACOBIAN, can.GRADIENT}
-        if offers_curvatures(self.energy):
-            offered.add(can.METRIC)
-        if self.hessian_function is not None:
-            offered.add(can.FORWARD_HESSIAN)
-            if offers_curvature_derivatives(self.energy):
-                offered.add(can.METRIC_DERIVATIVE)
-        return frozenset(offered)
-
-    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return starting positions in the plausible place, shape (n, dim)."""
-        assert self.plausible is not None
-        return self.plausible.draw(rng, n)
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
-        q = check_positions(positions, self.dim)
-        a = check_matrices(matrices, q)
-        return self._with_derivatives(
-            lambda at: gauss_newton_trace_gradient(self.energy, at, q, a), q
-        )
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
-        q = check_positions(positions, self.dim)
-        u = check_vectors(vectors, q)
-        return self._with_derivatives(
-            lambda at: gauss_newton_form_gradient(self.energy, at, q, u), q
-        )
-
-    def forward(self, positions: FloatArray) -> FloatArray:
-        """Return the outputs, shape (n, m).
-
-        Raises
-        ------
-        EvaluationError
-            If the function raised at some positions.
-        ShapeError
-            If the function returns another shape.
-        """
-        return self._evaluate("forward", "outputs", positions)[0]
-
-    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-        outputs, jacobian = self._evaluate("jacobian", "jacobian", positions)
-        return outputs, jacobian
-
-    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
-        outputs, gradient = self._evaluate("vjp", "gradient", positions)
-        return outputs, gradient
-
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
-        q = check_positions(positions, self.dim)
-        w = check_weights(weights, q)
-
-        def contract(hessian: FloatArray) -> tuple[FloatArray]:
-            return (_contract(hessian, w),)
-
-        def evaluate() -> tuple[FloatArray, ...]:
-            return self._evaluate("jacobian", "hessian", q)
-
-        return map_rows(evaluate, contract, len(q))[0]
-
-    def _with_derivatives(
-        self, function: Callable[[ForwardDerivatives], FloatArray], q: FloatArray
-    ) -> FloatArray:
-        """Return the value (n, dim) of a function of outputs and first and second derivatives."""
-
-        def derive(
-            outputs: FloatArray, jacobian: FloatArray, hessian: FloatArray
-        ) -> tuple[FloatArray]:
-            product = partial(_contract, hessian)
-            known = KnownDerivatives(outputs=outputs, known_jacobian=jacobian, product=product)
-            return (function(known),)
-
-        def evaluate_rows() -> tuple[FloatArray, ...]:
-            self.count("jacobian", len(q))  # the first derivatives, beside the second
-            return self._evaluate("jacobian", "derivatives", q)
-
-        return map_rows(evaluate_rows, derive, len(q))[0]
-
-    def _call(self, what: str, q: FloatArray) -> tuple[FloatArray, ...]:
-        if what == "hessian":
+    def together(self, what: str, q: FloatArray) -> Results:
+        """Return the same at positions (n, dim), or at one of shape (dim,)."""
+        if what == "forward_hessian":
             return (self._hessian(q),)
-        if what == "gradient":
+        if what == "forward_and_gradient":
             return self._gradient(q)
-        outputs = self._outputs(q)
-        if what == "outputs":
-            return (outputs,)
-        jacobian = self._jacobian(q)
+        if what == "forward":
+            return (self._read_outputs(self.forward(self._taken(q)), q),)
+        first = self._jacobian(q)
+        return first if what == "forward_and_jacobian" else (*first, self._hessian(q))
+
+    def _jacobian(self, q: FloatArray) -> Results:
+        assert self.jacobian is not None
+        if self.both is not None:
+            found, slopes = self.both(self._taken(q))
+            outputs, jacobian = self._read_outputs(found, q), self._read_jacobian(slopes, q)
+        else:
+            outputs = self._read_outputs(self.forward(self._taken(q)), q)
+            jacobian = self._read_jacobian(self.jacobian(self._taken(q)), q)
         if jacobian.shape != (*outputs.shape, self.dim):
             raise ShapeError(
                 f"the jacobian function must return shape {(outputs.shape[-1], self.dim)} for each "
                 f"position, got {jacobian.shape[outputs.ndim - 1 :]}"
             )
-        return (outputs, jacobian) if what == "jacobian" else (outputs, jacobian, self._hessian(q))
+        return outputs, jacobian
 
-    def _gradient(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-        outputs = self._outputs(q)
+    def _gradient(self, q: FloatArray) -> Results:
+        outputs = self._read_outputs(self.forward(self._taken(q)), q)
         _, by_outputs, by_positions = self.energy.value_and_gradients(
             np.atleast_2d(outputs), np.atleast_2d(q)
         )
-        pulled = self._vjp(q, by_outputs.reshape(outputs.shape))
+        pulled = self._pull_back(q, by_outputs.reshape(outputs.shape))
         return outputs, pulled + by_positions.reshape(q.shape)
 
-    def taken(self, q: FloatArray) -> FloatArray:
+    def _taken(self, q: FloatArray) -> FloatArray:
         """Return the numbers of positions (..., dim) that the map takes, which it may change."""
         return q.copy() if self.columns is None else q[..., self.columns]
 
@@ -321,28 +234,26 @@ class MappedPotential(PotentialOfOutputs):
             found[..., self.columns[:, None], self.columns] = derivatives
         return found
 
-    def _outputs(self, q: FloatArray) -> FloatArray:
+    def _read_outputs(self, given: Any, q: FloatArray) -> FloatArray:
         # a map with one output may return a number, and its jacobian a vector
-        q = self.taken(q)
-        found = self.precision.double("forward", self.forward_function(q))
+        found = self.precision.double("forward", given)
         outputs = _check(found[..., None] if found.ndim < q.ndim else found, q, "forward", 0)
         if isinstance(self.energy, GaussianEnergy | ObservedEnergy):
             self.energy.check(outputs.shape[-1])
         return outputs
 
-    def _jacobian(self, q: FloatArray) -> FloatArray:
-        assert self.jacobian_function is not None
-        q = self.taken(q)
-        jacobian = self.precision.double("jacobian", self.jacobian_function(q))
-        jacobian = jacobian[..., None, :] if jacobian.shape == q.shape else jacobian
-        return self._spread("jacobian", _check(jacobian, q, "jacobian", 1))
+    def _read_jacobian(self, given: Any, q: FloatArray) -> FloatArray:
+        jacobian = self.precision.double("jacobian", given)
+        taken = (*q.shape[:-1], q.shape[-1] if self.columns is None else len(self.columns))
+        jacobian = jacobian[..., None, :] if jacobian.shape == taken else jacobian
+        return self._spread("jacobian", _check(jacobian, np.empty(taken), "jacobian", 1))
 
-    def _vjp(self, q: FloatArray, weights: FloatArray) -> FloatArray:
-        assert self.vjp_function is not None
+    def _pull_back(self, q: FloatArray, weights: FloatArray) -> FloatArray:
+        assert self.vjp is not None
         if q.ndim == 1 and not np.isfinite(weights).all():
             return np.full_like(q, np.nan)  # the map has failed here, and a solver might choke
-        q = self.taken(q)
-        pulled = self.precision.double("vjp", self.vjp_function(q, weights))
+        q = self._taken(q)
+        pulled = self.precision.double("vjp", self.vjp(q, weights))
         if pulled.shape != q.shape:
             raise ShapeError(
                 f"the vjp function must return shape {q.shape}, that of the positions, for weights "
@@ -351,19 +262,127 @@ class MappedPotential(PotentialOfOutputs):
         return self._spread("vjp", pulled)
 
     def _hessian(self, q: FloatArray) -> FloatArray:
-        assert self.hessian_function is not None
-        q = self.taken(q)
-        hessian = self.precision.double("hessian", self.hessian_function(q))
+        assert self.hessian is not None
+        q = self._taken(q)
+        hessian = self.precision.double("hessian", self.hessian(q))
         if hessian.ndim == q.ndim + 1:  # a map with one output may return its matrix alone
             hessian = hessian[..., None, :, :]
         return self._spread("hessian", _check(hessian, q, "hessian", 2), axes=2)
 
-    def _evaluate(self, kind: CallKind, what: str, positions: FloatArray) -> tuple[FloatArray, ...]:
+
+@attrs.frozen(kw_only=True, eq=False)
+class MappedPotential(PotentialOfOutputs, ModelPotential):
+    """A forward map and an energy, in the user's coordinates.
+
+    Parameters
+    ----------
+    parameters
+        Names and shapes.
+    model
+        The map (:class:`Maps`).
+    energy
+        U as a function of outputs and positions.
+    plausible
+        Where positions start; None for no such place.
+    """
+
+    parameters: Parameters
+    model: Model
+    energy: Energy
+    plausible: Plausible | None = None
+
+    @classmethod
+    def of(
+        cls, parameters: Parameters, maps: Maps, plausible: Plausible | None = None
+    ) -> MappedPotential:
+        """Return the potential of a map, by the energy that its adjoint takes."""
+        each_row = None if maps.batched else one_after_another
+        model = Model(maps, parameters.dim, each_row=each_row)
+        return cls(parameters=parameters, model=model, energy=maps.energy, plausible=plausible)
+
+    @property
+    def _maps(self) -> Maps:
+        assert isinstance(self.model.source, Maps)
+        return self.model.source
+
+    @property
+    def precision(self) -> Precision:
+        """What is known of the functions' precision."""
+        return self._maps.precision
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.parameters.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """``forward``, and ``gradient`` with ``vjp`` or ``jacobian`` if there are derivatives.
+
+        With ``jacobian`` also ``metric`` if the energy offers curvatures. With second derivatives
+        also ``forward-hessian``, and ``metric-derivative`` if the energy offers derivatives of its
+        curvatures. ``initial`` with a plausible place.
+        """
+        offered = {can.FORWARD} if self.plausible is None else {can.FORWARD, can.INITIAL}
+        if self._maps.vjp is not None:
+            offered |= {can.VJP, can.GRADIENT}
+        if self._maps.jacobian is None:
+            return frozenset(offered)
+        offered |= {can.JACOBIAN, can.GRADIENT}
+        if offers_curvatures(self.energy):
+            offered.add(can.METRIC)
+        if self._maps.hessian is not None:
+            offered.add(can.FORWARD_HESSIAN)
+            if offers_curvature_derivatives(self.energy):
+                offered.add(can.METRIC_DERIVATIVE)
+        return frozenset(offered)
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return starting positions in the plausible place, shape (n, dim)."""
+        assert self.plausible is not None
+        return self.plausible.draw(rng, n)
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        self.count(kind, len(q))
-        if self.each_row is None:
-            return self._call(what, q)
-        return self.each_row(self, what, q)
+        known = self._to_second_order(q)
+        return gauss_newton_trace_gradient(self.energy, known, q, check_matrices(matrices, q))
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        known = self._to_second_order(q)
+        return gauss_newton_form_gradient(self.energy, known, q, check_vectors(vectors, q))
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs, shape (n, m)."""
+        return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+        q = check_positions(positions, self.dim)
+        outputs, jacobian = self.model.evaluate("forward_and_jacobian", q)
+        return outputs, jacobian
+
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
+        if self._maps.vjp is None:
+            return super().forward_and_gradient(positions)
+        q = check_positions(positions, self.dim)
+        outputs, gradient = self.model.evaluate("forward_and_gradient", q)
+        return outputs, gradient
+
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
+        q = check_positions(positions, self.dim)
+        w = check_weights(weights, q)
+        return _contract(self.model.evaluate("forward_hessian", q)[0], w)
+
+    def _to_second_order(self, q: FloatArray) -> KnownDerivatives:
+        # twice: the first derivatives, beside the second
+        outputs, jacobian, hessian = self.model.evaluate("forward_to_second_order", q, each=2)
+        product = partial(_contract, hessian)
+        return KnownDerivatives(outputs=outputs, known_jacobian=jacobian, product=product)
 
 
 def _check(array: FloatArray, q: FloatArray, what: str, more_axes: int) -> FloatArray:

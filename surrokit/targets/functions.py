@@ -11,18 +11,17 @@ import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_flag, check_functions
-from surrokit.contracts.counting import Count, CountedPotential
-from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.calling import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.coordinates.plausible import Plausible
 from surrokit.coordinates.priors import Priors
-from surrokit.coordinates.rowwise import EachRow, map_rows, one_after_another
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.model.model import Model, ModelPotential
+from surrokit.model.outcome import Results
+from surrokit.model.source import one_after_another
 from surrokit.settings import is_whole
 from surrokit.shapes import check_positions
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences
 from surrokit.targets.precision import Precision
@@ -95,15 +94,15 @@ def potential(
     sign = 1.0 if log_density is None else -1.0
     slope = None if isinstance(gradient, str) else gradient
     function = _one_value_function(value, log_density, value_and_gradient, slope)
-    inner = FunctionPotential(
-        declared,
+    functions = Functions(
+        declared.dim,
         called("value" if log_density is None else "log_density", function, declared),
         gradient=called("gradient", slope, declared),
         joint=called("value_and_gradient", value_and_gradient, declared),
         sign=sign,
         batched=batched,
-        plausible=Plausible.declare(plausible, declared),
     )
+    inner = FunctionPotential.of(declared, functions, Plausible.declare(plausible, declared))
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if by_differences else bounded
 
@@ -162,13 +161,13 @@ def _one_value_function(
 
 
 @attrs.frozen(eq=False)
-class FunctionPotential(ShownTarget):
-    """A potential in the user's coordinates, from functions of one position or of rows.
+class Functions:
+    """A user's functions of a density: U, its gradient, or both at once.
 
     Parameters
     ----------
-    parameters
-        Names and shapes.
+    dim
+        Numbers in a position.
     function
         The value; None if ``joint`` gives it.
     gradient
@@ -179,115 +178,44 @@ class FunctionPotential(ShownTarget):
         1 for potentials, -1 for log densities.
     batched
         Whether the functions take rows.
-    plausible
-        Where positions start; None for no such place.
-    priors
-        Added to the functions; by default those that stand beside the parameters.
     precision
         Notes whether they compute in single precision.
-    each_row
-        Evaluates rows one by one; None where functions of rows take them together.
+    give_up
+        Ends all calls in progress, of whose results nobody makes use any more; None where that
+        cannot be done.
     """
 
-    parameters: Parameters
+    dim: int
     function: Function | None
-    gradient_function: Function | None = attrs.field(alias="gradient")
+    gradient: Function | None
     joint: Function | None
     sign: float
     batched: bool
-    plausible: Plausible | None = None
-    priors: Priors | None = attrs.field(
-        default=attrs.Factory(lambda self: Priors.of(self.parameters), takes_self=True)
-    )
     precision: Precision = attrs.field(factory=Precision, repr=False)
-    each_row: EachRow | None = attrs.field(repr=False)
+    give_up: Callable[[], None] | None = None
 
-    @each_row.default
-    def _each_row(self) -> EachRow | None:
-        return None if self.batched else one_after_another
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.parameters.dim
-
-    @property
-    def unnormalized(self) -> tuple[str, ...]:
-        """The user's function, which may leave out a constant."""
-        if self.function is None:
-            return ("value_and_gradient",)
-        return ("value",) if self.sign > 0.0 else ("log_density",)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """``gradient`` if a function gives it, and ``initial`` with a plausible place."""
-        offered: Capabilities = frozenset() if self.plausible is None else frozenset({can.INITIAL})
-        if self.joint is not None:
-            return offered | {can.GRADIENT}
-        if self.gradient_function is not None:
-            return offered | {can.GRADIENT, can.GRADIENT_ALONE}
-        return offered
-
-    def with_count(self, count: Count) -> Potential:
-        """Return a copy that reports its calls; one function for both pays for both."""
-        kinds: dict[str, CallKind] = {"value": "gradient"} if self.function is None else {}
-        return CountedPotential(self, count, kinds)
-
-    def split_by(self, each_row: EachRow) -> FunctionPotential:
-        """Return a copy whose rows are evaluated one by one."""
-        return attrs.evolve(self, each_row=each_row)
-
-    def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
-        """Return ``value``, ``gradient`` or ``both`` at one position of shape (dim,)."""
+    def at(self, what: str, row: FloatArray) -> Results:
+        """Return results at one position of shape (dim,)."""
         if not self.batched:
-            return self._call(what, row)
-        return tuple(array[0] for array in self._call(what, row[None]))
+            return self.together(what, row)
+        return tuple(array[0] for array in self.together(what, row[None]))
 
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim).
-
-        Raises
-        ------
-        EvaluationError
-            If the function raised at some of them.
-        ShapeError
-            If the function returns another shape.
-        """
-        if self.function is None:
-            return self.value_and_gradient(positions)[0]
-        return self._with_priors("value", positions, (np.empty(0),))[0]
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and its gradient, shape (n, dim); raises as ``value`` does."""
-        values, gradients = self._with_priors(
-            "both", positions, (np.empty(0), np.empty((0, self.dim)))
-        )
-        return values, gradients
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient of U, shape (n, dim); raises as ``value`` does."""
-        return self._with_priors("gradient", positions, (np.empty((0, self.dim)),))[0]
-
-    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return starting positions in the plausible place, shape (n, dim)."""
-        assert self.plausible is not None
-        return self.plausible.draw(rng, n)
-
-    def _call(self, what: str, q: FloatArray) -> tuple[FloatArray, ...]:
+    def together(self, what: str, q: FloatArray) -> Results:
+        """Return results at positions (n, dim), or at one of shape (dim,)."""
         # each function gets a copy, which it may change
         if what == "value":
             return self._only_value(q)
-        return self._both(q) if what == "both" else self._only_gradient(q)
+        return self._both(q) if what == "value_and_gradient" else self._only_gradient(q)
 
-    def _only_value(self, q: FloatArray) -> tuple[FloatArray, ...]:
+    def _only_value(self, q: FloatArray) -> Results:
         assert self.function is not None
         return (self._check(self.function(q.copy()), q.shape[:-1], "value"),)
 
-    def _only_gradient(self, q: FloatArray) -> tuple[FloatArray, ...]:
-        assert self.gradient_function is not None
-        return (self._check(self.gradient_function(q.copy()), q.shape, "gradient"),)
+    def _only_gradient(self, q: FloatArray) -> Results:
+        assert self.gradient is not None
+        return (self._check(self.gradient(q.copy()), q.shape, "gradient"),)
 
-    def _both(self, q: FloatArray) -> tuple[FloatArray, ...]:
+    def _both(self, q: FloatArray) -> Results:
         if self.joint is None:
             return (*self._only_value(q), *self._only_gradient(q))
         try:
@@ -316,24 +244,96 @@ class FunctionPotential(ShownTarget):
             )
         return self.sign * array
 
-    def _with_priors(
-        self, what: str, positions: FloatArray, of_no_rows: tuple[FloatArray, ...]
-    ) -> tuple[FloatArray, ...]:
-        if self.priors is None:
-            return self._evaluate(what, positions, of_no_rows)
-        priors, n = self.priors, len(positions)
-        slopes = () if what == "value" else (priors.gradient(positions),)
-        added = slopes if what == "gradient" else (priors.value(positions), *slopes)
 
-        def add(*results: FloatArray) -> tuple[FloatArray, ...]:
-            return tuple(one + other for one, other in zip(results, added, strict=True))
+@attrs.frozen(eq=False)
+class FunctionPotential(ModelPotential):
+    """A potential in the user's coordinates, from functions of one position or of rows.
 
-        return map_rows(lambda: self._evaluate(what, positions, of_no_rows), add, n)
+    Parameters
+    ----------
+    parameters
+        Names and shapes.
+    model
+        The functions (:class:`Functions`).
+    plausible
+        Where positions start; None for no such place.
+    priors
+        Added to the functions; by default those that stand beside the parameters.
+    """
 
-    def _evaluate(
-        self, what: str, positions: FloatArray, of_no_rows: tuple[FloatArray, ...]
-    ) -> tuple[FloatArray, ...]:
+    parameters: Parameters
+    model: Model
+    plausible: Plausible | None = None
+    priors: Priors | None = attrs.field(
+        default=attrs.Factory(lambda self: Priors.of(self.parameters), takes_self=True)
+    )
+
+    @classmethod
+    def of(
+        cls,
+        parameters: Parameters,
+        functions: Functions,
+        plausible: Plausible | None = None,
+    ) -> FunctionPotential:
+        """Return the potential of some functions, and of the priors beside their parameters."""
+        each_row = None if functions.batched else one_after_another
+        return cls(parameters, Model(functions, parameters.dim, each_row=each_row), plausible)
+
+    @property
+    def _functions(self) -> Functions:
+        assert isinstance(self.model.source, Functions)
+        return self.model.source
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.parameters.dim
+
+    @property
+    def precision(self) -> Precision:
+        """What is known of the functions' precision."""
+        return self._functions.precision
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """The user's function, which may leave out a constant."""
+        if self._functions.function is None:
+            return ("value_and_gradient",)
+        return ("value",) if self._functions.sign > 0.0 else ("log_density",)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """``gradient`` if a function gives it, and ``initial`` with a plausible place."""
+        offered: Capabilities = frozenset() if self.plausible is None else frozenset({can.INITIAL})
+        if self._functions.joint is not None:
+            return offered | {can.GRADIENT}
+        if self._functions.gradient is not None:
+            return offered | {can.GRADIENT, can.GRADIENT_ALONE}
+        return offered
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        if self._functions.function is None:
+            return self.value_and_gradient(positions)[0]
         q = check_positions(positions, self.dim)
-        if self.each_row is None:
-            return self._call(what, q)
-        return self.each_row(self, what, q) if len(q) else of_no_rows
+        (values,) = self.model.evaluate("value", q)
+        return values if self.priors is None else values + self.priors.value(q)
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        values, gradients = self.model.evaluate("value_and_gradient", q)
+        if self.priors is None:
+            return values, gradients
+        return values + self.priors.value(q), gradients + self.priors.gradient(q)
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of U, shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        (gradients,) = self.model.evaluate("gradient", q)
+        return gradients if self.priors is None else gradients + self.priors.gradient(q)
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return starting positions in the plausible place, shape (n, dim)."""
+        assert self.plausible is not None
+        return self.plausible.draw(rng, n)

@@ -14,10 +14,10 @@ from surrokit import capabilities as can
 from surrokit.arguments import check_methods, numbers
 from surrokit.contracts.forward import CURVATURE_DERIVATIVES, CURVATURES, Energy
 from surrokit.contracts.matrices import MetricDerivativePotential
-from surrokit.coordinates.isolated import Isolated
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.model.isolated import Isolated
 from surrokit.types import Capabilities, FloatArray
 
 PRIOR_METHODS = (("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")

@@ -9,11 +9,11 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.counting import Count, with_count
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ShapeError
+from surrokit.model.model import Wrapper
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
@@ -22,7 +22,7 @@ Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
 @attrs.frozen(eq=False)
-class ModelledPotential(ShownTarget):
+class ModelledPotential(Wrapper, ShownTarget):
     """A potential on the line of another library, with what the model there reports.
 
     It does all that the inner potential does, by the same methods.
@@ -80,14 +80,6 @@ class ModelledPotential(ShownTarget):
         """What the inner potential offers, and ``initial`` where it is known where to start."""
         own = frozenset() if self.starts is None else frozenset({can.INITIAL})
         return self.inner.capabilities | own
-
-    def with_count(self, count: Count) -> ModelledPotential:
-        """Return a copy that reports its calls of the inner potential."""
-        return attrs.evolve(self, inner=with_count(self.inner, count))
-
-    def over(self, wrap: Callable[[Potential], Potential]) -> ModelledPotential:
-        """Return a copy of a wrapped inner potential."""
-        return attrs.evolve(self, inner=wrap(self.inner))
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
-from surrokit.contracts.counting import Count, with_count
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ShapeError
+from surrokit.model.model import Wrapper
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 
 @attrs.frozen(eq=False)
-class NamedPotential(ShownTarget):
+class NamedPotential(Wrapper, ShownTarget):
     """A potential of unbounded numbers, each of which is a parameter with a name.
 
     It does all that the inner potential does, by the same methods.
@@ -67,14 +67,6 @@ class NamedPotential(ShownTarget):
     def capabilities(self) -> Capabilities:
         """What the inner potential offers."""
         return self.inner.capabilities
-
-    def with_count(self, count: Count) -> NamedPotential:
-        """Return a copy that reports its calls of the inner potential."""
-        return attrs.evolve(self, inner=with_count(self.inner, count))
-
-    def over(self, wrap: Callable[[Potential], Potential]) -> NamedPotential:
-        """Return a copy of a wrapped inner potential."""
-        return attrs.evolve(self, inner=wrap(self.inner))
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.contracts.forward import Energy
-from surrokit.coordinates.rowwise import map_rows
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.curvature import gauss_newton
@@ -17,11 +16,7 @@ from surrokit.types import Capabilities, FloatArray
 
 
 class PotentialOfOutputs(ShownTarget, ABC):
-    """U(q) = energy(forward(q), q), computed from the outputs and their derivatives.
-
-    Where the map fails at some positions only, :class:`~surrokit.errors.EvaluationError` is raised
-    with the results at the others.
-    """
+    """U(q) = energy(forward(q), q), computed from the outputs and their derivatives."""
 
     energy: Energy
 
@@ -63,11 +58,8 @@ class PotentialOfOutputs(ShownTarget, ABC):
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
-
-        def value(outputs: FloatArray) -> tuple[FloatArray]:
-            return (self.energy.value(outputs, q),)
-
-        return map_rows(lambda: (self.forward(q),), value, len(q))[0]
+        outputs = self.forward(q)
+        return np.full(len(q), np.nan) if _unknown(outputs) else self.energy.value(outputs, q)
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim).
@@ -75,25 +67,23 @@ class PotentialOfOutputs(ShownTarget, ABC):
         By the Jacobian, unless a subclass has an adjoint.
         """
         q = check_positions(positions, self.dim)
-
-        def both(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return outputs, gradient_of_energy(self.energy, outputs, jacobian, q)[1]
-
-        return map_rows(lambda: self.forward_and_jacobian(q), both, len(q))
+        outputs, jacobian = self.forward_and_jacobian(q)
+        if _unknown(outputs):
+            return outputs, np.full(q.shape, np.nan)
+        return outputs, gradient_of_energy(self.energy, outputs, jacobian, q)[1]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint if any."""
         q = check_positions(positions, self.dim)
-
-        def valued(outputs: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return self.energy.value(outputs, q), gradient
-
-        def both(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return gradient_of_energy(self.energy, outputs, jacobian, q)
-
         if can.VJP in self.capabilities:
-            return map_rows(lambda: self.forward_and_gradient(q), valued, len(q))
-        return map_rows(lambda: self.forward_and_jacobian(q), both, len(q))
+            outputs, gradient = self.forward_and_gradient(q)
+            if not _unknown(outputs):
+                return self.energy.value(outputs, q), gradient
+        else:
+            outputs, jacobian = self.forward_and_jacobian(q)
+            if not _unknown(outputs):
+                return gradient_of_energy(self.energy, outputs, jacobian, q)
+        return np.full(len(q), np.nan), np.full(q.shape, np.nan)
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
@@ -101,11 +91,15 @@ class PotentialOfOutputs(ShownTarget, ABC):
         C and R are the energy's curvatures (:class:`surrokit.contracts.forward.CurvedEnergy`).
         """
         q = check_positions(positions, self.dim)
+        outputs, jacobian = self.forward_and_jacobian(q)
+        if _unknown(outputs):
+            return np.full((*q.shape, self.dim), np.nan)
+        return gauss_newton(self.energy, outputs, jacobian, q)
 
-        def matrices(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray]:
-            return (gauss_newton(self.energy, outputs, jacobian, q),)
 
-        return map_rows(lambda: self.forward_and_jacobian(q), matrices, len(q))[0]
+def _unknown(outputs: FloatArray) -> bool:
+    """Return whether a map has failed everywhere, so that the number of its outputs is not known."""
+    return len(outputs) > 0 and outputs.shape[1] == 0
 
 
 def gradient_of_energy(

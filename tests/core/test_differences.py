@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.contracts.counting import calls_per_gradient
+from surrokit.model.model import calls_per_gradient
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
 from surrokit.targets.differences import LEAST_GRADIENTS, MOST_DIM, Differences, suits_differences

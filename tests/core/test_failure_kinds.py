@@ -23,7 +23,7 @@ from surrokit.errors import (
 )
 from surrokit.failures.account import FailureAccount
 from surrokit.failures.cause import kind_of
-from surrokit.failures.outcome import Outcome
+from surrokit.model.outcome import Outcome
 
 Q = np.array([[-1.0, 0.0], [2.0, 1.0], [-2.0, 1.0]])
 LEFT = np.array([True, False, True])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from surrokit.coordinates.rowwise import map_rows, row_by_row
+from surrokit.model.source import map_rows, row_by_row
 from surrokit.errors import EvaluationError, ShapeError
 
 Q = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])

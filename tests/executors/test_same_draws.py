@@ -12,7 +12,7 @@ import pytest
 import models
 import surrokit as sk
 from models import SIZES
-from surrokit.coordinates.rowwise import one_after_another
+from surrokit.model.source import one_after_another
 from surrokit.executors.terms import Terms
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")  # runs are short

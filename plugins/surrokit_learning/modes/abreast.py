@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 import numpy as np
 
-from surrokit.contracts.counting import KINDS
+from surrokit.contracts.methods import BY_NAME
 from surrokit.contracts.potential import Potential
 from surrokit.errors import EvaluationError
 from surrokit.types import Capabilities, FloatArray
@@ -32,7 +32,7 @@ def run_abreast(
     Parameters
     ----------
     exact
-        The potential; methods that :data:`~surrokit.contracts.counting.KINDS` lists evaluate it.
+        The potential; methods of :mod:`surrokit.contracts.methods` evaluate it.
     searches
         Each takes the potential to evaluate.
 
@@ -173,7 +173,7 @@ class _Asking:
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._exact, name)
-        if name not in KINDS:
+        if name not in BY_NAME:
             return attribute
         return lambda *arguments: self._ask(_Request(name, arguments))
 

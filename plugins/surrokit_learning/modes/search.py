@@ -8,7 +8,6 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import CONVEX
-from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
@@ -19,6 +18,7 @@ from surrokit.mode.bottom import demand_bottom, demand_walls
 from surrokit.mode.mode import Mode
 from surrokit.mode.scales import Scales
 from surrokit.mode.search import find_mode, goes_by_values
+from surrokit.model.model import calls_per_gradient
 from surrokit.types import FloatArray
 from surrokit_learning.modes.abreast import run_abreast
 from surrokit_learning.modes.curvature import foretold_covariance

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.mode.mode import Mode
+from surrokit.model.model import calls_per_gradient
 from surrokit.types import FloatArray
 
 SAME_VALUE = 0.5

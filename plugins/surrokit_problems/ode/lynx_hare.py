@@ -9,8 +9,8 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.rowwise import row_by_row
 from surrokit.errors import EvaluationError, NumericalError
+from surrokit.model.source import row_by_row
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.outputs import PotentialOfOutputs
@@ -146,7 +146,7 @@ def _together_or_alone(
         return solve(positions)
     except NumericalError:
         # one wild row must not cost the others their evaluation
-        return row_by_row(lambda row: tuple(r[0] for r in solve(row[None])), positions)
+        return row_by_row(lambda row: tuple(r[0] for r in solve(row[None])), positions).unwrap()
 
 
 def _spread(result: FloatArray, rows: IntArray, n: int) -> FloatArray:

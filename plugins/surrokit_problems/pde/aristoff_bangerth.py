@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.coordinates.rowwise import row_by_row
+from surrokit.model.source import row_by_row
 from surrokit.settings import one_of
 from surrokit.shapes import check_positions
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
@@ -119,7 +119,7 @@ class AristoffBangerth(PotentialOfOutputs):
         q = check_positions(positions, self.dim)
         if not len(q):
             return tuple(np.empty((0, *shape)) for shape in shapes)
-        return row_by_row(lambda row: evaluate(self.diffusion.solve(row), row), q)
+        return row_by_row(lambda row: evaluate(self.diffusion.solve(row), row), q).unwrap()
 
 
 @cache

@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.coordinates.rowwise import row_by_row
 from surrokit.errors import ShapeError
+from surrokit.model.source import row_by_row
 from surrokit.settings import (
     Limits,
     is_whole,
@@ -223,4 +223,4 @@ def _row_by_row(
     """Return results of these shapes for each row, also where there are no rows."""
     if not len(rows):
         return tuple(np.empty((0, *shape)) for shape in shapes)
-    return row_by_row(evaluate, rows)
+    return row_by_row(evaluate, rows).unwrap()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Self, cast
+from typing import cast
 
 import attrs
 import numpy as np
 
-from surrokit.contracts.counting import Count, with_count
 from surrokit.contracts.forward import AdjointPotential, ForwardPotential
 from surrokit.contracts.potential import (
     GradientAlonePotential,
@@ -24,15 +22,15 @@ from surrokit.coordinates.blocks import (
     pull_back_outputs,
 )
 from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.rowwise import map_rows
 from surrokit.errors import ShapeError
+from surrokit.model.model import Wrapper
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.types import FloatArray
 
 
 @attrs.frozen(eq=False)
-class LiftedPotential(ShownTarget):
+class LiftedPotential(Wrapper, ShownTarget):
     """A potential in the user's coordinates q, as one of z on the whole line, Jacobian included.
 
     U(z) = U(q(z)) - log Jacobian. Of values, gradients and forward maps this is the chain rule.
@@ -75,45 +73,27 @@ class LiftedPotential(ShownTarget):
         """The map to the coordinates of the inner potential."""
         return self.transform
 
-    def with_count(self, count: Count) -> Self:
-        """Return a copy that reports its calls of the inner potential."""
-        return attrs.evolve(self, inner=with_count(self.inner, count))
-
-    def over(self, wrap: Callable[[Potential], Potential]) -> Self:
-        """Return a copy of a wrapped inner potential."""
-        return attrs.evolve(self, inner=wrap(self.inner))
+    def outside(self, positions: FloatArray) -> FloatArray:
+        """Return positions on the line for the user's."""
+        return self.own_map.to_unbounded(positions)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U at positions on the line of shape (n, dim), shape (n,)."""
         z = check_positions(positions, self.dim)
-
-        def from_inner(value: FloatArray) -> tuple[FloatArray]:
-            return (value - self.own_map.log_jacobian(z),)
-
-        q = self.own_map.to_bounded(z)
-        return map_rows(lambda: (self.inner.value(q),), from_inner, len(q))[0]
+        return self.inner.value(self.own_map.to_bounded(z)) - self.own_map.log_jacobian(z)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient in z, shape (n, dim)."""
         z = check_positions(positions, self.dim)
         inner = cast(GradientPotential, self.inner)
-
-        def from_inner(value: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return value - self.own_map.log_jacobian(z), pull_back(self.own_map, z, gradient)
-
-        q = self.own_map.to_bounded(z)
-        return map_rows(lambda: inner.value_and_gradient(q), from_inner, len(q))
+        value, gradient = inner.value_and_gradient(self.own_map.to_bounded(z))
+        return value - self.own_map.log_jacobian(z), pull_back(self.own_map, z, gradient)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient in z, shape (n, dim)."""
         z = check_positions(positions, self.dim)
         inner = cast(GradientAlonePotential, self.inner)
-
-        def from_inner(gradient: FloatArray) -> tuple[FloatArray]:
-            return (pull_back(self.own_map, z, gradient),)
-
-        q = self.own_map.to_bounded(z)
-        return map_rows(lambda: (inner.gradient(q),), from_inner, len(q))[0]
+        return pull_back(self.own_map, z, inner.gradient(self.own_map.to_bounded(z)))
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m)."""
@@ -124,23 +104,15 @@ class LiftedPotential(ShownTarget):
         """Return the outputs, shape (n, m), and their derivatives in z, shape (n, m, dim)."""
         z = check_positions(positions, self.dim)
         inner = cast(ForwardPotential, self.inner)
-
-        def from_inner(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return outputs, pull_back_outputs(self.own_map, z, jacobian)
-
-        q = self.own_map.to_bounded(z)
-        return map_rows(lambda: inner.forward_and_jacobian(q), from_inner, len(q))
+        outputs, jacobian = inner.forward_and_jacobian(self.own_map.to_bounded(z))
+        return outputs, pull_back_outputs(self.own_map, z, jacobian)
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and the gradient of U in z, shape (n, dim)."""
         z = check_positions(positions, self.dim)
         inner = cast(AdjointPotential, self.inner)
-
-        def from_inner(outputs: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return outputs, pull_back(self.own_map, z, gradient)
-
-        q = self.own_map.to_bounded(z)
-        return map_rows(lambda: inner.forward_and_gradient(q), from_inner, len(q))
+        outputs, gradient = inner.forward_and_gradient(self.own_map.to_bounded(z))
+        return outputs, pull_back(self.own_map, z, gradient)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions on the line, shape (n, dim)."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from surrokit.contracts.matrices import HESSIAN_FIELD, MatrixField
 from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.coordinates.rowwise import despite_failures, unless_failed
 from surrokit.coordinates.transforms import (
     Derivatives,
     Transform,
@@ -45,16 +44,14 @@ class BoundedMatrix:
     def matrix(self, z: FloatArray) -> FloatArray:
         """Return G at z of shape (n, dim), shape (n, dim, dim)."""
         q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
-        gradient, (matrix,), failed = self._evaluate(q, lambda: self.field.matrix(self.inner, q))
-        return unless_failed(plus_diagonal(congruent(matrix, d), _bend(gradient, d)), failed)
+        gradient, matrix = self._gradient(q), self.field.matrix(self.inner, q)
+        return plus_diagonal(congruent(matrix, d), _bend(gradient, d))
 
     def product(self, z: FloatArray, u: FloatArray) -> FloatArray:
         """Return G u, shape (n, dim)."""
         q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
-        gradient, (product,), failed = self._evaluate(
-            q, lambda: self.field.product(self.inner, q, d.first * u)
-        )
-        return unless_failed(d.first * product + u * _bend(gradient, d), failed)
+        gradient, product = self._gradient(q), self.field.product(self.inner, q, d.first * u)
+        return d.first * product + u * _bend(gradient, d)
 
     def trace_gradient(self, z: FloatArray, weights: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, shape (n, dim), with A in ``weights (n, dim, dim)``."""
@@ -96,28 +93,19 @@ class BoundedMatrix:
         sum_j A_kj M_kj q'_j from M.
         """
         third, log_third = self.transform.third_derivatives(z)
-        gradient, (matrix, inside), failed = self._evaluate(
-            q, lambda: self.field.matrix(self.inner, q), contraction
-        )
+        gradient, matrix = self._gradient(q), self.field.matrix(self.inner, q)
+        inside = contraction()
         bend = -log_third
         if gradient is not None:
             inside = inside + products(matrix, diagonal * d.second)
             bend = gradient * third - log_third
-        total = d.first * inside + 2.0 * d.second * across(matrix) + diagonal * bend
-        return unless_failed(total, failed)
+        return d.first * inside + 2.0 * d.second * across(matrix) + diagonal * bend
 
-    def _evaluate(
-        self, q: FloatArray, *evaluations: Callable[[], FloatArray]
-    ) -> tuple[FloatArray | None, list[FloatArray], dict[int, Exception]]:
-        """Return the inner gradient, if the chain rule has it, the evaluations, and failures."""
+    def _gradient(self, q: FloatArray) -> FloatArray | None:
+        """Return the inner gradient, if the chain rule has it."""
         if self.field != HESSIAN_FIELD:
-            return None, *despite_failures(*evaluations)
-        # where the gradient fails there is no Hessian: the transform's curvature needs it
-        inner = with_gradient(self.inner)
-        (gradient, *results), failed = despite_failures(
-            lambda: inner.value_and_gradient(q)[1], *evaluations
-        )
-        return gradient, results, failed
+            return None
+        return with_gradient(self.inner).value_and_gradient(q)[1]
 
 
 def _bend(gradient: FloatArray | None, d: Derivatives) -> FloatArray:

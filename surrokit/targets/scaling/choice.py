@@ -49,7 +49,7 @@ def scaled(target: Potential, scaling: Scaling | None = None) -> Potential:
     if isinstance(target, ScaledPotential):
         return target
     if isinstance(target, Differences):
-        return target.over(lambda inner: scaled(inner, scaling))
+        return attrs.evolve(target, inner=scaled(target.inner, scaling))
     scaling = scaling or scaling_of(target)
     if scaling is None:
         return target

@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.forward import Energy
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import (
@@ -23,8 +22,8 @@ from surrokit.contracts.rows import (
 )
 from surrokit.coordinates.blocks import Blocks, Scaled, Scaling
 from surrokit.coordinates.models import ModelMap
-from surrokit.coordinates.rowwise import map_rows
 from surrokit.coordinates.transforms import Transform
+from surrokit.model.model import calls_per_gradient
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.targets.bounded.energy import ScaledEnergy
 from surrokit.targets.bounded.lifted import LiftedPotential
@@ -145,10 +144,7 @@ class ScaledPotential(LiftedPotential):
         return self._pulled(lambda x: self._whole.forward_hessian_product(x, pushed), z)
 
     def _form(self, method: Callable[[FloatArray], FloatArray], z: FloatArray) -> FloatArray:
-        x = self.scaling.to_bounded(check_positions(z, self.dim))
-        return map_rows(lambda: (method(x),), lambda form: (self.scaling.pull_form(form),), len(x))[
-            0
-        ]
+        return self.scaling.pull_form(method(self.scaling.to_bounded(check_positions(z, self.dim))))
 
     def _of_vectors(self, method: Callable[..., Any], z: FloatArray, u: FloatArray) -> FloatArray:
         pushed = self.scaling.push(check_vectors(u, check_positions(z, self.dim)))
@@ -159,8 +155,7 @@ class ScaledPotential(LiftedPotential):
         return self._pulled(lambda x: method(x, pushed), z)
 
     def _pulled(self, method: Callable[[FloatArray], FloatArray], z: FloatArray) -> FloatArray:
-        x = self.scaling.to_bounded(z)
-        return map_rows(lambda: (method(x),), lambda found: (self.scaling.pull(found),), len(x))[0]
+        return self.scaling.pull(method(self.scaling.to_bounded(z)))
 
     # --- sums over rows ---
 

@@ -5,7 +5,6 @@ They pass on all methods of the inner potential by name, so each works around an
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.counting import Count, CountedPotential, with_count
 from surrokit.contracts.methods import BY_NAME, METHODS
 from surrokit.contracts.potential import Potential
+from surrokit.model.model import Wrapper
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
@@ -46,7 +45,7 @@ def capability_of(method: str) -> str | None:
     return next((name for name in sorted(can.KNOWN) if method in methods_of(name)), None)
 
 
-class Wrapped(ShownTarget):
+class Passing(ShownTarget):
     """Passes everything on to an inner potential, through :meth:`evaluate`.
 
     Parameters
@@ -67,12 +66,6 @@ class Wrapped(ShownTarget):
     def capabilities(self) -> Capabilities:
         """The capabilities of the inner potential."""
         return self.inner.capabilities
-
-    def with_count(self, count: Count) -> Potential:
-        """Return a copy that reports the calls of the inner potential."""
-        other = copy.copy(self)
-        other.inner = with_count(self.inner, count)
-        return other
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -100,8 +93,12 @@ class Wrapped(ShownTarget):
         return function(positions)
 
 
-class CountingPotential(Wrapped):
-    """Counts positions and batches by method, without changing anything.
+class Wrapped(Passing, Wrapper):
+    """A potential around another one, to which everything is passed on."""
+
+
+class CountingPotential(Passing):
+    """Counts positions and batches by method, as a user's own potential, and changes nothing.
 
     Attributes
     ----------
@@ -120,10 +117,6 @@ class CountingPotential(Wrapped):
     def calls(self) -> Counter[str]:
         """Positions evaluated, by name of the method."""
         return self.positions
-
-    def with_count(self, count: Count) -> Potential:
-        """Return a potential that reports each call before it comes here."""
-        return CountedPotential(self, count)
 
     def evaluate(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray

@@ -1,7 +1,7 @@
-"""The journal of a run: what came back from exact calls, and what the clock said, in order.
+"""The journal of a run: what came back from calls of the model, and what the clock said, in order.
 
 A run with a given seed is repeated by its journal alone, whatever parts it has: calls return what
-they returned before, and the clock says what it said.
+they returned before, and the clock gives the readings that it gave before.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Protocol
 
 import attrs
 
-from surrokit.contracts.methods import CallKind
-from surrokit.failures.outcome import Answer
+from surrokit.model.outcome import Answer
 from surrokit.types import FloatArray
 
 BEYOND = sys.maxsize
@@ -22,16 +21,16 @@ BEYOND = sys.maxsize
 
 @attrs.frozen(eq=False)
 class Call:
-    """A batch of exact calls that a run asks for.
+    """A batch of calls that a run asks for.
 
     Parameters
     ----------
-    kind
-        Kind of call.
+    what
+        Which results; a name of :mod:`surrokit.contracts.methods`, or ``rows``.
     positions : ndarray of shape (n, width)
-        The batch.
+        The batch, in the coordinates of the model.
     evaluate
-        Pays for a batch of such positions.
+        Evaluates a batch of such positions.
     counts
         Calls so far, which known ones are added to.
     aside
@@ -40,27 +39,27 @@ class Call:
         Whether nothing at all depends on it, so that it is made once and never again.
     """
 
-    kind: CallKind
+    what: str
     positions: FloatArray
     evaluate: Callable[[FloatArray], Answer]
     counts: MutableMapping[str, int]
     aside: bool = False
     spare: bool = False
 
-    def pay(self) -> Answer:
-        """Return the answer that is paid for now."""
+    def make(self) -> Answer:
+        """Return the answer to a call that is made now."""
         return self.evaluate(self.positions)
 
 
 class Journal(Protocol):
-    """Keeps what happens, or says what happened before.
+    """Keeps what happens, or gives what happened before.
 
     :data:`BEYOND` is the position of a journal that holds no more than was asked for.
     """
 
     @property
     def replays(self) -> bool:
-        """Whether it still says what happened before."""
+        """Whether it still gives what happened before."""
         ...
 
     @property
@@ -90,8 +89,8 @@ class NoJournal:
     saved = 0.0
 
     def answer(self, call: Call) -> Answer:
-        """Return the answer that is paid for."""
-        return call.pay()
+        """Return the answer to a call that is made now."""
+        return call.make()
 
     def reading(self, now: float) -> float:
         """Return the time as it is."""

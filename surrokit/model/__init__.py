@@ -1,0 +1,1 @@
+"""The user's model: the only thing that is called, counted and kept."""

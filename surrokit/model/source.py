@@ -1,0 +1,140 @@
+"""A user's functions of one position, and how rows of positions are evaluated by them."""
+
+from __future__ import annotations
+
+import signal
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+from surrokit.errors import ShapeError
+from surrokit.limits.meter import current_meter
+from surrokit.model.outcome import Outcome, Results
+from surrokit.types import FloatArray
+
+
+class Source(Protocol):
+    """A user's functions, by the names of :mod:`surrokit.contracts.methods`.
+
+    Worker processes get a copy of it.
+    """
+
+    def at(self, what: str, row: FloatArray) -> Results:
+        """Return arrays for one row, which it may keep or change.
+
+        Parameters
+        ----------
+        what
+            Which of its results.
+        row : ndarray of shape (width,)
+            The position, and whatever else goes with it.
+        """
+        ...
+
+    def together(self, what: str, rows: FloatArray) -> Results:
+        """Return arrays for rows (n, width) that are evaluated as one batch."""
+        ...
+
+
+EachRow: TypeAlias = Callable[[Source, str, FloatArray], Outcome]
+"""Evaluates a source at rows (n, width), in this process or elsewhere, as
+:func:`one_after_another` does."""
+
+
+def row_by_row(evaluate: Callable[[FloatArray], Results], positions: FloatArray) -> Outcome:
+    """Call a function at each row, and stack its results.
+
+    Rows whose results have other shapes than those of most rows have failed.
+
+    Parameters
+    ----------
+    evaluate
+        Takes a position (dim,), which it may keep or change, and returns arrays.
+    positions : ndarray of shape (n, dim)
+        Rows to evaluate.
+
+    Raises
+    ------
+    ShapeError
+        If no shape of results is that of most rows.
+    """
+    rows: dict[int, Results] = {}
+    causes: dict[int, Exception] = {}
+    for i, position in enumerate(positions):
+        try:
+            rows[i] = evaluate(position.copy())
+        except BaseException as error:
+            causes[i] = as_failure(error)
+    odd = _odd_shapes(rows)
+    rows = {i: row for i, row in rows.items() if i not in odd}
+    return Outcome.of_rows(rows, {**causes, **odd}, len(positions))
+
+
+def one_after_another(source: Source, what: str, rows: FloatArray) -> Outcome:
+    """Evaluate a source at each row, in order, as :func:`row_by_row` does."""
+    meter, left = current_meter(), len(rows)
+
+    def evaluate(row: FloatArray) -> Results:
+        nonlocal left
+        try:
+            return source.at(what, row)
+        finally:
+            left -= 1
+            meter.left(left)
+
+    return row_by_row(evaluate, rows)
+
+
+def as_failure(error: BaseException) -> Exception:
+    """Return what a user's function raised as an exception: exits are failures like others.
+
+    Parameters
+    ----------
+    error
+        What it raised.
+
+    Raises
+    ------
+    BaseException
+        The error itself if it is an interrupt, the end of a run, or an exit by which a handler of
+        signals ends the process.
+    """
+    if isinstance(error, Exception):
+        return error
+    if not isinstance(error, SystemExit) or _is_from_signal(error):
+        raise error
+    code = "" if error.code is None else repr(error.code)
+    what = f"a function called sys.exit({code}), which would end the whole process"
+    return RuntimeError(what).with_traceback(error.__traceback__)
+
+
+def _is_from_signal(error: BaseException) -> bool:
+    """Return whether an error was raised by a handler of signals, whatever it interrupted."""
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _odd_shapes(rows: Mapping[int, Results]) -> dict[int, Exception]:
+    """Return the rows whose results have other shapes than those of most rows, if most agree."""
+    shapes = {i: tuple(array.shape for array in row) for i, row in rows.items()}
+    if len(set(shapes.values())) < 2:
+        return {}
+    (usual, most), (_, fewer) = Counter(shapes.values()).most_common(2)
+    if most == fewer:
+        return {}
+    return {
+        i: ShapeError(
+            f"a function returned shape {_first_odd(shape, usual)} at one position and "
+            f"{_first_odd(usual, shape)} at others; it must always return the same"
+        )
+        for i, shape in shapes.items()
+        if shape != usual
+    }
+
+
+def _first_odd(
+    shapes: tuple[tuple[int, ...], ...], others: tuple[tuple[int, ...], ...]
+) -> tuple[int, ...]:
+    return next(one for one, other in zip(shapes, others, strict=True) if one != other)
