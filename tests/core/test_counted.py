@@ -10,10 +10,11 @@ import pytest
 
 import surrokit as sk
 from surrokit import BoundedPotential, Parameters
-from surrokit.contracts.counting import KINDS, with_count
+from surrokit.contracts.methods import METHODS
 from surrokit.cost.recording import RecordingPotential
 from surrokit.testing.targets.counting import CountingPotential
 
+KINDS = {method.name: method.kind for method in METHODS if method.kind is not None}
 DIM = 3
 BOUNDS = {"a": (0, None), "b": (None, None), "c": (-1, 2)}
 Q = np.array([[0.3, -0.2, 0.5], [-0.4, 0.1, -0.6]])
@@ -114,29 +115,6 @@ def _kind(method, extra):
     if not extra:
         return KINDS[method]
     return {"value": "forward", "value_and_gradient": "jacobian"}.get(method, KINDS[method])
-
-
-def test_a_count_that_misses_calls_inside_a_wrapper_is_seen():
-    """The negative control: counting calls of the wrapper finds one of the two."""
-    innermost = CountingPotential(Anything(capabilities=OF_U))
-    outside = Counter()
-
-    def count(kind, n):
-        outside[kind] += n
-
-    class Closed:
-        def __init__(self, inner):
-            self.inner, self.dim, self.capabilities = inner, inner.dim, inner.capabilities
-
-        def __getattr__(self, name):
-            return getattr(self.inner, name)
-
-        def value(self, q):
-            return self.inner.value(q)
-
-    with_count(Closed(WRAPPERS["bounded"](innermost)), count).hessian(Q)
-    assert outside.total() == 2
-    assert innermost.positions.total() == 4
 
 
 class Functions:

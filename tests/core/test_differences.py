@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.model.model import calls_per_gradient
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
+from surrokit.model.model import calls_per_gradient
 from surrokit.targets.differences import LEAST_GRADIENTS, MOST_DIM, Differences, suits_differences
 from surrokit.testing.targets.densities import Banana, Gaussian
 

@@ -69,7 +69,7 @@ def recorded(target, **options):
 
 
 def kinds(recording):
-    account = recording.exact.account.kinds
+    account = recording.rejections.account.kinds
     return {name: (kind.count, kind.cured) for name, kind in account.items()}
 
 
@@ -138,7 +138,7 @@ def test_the_first_of_each_kind_is_told_in_the_coordinates_of_the_user():
     recording = recorded(target)
     with pytest.warns(EvaluationWarning):
         recording.value(np.log([[1.0], [2.5], [4.0], [2.2], [5.0]]))
-    told = recording.exact.account.tell(recording.transform, 1)
+    told = recording.rejections.account.tell(recording.transform, 1)
     assert {name: kind.count for name, kind in told.items()} == {
         "NaN": 2,
         "exception ValueError": 2,
@@ -183,7 +183,7 @@ def test_single_rows_have_no_position():
 
 def test_failures_of_single_rows_are_told_among_draws():
     recording = recorded(on_the_right(lambda q: np.nan))
-    log = recording.exact.log
+    log = recording.rejections.log
     log.draws_begin(Q)
     with pytest.warns(EvaluationWarning, match="returned NaN"):
         log.failed("returned NaN", np.array([3.0, 5.0]), overflow=True)
@@ -333,7 +333,7 @@ def test_a_neighbour_of_a_difference_is_tried_again(failure):
     recording = recorded(target, on_error="retry", retries=1)
     assert_array_equal(recording.value_and_gradient(Q)[1], recorded(plain).value_and_gradient(Q)[1])
     assert recording.failures == 0
-    assert recording.exact.account.cured == 5  # the position on the right, and its neighbours
+    assert recording.rejections.account.cured == 5  # the position on the right, and its neighbours
     assert recording.calls["value"] == 3 * 5 + 5
     assert recording.value(Q + 9.0).tolist() == recorded(plain).value(Q + 9.0).tolist()
 
@@ -399,7 +399,7 @@ def test_neighbours_of_differences_that_fail_by_position_are_not_taken_for_chanc
     target.value_and_gradient(np.zeros((1, 1)))
     assert target.failures == 1
     evaluate_again(target, np.array([[-1.0], [1.0]]))
-    recheck = target.exact.account.recheck
+    recheck = target.rejections.account.recheck
     assert (recheck.tried, recheck.worked) == (1, 0)
 
 
@@ -445,7 +445,7 @@ def test_failures_far_away_are_not_looked_at_again():
     with pytest.warns(EvaluationWarning):
         recording.value(np.array([[1e6, 0.0], [-1.0, 0.0]]))
     evaluate_again(recording, Q)
-    assert recording.exact.account.recheck.tried == 0
+    assert recording.rejections.account.recheck.tried == 0
     assert recording.calls["value"] == 2
 
 

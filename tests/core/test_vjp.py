@@ -151,12 +151,9 @@ def choke(q, weights):
     return vjp(q, weights)
 
 
-def test_what_was_paid_for_survives_an_adjoint_that_raises():
-    with pytest.raises(EvaluationError, match=r"1 of 4 positions.*no adjoint here") as caught:
+def test_an_adjoint_that_raises_is_an_error_outside_of_runs():
+    with pytest.raises(EvaluationError, match=r"1 of 4 positions.*no adjoint here"):
         make(choke).value_and_gradient(Q)
-    for known, full in zip(caught.value.results, make().value_and_gradient(Q), strict=True):
-        assert_allclose(known[[0, 2, 3]], full[[0, 2, 3]])
-        assert np.isnan(known[1]).all()
 
 
 def test_a_position_where_the_adjoint_raises_is_rejected_and_counted():
@@ -164,6 +161,8 @@ def test_a_position_where_the_adjoint_raises_is_rejected_and_counted():
     with pytest.warns(EvaluationWarning, match="no adjoint here"):
         values, gradients = target.value_and_gradient(Q)
     assert np.isinf(values).tolist() == [False, True, False, False]
+    for known, full in zip((values, gradients), make().value_and_gradient(Q), strict=True):
+        assert_allclose(known[[0, 2, 3]], full[[0, 2, 3]])
     assert np.isnan(gradients[1]).all()
     assert target.failures == 1
 

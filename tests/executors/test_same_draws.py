@@ -12,8 +12,8 @@ import pytest
 import models
 import surrokit as sk
 from models import SIZES
-from surrokit.model.source import one_after_another
 from surrokit.executors.terms import Terms
+from surrokit.model.source import one_after_another
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")  # runs are short
 
@@ -160,4 +160,4 @@ def test_a_copy_goes_without_workers():
     target = sk.potential(models.value, dim=2)
     with Terms.check("threads", 2, None).spread(target) as (spread, _):
         other = pickle.loads(pickle.dumps(spread))
-    assert other.each_row is one_after_another
+    assert other.model.each_row is one_after_another
