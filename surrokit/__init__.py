@@ -42,6 +42,7 @@ from surrokit.targets.functions import potential
 from surrokit.targets.gaussian import gaussian_prior
 from surrokit.targets.observed.observed import observed
 from surrokit.targets.observed.scales import estimated
+from surrokit.targets.shared import model
 
 try:
     __version__ = version("surrokit")
@@ -74,6 +75,7 @@ __all__ = [
     "Parameter",
     "Parameters",
     "BoundedPotential",
+    "model",
     "one_by_one",
     "check_gradient",
     # sampling

@@ -20,8 +20,13 @@ from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError
 from surrokit.executors.terms import ExecutorSpec, Terms
 from surrokit.history.scratch import Keep
-from surrokit.ledger.file import unwritten
-from surrokit.ledger.known import WarmStart, add_known, read_known
+from surrokit.ledger.known import (
+    WarmStart,
+    add_known,
+    evaluations_of_model,
+    read_known,
+    with_memo,
+)
 from surrokit.mode.starts import given_positions, read_evaluations
 from surrokit.model.calls import OnError
 from surrokit.plan.asked import knows_coordinates, read_seed, seed_of
@@ -275,15 +280,15 @@ def sample(
         safety=check_safety(safety),
         budget=budget,
     )
-    known = None
     if warm_start is not None:
-        known, evaluated, past = read_known(warm_start, exact, version)
-        asked = add_known(asked, evaluated, past)
+        memo, evaluated, past = read_known(warm_start, exact, version)
+        asked = add_known(attrs.evolve(asked, exact=with_memo(exact, memo)), evaluated, past)
+    asked = add_known(asked, evaluations_of_model(asked.exact))
     with terms.spread(asked.exact) as (exact, ahead):
         asked = attrs.evolve(asked, exact=exact, ahead=ahead, workers=terms.at_once)
-        file = None if path is None else new_file(path, asked, rng, version, known)
+        file = None if path is None else new_file(path, asked, rng, version)
         with observed(observers, progress=progress) as listeners:
-            outcome = run(asked, composer, rng, listeners, file or unwritten(known))
+            outcome = run(asked, composer, rng, listeners, file)
     if file is None:
         return outcome
     return let_extend(outcome, file, target, asked, version, terms)

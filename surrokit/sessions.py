@@ -39,7 +39,6 @@ from surrokit.ledger.fingerprint import (
     read_scaling,
     write_fingerprint,
 )
-from surrokit.ledger.known import Known
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Tape
@@ -268,7 +267,6 @@ def new_file(
     asked: Recipe,
     rng: np.random.Generator,
     version: str | None,
-    known: Known | None = None,
 ) -> RunFile:
     """Return the new file of a run.
 
@@ -282,8 +280,6 @@ def new_file(
         Its generator.
     version
         The user's version of the target.
-    known
-        Evaluations that are not paid for again.
 
     Raises
     ------
@@ -302,7 +298,7 @@ def new_file(
         return Store.open(path, write=True)
 
     with held(Path(path), make, is_new=True) as (store, lock):
-        return RunFile(store, lock, Tape(store, known), keep=asked.keep, is_new=True)
+        return RunFile(store, lock, Tape(store), keep=asked.keep, is_new=True)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from surrokit.model.journal import Journal, NoJournal
+from surrokit.model.memo import Memo
 
 
 class Clock:
@@ -15,12 +16,15 @@ class Clock:
     Parameters
     ----------
     journal
-        Keeps every reading, or says what was read before.
+        Keeps every reading, or gives what was read before.
+    memo
+        Holds the seconds of calls that are not made again; None where there is none.
     """
 
-    def __init__(self, journal: Journal | None = None) -> None:
+    def __init__(self, journal: Journal | None = None, memo: Memo | None = None) -> None:
         self.seconds = {"warmup": 0.0, "training": 0.0, "sampling": 0.0}
         self._journal: Journal = journal or NoJournal()
+        self._memo = memo
         self._began = time.perf_counter()
 
     @property
@@ -40,8 +44,9 @@ class Clock:
         return read
 
     def with_saved(self) -> float:
-        """Return seconds as they would be if every call had been paid for."""
-        return self._journal.reading(self.now() + self._journal.saved)
+        """Return seconds as they would be if every call had been made."""
+        saved = 0.0 if self._memo is None else self._memo.seconds
+        return self._journal.reading(self.now() + saved)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -15,7 +15,6 @@ from surrokit.history.history import History
 from surrokit.history.scratch import Keep, Scratch, scratch_for
 from surrokit.ledger.blocks import forget_blocks, write_block, write_rounds
 from surrokit.ledger.facts import read_arguments, write_progress
-from surrokit.ledger.known import Known, LookUp
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.store import Store
 from surrokit.ledger.tape import Tape
@@ -200,11 +199,6 @@ class RunFile:
 
 def _nothing() -> None:
     return None
-
-
-def unwritten(known: Known | None) -> NoFile:
-    """Return what stands in for the file of a run that pays for no known evaluation."""
-    return NoFile(None if known is None else LookUp(known))
 
 
 @contextmanager

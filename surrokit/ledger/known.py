@@ -20,97 +20,22 @@ from surrokit.ledger.fingerprint import check_fingerprint, check_row
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import reading
 from surrokit.model.journal import Call, NoJournal
-from surrokit.model.model import from_model
-from surrokit.model.outcome import Answer, stack
+from surrokit.model.memo import Memo
+from surrokit.model.model import Model, change_model, from_model, model_of
+from surrokit.model.outcome import Answer, Results
 from surrokit.plan.parts import is_ready
 from surrokit.plan.recipe import Recipe
 from surrokit.result.finding import FEWEST_EFFECTIVE
 from surrokit.result.verdict import LARGEST_RHAT
 from surrokit.targets.differences import Differences, with_slopes
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, IntArray
 
 WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """One ledger or several."""
 
-_Row = tuple[FloatArray, ...]
-
-
-class Known:
-    """Looks evaluations up by what was evaluated and where, to the bit.
-
-    Parameters
-    ----------
-    events
-        Batches of exact calls; those that failed are left out.
-
-    Attributes
-    ----------
-    seconds
-        What the calls took that were looked up.
-    """
-
-    def __init__(self, events: Iterable[Event] = ()) -> None:
-        self.seconds = 0.0
-        self._rows: dict[tuple[str, bytes], tuple[_Row, float]] = {}
-        for event in events:
-            if event.results is not None and event.outcome in (DONE, APART):
-                self._add(event, event.results)
-
-    def _add(self, event: Event, results: tuple[FloatArray, ...]) -> None:
-        share = event.seconds / max(len(event.positions), 1)
-        for i, position in enumerate(event.positions):
-            row = tuple(array[i] for array in results)
-            if not any(np.isnan(part).any() for part in row):
-                self._rows[event.kind, position.tobytes()] = row, share
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def complete(self, call: Call) -> Answer:
-        """Return the answer to a call, of which only unknown rows are evaluated."""
-        positions, evaluate = call.positions, call.evaluate
-        keys = [(call.what, row.tobytes()) for row in positions] if self._rows else []
-        found = {i: self._rows[key] for i, key in enumerate(keys) if key in self._rows}
-        if not found:
-            return evaluate(positions)
-        rows = {i: row for i, (row, _) in found.items()}
-        self.seconds += sum(seconds for _, seconds in found.values())
-        unknown = [i for i in range(len(positions)) if i not in found]
-        fresh = evaluate(positions[unknown]) if unknown else None
-        if fresh is None:
-            return Answer(results=tuple(stack(rows, len(positions))))
-        if (paid := fresh.results) is not None:
-            rows |= {i: tuple(array[k] for array in paid) for k, i in enumerate(unknown)}
-        causes = {unknown[k]: cause for k, cause in fresh.causes.items()}
-        results = tuple(stack(rows, len(positions)))
-        return attrs.evolve(fresh, results=results, causes=causes)
-
-
-class LookUp(NoJournal):
-    """Keeps nothing, and pays for no known evaluation.
-
-    Parameters
-    ----------
-    known
-        The evaluations.
-    """
-
-    def __init__(self, known: Known) -> None:
-        self._known = known
-
-    @property
-    def saved(self) -> float:  # type: ignore[override]
-        """Seconds that calls would have taken whose results were known."""
-        return self._known.seconds
-
-    def answer(self, call: Call) -> Answer:
-        """Return the answer to a call, of which only unknown rows are evaluated."""
-        return call.make() if call.what == "rows" or call.aside else self._known.complete(call)
-
-
 def read_known(
     warm_start: WarmStart, exact: Potential, version: str | None
-) -> tuple[Known, Evaluations, Past | None]:
+) -> tuple[Memo, Evaluations, Past | None]:
     """Return the evaluations of ledgers, by position and for a learner, and draws.
 
     Draws are those of the ledger that has most, if its chains agree and nothing was adapted under
@@ -141,7 +66,7 @@ def read_known(
             events += ledger.events()
             pasts += [past] if (past := _past(ledger)) is not None else []
     past = max(pasts, key=len, default=None)
-    return Known(events), _evaluations(events, exact), past
+    return _memo(events, model_of(exact).columns), _evaluations(events, exact), past
 
 
 def add_known(asked: Recipe, known: Evaluations, past: Past | None = None) -> Recipe:
@@ -159,6 +84,27 @@ def add_known(asked: Recipe, known: Evaluations, past: Past | None = None) -> Re
         evaluations=Evaluations.join([*given, known], asked.exact.dim),
         past=past if asked.initial is None else None,
     )
+
+
+def with_memo(exact: Potential, memo: Memo) -> Potential:
+    """Return a target whose model does not evaluate again what a memo holds."""
+
+    def knowing(model: Model) -> Model:
+        return attrs.evolve(model, memo=memo if model.memo is None else model.memo.joined(memo))
+
+    return change_model(exact, knowing)
+
+
+def evaluations_of_model(exact: Potential) -> Evaluations:
+    """Return what a target's model has evaluated for other posteriors, as this target's own."""
+    model = model_of(exact)
+    if model.memo is None or not model.shared or model.columns is not None:
+        return Evaluations.join([], exact.dim)
+    return _evaluations((_event(*rows) for rows in model.memo.batches()), exact)
+
+
+def _event(what: str, rows: FloatArray, results: Results) -> Event:
+    return Event(kind=what, positions=rows, results=results, readings=np.empty(0))
 
 
 def _paths(warm_start: object) -> list[str | os.PathLike[str]]:
@@ -186,6 +132,15 @@ def _past(ledger: Ledger) -> Past | None:
     if not (agree and np.min(effective_sample_size(positions)) >= FEWEST_EFFECTIVE):
         return None
     return Past(positions=positions.reshape(-1, positions.shape[2]), values=kept.values.ravel())
+
+
+def _memo(events: Iterable[Event], columns: IntArray | None) -> Memo:
+    memo = Memo()
+    for event in events:
+        if event.results is not None and event.outcome in (DONE, APART):
+            at = event.positions if columns is None else event.positions[:, columns]
+            memo.add(event.kind, np.ascontiguousarray(at), event.results, event.seconds)
+    return memo
 
 
 class _Told(NoJournal):

@@ -20,7 +20,6 @@ from surrokit.ledger.events import (
     read_events,
     write_events,
 )
-from surrokit.ledger.known import Known
 from surrokit.ledger.store import Store
 from surrokit.model.journal import BEYOND, Call
 from surrokit.model.outcome import Answer
@@ -52,13 +51,10 @@ class Tape:
     ----------
     store
         The ledger.
-    known
-        Evaluations of other ledgers, which are not paid for again.
     """
 
-    def __init__(self, store: Store, known: Known | None = None) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._known = known or Known()
         self._events = (event for event in read_events(store) if event.outcome == DONE)
         self._event = next(self._events, None)
         self._served = 0
@@ -82,11 +78,6 @@ class Tape:
     def position(self) -> int:
         """Number of the event that comes next."""
         return BEYOND if self._event is None else self._event.number
-
-    @property
-    def saved(self) -> float:
-        """Seconds that calls would have taken whose results were known."""
-        return self._known.seconds
 
     # --- the clock ---
 
@@ -173,7 +164,7 @@ class Tape:
         if self._event is not None:
             return self._repeat(call)
         readings, self._pending, self._sure = self._pending, [], 0
-        return self._pay(call, lambda: self._known.complete(call), DONE, readings)
+        return self._pay(call, call.make, DONE, readings)
 
     def _answer_aside(self, call: Call) -> Answer:
         """Return the answer to a call that a run which is extended does not make."""

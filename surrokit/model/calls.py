@@ -15,6 +15,7 @@ from surrokit.errors import ResultTypeError, ShapeError, TargetError
 from surrokit.failures.cause import RETURNED_NAN, Cause, Cure, report_of
 from surrokit.limits.meter import current_meter
 from surrokit.model.journal import Call, Journal, NoJournal
+from surrokit.model.memo import Memo
 from surrokit.model.outcome import Answer, Outcome, Results
 from surrokit.model.source import as_failure
 from surrokit.surrogate.threads import users_threads
@@ -86,7 +87,15 @@ class Calls:
         self.causes, self.cures, self.as_a_whole, self._n = {}, [], None, n
 
     def evaluate(
-        self, what: str, kind: CallKind, attempt: Attempt, rows: FloatArray, *, each: int = 1
+        self,
+        what: str,
+        kind: CallKind,
+        attempt: Attempt,
+        rows: FloatArray,
+        *,
+        each: int = 1,
+        memo: Memo | None = None,
+        keys: FloatArray | None = None,
     ) -> Results | None:
         """Return the results of a batch, NaN in rows that fail; None if all fail.
 
@@ -105,6 +114,10 @@ class Calls:
             The batch.
         each
             How many calls each row counts as.
+        memo
+            What is known, and what new results are added to; None where nothing is kept.
+        keys : ndarray of shape (n, k), optional
+            What the model takes of each row, where that is not all.
 
         Raises
         ------
@@ -120,6 +133,8 @@ class Calls:
                 self._note(answer, len(rows))
                 return answer.results
         make = partial(self._make, kind, attempt, each)
+        if memo is not None and not self._is_aside:
+            make = partial(memo.complete, what, rows if keys is None else keys, evaluate=make)
         answer = self.journal.answer(
             Call(what, rows, make, self.counts, self._is_aside, self._is_spare)
         )

@@ -67,11 +67,6 @@ class Journal(Protocol):
         """Number of the event that comes next."""
         ...
 
-    @property
-    def saved(self) -> float:
-        """Seconds that calls would have taken whose results were known."""
-        ...
-
     def answer(self, call: Call) -> Answer:
         """Return the answer to a call, or raise ``BudgetSpent`` where a limit forbids it."""
         ...
@@ -86,7 +81,6 @@ class NoJournal:
 
     replays = False
     position = BEYOND
-    saved = 0.0
 
     def answer(self, call: Call) -> Answer:
         """Return the answer to a call that is made now."""

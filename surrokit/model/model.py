@@ -20,11 +20,12 @@ from surrokit.contracts.potential import Potential
 from surrokit.errors import EvaluationError, ShapeError
 from surrokit.model.calls import Calls
 from surrokit.model.isolated import isolate
+from surrokit.model.memo import Memo
 from surrokit.model.outcome import Outcome, Results
 from surrokit.model.source import EachRow, Source, one_after_another
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
-from surrokit.types import Capabilities, FloatArray
+from surrokit.types import Capabilities, FloatArray, IntArray
 
 
 @attrs.frozen(eq=False)
@@ -43,6 +44,13 @@ class Model:
         Evaluates rows one by one; None where the functions take them together.
     kinds
         What a position counts as, where that differs from :mod:`surrokit.contracts.methods`.
+    memo
+        What was evaluated before, and is not evaluated again; None where nothing is kept.
+    columns : ndarray of shape (k,), optional
+        Numbers of a position that the functions take; None for all.
+    shared
+        Whether the memo is that of several posteriors, of whose data gradients by the adjoint are a
+        part, so that these are not kept.
     """
 
     source: Source
@@ -50,6 +58,9 @@ class Model:
     calls: Calls | None = None
     each_row: EachRow | None = one_after_another
     kinds: Mapping[str, CallKind] = attrs.field(factory=dict)
+    memo: Memo | None = None
+    columns: IntArray | None = None
+    shared: bool = False
     _outputs: list[int] = attrs.field(factory=list, repr=False)
 
     def evaluate(self, what: str, rows: FloatArray, *, each: int = 1) -> Results:
@@ -82,7 +93,16 @@ class Model:
             return attempt(rows).unwrap()
         kind = self.kinds.get(what, method.kind)
         assert kind is not None
-        results = self.calls.evaluate(what, kind, attempt, rows, each=each)
+        keeps = not (self.shared and what == "forward_and_gradient")
+        results = self.calls.evaluate(
+            what,
+            kind,
+            attempt,
+            rows,
+            each=each,
+            memo=self.memo if keeps else None,
+            keys=None if self.columns is None else np.ascontiguousarray(rows[:, self.columns]),
+        )
         if results is None:
             return self._full(method, len(rows))
         self._check_outputs(method, results)  # those of a journal come from elsewhere
@@ -121,7 +141,9 @@ class Model:
         self._outputs[:] = [n_outputs]
 
     def _full(self, method: Method, n: int) -> Results:
-        axes = {"q": self.dim, "m": self._outputs[0] if self._outputs else 0}
+        of_map = method.gives[0].startswith("m") and method.name != "forward_and_gradient"
+        width = self.dim if self.columns is None or not of_map else len(self.columns)
+        axes = {"q": width, "m": self._outputs[0] if self._outputs else 0}
         return tuple(np.full((n, *(axes[a] for a in each)), np.nan) for each in method.gives)
 
 

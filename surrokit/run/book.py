@@ -28,6 +28,7 @@ from surrokit.history.history import History
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import INTERVAL, NoFile, RunFile
 from surrokit.limits.meter import SAMPLING, STARTING, WARMING, WEIGHING
+from surrokit.model.model import model_of
 from surrokit.plan.asked import arguments_of
 from surrokit.plan.price import estimate_of
 from surrokit.plan.recipe import LAST_PART, Recipe, ending
@@ -89,7 +90,7 @@ class Book:
     ) -> None:
         self._asked, self._file = asked, file or NoFile()
         self._sequels = Sequels(sequels or [Sequel.of(asked)], self._file.journal)
-        self.clock = Clock(self._file.journal)
+        self.clock = Clock(self._file.journal, model_of(asked.exact).memo)
         self.target = RecordingPotential(
             asked.exact, keep=True, on_error=asked.on_error, retries=asked.retries
         )

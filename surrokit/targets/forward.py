@@ -197,9 +197,10 @@ class Maps:
         else:
             outputs = self._read_outputs(self.forward(self._taken(q)), q)
             jacobian = self._read_jacobian(self.jacobian(self._taken(q)), q)
-        if jacobian.shape != (*outputs.shape, self.dim):
+        width = self.dim if self.columns is None else len(self.columns)
+        if jacobian.shape != (*outputs.shape, width):
             raise ShapeError(
-                f"the jacobian function must return shape {(outputs.shape[-1], self.dim)} for each "
+                f"the jacobian function must return shape {(outputs.shape[-1], width)} for each "
                 f"position, got {jacobian.shape[outputs.ndim - 1 :]}"
             )
         return outputs, jacobian
@@ -216,8 +217,8 @@ class Maps:
         """Return the numbers of positions (..., dim) that the map takes, which it may change."""
         return q.copy() if self.columns is None else q[..., self.columns]
 
-    def _spread(self, what: str, derivatives: FloatArray, axes: int = 1) -> FloatArray:
-        """Return derivatives in all numbers of a position, from those in what the map takes."""
+    def _of_taken(self, what: str, derivatives: FloatArray, axes: int = 1) -> FloatArray:
+        """Return derivatives, if they are those in what the map takes."""
         if self.columns is None:
             return derivatives
         lead, width = derivatives.shape[:-axes], len(self.columns)
@@ -227,12 +228,7 @@ class Maps:
                 f"position, got {(lead[-1], *derivatives.shape[-axes:])}; parameters of errors "
                 "are none of the map's"
             )
-        found = np.zeros((*lead, *(self.dim,) * axes))
-        if axes == 1:
-            found[..., self.columns] = derivatives
-        else:
-            found[..., self.columns[:, None], self.columns] = derivatives
-        return found
+        return derivatives
 
     def _read_outputs(self, given: Any, q: FloatArray) -> FloatArray:
         # a map with one output may return a number, and its jacobian a vector
@@ -246,7 +242,7 @@ class Maps:
         jacobian = self.precision.double("jacobian", given)
         taken = (*q.shape[:-1], q.shape[-1] if self.columns is None else len(self.columns))
         jacobian = jacobian[..., None, :] if jacobian.shape == taken else jacobian
-        return self._spread("jacobian", _check(jacobian, np.empty(taken), "jacobian", 1))
+        return self._of_taken("jacobian", _check(jacobian, np.empty(taken), "jacobian", 1))
 
     def _pull_back(self, q: FloatArray, weights: FloatArray) -> FloatArray:
         assert self.vjp is not None
@@ -259,7 +255,7 @@ class Maps:
                 f"the vjp function must return shape {q.shape}, that of the positions, for weights "
                 f"of shape {weights.shape}, got {pulled.shape}"
             )
-        return self._spread("vjp", pulled)
+        return spread(self._of_taken("vjp", pulled), self.columns, self.dim)
 
     def _hessian(self, q: FloatArray) -> FloatArray:
         assert self.hessian is not None
@@ -267,7 +263,7 @@ class Maps:
         hessian = self.precision.double("hessian", self.hessian(q))
         if hessian.ndim == q.ndim + 1:  # a map with one output may return its matrix alone
             hessian = hessian[..., None, :, :]
-        return self._spread("hessian", _check(hessian, q, "hessian", 2), axes=2)
+        return self._of_taken("hessian", _check(hessian, q, "hessian", 2), axes=2)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -297,7 +293,7 @@ class MappedPotential(PotentialOfOutputs, ModelPotential):
     ) -> MappedPotential:
         """Return the potential of a map, by the energy that its adjoint takes."""
         each_row = None if maps.batched else one_after_another
-        model = Model(maps, parameters.dim, each_row=each_row)
+        model = Model(maps, parameters.dim, each_row=each_row, columns=maps.columns)
         return cls(parameters=parameters, model=model, energy=maps.energy, plausible=plausible)
 
     @property
@@ -362,7 +358,7 @@ class MappedPotential(PotentialOfOutputs, ModelPotential):
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
         q = check_positions(positions, self.dim)
         outputs, jacobian = self.model.evaluate("forward_and_jacobian", q)
-        return outputs, jacobian
+        return outputs, self._spread(jacobian)
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
@@ -376,13 +372,43 @@ class MappedPotential(PotentialOfOutputs, ModelPotential):
         """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
         q = check_positions(positions, self.dim)
         w = check_weights(weights, q)
-        return _contract(self.model.evaluate("forward_hessian", q)[0], w)
+        return _contract(self._spread(self.model.evaluate("forward_hessian", q)[0], axes=2), w)
 
     def _to_second_order(self, q: FloatArray) -> KnownDerivatives:
         # twice: the first derivatives, beside the second
         outputs, jacobian, hessian = self.model.evaluate("forward_to_second_order", q, each=2)
-        product = partial(_contract, hessian)
-        return KnownDerivatives(outputs=outputs, known_jacobian=jacobian, product=product)
+        product = partial(_contract, self._spread(hessian, axes=2))
+        known = self._spread(jacobian)
+        return KnownDerivatives(outputs=outputs, known_jacobian=known, product=product)
+
+    def _spread(self, derivatives: FloatArray, axes: int = 1) -> FloatArray:
+        return spread(derivatives, self.model.columns, self.dim, axes)
+
+
+def spread(
+    derivatives: FloatArray, columns: IntArray | None, dim: int, axes: int = 1
+) -> FloatArray:
+    """Return derivatives in all numbers of a position, from those in some of them.
+
+    Parameters
+    ----------
+    derivatives : ndarray of shape (..., k) or (..., k, k)
+        In the numbers at ``columns``.
+    columns : ndarray of shape (k,), optional
+        Where these numbers stand; None for all.
+    dim
+        Numbers in a position.
+    axes
+        Order of the derivatives.
+    """
+    if columns is None:
+        return derivatives
+    found = np.zeros((*derivatives.shape[:-axes], *(dim,) * axes))
+    if axes == 1:
+        found[..., columns] = derivatives
+    else:
+        found[..., columns[:, None], columns] = derivatives
+    return found
 
 
 def _check(array: FloatArray, q: FloatArray, what: str, more_axes: int) -> FloatArray:
