@@ -244,7 +244,9 @@ def _chance(run: Run) -> list[Finding]:
 def _empty(run: Run) -> Finding:
     """Return the finding that there are no draws, with what would give some."""
     message = "there are no draws"
-    if run.stopped in LIMITS:
+    if run.stopped in LIMITS and not run.total_calls:
+        message += f": {limit_of(run)} allowed not even the starts of the chains; raise it"
+    elif run.stopped in LIMITS:
         message += f": all that {limit_of(run)} allowed went into the warm-up; raise it"
     return Finding(
         name="stopped", message=message, warns=run.stopped not in ("interrupted", "observer")

@@ -13,7 +13,7 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo, weighs
 from surrokit.contracts.schedule import Decision, Stage
 from surrokit.errors import SamplingWarning, SurrogateFitError
-from surrokit.exploring.approximate import Approximation
+from surrokit.exploring.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.kernel.windows import LAST
 from surrokit.limits.meter import EXPLORING, SAMPLING, WARMING
 from surrokit.mode.starts import Began, start
@@ -394,10 +394,15 @@ class Attempt:
         )
 
     def approximate(self) -> Approximation | None:
-        """Return draws of the surrogate, or of one that all evaluations so far allow."""
+        """Return draws of a surrogate, else of the warm-up, else what evaluations tell."""
+        target, warmup = self._target, self._book.recorder.warmup
         seen = [] if self._exploring is None else self._exploring.rows
-        rows = Evaluations.join([*seen, self._target.drain()], self._target.dim)
-        return self._learning.approximate(self.recipe, rows, self._moves.covariance, self._rng)
+        rows = Evaluations.join([*seen, target.drain()], target.dim)
+        found = self._learning.approximate(self.recipe, rows, self._moves.covariance, self._rng)
+        if found is None and (found := of_warmup(warmup)) is None:
+            chains, transform = self.recipe.chains, target.transform
+            found = of_evaluations(target.lowest(), chains, transform, self._rng)
+        return found
 
     def outcome(self, unchecked: Approximation | None = None) -> Run:
         """Return the result, with the draws so far."""

@@ -11,8 +11,8 @@ import numpy as np
 from surrokit.contracts.sampler import weighs
 from surrokit.coordinates.rowwise import as_failure
 from surrokit.cost.budget import LIMITS
-from surrokit.errors import SamplingWarning
-from surrokit.exploring.approximate import Approximation, of_warmup
+from surrokit.errors import SamplingWarning, TargetError
+from surrokit.exploring.approximate import Approximation
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.limits.deadline import deadline
 from surrokit.plan.recipe import Recipe
@@ -20,11 +20,14 @@ from surrokit.plan.sequel import Sequel
 from surrokit.plan.stopping import reason_of
 from surrokit.registry.composer import Composer
 from surrokit.result.run import Run
+from surrokit.result.weights_findings import limit_of
 from surrokit.run.attempt import Attempt
 from surrokit.run.book import ENDS, Book
 from surrokit.run.choice import choose
 from surrokit.run.observers import Observers
 from surrokit.surrogate.threads import one_thread
+
+_VALUED = ("value", "gradient", "forward", "jacobian", "vjp")  # calls that give U
 
 
 def run(
@@ -61,7 +64,8 @@ def run(
     UnknownComponentError, CapabilityError, ConfigurationError
         If the recipe cannot work.
     TargetError
-        If no chain can start, or the target raises and ``on_error`` lets it.
+        If no chain can start, or the target raises and ``on_error`` lets it. Also if a limit ends
+        the run before the target was finite anywhere.
     """
     book, attempt = Book(asked, observers, file, sequels), None
     try:
@@ -96,6 +100,9 @@ def run(
     with one_thread():
         outcome = attempt.outcome(_approximate(attempt, book))
         book.finish(outcome)
+    if (error := _nowhere_finite(outcome, book)) is not None:
+        _carry(error, outcome)
+        raise error
     try:
         book.warn_of_failures()
         for finding in outcome.verdict.warnings:
@@ -126,10 +133,24 @@ def _carry(error: Exception, outcome: Run) -> None:
     error.add_note("What was drawn until then is in this exception's attribute 'partial'.")
 
 
+def _nowhere_finite(outcome: Run, book: Book) -> TargetError | None:
+    """Return that a run has nothing because its target was finite nowhere; None where it was."""
+    tried = sum(outcome.calls[kind] for kind in _VALUED)
+    if book.has_draws or outcome.stopped not in LIMITS or not tried or len(book.recorder.warmup):
+        return None
+    if np.isfinite(book.target.lowest().values).any():
+        return None
+    why = "".join(f" (it {each.message})" for each in [*outcome.failure_kinds.values()][:1])
+    return TargetError(
+        f"{limit_of(outcome)} ended the run after {tried} exact calls, and the target was finite "
+        f"at none of them{why}. Start inside its support with initial=..., or mend the target"
+    )
+
+
 def _approximate(attempt: Attempt, book: Book) -> Approximation | None:
     """Return draws that are not exact, if a limit ended the run before its first draw."""
     if book.has_draws or book.stopping.stopped not in LIMITS:
         return None
     book.stopping.hold_back(False)
     with deadline(book.stopping.check_time):
-        return attempt.approximate() or of_warmup(book.recorder.warmup)
+        return attempt.approximate()
