@@ -19,6 +19,7 @@ from surrokit.coordinates.transforms import Transform
 from surrokit.errors import LedgerError
 from surrokit.ledger.events import COLUMNS, DONE, Event, event_of
 from surrokit.ledger.store import Store, reading
+from surrokit.plan.plain import is_bounded
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import describe_position, parameters_of, transform_of
 from surrokit.types import FloatArray
@@ -94,6 +95,10 @@ def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
     """
     with reading(store.path):
         held = store.facts()["target"]
+        if not is_bounded([held["dim"], held["parameters"]]):
+            raise LedgerError(
+                f"{store.path} names a target of more numbers than a file may. Begin a new run"
+            )
         named = {
             name: Parameter(tuple(shape), lower=lower, upper=upper, constraint=from_plain(tie))
             for name, (shape, lower, upper, tie) in held["parameters"].items()

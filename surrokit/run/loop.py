@@ -11,7 +11,7 @@ import numpy as np
 from surrokit.contracts.sampler import weighs
 from surrokit.coordinates.rowwise import as_failure
 from surrokit.cost.budget import LIMITS
-from surrokit.errors import SamplingWarning, TargetError
+from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
 from surrokit.exploring.approximate import Approximation
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.limits.deadline import deadline
@@ -89,6 +89,8 @@ def run(
             book.look_beyond()
     except (*ENDS, SystemExit) as end:
         if book.recipe is None:  # the recipe cannot work
+            if isinstance(end, MemoryError):
+                raise _too_large(end) from end
             raise
         attempt = attempt or Attempt(book.recipe, book, rng)
         _end(end, attempt, book)
@@ -116,6 +118,8 @@ def run(
 def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
     """End a run by an exception, and raise it unless it is a limit or an interrupt."""
     error = as_failure(end) if isinstance(end, SystemExit) else end
+    if isinstance(end, MemoryError):
+        error = _too_large(end)
     book.stopping.cut(reason_of(error))
     if not isinstance(error, Exception):
         return
@@ -125,6 +129,14 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
     if error is end:
         raise error
     raise error from end
+
+
+def _too_large(end: MemoryError) -> ConfigurationError:
+    """Return what is said of a run that needs more memory than there is."""
+    return ConfigurationError(
+        f"the run needs more memory than there is ({end or 'MemoryError'}). Choose smaller sizes "
+        "of its parts, or fewer chains or draws"
+    )
 
 
 def _carry(error: Exception, outcome: Run) -> None:
