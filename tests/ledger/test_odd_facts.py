@@ -128,11 +128,10 @@ BOMBS = [
 def test_a_size_from_a_file_is_bounded(small, tmp_path, fact, at, value, message):
     """No file makes its reader ask for terabytes, or for iterations without an end."""
     path = changed(small, tmp_path / "a", fact, at, value)
+    reader = sk.open_run if fact == "target" else sk.resume
+    given = {} if fact == "target" else {"target": plain(Counted()), "draws": 8}
     with pytest.raises(SurrokitError, match=message):
-        if fact == "target":
-            sk.open_run(path)
-        else:
-            sk.resume(path, plain(Counted()), draws=8, progress=False)
+        reader(path, **given)
     for arguments in (["show", path], ["export", path]):
         result = CliRunner().invoke(cli, [str(each) for each in arguments])
         assert isinstance(result.exception, SurrokitError | SystemExit | None)
