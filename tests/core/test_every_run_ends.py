@@ -258,6 +258,45 @@ def test_a_density_that_does_not_fall_is_named(half):
     assert "no distribution has it" in finding(run, "improper").message
 
 
+RIDGES = [
+    ({"a": sk.real(), "b": sk.real()}, lambda a, b: -0.5 * (a - b) ** 2, "a \\+ b"),
+    (
+        {"a": sk.real(), "b": sk.real(), "c": sk.real()},
+        lambda a, b, c: -0.5 * (a + b - 3.0) ** 2 - 0.5 * (b - 2.0 * c) ** 2,
+        "a - b - 0.5 c",
+    ),
+    (
+        {"x": sk.positive(), "a": sk.real(), "b": sk.real()},
+        lambda x, a, b: -x - 0.5 * (2.0 * a + b - x) ** 2,
+        "a - 2 b|0.5 a - b",
+    ),
+]
+
+
+@pytest.mark.parametrize(("parameters", "log_density", "direction"), RIDGES)
+def test_a_ridge_off_the_axes_is_named_by_its_direction(parameters, log_density, direction):
+    target = sk.potential(log_density=log_density, parameters=parameters)
+    with pytest.raises(TargetError, match=f"same at any distance along ({direction}), and no"):
+        sk.sample(target, **QUIET)
+
+
+def test_a_narrow_ridge_that_a_prior_closes_is_sampled():
+    target = sk.potential(
+        log_density=lambda a, b: -0.5 * (a - b) ** 2 / 1e-6 - 0.5 * (a / 100.0) ** 2,
+        parameters={"a": sk.real(), "b": sk.real()},
+    )
+    run = sample_quietly(target, max_calls=300)
+    assert run.endless == ()
+    assert run["a"].std() == pytest.approx(100.0, rel=0.3)
+
+
+def test_chains_on_a_ridge_name_its_direction():
+    target = sk.potential(lambda q: 0.5 * (q[0] - q[1]) ** 2, dim=2)
+    run = sample_quietly(target, sampler="random-walk", warmup=200, draws=300)
+    assert run.endless == ("q[0] + q[1]",)
+    assert "does not decay along q[0] + q[1]" in finding(run, "improper").message
+
+
 def test_heavy_tails_are_not_called_improper():
     target = sk.potential(
         log_density=lambda q: -1.2 * float(np.log1p(q[0] ** 2 / 1e-4)),
