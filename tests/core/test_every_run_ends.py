@@ -280,16 +280,6 @@ def test_a_ridge_off_the_axes_is_named_by_its_direction(parameters, log_density,
         sk.sample(target, **QUIET)
 
 
-def test_a_narrow_ridge_that_a_prior_closes_is_sampled():
-    target = sk.potential(
-        log_density=lambda a, b: -0.5 * (a - b) ** 2 / 1e-6 - 0.5 * (a / 100.0) ** 2,
-        parameters={"a": sk.real(), "b": sk.real()},
-    )
-    run = sample_quietly(target, max_calls=300)
-    assert run.endless == ()
-    assert run["a"].std() == pytest.approx(100.0, rel=0.3)
-
-
 def test_chains_on_a_ridge_name_its_direction():
     target = sk.potential(lambda q: 0.5 * (q[0] - q[1]) ** 2, dim=2)
     run = sample_quietly(target, sampler="random-walk", warmup=200, draws=300)
