@@ -232,6 +232,20 @@ def test_infinity_lifts_the_default_limit():
     assert run.total_calls > 50_000
 
 
+@pytest.mark.parametrize("outside", [pytest.param(-math.inf, marks=pytest.mark.long), -1e30])
+def test_six_hundred_calls_give_exact_draws_where_mass_ends_at_an_edge(outside):
+    """As for emcee: a density that is normal inside bounds that only its function knows."""
+
+    def log_density(q):
+        inside = 0.0 < q[0] < 3.0 and -1.0 < q[1] < 1.0
+        return -0.5 * q[0] ** 2 - 0.5 * ((q[1] - 0.5) / 0.5) ** 2 if inside else outside
+
+    run = sample_quietly(sk.potential(log_density=log_density, dim=2), max_calls=600)
+    assert run.exact
+    assert run.draws.shape[1] >= 50
+    np.testing.assert_allclose(run.draws.mean(axis=(0, 1)), [0.791, 0.359], atol=0.4)
+
+
 # --- what a run found ---
 
 
