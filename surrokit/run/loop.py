@@ -102,9 +102,7 @@ def run(
     with one_thread():
         outcome = attempt.outcome(_approximate(attempt, book))
         book.finish(outcome)
-    if (error := _nowhere_finite(outcome, book)) is not None:
-        _carry(error, outcome)
-        raise error
+    _raise_if_nowhere_finite(outcome, book)
     try:
         book.warn_of_failures()
         for finding in outcome.verdict.warnings:
@@ -145,18 +143,20 @@ def _carry(error: Exception, outcome: Run) -> None:
     error.add_note("What was drawn until then is in this exception's attribute 'partial'.")
 
 
-def _nowhere_finite(outcome: Run, book: Book) -> TargetError | None:
-    """Return that a run has nothing because its target was finite nowhere; None where it was."""
+def _raise_if_nowhere_finite(outcome: Run, book: Book) -> None:
+    """Raise if a limit ended a run that has nothing, as its target was finite nowhere."""
     tried = sum(outcome.calls[kind] for kind in _VALUED)
     if book.has_draws or outcome.stopped not in LIMITS or not tried or len(book.recorder.warmup):
-        return None
+        return
     if np.isfinite(book.target.lowest().values).any():
-        return None
+        return
     why = "".join(f" (it {each.message})" for each in [*outcome.failure_kinds.values()][:1])
-    return TargetError(
+    error = TargetError(
         f"{limit_of(outcome)} ended the run after {tried} exact calls, and the target was finite "
         f"at none of them{why}. Start inside its support with initial=..., or mend the target"
     )
+    _carry(error, outcome)
+    raise error
 
 
 def _approximate(attempt: Attempt, book: Book) -> Approximation | None:
