@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NoReturn
 
 import numpy as np
 
@@ -89,9 +90,7 @@ def run(
             book.look_beyond()
     except (*ENDS, SystemExit) as end:
         if book.recipe is None:  # the recipe cannot work
-            if isinstance(end, MemoryError):
-                raise _too_large(end) from end
-            raise
+            _refuse(end)
         attempt = attempt or Attempt(book.recipe, book, rng)
         _end(end, attempt, book)
         if book.stopping.stopped == "default_max_calls":
@@ -127,6 +126,13 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
     if error is end:
         raise error
     raise error from end
+
+
+def _refuse(end: BaseException) -> NoReturn:
+    """Raise what ended a run before it began."""
+    if isinstance(end, MemoryError):
+        raise _too_large(end) from end
+    raise end
 
 
 def _too_large(end: MemoryError) -> ConfigurationError:
