@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import simulators
 from scipy import stats
 from scipy.special import logsumexp
 
+import simulators
 import surrokit as sk
 
 M = sk.real(prior=stats.norm(43, 1))

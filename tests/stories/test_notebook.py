@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-import surrokit as sk
-
 CELLS = """
 import numpy as np, surrokit as sk
 tosses, heads = 20, 14

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import simulators
 
+import simulators
 import surrokit as sk
 
 

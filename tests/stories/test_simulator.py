@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import simulators
 from scipy import stats
 
+import simulators
 import surrokit as sk
 
 

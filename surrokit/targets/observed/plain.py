@@ -24,6 +24,7 @@ def write_errors(energy: Any) -> dict[str, Any] | None:
     energy
         Of outputs and positions. Its prior is left out, as predictions take none.
     """
+    blocks: tuple[Block, ...]
     if isinstance(energy, GaussianEnergy):
         factors = np.broadcast_to(energy.noise_sd, energy.data.shape)
         blocks = (Block(data=energy.data, family=NormalErrors(), factors=factors),)
