@@ -22,7 +22,7 @@ def test_an_equation_with_unknown_noise(account):
     )
     run = account(sk.sample(target, max_calls=200, seed=1))
     summary = run.summary()
-    assert summary.labels == ("frequency", "damping", "noise_sd")
+    assert summary.labels == ["frequency", "damping", "noise_sd"]
     apart = (summary["mean"] - np.array([*truth, noise])) / summary["sd"]
     assert np.all(np.abs(apart) < 3)
     assert 0.04 < summary["mean"][2] < 0.065
