@@ -283,6 +283,11 @@ class Run(Views):
         return self.parameters.labels
 
     @property
+    def titles(self) -> list[str]:
+        """A name for each number with its unit, where it has one."""
+        return self.parameters.titles
+
+    @property
     def fit_quality(self) -> FitQuality | None:
         """Held-out error that the surrogate reports, or None."""
         return None if self.surrogate is None else fit_quality_of(self.surrogate)
@@ -372,7 +377,8 @@ class Run(Views):
             summary = Summary.of_figures(*figures, rhat=self.rhat()).only(rows)
         if interval is not None:
             summary = summary.with_interval(self.highest_density(interval)[rows])
-        return attrs.evolve(summary, remarks=str(self.verdict), wide=wide)
+        titles = [self.titles[row] for row in rows]
+        return attrs.evolve(summary, titles=titles, remarks=str(self.verdict), wide=wide)
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).
