@@ -252,6 +252,7 @@ def test_constant_numbers_are_no_trouble(tmp_path):
         target,
         sampler="hmc",
         chains=4,
+        warmup=100,
         target_rhat=1.005,
         seed=1,
         path=tmp_path / "a",
@@ -295,10 +296,11 @@ def test_forward_maps_have_derivatives_by_what_is_tied(rng):
         surrogate="additive",
         explorer="rounds",
         seed=1,
-        draws=200,
+        warmup=50,
+        draws=50,
         progress=False,
     )
-    assert run["w"].shape == (4, 200, 3)
+    assert run["w"].shape == (4, 50, 3)
     np.testing.assert_allclose(run["w"].sum(axis=-1), 1.0)
 
 
@@ -313,11 +315,12 @@ def test_paid_evaluations_are_led_to_the_line(rng):
         surrogate="additive",
         evaluations=(at, -np.log(at).sum(axis=1), -1.0 / at),
         explorer="rounds",
-        draws=100,
+        warmup=50,
+        draws=50,
         seed=1,
         progress=False,
     )
-    assert run["w"].shape == (4, 100, 3)
+    assert run["w"].shape == (4, 50, 3)
 
 
 @pytest.mark.statistical

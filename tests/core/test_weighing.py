@@ -69,13 +69,23 @@ def ready(value, gradient):
     return sk.batch_surrogate(lambda evaluations, rng: sk.potential(value, gradient, dim=2))
 
 
+def normals(q):
+    return 0.5 * np.einsum("ni,ij,nj->n", q, PRECISION, q)
+
+
+def known(values, gradients):
+    """Return the same of functions of rows, which take a fraction of the time."""
+    target = sk.potential(values, gradients, dim=2, batched=True)
+    return sk.batch_surrogate(lambda evaluations, rng: target)
+
+
 def shifted(by):
     """Return a surrogate that is off by so much along each axis."""
-    return ready(lambda q: normal(q - by), lambda q: slope(q - by))
+    return known(lambda q: normals(q - by), lambda q: (q - by) @ PRECISION)
 
 
 def scaled(by):
-    return ready(lambda q: by * normal(q), lambda q: by * slope(q))
+    return known(lambda q: by * normals(q), lambda q: by * q @ PRECISION)
 
 
 def messages(run, name="weights"):
