@@ -187,6 +187,7 @@ def test_a_uniform_density_on_a_simplex():
     check_mean(draws[..., 1] * draws[..., 2], 1 / 20)
 
 
+@pytest.mark.long
 @pytest.mark.statistical
 def test_a_uniform_density_on_correlation_matrices():
     """Each of three correlations is 2 Beta(3/2, 3/2) - 1, of variance 1 / 4."""
@@ -213,6 +214,7 @@ def test_a_uniform_density_on_a_circle():
     check_mean(draws**2, np.pi**2 / 3)
 
 
+@pytest.mark.long
 @pytest.mark.statistical
 def test_order_statistics():
     """Normal numbers in order: of three the largest has mean 3 / (2 sqrt(pi))."""
@@ -221,6 +223,7 @@ def test_order_statistics():
     check_mean(draws[..., 1], 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.statistical
 def test_a_wishart_density_of_covariance_matrices():
     """Of 7 degrees of freedom and scale I: the mean is 7 I, a diagonal has variance 14."""

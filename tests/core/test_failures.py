@@ -90,6 +90,7 @@ def slope_of_eight_schools(q):
     return np.concatenate([[mean / 25 - np.sum(r) / scale, of_log_scale], of_theta])
 
 
+@pytest.mark.long
 def test_paths_that_diverge_among_the_draws_may_overflow_too():
     target = sk.potential(eight_schools, slope_of_eight_schools, dim=10)
     run, said = warned(target, sampler="hmc", seed=8)
