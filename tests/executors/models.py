@@ -66,11 +66,12 @@ def rows(q):
 class Together:
     """A potential that notes in a folder whether so many of its calls were ever under way at once.
 
-    A call waits a second for the others, and no longer once all have met.
+    A call waits so many seconds for the others, and no longer once all have met.
     """
 
     folder: Path
     n: int
+    seconds: float = 1.0
 
     def met(self):
         return (self.folder / "met").exists()
@@ -78,7 +79,7 @@ class Together:
     def __call__(self, q):
         here = self.folder / f"{os.getpid()}-{threading.get_ident()}"
         here.touch()
-        end = time.monotonic() + 1.0
+        end = time.monotonic() + self.seconds
         while not self.met() and time.monotonic() < end:
             if len(list(self.folder.iterdir())) >= self.n:
                 (self.folder / "met").touch()

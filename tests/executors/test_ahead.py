@@ -154,8 +154,8 @@ def test_a_run_is_resumed_without_what_was_not_wanted(tmp_path):
 
 
 def test_calls_overlap(tmp_path):
-    model = models.Together(tmp_path, 2)
-    draw(sk.potential(model, dim=2), draws=10, warmup=5, executor="threads", workers=8)
+    model = models.Together(tmp_path, 3, seconds=0.1)
+    draw(sk.potential(model, dim=2), executor="threads", workers=8)
     assert model.met()
 
 
