@@ -261,6 +261,7 @@ def test_short_steps_call_for_the_sampler_that_stands_by():
     assert not run.verdict.named("fallback")
 
 
+@pytest.mark.filterwarnings("ignore:max_seconds cut:surrokit.errors.SamplingWarning")
 def test_a_forecast_of_few_draws_calls_for_the_sampler_that_stands_by():
     """A hundred thousand draws in four seconds are out of reach for implicit steps."""
     explorer = ("sampler", {"sampler": "hmc", "iterations": 30})
