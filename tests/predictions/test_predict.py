@@ -242,7 +242,8 @@ def test_arrays_are_predicted_as_arrays(rows):
 def test_weighted_answers_predict_the_target_and_not_the_surrogate(rows):
     """Unweighted, the surrogate's draws are half as wide again."""
     exact = sk.sample(rows, seed=1, **{**QUICK, "draws": 1000}).predict(DESIGN[:4])
-    run = sk.sample(rows, correction="weights", max_calls=150, seed=1, progress=False)
+    few = ("weights", {"chains": 16, "warmup": 100, "effective": 2000})
+    run = sk.sample(rows, correction=few, max_calls=150, seed=1, progress=False)
     found = run.predict(DESIGN[:4])
     for name in ("mean", "lower", "upper"):
         assert_allclose(found[name], exact[name], atol=0.1 * exact["sd"].max())
@@ -269,7 +270,7 @@ def cooled(**observed):
     return sk.forward_potential(cooling, cooling_slopes, parameters=parameters, **observed)
 
 
-@pytest.mark.parametrize("family", ["normal", "student", "lognormal"])
+@pytest.mark.parametrize("family", ["student", "lognormal"])
 def test_data_of_forward_models_scatter_with_their_noise(family, tmp_path):
     scale, path = 0.05 if family == "lognormal" else 1.5, tmp_path / "run.surrokit"
     run = sk.sample(cooled(scale=scale, family=family), seed=1, path=path, **QUICK)

@@ -187,8 +187,7 @@ def regression():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("sampler", ["hmc", "nuts"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("sampler", "seed"), [("hmc", 1), ("nuts", 2)])
 def test_a_regression_on_raw_columns_is_sampled_from_far_starts(sampler, seed):
     target = regression()
     far = target.transform.to_bounded(starts(dim=5, seed=seed))
