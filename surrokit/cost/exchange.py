@@ -109,7 +109,9 @@ def _exchanges(parameters: Parameters) -> Iterator[IntArray]:
     Entries of arrays of one length go together, and so do names that end in the same two numbers.
     Single numbers of one declaration are also exchanged in all ways, if these are few.
     """
-    slices, by_length, alike = parameters.slices(), defaultdict(list), []
+    slices = parameters.slices()
+    by_length: dict[int, list[IntArray]] = defaultdict(list)
+    alike: list[list[str]] = []
     for name, spec in parameters.specs.items():
         if spec.shape:
             rows = np.arange(slices[name].start, slices[name].stop).reshape(spec.shape[0], -1)
@@ -129,9 +131,9 @@ def _exchanges(parameters: Parameters) -> Iterator[IntArray]:
 
 def _named_alike(alike: list[list[str]]) -> Iterator[list[tuple[str, str]]]:
     """Return pairs of names that end in two numbers, such as a1 with a2 and b1 with b2."""
-    together = defaultdict(list)
+    together: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     for group in alike:
-        stems = defaultdict(dict)
+        stems: dict[str, dict[str, str]] = defaultdict(dict)
         for name in group:
             if (found := re.fullmatch(r"(.*?)(\d+)", name)) is not None:
                 stems[found[1]][found[2]] = name
