@@ -65,7 +65,14 @@ _ACCOUNT: dict[str, Any] = {
     "n_rows": int | None,
     "failures": int,
     "failure_kinds": dict[str, dict[str, int | Text | list[float] | None]],
-    "recheck": {"tried": int, "worked": int, "apart": tuple[float, float] | None},
+    "recheck": {
+        "tried": int,
+        "worked": int,
+        "apart": tuple[float, float] | None,
+        "retries": int,
+        "infinite": int,
+        "finite": int,
+    },
     "seconds": dict[str, float],
     "adaptation": {
         "deployments": list[int],

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from surrokit.contracts.explorer import Modes
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import Length, StopReason, calls_paid
+from surrokit.cost.exchange import Exchange
 from surrokit.diagnostics import (
     EssKind,
     check_probability,
@@ -96,6 +97,9 @@ class Run(Views):
     endless
         Numbers along which the density is as high far away as at the draws, so that no distribution
         has it. It is looked for only where chains disagree.
+    exchange
+        An exchange of parameters that leaves the density unchanged, where draws are on one side of
+        it alone; None where none was found.
     n_rows
         Data rows of a target that is a sum over rows.
     modes
@@ -138,6 +142,7 @@ class Run(Views):
     chosen: Choice | None = None
     noticed: tuple[str, ...] = ()
     endless: tuple[str, ...] = ()
+    exchange: Exchange | None = None
     n_rows: int | None = None
     length: Length = "fixed"
     modes: Modes | None = None
@@ -378,7 +383,14 @@ class Run(Views):
         if interval is not None:
             summary = summary.with_interval(self.highest_density(interval)[rows])
         titles = [self.titles[row] for row in rows]
-        return attrs.evolve(summary, titles=titles, remarks=str(self.verdict), wide=wide)
+        return attrs.evolve(summary, titles=titles, remarks=self._remarks, wide=wide)
+
+    @property
+    def _remarks(self) -> str:
+        """What stands below a summary: the verdict, and how far modes were searched for."""
+        from surrokit.result.mode_visits import describe_searches
+
+        return "\n".join(filter(None, [str(self.verdict), describe_searches(self)]))
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).

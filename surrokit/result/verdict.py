@@ -10,7 +10,7 @@ from surrokit.capabilities import GRADIENT
 from surrokit.cost.budget import LIMITS
 from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.failures.account import FailureKind
-from surrokit.failures.chance import tell_chance
+from surrokit.failures.chance import tell_chance, tell_infinite
 from surrokit.marginals.fit import heavy_tails
 from surrokit.result.adaptation import Adaptation, Stray
 from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
@@ -231,6 +231,8 @@ def _chance(run: Run) -> list[Finding]:
         message = tell_chance(again, cured, run.failures, doubt=doubt)
         if message is not None:
             found.append(Finding(name=name, message=message, warns=doubt))
+    if (message := tell_infinite(again)) is not None:
+        found.append(Finding(name="infinite_by_chance", message=message, warns=True))
     if again.apart is not None:
         message = (
             "the target is not a function: at one position its potential was "
