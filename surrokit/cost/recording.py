@@ -24,6 +24,7 @@ from surrokit.contracts.potential import (
 from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import calls_paid
+from surrokit.cost.lowest import Lowest
 from surrokit.cost.rejections import Rejections
 from surrokit.cost.rows import RecordedRows
 from surrokit.errors import TargetError
@@ -81,6 +82,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
         self._bound = self._bind(target)
         self._blocks: list[Evaluations] = []
         self._penalties = Penalties()
+        self._lowest = Lowest(target.dim)
 
     def _bind(self, target: Potential) -> Any:
         """Return the target with a model whose calls are this run's."""
@@ -207,7 +209,13 @@ class RecordingPotential(RecordedRows, ShownTarget):
         U is infinite in them where it is a penalty, of which nothing is to be learnt.
         """
         blocks, self._blocks = self._blocks, []
-        rows = Evaluations.join(blocks, self.dim)
+        return self._without_penalties(Evaluations.join(blocks, self.dim))
+
+    def lowest(self) -> Evaluations:
+        """Return the lowest of all evaluations, those of forks included."""
+        return self._without_penalties(self._lowest.evaluations())
+
+    def _without_penalties(self, rows: Evaluations) -> Evaluations:
         if not (rows.values >= PENALTY).any():
             return rows
         found = self.find_penalties(rows.positions, rows.values)
@@ -353,6 +361,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
             return self.rejections.decidable(self.energy.value(outputs, positions))
 
     def _store(self, **found: Any) -> None:
+        self._lowest.add(found["positions"], found["values"], found.get("gradients"))
         if self._keeps:
             self._blocks.append(Evaluations(**found))
 

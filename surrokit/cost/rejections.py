@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from surrokit.contracts.methods import CallKind
-from surrokit.failures.account import FailureAccount
+from surrokit.failures.account import REMEMBERED, FailureAccount
 from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause
 from surrokit.failures.log import FailureLog
 from surrokit.limits.penalties import without_penalties
@@ -88,6 +88,7 @@ class Rejections:
         """
         values = without_penalties(values)
         self._note_last(values)
+        self.account.infinite.extend(self._at[values == np.inf][-REMEMBERED:].copy())
         failed = ~(values > -np.inf)
         if not failed.any():
             return values
