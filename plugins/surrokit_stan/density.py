@@ -75,7 +75,9 @@ class StanPotential(ModelPotential):
     @classmethod
     def of(cls, stan: Turns, dim: int, *, propto: bool) -> StanPotential:
         """Return the potential of a model in Stan."""
-        second = {each for each, name in _SECOND.items() if callable(getattr(stan.model, name, None))}
+        second = {
+            each for each, name in _SECOND.items() if callable(getattr(stan.model, name, None))
+        }
         functions = StanFunctions(stan, dim, propto)
         return cls(dim, frozenset({can.GRADIENT, *second}), Model(functions, dim))
 

@@ -91,9 +91,7 @@ METHODS: tuple[Method, ...] = (
 
 OF_MAPS: tuple[Method, ...] = (
     Method("forward_hessian", can.FORWARD_HESSIAN, "jacobian", gives=("mqq",)),
-    Method(
-        "forward_to_second_order", can.FORWARD_HESSIAN, "jacobian", gives=("m", "mq", "mqq")
-    ),
+    Method("forward_to_second_order", can.FORWARD_HESSIAN, "jacobian", gives=("m", "mq", "mqq")),
 )
 """What a forward map evaluates besides: its second derivatives, alone or with all before them."""
 

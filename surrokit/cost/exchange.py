@@ -82,7 +82,7 @@ def find_exchange(target: RecordingPotential, positions: FloatArray) -> Exchange
 def _densities(target: RecordingPotential, places: FloatArray) -> FloatArray:
     """Return minus the log density at places (n, dim) in the user's coordinates."""
     transform = transform_of(target.target)
-    with np.errstate(all="ignore"), target.exact.off_the_record():
+    with np.errstate(all="ignore"), target.rejections.aside():
         line = transform.to_unbounded(places)
         values = target.fork(keep=False).value(line)
         return np.asarray(values + transform.log_jacobian(line))

@@ -296,9 +296,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
         """Return the target's own starting positions, shape (n, dim)."""
         return cast(InitialPotential, self.target).initial(rng, n)
 
-    def _evaluate(
-        self, method: Method, positions: FloatArray, *factors: FloatArray
-    ) -> FloatArray:
+    def _evaluate(self, method: Method, positions: FloatArray, *factors: FloatArray) -> FloatArray:
         assert method.kind is not None
         q = check_positions(positions, self.dim)
         given = [method.check_factors(each, q) for each in factors]

@@ -33,6 +33,7 @@ from surrokit.types import FloatArray, IntArray
 WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """One ledger or several."""
 
+
 def read_known(
     warm_start: WarmStart, exact: Potential, version: str | None
 ) -> tuple[Memo, Evaluations, Past | None]:
@@ -171,7 +172,8 @@ _BY_EVENT: dict[str, Callable[[RecordingPotential, FloatArray], object]] = {
 def _evaluations(events: Iterable[Event], exact: Potential) -> Evaluations:
     """Return what a learner learns from events, as if they were evaluated now."""
     by_differences = isinstance(exact, Differences)
-    target = RecordingPotential(exact.inner if by_differences else exact, keep=True)
+    valued = exact.inner if isinstance(exact, Differences) else exact
+    target = RecordingPotential(valued, keep=True)
     target.rejections.log.waits = True
     found: list[Evaluations] = []
     for event in events:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 import numpy as np
@@ -173,9 +173,6 @@ class ModelPotential(ShownTarget):
     model: Model
 
 
-Target = TypeVar("Target", bound=Potential)
-
-
 def change_model(target: Potential, change: Callable[[Model], Model]) -> Potential:
     """Return a target with another model inside.
 
@@ -236,7 +233,7 @@ def calls_per_gradient(potential: Potential) -> int:
     return int(getattr(potential, "calls_per_gradient", 1))
 
 
-def _with(target: Any, name: str, value: object) -> Any:
+def _with(target: Potential, name: str, value: object) -> Potential:
     """Return a copy of a potential with another value of one field."""
     other = copy.copy(target)
     object.__setattr__(other, name, value)  # also where the class is frozen

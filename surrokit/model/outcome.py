@@ -33,7 +33,9 @@ class Outcome:
     causes: Mapping[int, Exception] = attrs.field(factory=dict)
 
     @classmethod
-    def of_rows(cls, rows: Mapping[int, Results], causes: Mapping[int, Exception], n: int) -> Outcome:
+    def of_rows(
+        cls, rows: Mapping[int, Results], causes: Mapping[int, Exception], n: int
+    ) -> Outcome:
         """Return the outcome of rows that were evaluated one by one.
 
         Raises

@@ -157,7 +157,7 @@ class BoundedPotential(LiftedPotential):
         d = self.transform.derivatives(z)
         gradient = cast(GradientPotential, inner).value_and_gradient(q)[1]
         diagonal = inner.hessian_diagonal(q)
-        return np.square(d.first) * diagonal + gradient * d.second - d.log_second
+        return np.asarray(np.square(d.first) * diagonal + gradient * d.second - d.log_second)
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj for each k, G the Hessian in z, shape (n, dim)."""

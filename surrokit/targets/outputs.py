@@ -98,7 +98,7 @@ class PotentialOfOutputs(ShownTarget, ABC):
 
 
 def _unknown(outputs: FloatArray) -> bool:
-    """Return whether a map has failed everywhere, so that the number of its outputs is not known."""
+    """Return whether a map has failed everywhere: the number of its outputs is not known."""
     return len(outputs) > 0 and outputs.shape[1] == 0
 
 

@@ -133,12 +133,17 @@ class SharedModel:
             If parameters have other names or shapes than those of the model, or something is given
             that a log likelihood has no use for.
         """
-        declared = {**self.declared, "batched": self.batched}
+        declared: dict[str, Any] = {**self.declared, "batched": self.batched}
         if parameters is not None:
             declared |= {"parameters": self._checked(parameters), "dim": None}
         if plausible is not None:
             declared |= {"plausible": plausible}
-        observed = {"data": data, "noise_sd": noise_sd, "prior": prior, "energy": energy}
+        observed: dict[str, Any] = {
+            "data": data,
+            "noise_sd": noise_sd,
+            "prior": prior,
+            "energy": energy,
+        }
         if "forward" in self.functions:
             target = forward_potential(**self.functions, **observed, **declared)
         else:
@@ -149,9 +154,7 @@ class SharedModel:
                     "the parameters, as in sk.real(prior=...)"
                 )
             target = potential(**self.functions, **declared)
-        return change_model(
-            target, lambda inner: attrs.evolve(inner, memo=self.memo, shared=True)
-        )
+        return change_model(target, lambda inner: attrs.evolve(inner, memo=self.memo, shared=True))
 
     def _checked(self, parameters: Declared) -> Declared:
         own = self.declared["parameters"]

@@ -1,0 +1,162 @@
+"""One model of which several posteriors are made: each position is evaluated once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+from numpy.testing import assert_array_equal
+
+import surrokit as sk
+from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import ConfigurationError
+
+TIMES = np.linspace(0.0, 4.0, 12)
+DATA = 2.0 * np.exp(-0.7 * TIMES) + 0.1 * np.random.default_rng(1).normal(size=12)
+POSITIVE = {"height": (0, None), "rate": (0, None)}
+SIZES = {"chains": 2, "warmup": 30, "draws": 20, "seed": 3, "progress": False}
+
+
+class Decay:
+    """A curve and its derivatives, which count how often they are called, and where."""
+
+    def __init__(self):
+        self.at = []
+
+    def outputs(self, q):
+        self.at.append(q.tobytes())
+        return q[0] * np.exp(-q[1] * TIMES)
+
+    def jacobian(self, q):
+        curve = np.exp(-q[1] * TIMES)
+        return np.column_stack([curve, -q[0] * TIMES * curve])
+
+
+def declared(decay):
+    return sk.model(decay.outputs, decay.jacobian, parameters=POSITIVE)
+
+
+def test_a_second_run_on_the_same_model_evaluates_nothing_again():
+    decay = Decay()
+    shared = declared(decay)
+    first = sk.sample(shared.posterior(data=DATA, noise_sd=0.1), sampler="hmc", **SIZES)
+    evaluated = len(decay.at)
+    second = sk.sample(shared.posterior(data=DATA, noise_sd=0.1), sampler="hmc", **SIZES)
+    assert_array_equal(first.draws, second.draws)
+    assert len(decay.at) == evaluated
+    assert first.total_calls > second.total_calls == 0
+
+
+def test_other_data_noise_and_priors_find_what_was_evaluated():
+    decay = Decay()
+    shared = declared(decay)
+    z = np.random.default_rng(2).normal(size=(5, 2))
+    plain = [
+        {"data": DATA, "noise_sd": 0.1},
+        {"data": np.r_[DATA[:7], DATA[:5]], "noise_sd": 0.3},
+        {"data": DATA, "noise_sd": 0.1, "prior": sk.gaussian_prior(mean=1.0, sd=2.0)},
+    ]
+    for observed in plain:
+        target = RecordingPotential(shared.posterior(**observed), keep=False)
+        own = sk.forward_potential(
+            Decay().outputs, Decay().jacobian, parameters=POSITIVE, **observed
+        )
+        alone = RecordingPotential(own, keep=False)
+        for found, expected in zip(
+            target.value_and_gradient(z), alone.value_and_gradient(z), strict=True
+        ):
+            assert_array_equal(found, expected)
+    assert len(decay.at) == len(z)
+    assert target.calls["jacobian"] == 0
+
+
+def test_a_posterior_with_an_estimated_scale_finds_them_too():
+    """The map takes no scale, so positions with any scale are one position of the map."""
+    decay = Decay()
+    shared = declared(decay)
+    q = np.random.default_rng(2).normal(size=(4, 2))
+    RecordingPotential(shared.posterior(data=DATA, noise_sd=0.1), keep=False).value_and_gradient(q)
+    target = RecordingPotential(shared.posterior(data=DATA, noise_sd="estimate"), keep=False)
+    values, gradients = target.value_and_gradient(np.hstack([q, np.ones((4, 1))]))
+    assert np.isfinite(values).all()
+    assert gradients.shape == (4, 3)
+    assert len(decay.at) == 4
+
+
+def test_a_surrogate_learns_from_what_another_posterior_has_evaluated():
+    decay = Decay()
+    shared = declared(decay)
+    few = {"max_calls": 200, "seed": 1, "progress": False}
+    first = sk.sample(shared.posterior(data=DATA, noise_sd=0.1), **few)
+    second = sk.sample(shared.posterior(data=DATA + 0.02, noise_sd=0.1), **few)
+    assert len(decay.at) == len(set(decay.at)) or second.total_calls < first.total_calls
+    assert second.surrogate is not None
+
+
+def test_a_log_likelihood_takes_other_priors():
+    calls = []
+
+    def log_likelihood(q):
+        calls.append(q)
+        return -0.5 * ((q - 1.0) ** 2).sum()
+
+    shared = sk.model(log_likelihood=log_likelihood, parameters={"a": None, "b": None})
+    q = np.random.default_rng(1).normal(size=(3, 2))
+    for sd in (1.0, 3.0):
+        prior = scipy.stats.norm(0.0, sd)
+        target = shared.posterior(parameters={"a": sk.real(prior=prior), "b": None})
+        found = RecordingPotential(target, keep=False).value(q)
+        np.testing.assert_allclose(
+            found, 0.5 * ((q - 1.0) ** 2).sum(axis=1) - prior.logpdf(q[:, 0]), rtol=1e-12
+        )
+    assert len(calls) == 3
+
+
+def test_gradients_by_an_adjoint_are_those_of_the_posterior():
+    decay = Decay()
+    shared = sk.model(decay.outputs, vjp=lambda q, w: decay.jacobian(q).T @ w, parameters=POSITIVE)
+    z = np.zeros((1, 2))
+    found = [
+        RecordingPotential(shared.posterior(data=data, noise_sd=0.1), keep=False)
+        for data in (DATA, DATA + 1.0)
+    ]
+    one, other = (target.value_and_gradient(z)[1] for target in found)
+    assert np.abs(one - other).max() > 1.0
+
+
+def test_failed_positions_are_evaluated_again():
+    calls = []
+
+    def outputs(q):
+        calls.append(1)
+        if len(calls) == 1:
+            raise OSError("busy")
+        return q
+
+    shared = sk.model(outputs, dim=2)
+    target = shared.posterior(data=[0.0, 0.0], noise_sd=1.0)
+    with pytest.warns(sk.errors.EvaluationWarning, match="busy"):
+        assert np.isinf(RecordingPotential(target, keep=False).value(np.ones((1, 2))))
+    assert RecordingPotential(target, keep=False).value(np.ones((1, 2))) > 0.0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "exactly one of the two"),
+        ({"forward": np.sin, "log_likelihood": np.sin}, "exactly one of the two"),
+        ({"log_likelihood": np.sin, "jacobian": np.cos}, "jacobian is no part of a log likelihood"),
+        ({"forward": np.sin, "gradient": np.cos}, "gradient is no part of a forward map"),
+    ],
+)
+def test_a_model_is_one_thing(given, message):
+    with pytest.raises(ConfigurationError, match=message):
+        sk.model(**given, dim=2)
+
+
+def test_what_a_posterior_cannot_be_made_of_is_refused():
+    shared = sk.model(log_likelihood=np.sum, parameters={"a": None})
+    with pytest.raises(ConfigurationError, match="noise_sd is given, but the model is a log likel"):
+        shared.posterior(noise_sd=1.0)
+    with pytest.raises(ConfigurationError, match="must have the names of the model's own"):
+        shared.posterior(parameters={"b": None})
