@@ -91,7 +91,7 @@ def _look_at_infinite(target: RecordingPotential, places: FloatArray) -> None:
         part = PART if seen.finite else PART_OF_INFINITE
         if seen.infinite >= min(max(FEW, part * before), MOST) or seen.finite == ENOUGH:
             return
-        with target.rejections.aside() as aside:
+        with target.rejections.aside(afresh=True) as aside:
             value = target.fork(keep=False).value(position[None])[0]
         if not aside.total:  # a failure is another matter
             account.recheck = attrs.evolve(
@@ -116,7 +116,7 @@ def _works(target: RecordingPotential, call: CallKind, position: FloatArray) -> 
 
 
 def _fails(target: RecordingPotential, call: CallKind, position: FloatArray) -> bool:
-    with target.rejections.aside() as aside:
+    with target.rejections.aside(afresh=True) as aside:
         if call in ("value", "forward"):
             target.value(position[None])
         else:
@@ -129,7 +129,7 @@ def _compare(target: RecordingPotential) -> None:
     if target.rejections.last is None:
         return
     position, value = target.rejections.last
-    with target.rejections.aside():
+    with target.rejections.aside(afresh=True):
         again = target.fork(keep=False).value(position[None])
     if np.isfinite(again[0]):
         target.rejections.account.note_values(value, float(again[0]))

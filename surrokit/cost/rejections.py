@@ -70,12 +70,18 @@ class Rejections:
             self.log.failed(cause.report, positions, overflow=cause.overflow)
 
     @contextmanager
-    def aside(self) -> Iterator[FailureAccount]:
-        """Count failures in the block in an account of its own, without warnings or retries."""
+    def aside(self, *, afresh: bool = False) -> Iterator[FailureAccount]:
+        """Count failures in the block in an account of its own, without warnings or retries.
+
+        Parameters
+        ----------
+        afresh
+            Whether what is known is evaluated once more.
+        """
         kept = self.account, self.log
         self.account, self.log = FailureAccount(), FailureLog(told=True)
         try:
-            with self._calls.aside():
+            with self._calls.aside(afresh=afresh):
                 yield self.account
         finally:
             self.account, self.log = kept

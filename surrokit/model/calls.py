@@ -80,7 +80,7 @@ class Calls:
         self._n = 0
         self._known: dict[str, tuple[FloatArray, Answer]] = {}
         self._worked: set[CallKind] = set()
-        self._is_aside = self._is_spare = False
+        self._is_aside = self._is_spare = self._is_afresh = False
 
     def begin(self, n: int) -> None:
         """Note failures afresh, by the numbers of n rows of which those of calls are parts."""
@@ -133,7 +133,7 @@ class Calls:
                 self._note(answer, len(rows))
                 return answer.results
         make = partial(self._make, kind, attempt, each)
-        if memo is not None and not self._is_aside:
+        if memo is not None and not self._is_afresh:
             make = partial(memo.complete, what, rows if keys is None else keys, evaluate=make)
         answer = self.journal.answer(
             Call(what, rows, make, self.counts, self._is_aside, self._is_spare)
@@ -154,13 +154,20 @@ class Calls:
             self.meter.begin(n)
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Make calls in the block on which nothing depends that follows, without retries."""
-        kept, self.on_error, self._is_aside = self.on_error, "reject", True
+    def aside(self, *, afresh: bool = False) -> Iterator[None]:
+        """Make calls in the block on which nothing depends that follows, without retries.
+
+        Parameters
+        ----------
+        afresh
+            Whether what is known is evaluated once more.
+        """
+        kept, self.on_error = self.on_error, "reject"
+        self._is_aside, self._is_afresh = True, afresh
         try:
             yield
         finally:
-            self.on_error, self._is_aside = kept, False
+            self.on_error, self._is_aside, self._is_afresh = kept, False, False
 
     @contextmanager
     def unused(self) -> Iterator[None]:

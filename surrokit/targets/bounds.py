@@ -189,7 +189,7 @@ class BoundedPotential(LiftedPotential):
         jacobian = inner.forward_and_jacobian(q)[1]
         product = inner.forward_hessian_product(q, by_outputs * d.first[:, None, :])
         along = np.einsum("nmk,nmk->nk", by_outputs, jacobian)
-        return d.first * product + d.second * along
+        return np.asarray(d.first * product + d.second * along)
 
 
 def with_bounds(potential: Potential, parameters: Parameters) -> Potential:

@@ -33,7 +33,8 @@ class Decay:
 
 
 def declared(decay):
-    return sk.model(decay.outputs, decay.jacobian, parameters=POSITIVE)
+    place = {"height": (1.0, 3.0), "rate": (0.3, 1.0)}
+    return sk.model(decay.outputs, decay.jacobian, parameters=POSITIVE, plausible=place)
 
 
 def test_a_second_run_on_the_same_model_evaluates_nothing_again():
