@@ -7,7 +7,7 @@ Each is also the builtin error that a reader would expect, so ``except ValueErro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surrokit.types import FloatArray
@@ -140,3 +140,17 @@ class GradientWarning(UserWarning):
 
 class SamplingWarning(UserWarning):
     """The run went on, but its result must be checked before use."""
+
+
+class BudgetSpent(BaseException):
+    """Ends a run from within; like ``KeyboardInterrupt`` it passes any ``except Exception``.
+
+    Parameters
+    ----------
+    reason
+        The limit that was reached (:data:`surrokit.cost.budget.StopReason`).
+    """
+
+    def __init__(self, reason: Any) -> None:
+        super().__init__(reason)
+        self.reason = reason

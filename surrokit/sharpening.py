@@ -9,10 +9,10 @@ from surrokit.contracts.sampler import ChainState
 from surrokit.diagnostics import MIN_DRAWS
 from surrokit.errors import ConfigurationError
 from surrokit.kernel.binding import Binding
+from surrokit.limits.threads import one_thread
 from surrokit.result.finding import Finding, Verdict
 from surrokit.result.run import Run
 from surrokit.settings import is_whole
-from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
 from surrokit.weighted.sharpened import Sharpened
 

@@ -305,3 +305,20 @@ class RecallingExplorer(Explorer, Protocol):
 def recalls(explorer: Explorer) -> TypeGuard[RecallingExplorer]:
     """Return whether an explorer can go on from what earlier runs have left."""
     return callable(getattr(explorer, "recall", None))
+
+
+def describe_searches(modes: Modes | None) -> str:
+    """Return in a sentence how far searches for modes speak against others; None for no search."""
+    if modes is None:
+        return (
+            "Modes: no search was made, so one near which no chain began may hold any part of the "
+            "mass."
+        )
+    if modes.concave:
+        return "Modes: one, since the target is log-concave."
+    ended, bound = int(modes.ended.sum()), modes.unseen()[1]
+    which = f"{len(modes)} ({', '.join(map(str, modes.ended))})" if len(modes) > 1 else "one"
+    return (
+        f"Modes: {ended} of {modes.searches} searches ended at {which}; with a probability of 0.95 "
+        f"at most {bound:.0%} of further ones end at another, which may hold any part of the mass."
+    )

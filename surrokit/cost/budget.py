@@ -121,20 +121,6 @@ class Budget:
         return None
 
 
-class BudgetSpent(BaseException):
-    """Ends a run from within; like ``KeyboardInterrupt`` it passes any ``except Exception``.
-
-    Parameters
-    ----------
-    reason
-        The limit that was reached.
-    """
-
-    def __init__(self, reason: StopReason) -> None:
-        super().__init__(reason)
-        self.reason: StopReason = reason
-
-
 def calls_paid(calls: Mapping[str, int], n_rows: int | None) -> float:
     """Return the number of exact calls of all kinds.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import r_hat
+from surrokit.errors import BudgetSpent
 from surrokit.mode.bottom import MANY
 from surrokit.mode.directions import name_of, simplified
 from surrokit.targets.bounds import labels_on_line, transform_of

@@ -11,8 +11,8 @@ import attrs
 import numpy as np
 
 from surrokit.coordinates.parameters import Parameters
-from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import BudgetSpent
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.types import FloatArray, IntArray
 

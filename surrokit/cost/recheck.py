@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.methods import CallKind
-from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import BudgetSpent
 from surrokit.failures.log import Box
 from surrokit.model.model import calls_per_gradient
 from surrokit.types import FloatArray

@@ -9,10 +9,10 @@ import numpy as np
 
 from surrokit.contracts.methods import CallKind
 from surrokit.failures.account import REMEMBERED, FailureAccount
-from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause
 from surrokit.failures.log import FailureLog
 from surrokit.limits.penalties import without_penalties
 from surrokit.model.calls import Calls
+from surrokit.model.cause import MINUS_INFINITY, RETURNED_NAN, Cause
 from surrokit.types import BoolArray, FloatArray
 
 

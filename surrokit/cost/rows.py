@@ -11,9 +11,9 @@ import numpy as np
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import RowDraws, RowExpansion, WrappedExpansion, of_order, with_rows
 from surrokit.cost.rejections import Rejections
+from surrokit.limits.threads import users_threads
 from surrokit.model.calls import Calls
 from surrokit.model.outcome import Outcome
-from surrokit.surrogate.threads import users_threads
 from surrokit.types import FloatArray, IntArray
 
 

@@ -14,12 +14,11 @@ from surrokit.contracts.methods import CALL_KINDS
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Correction, Sampler, StepInfo
 from surrokit.coordinates.blocks import CoordinateMap
-from surrokit.cost.budget import BudgetSpent
-from surrokit.errors import SurrogateFitError
+from surrokit.errors import BudgetSpent, SurrogateFitError
 from surrokit.history.history import History
 from surrokit.kernel.binding import Binding
 from surrokit.kernel.transitions import follow, mover, warm_up
-from surrokit.surrogate.threads import one_thread
+from surrokit.limits.threads import one_thread
 from surrokit.types import FloatArray
 
 TRANSITIONS = 250

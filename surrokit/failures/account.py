@@ -12,7 +12,7 @@ import numpy as np
 
 from surrokit.contracts.methods import CallKind
 from surrokit.coordinates.blocks import CoordinateMap
-from surrokit.failures.cause import BROKEN_GRADIENT, MINUS_INFINITY, Cause, Cure
+from surrokit.model.cause import BROKEN_GRADIENT, MINUS_INFINITY, Cause, Cure
 from surrokit.types import FloatArray
 
 REMEMBERED = 50

@@ -13,8 +13,8 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.methods import ALL_BY_NAME, CALL_KINDS
-from surrokit.failures.cause import Cause, Cure
 from surrokit.ledger.store import Store, array_of, reading
+from surrokit.model.cause import Cause, Cure
 from surrokit.model.outcome import Answer
 from surrokit.types import FloatArray
 

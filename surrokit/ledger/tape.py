@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 import attrs
 import numpy as np
 
-from surrokit.cost.budget import BudgetSpent
-from surrokit.errors import ReplayError
+from surrokit.errors import BudgetSpent, ReplayError
 from surrokit.ledger.events import (
     APART,
     ASIDE,

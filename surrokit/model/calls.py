@@ -10,15 +10,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from surrokit.contracts.methods import CALL_KINDS, CallKind
-from surrokit.cost.budget import BudgetSpent
-from surrokit.errors import ResultTypeError, ShapeError, TargetError
-from surrokit.failures.cause import RETURNED_NAN, Cause, Cure, report_of
+from surrokit.errors import BudgetSpent, ResultTypeError, ShapeError, TargetError
 from surrokit.limits.meter import current_meter
+from surrokit.limits.threads import users_threads
+from surrokit.model.cause import RETURNED_NAN, Cause, Cure, report_of
 from surrokit.model.journal import Call, Journal, NoJournal
 from surrokit.model.memo import Memo
 from surrokit.model.outcome import Answer, Outcome, Results
 from surrokit.model.source import as_failure
-from surrokit.surrogate.threads import users_threads
 from surrokit.types import FloatArray
 
 OnError: TypeAlias = Literal["reject", "raise", "retry"]

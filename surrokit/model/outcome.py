@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import EvaluationError, ResultTypeError, ShapeError
-from surrokit.failures.cause import Cause, Cure
+from surrokit.model.cause import Cause, Cure
 from surrokit.types import FloatArray, IntArray
 
 Results = tuple[FloatArray, ...]

@@ -9,12 +9,12 @@ import numpy as np
 
 from surrokit.contracts.methods import CallKind
 from surrokit.coordinates.blocks import CoordinateMap
-from surrokit.cost.budget import Budget, BudgetSpent, Length, StopReason, calls_paid
+from surrokit.cost.budget import Budget, Length, StopReason, calls_paid
 from surrokit.cost.clock import Clock
 from surrokit.cost.pace import Pace
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat, relative_error
-from surrokit.errors import StopRun
+from surrokit.errors import BudgetSpent, StopRun
 from surrokit.history.history import History
 from surrokit.plan.sequel import Sequel, Sequels
 from surrokit.types import FloatArray

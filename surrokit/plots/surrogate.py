@@ -11,10 +11,10 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.errors import ConfigurationError
+from surrokit.limits.threads import one_thread
 from surrokit.plots.pairs import Pair
 from surrokit.plots.panel import Panel
 from surrokit.plots.style import BLUE, GREY, ORANGE, VERMILION, draw_dots, short_name
-from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
 
 MOST_DOTS = 400

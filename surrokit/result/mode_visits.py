@@ -143,24 +143,6 @@ def mode_findings(run: Run) -> list[Finding]:
     return found + (_unseen(run, run.modes) if run.modes.believed else _unbelieved(run.modes))
 
 
-def describe_searches(run: Run) -> str:
-    """Return in a sentence how far searches for modes speak against other modes."""
-    modes = run.modes
-    if modes is None:
-        return (
-            "Modes: no search was made, so one near which no chain began may hold any part of the "
-            "mass."
-        )
-    if modes.concave:
-        return "Modes: one, since the target is log-concave."
-    ended, bound = int(modes.ended.sum()), modes.unseen()[1]
-    which = f"{len(modes)} ({', '.join(map(str, modes.ended))})" if len(modes) > 1 else "one"
-    return (
-        f"Modes: {ended} of {modes.searches} searches ended at {which}; with a probability of 0.95 "
-        f"at most {bound:.0%} of further ones end at another, which may hold any part of the mass."
-    )
-
-
 def _exchanged(run: Run) -> list[Finding]:
     """Return that an exchange of parameters leads where draws are missing, if so."""
     if run.exchange is None:

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.contracts.explorer import Modes
+from surrokit.contracts.explorer import Modes, describe_searches
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.cost.exchange import Exchange
@@ -388,9 +388,7 @@ class Run(Views):
     @property
     def _remarks(self) -> str:
         """What stands below a summary: the verdict, and how far modes were searched for."""
-        from surrokit.result.mode_visits import describe_searches
-
-        return "\n".join(filter(None, [str(self.verdict), describe_searches(self)]))
+        return "\n".join(filter(None, [str(self.verdict), describe_searches(self.modes)]))
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).

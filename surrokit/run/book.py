@@ -17,12 +17,12 @@ from surrokit.contracts.potential import Potential, observed_data_of, predictor_
 from surrokit.contracts.progress import Progress
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Moment, Stage
-from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.clock import Clock
 from surrokit.cost.endless import endless_along
 from surrokit.cost.exchange import Exchange, find_exchange
 from surrokit.cost.recheck import evaluate_again
 from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import BudgetSpent
 from surrokit.exploring.approximate import Approximation
 from surrokit.failures.account import FailureKind
 from surrokit.history.history import History

@@ -13,11 +13,11 @@ from surrokit.contracts.schedule import Decision, Moment
 from surrokit.cost.clock import Clock
 from surrokit.exploring.approximate import Approximation, fit_near, of_surrogate
 from surrokit.limits.meter import FITTING, stage
+from surrokit.limits.threads import threads_for
 from surrokit.plan.parts import uses_derivatives
 from surrokit.plan.recipe import Recipe
 from surrokit.run.kernels import InUse
 from surrokit.surrogate.quality import fit_quality_of
-from surrokit.surrogate.threads import threads_for
 from surrokit.types import FloatArray
 
 

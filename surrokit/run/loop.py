@@ -15,6 +15,7 @@ from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
 from surrokit.exploring.approximate import Approximation
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.limits.deadline import deadline
+from surrokit.limits.threads import one_thread
 from surrokit.model.source import as_failure
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.sequel import Sequel
@@ -26,7 +27,6 @@ from surrokit.run.attempt import Attempt
 from surrokit.run.book import ENDS, Book
 from surrokit.run.choice import choose
 from surrokit.run.observers import Observers
-from surrokit.surrogate.threads import one_thread
 
 _VALUED = ("value", "gradient", "forward", "jacobian", "vjp")  # calls that give U
 

@@ -19,13 +19,13 @@ from surrokit.contracts.schedule import Stage
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
 from surrokit.limits.meter import WEIGHING
+from surrokit.limits.threads import one_thread
 from surrokit.model.model import calls_per_gradient
 from surrokit.plan.recipe import Recipe
 from surrokit.result.weights import Weights
 from surrokit.run.book import Book
 from surrokit.run.learning import Learning
 from surrokit.surrogate.edges import Edges
-from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.estimate import Estimate

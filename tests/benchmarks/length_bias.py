@@ -13,8 +13,9 @@ import click
 import numpy as np
 from scipy.special import ndtr
 
-from surrokit.cost.budget import Budget, BudgetSpent
+from surrokit.cost.budget import Budget
 from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import BudgetSpent
 from surrokit.plan.stopping import Stopping
 from surrokit.targets.bounds import transform_of
 from surrokit.testing.targets.densities import Gaussian

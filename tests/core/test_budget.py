@@ -11,11 +11,11 @@ import pytest
 
 import surrokit as sk
 from surrokit.cost import clock as run_clock
-from surrokit.cost.budget import Budget, BudgetSpent, calls_paid
+from surrokit.cost.budget import Budget, calls_paid
 from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import relative_error
-from surrokit.errors import ConfigurationError, SamplingWarning
+from surrokit.errors import BudgetSpent, ConfigurationError, SamplingWarning
 from surrokit.plan import stopping as stopping_file
 from surrokit.plan.stopping import FIRST_LOOK, Stopping
 from surrokit.result.advice import advice

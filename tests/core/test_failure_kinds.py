@@ -22,7 +22,7 @@ from surrokit.errors import (
     TargetError,
 )
 from surrokit.failures.account import FailureAccount
-from surrokit.failures.cause import kind_of
+from surrokit.model.cause import kind_of
 from surrokit.model.outcome import Outcome
 
 Q = np.array([[-1.0, 0.0], [2.0, 1.0], [-2.0, 1.0]])

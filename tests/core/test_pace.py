@@ -13,11 +13,11 @@ from scipy.special import ndtr
 
 import surrokit as sk
 from surrokit.cost import clock as run_clock
-from surrokit.cost.budget import Budget, BudgetSpent
+from surrokit.cost.budget import Budget
 from surrokit.cost.clock import Clock
 from surrokit.cost.pace import Pace, length_bias, settle
 from surrokit.cost.recording import RecordingPotential
-from surrokit.errors import SamplingWarning
+from surrokit.errors import BudgetSpent, SamplingWarning
 from surrokit.plan.recipe import ending
 from surrokit.plan.stopping import GRACE, Stopping
 from surrokit.result.advice import advice

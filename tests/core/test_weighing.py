@@ -17,8 +17,13 @@ from scipy.stats import norm
 
 import surrokit as sk
 from surrokit.cli.report import print_run
-from surrokit.cost.budget import BudgetSpent
-from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError, TargetError
+from surrokit.errors import (
+    BudgetSpent,
+    ConfigurationError,
+    SamplingWarning,
+    SurrogateFitError,
+    TargetError,
+)
 from surrokit.run import weighing
 from surrokit.run.attempt import Attempt
 from surrokit.run.learning import Learning

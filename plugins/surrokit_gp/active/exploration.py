@@ -16,7 +16,7 @@ from surrokit.errors import SurrogateFitError
 from surrokit.exploring.standing import demand_warmup, evaluate_alone, idle
 from surrokit.kernel.binding import Binding
 from surrokit.kernel.transitions import warm_up
-from surrokit.surrogate.threads import one_thread
+from surrokit.limits.threads import one_thread
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray
 from surrokit_gp.active.choosing import choose

@@ -6,11 +6,11 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit.limits.threads import threads_for
 from surrokit.settings import positive_integer
 from surrokit.surrogate.distinct import least_points
 from surrokit.surrogate.keeping import KeepingLearner
 from surrokit.surrogate.shown import ShownSurrogate
-from surrokit.surrogate.threads import threads_for
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
 from surrokit_gp.data.training_rows import TrainingRows

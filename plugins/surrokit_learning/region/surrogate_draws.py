@@ -9,8 +9,8 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction, Sampler, Tuning
 from surrokit.kernel.binding import Binding
 from surrokit.kernel.transitions import mover, warm_up
+from surrokit.limits.threads import one_thread
 from surrokit.surrogate.edges import Edges
-from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
 from surrokit_learning.region.outskirts import look_around
 from surrokit_learning.region.region import Confined, Region
