@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 
 import attrs
 import numpy as np
@@ -155,15 +155,15 @@ class Tape:
             If it cannot be written.
         """
         if self._inside or call.what == "rows":
-            return call.make()
+            return call.evaluate(call.positions)
         if call.spare:
-            return self._pay(call, call.make, APART, [])
+            return self._pay(call, APART, [])
         if call.aside:
             return self._answer_aside(call)
         if self._event is not None:
             return self._repeat(call)
         readings, self._pending, self._sure = self._pending, [], 0
-        return self._pay(call, call.make, DONE, readings)
+        return self._pay(call, DONE, readings)
 
     def _answer_aside(self, call: Call) -> Answer:
         """Return the answer to a call that a run which is extended does not make."""
@@ -176,16 +176,14 @@ class Tape:
             return _tell(held.pop(0), call.counts)
         if self.replays:  # a limit forbade it
             raise BudgetSpent("max_calls")
-        return self._pay(call, call.make, ASIDE, [])
+        return self._pay(call, ASIDE, [])
 
-    def _pay(
-        self, call: Call, pay: Callable[[], Answer], outcome: str, readings: list[float]
-    ) -> Answer:
+    def _pay(self, call: Call, outcome: str, readings: list[float]) -> Answer:
         counts, began, answer = call.counts, time.perf_counter(), None
         before = dict(counts)
         self._inside = True
         try:
-            answer = _canonical(pay())
+            answer = _canonical(call.evaluate(call.positions))
         finally:
             self._inside = False
             seconds = time.perf_counter() - began

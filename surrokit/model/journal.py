@@ -46,10 +46,6 @@ class Call:
     aside: bool = False
     spare: bool = False
 
-    def make(self) -> Answer:
-        """Return the answer to a call that is made now."""
-        return self.evaluate(self.positions)
-
 
 class Journal(Protocol):
     """Keeps what happens, or gives what happened before.
@@ -84,7 +80,7 @@ class NoJournal:
 
     def answer(self, call: Call) -> Answer:
         """Return the answer to a call that is made now."""
-        return call.make()
+        return call.evaluate(call.positions)
 
     def reading(self, now: float) -> float:
         """Return the time as it is."""

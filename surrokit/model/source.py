@@ -6,6 +6,7 @@ import signal
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from surrokit.errors import ShapeError
@@ -42,7 +43,11 @@ EachRow: TypeAlias = Callable[[Source, str, FloatArray], Outcome]
 :func:`one_after_another` does."""
 
 
-def row_by_row(evaluate: Callable[[FloatArray], Results], positions: FloatArray) -> Outcome:
+def row_by_row(
+    evaluate: Callable[[FloatArray], Results],
+    positions: FloatArray,
+    progress: Callable[[int], None] | None = None,
+) -> Outcome:
     """Call a function at each row, and stack its results.
 
     Rows whose results have other shapes than those of most rows have failed.
@@ -53,6 +58,8 @@ def row_by_row(evaluate: Callable[[FloatArray], Results], positions: FloatArray)
         Takes a position (dim,), which it may keep or change, and returns arrays.
     positions : ndarray of shape (n, dim)
         Rows to evaluate.
+    progress
+        Takes the number of rows that are left after each.
 
     Raises
     ------
@@ -66,24 +73,18 @@ def row_by_row(evaluate: Callable[[FloatArray], Results], positions: FloatArray)
             rows[i] = evaluate(position.copy())
         except BaseException as error:
             causes[i] = as_failure(error)
+        if progress is not None:
+            progress(len(positions) - i - 1)
     odd = _odd_shapes(rows)
-    rows = {i: row for i, row in rows.items() if i not in odd}
-    return Outcome.of_rows(rows, {**causes, **odd}, len(positions))
+    if odd:
+        rows = {i: row for i, row in rows.items() if i not in odd}
+        causes |= odd
+    return Outcome.of_rows(rows, causes, len(positions))
 
 
 def one_after_another(source: Source, what: str, rows: FloatArray) -> Outcome:
     """Evaluate a source at each row, in order, as :func:`row_by_row` does."""
-    meter, left = current_meter(), len(rows)
-
-    def evaluate(row: FloatArray) -> Results:
-        nonlocal left
-        try:
-            return source.at(what, row)
-        finally:
-            left -= 1
-            meter.left(left)
-
-    return row_by_row(evaluate, rows)
+    return row_by_row(partial(source.at, what), rows, current_meter().left)
 
 
 def as_failure(error: BaseException) -> Exception:

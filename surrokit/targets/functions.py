@@ -202,22 +202,18 @@ class Functions:
 
     def together(self, what: str, q: FloatArray) -> Results:
         """Return results at positions (n, dim), or at one of shape (dim,)."""
+        if what == "value_and_gradient" and self.joint is not None:
+            return self._both(q)
+        found: list[FloatArray] = []
         # each function gets a copy, which it may change
-        if what == "value":
-            return self._only_value(q)
-        return self._both(q) if what == "value_and_gradient" else self._only_gradient(q)
-
-    def _only_value(self, q: FloatArray) -> Results:
-        assert self.function is not None
-        return (self._check(self.function(q.copy()), q.shape[:-1], "value"),)
-
-    def _only_gradient(self, q: FloatArray) -> Results:
-        assert self.gradient is not None
-        return (self._check(self.gradient(q.copy()), q.shape, "gradient"),)
+        if what != "gradient" and self.function is not None:
+            found.append(self._check(self.function(q.copy()), q.shape[:-1], "value"))
+        if what != "value" and self.gradient is not None:
+            found.append(self._check(self.gradient(q.copy()), q.shape, "gradient"))
+        return tuple(found)
 
     def _both(self, q: FloatArray) -> Results:
-        if self.joint is None:
-            return (*self._only_value(q), *self._only_gradient(q))
+        assert self.joint is not None
         try:
             value, gradient = self.joint(q.copy())
         except (TypeError, ValueError) as error:
