@@ -88,18 +88,9 @@ def find_laplace(
     """Return the Laplace approximation of a posterior; None where there is none.
 
     With many rows the first fit is to some of them, and the mode of all is a step or two of
-    Newton's from there. Measured with a million rows: it saves a quarter of the time of a fit.
-
-    Parameters
-    ----------
-    target
-        The posterior, with gradient and Hessian.
-    start : ndarray of shape (dim,)
-        Where the search starts.
-    few
-        Makes the posterior of every k-th row alone.
-    n_rows
-        How many rows there are.
+    Newton's from there: measured with 100,000 and a million rows, that takes 7 to 24 % off the time
+    of a whole fit. ``few(k)`` makes the posterior of every k-th row alone, ``target`` is that of
+    all ``n_rows``, and the search starts at ``start (dim,)``.
     """
     if n_rows >= MANY:
         step = n_rows // (_SOME + n_rows // _SHARE)
@@ -151,19 +142,6 @@ def parts_near(
     independent draws of that, decided by a few rows, exactly. Elsewhere the chains move by
     Hamiltonian dynamics with its covariance as inverse mass matrix. Parts are never chosen by the
     clock, so that a fit can be repeated.
-
-    Parameters
-    ----------
-    normal
-        The approximation; None where there is none.
-    target
-        The posterior: a sum over rows.
-    n_rows
-        How many rows there are.
-    chains
-        How many chains start.
-    rng
-        Draws the starts.
     """
     if normal is None:
         return {"sampler": "hmc"}

@@ -78,10 +78,6 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
     sampling: Mapping[str, Any] | None = None
     random_state: int | np.random.RandomState | None = None
 
-    def _rows(self, inputs: FloatArray, response: Any, sample_weight: Any) -> Rows:
-        rows = Rows.of(inputs, response, sample_weight)
-        return rows if len(rows) >= MANY else rows.merge()
-
     def _columns(self, task: _Regression) -> tuple[Columns, FloatArray, GaussianPrior]:
         """Return columns, their design, and the prior of all coefficients, intercepts first."""
         columns = Columns.of(task.rows, intercept=self.fit_intercept, standardize=self.standardize)
@@ -251,7 +247,7 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
                 f"{type(self).__name__} needs at least two classes, got one class, "
                 f"{self.classes_[0]}"
             )
-        rows = self._rows(counting.inputs, numbers.astype(np.float64), counting.weights)
+        rows = _merged(attrs.evolve(counting, response=numbers.astype(np.float64)))
         task = _Regression(
             family="logistic" if n_classes == 2 else "multinomial",
             rows=rows,
@@ -380,7 +376,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         inputs, response = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
         )
-        rows = self._rows(inputs, np.asarray(response, dtype=np.float64), sample_weight)
+        rows = _merged(Rows.of(inputs, np.asarray(response, dtype=np.float64), sample_weight))
         self._family, settings = _read_family(self.family, self.settings)
         task, scales = _regression(self._family, settings, rows), None
         if self._family.name == "gaussian" and "scale" not in settings:
@@ -457,6 +453,10 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         self._run(target, {"sampler": "hmc", "initial": starts}, rng)
         logs = self.run_.draws.reshape(-1)
         return *columns.undo(target.draw_coefficients(logs, rng)), np.exp(logs)
+
+
+def _merged(rows: Rows) -> Rows:
+    return rows if len(rows) >= MANY else rows.merge()
 
 
 def _regression(family: ResponseFamily, settings: Mapping[str, Any], rows: Rows) -> _Regression:

@@ -97,9 +97,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._check_rows(X, y, gradients, sample_weight, reset=True)
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._is_online = self.get_params(deep=False).get("updates") in _ONLINE
-        self._learners = [self._learner() for _ in rows]
-        self._rows = [each.take(slice(0, 0)) for each in rows]
-        return self._learn(rows)
+        return self._learn([self._learner() for _ in rows], rows)
 
     def partial_fit(
         self,
@@ -128,7 +126,12 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"y must have as many columns as in the first fit, {len(self._rows)}, got "
                 f"{len(more)}"
             )
-        return self._learn(more)
+        if self._is_online:
+            return self._learn(self._learners, more)
+        blocks = zip(self._rows, more, strict=True)
+        rows = [Evaluations.join([*pair], self.n_features_in_) for pair in blocks]
+        # Learners afresh, as the first fit of one fixes what follows.
+        return self._learn([self._learner() for _ in rows], rows)
 
     def predict(
         self, X: Any, return_std: bool = False
@@ -222,24 +225,19 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         surrogate = make("surrogate", self._surrogate, **settings)
         return surrogate.learner(problem, np.random.default_rng(self._seed))
 
-    def _learn(self, more: list[Evaluations]) -> Self:
-        if not self._is_online:
-            # All rows, and learners afresh, as the first fit of one fixes what follows.
-            blocks = zip(self._rows, more, strict=True)
-            self._rows = more = [Evaluations.join([*pair], self.n_features_in_) for pair in blocks]
-            self._learners = [self._learner() for _ in more]
-        for learner, rows in zip(self._learners, more, strict=True):
-            learner.observe(rows)
+    def _learn(self, learners: list[Any], rows: list[Evaluations]) -> Self:
+        for learner, each in zip(learners, rows, strict=True):
+            learner.observe(each)
         try:
-            fits = [learner.fit() for learner in self._learners]
+            fits = [learner.fit() for learner in learners]
         except SurrogateFitError as error:
             raise ValueError(
-                f"{type(self).__name__} cannot be fitted to n_samples={len(more[0])}: {error}"
+                f"{type(self).__name__} cannot be fitted to n_samples={len(rows[0])}: {error}"
             ) from error
         self.surrogate_ = fits if self._several else fits[0]
         self._variances = None
-        if not self._is_online:
-            self._learners = []
+        self._learners = learners if self._is_online else []
+        self._rows = [each.take(slice(0, 0)) for each in rows] if self._is_online else rows
         return self
 
     def _variance(self, output: int) -> Callable[[FloatArray], FloatArray]:
