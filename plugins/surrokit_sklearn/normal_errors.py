@@ -22,6 +22,7 @@ from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.shapes import check_positions
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray
+from surrokit_sklearn.design import Rows
 
 _DEGREES = 3.0
 _FLOOR = 1e-3  # in units of the prior's scale: where all data are met, errors stay near it
@@ -29,7 +30,7 @@ _GRID = 400
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class GaussianErrors:
+class NormalErrors:
     """U of t, the logarithm of the errors' scale, in nats, and draws of coefficients given it.
 
     The prior of s is half of Student's t with 3 degrees of freedom and scale a, times
@@ -81,21 +82,13 @@ class GaussianErrors:
         return g, 1.0 - share * g, v
 
     @classmethod
-    def of(
-        cls,
-        design: FloatArray,
-        response: FloatArray,
-        weights: FloatArray | None,
-        *,
-        prior: GaussianPrior,
-        scale: float,
-    ) -> Self:
-        """Return the target for a design (n, k) and responses (n,)."""
-        share = np.ones(len(response)) if weights is None else weights
-        turned = design.T if weights is None else (design * share[:, None]).T
-        gram, products = turned @ design, turned @ response
+    def of(cls, design: FloatArray, rows: Rows, *, prior: GaussianPrior, scale: float) -> Self:
+        """Return the target for the responses of some rows, and their design (n, k)."""
+        share = np.ones(len(rows)) if rows.weights is None else rows.weights
+        turned = design.T if rows.weights is None else (design * share[:, None]).T
+        gram, products = turned @ design, turned @ rows.response
         least: FloatArray = np.asarray(np.linalg.lstsq(gram, products, rcond=None)[0], np.float64)
-        errors = response - design @ least
+        errors = rows.response - design @ least
         return cls(
             count=float(share.sum()),
             least=least,
