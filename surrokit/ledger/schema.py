@@ -10,7 +10,7 @@ from typing import Any
 APPLICATION_ID = 0x5355524B  # "SURK"
 """What SQLite's header calls a ledger."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the tables."""
 
 PAGE_SIZE = 1024

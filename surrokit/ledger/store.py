@@ -172,6 +172,11 @@ class Store:
                 f"{self.path} was written by a newer surrokit (tables of version {version}); "
                 "upgrade surrokit"
             )
+        if number == APPLICATION_ID and version < SCHEMA_VERSION:
+            raise LedgerError(
+                f"{self.path} was written by an older surrokit, whose evaluations are kept in other "
+                "coordinates. Read it with that version, or begin a new run"
+            )
         if number != APPLICATION_ID or not has_tables(self._connection):
             raise LedgerError(
                 f"{self.path} is no ledger of surrokit, or its tables are damaged; give a file "
