@@ -174,7 +174,7 @@ class Store:
             )
         if number == APPLICATION_ID and version < SCHEMA_VERSION:
             raise LedgerError(
-                f"{self.path} was written by an older surrokit, whose evaluations are kept in other "
+                f"{self.path} was written by an older surrokit, which kept evaluations in other "
                 "coordinates. Read it with that version, or begin a new run"
             )
         if number != APPLICATION_ID or not has_tables(self._connection):

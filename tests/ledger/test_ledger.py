@@ -306,13 +306,16 @@ def test_a_file_with_more_than_its_tables_is_refused(whole, tmp_path):
         sk.resume(path, plain(Counted()))
 
 
-def test_a_newer_file_asks_for_an_upgrade(whole, tmp_path):
+@pytest.mark.parametrize(
+    ("version", "message"), [(3, "upgrade surrokit"), (1, "was written by an older surrokit")]
+)
+def test_a_file_of_another_version_is_refused(whole, tmp_path, version, message):
     path = shutil.copy(whole("hmc")[1], tmp_path / "a")
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute(f"PRAGMA user_version = {version}")
     connection.commit()
     connection.close()
-    with pytest.raises(LedgerError, match="upgrade surrokit"):
+    with pytest.raises(LedgerError, match=message):
         sk.Ledger(path)
 
 
