@@ -23,6 +23,29 @@ NEGLIGIBLE = 1e-4
 _PROBABILITY = 0.95  # of the bound of what no search has seen
 
 
+@attrs.frozen(kw_only=True)
+class Searches:
+    """Where searches for modes ended.
+
+    Parameters
+    ----------
+    ended
+        Number of searches that ended at each mode.
+    n
+        Number of all searches, unfinished ones included.
+    unseen
+        Upper bound, of a probability of 0.95, of the part of further searches that would end at no
+        known mode.
+    concave
+        Whether the target is log-concave, so that there is no other mode.
+    """
+
+    ended: tuple[int, ...]
+    n: int
+    unseen: float
+    concave: bool = False
+
+
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Modes:
     """The modes of a target that searches found, the one of least potential first.
@@ -122,6 +145,11 @@ class Modes:
             return 1.0, 1.0
         bound = betaincinv(once + 1.0, all_of_them - once, _PROBABILITY)
         return once / all_of_them, float(bound)
+
+    def count(self) -> Searches:
+        """Return where searches ended."""
+        ended = tuple(map(int, self.ended))
+        return Searches(ended=ended, n=self.searches, unseen=self.unseen()[1], concave=self.concave)
 
     def take(self, rows: BoolArray | IntArray) -> Modes:
         """Return the modes chosen by an index or a mask."""
@@ -307,18 +335,19 @@ def recalls(explorer: Explorer) -> TypeGuard[RecallingExplorer]:
     return callable(getattr(explorer, "recall", None))
 
 
-def describe_searches(modes: Modes | None) -> str:
+def describe_searches(searches: Searches | None) -> str:
     """Return in a sentence how far searches for modes speak against others; None for no search."""
-    if modes is None:
+    if searches is None:
         return (
             "Modes: no search was made, so one near which no chain began may hold any part of the "
             "mass."
         )
-    if modes.concave:
+    if searches.concave:
         return "Modes: one, since the target is log-concave."
-    ended, bound = int(modes.ended.sum()), modes.unseen()[1]
-    which = f"{len(modes)} ({', '.join(map(str, modes.ended))})" if len(modes) > 1 else "one"
+    ended, several = searches.ended, len(searches.ended) > 1
+    which = f"{len(ended)} ({', '.join(map(str, ended))})" if several else "one"
     return (
-        f"Modes: {ended} of {modes.searches} searches ended at {which}; with a probability of 0.95 "
-        f"at most {bound:.0%} of further ones end at another, which may hold any part of the mass."
+        f"Modes: {sum(ended)} of {searches.n} searches ended at {which}; with a probability of "
+        f"0.95 at most {searches.unseen:.0%} of further ones end at another, which may hold any "
+        "part of the mass."
     )

@@ -85,6 +85,7 @@ _ACCOUNT: dict[str, Any] = {
         "missed": int,
         "recalled": bool,
         "deployed_though_frozen": list[int],
+        "searches": dict[str, list[int] | float | bool] | None,
     },
     "sampler": dict[str, list[Text]],
     "stopped": Text | None,

@@ -59,7 +59,7 @@ def section(run: Any, summary: Any) -> Markup:
     facts: list[tuple[str, str | None]] = [
         ("draws", f"{chains} chains of {draws} draws of {dim} numbers"),
         ("exact calls", f"{run.total_calls:,.0f}"),
-        ("searches for modes", describe_searches(run.modes)),
+        ("searches for modes", describe_searches(run.adaptation.searches)),
     ]
     if summary is not None:
         facts += [

@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from surrokit.contracts.explorer import Searches
+
 
 @attrs.frozen(kw_only=True)
 class Rescue:
@@ -77,6 +79,8 @@ class Adaptation:
     deployed_though_frozen
         Iterations after which the schedule deployed a surrogate though it had said that it was
         frozen.
+    searches
+        Where searches for modes ended; None where none was made.
     """
 
     deployments: tuple[int, ...]
@@ -89,6 +93,7 @@ class Adaptation:
     missed: int = 0
     recalled: bool = False
     deployed_though_frozen: tuple[int, ...] = ()
+    searches: Searches | None = None
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any]) -> Adaptation:
@@ -97,6 +102,10 @@ class Adaptation:
         found = {name: tuple(of(**each) for each in data[name]) for name, of in records.items()}
         numbers = ("deployments", "deployed_though_frozen")
         found |= {name: tuple(data[name]) for name in numbers}
+        if data["searches"] is not None:
+            found["searches"] = Searches(
+                **{**data["searches"], "ended": tuple(data["searches"]["ended"])}
+            )
         return cls(**{**data, **found})
 
     @property

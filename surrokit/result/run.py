@@ -388,7 +388,9 @@ class Run(Views):
     @property
     def _remarks(self) -> str:
         """What stands below a summary: the verdict, and how far modes were searched for."""
-        return "\n".join(filter(None, [str(self.verdict), describe_searches(self.modes)]))
+        return "\n".join(
+            filter(None, [str(self.verdict), describe_searches(self.adaptation.searches)])
+        )
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).

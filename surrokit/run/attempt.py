@@ -395,6 +395,7 @@ class Attempt:
             missed=found.missed if found else 0,
             recalled=found is not None and found.at_draws,
             deployed_though_frozen=tuple(learning.though_frozen),
+            searches=found.modes.count() if found and found.modes else None,
         )
 
     def approximate(self) -> Approximation | None:
