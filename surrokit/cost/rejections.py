@@ -94,6 +94,8 @@ class Rejections:
         """
         values = without_penalties(values)
         self._note_last(values)
+        if np.isfinite(values).all():
+            return values
         self.account.infinite.extend(self._at[values == np.inf][-REMEMBERED:].copy())
         failed = ~(values > -np.inf)
         if not failed.any():
@@ -124,6 +126,8 @@ class Rejections:
         causes
             Row number to what the gradient raised; None for what the latest batch did.
         """
+        if np.isfinite(gradients).all():
+            return
         causes = self._calls.causes if causes is None else causes
         broken = np.isfinite(values) & ~np.isfinite(gradients).all(axis=1)
         for i in np.flatnonzero(broken):
@@ -145,7 +149,8 @@ class Rejections:
             self.account.reject(RETURNED_NAN.kind, RETURNED_NAN.report, self._kind, self._at[nan])
 
     def _note_last(self, values: FloatArray) -> None:
-        least = np.where(np.isfinite(values), values, np.inf)
-        i = int(least.argmin()) if len(values) else 0
-        if len(values) and least[i] < np.inf:
+        if not len(values):
+            return
+        i = int(np.where(values > -np.inf, values, np.inf).argmin())
+        if np.isfinite(values[i]):
             self.last = self._at[i].copy(), float(values[i])

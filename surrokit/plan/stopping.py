@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
@@ -38,7 +39,7 @@ _CALLS_MARGIN, _SECONDS_MARGIN = 1.0, 0.5  # calls have no grace
 def reason_of(end: BaseException) -> StopReason:
     """Return why a run ends, from the exception that ends it."""
     if isinstance(end, BudgetSpent):
-        return end.reason
+        return cast("StopReason", end.reason)
     if isinstance(end, StopRun):
         return "observer"
     return "error" if isinstance(end, Exception) else "interrupted"

@@ -99,7 +99,9 @@ class Adaptation:
     def of_dict(cls, data: Mapping[str, Any]) -> Adaptation:
         """Return what ``attrs.asdict`` made plain data of."""
         records = {"rescues": Rescue, "restarts": Rescue, "strays": Stray}
-        found = {name: tuple(of(**each) for each in data[name]) for name, of in records.items()}
+        found: dict[str, Any] = {
+            name: tuple(of(**each) for each in data[name]) for name, of in records.items()
+        }
         numbers = ("deployments", "deployed_though_frozen")
         found |= {name: tuple(data[name]) for name in numbers}
         if data["searches"] is not None:

@@ -201,21 +201,26 @@ class Functions:
         return tuple(array[0] for array in self.together(what, row[None]))
 
     def together(self, what: str, q: FloatArray) -> Results:
-        """Return results at positions (n, dim), or at one of shape (dim,)."""
+        """Return results at positions (n, dim), or at one of shape (dim,), which may change."""
         if what == "value_and_gradient" and self.joint is not None:
             return self._both(q)
-        found: list[FloatArray] = []
-        # each function gets a copy, which it may change
-        if what != "gradient" and self.function is not None:
-            found.append(self._check(self.function(q.copy()), q.shape[:-1], "value"))
-        if what != "value" and self.gradient is not None:
-            found.append(self._check(self.gradient(q.copy()), q.shape, "gradient"))
-        return tuple(found)
+        if what == "value":
+            assert self.function is not None
+            return (self._check(self.function(q), q.shape[:-1], "value"),)
+        assert self.gradient is not None
+        if what == "gradient":
+            return (self._check(self.gradient(q), q.shape, "gradient"),)
+        assert self.function is not None
+        value = self.function(q.copy())  # which it may change
+        return (
+            self._check(value, q.shape[:-1], "value"),
+            self._check(self.gradient(q), q.shape, "gradient"),
+        )
 
     def _both(self, q: FloatArray) -> Results:
         assert self.joint is not None
         try:
-            value, gradient = self.joint(q.copy())
+            value, gradient = self.joint(q)
         except (TypeError, ValueError) as error:
             if "unpack" not in str(error):
                 raise
@@ -238,7 +243,7 @@ class Functions:
                 f"got {array.shape}"
                 + ("" if self.batched else "; pass batched=True if it takes rows")
             )
-        return self.sign * array
+        return array if self.sign > 0.0 else -array
 
 
 @attrs.frozen(eq=False)
