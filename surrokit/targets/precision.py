@@ -44,11 +44,8 @@ class Precision:
         ResultTypeError
             If that is nothing, no array of numbers, or has imaginary parts.
         """
-        if what in self._fine:
-            if type(result) is np.ndarray and result.dtype == np.float64:
-                return result.copy()
-            if isinstance(result, float):
-                return np.array(result)
+        if what in self._fine and isinstance(result, float):
+            return np.array(result)
         array = real_numbers(what, given := _as_array(what, result))
         if what not in self._fine:
             telling = array[np.isfinite(array) & (array != 0.0)]
