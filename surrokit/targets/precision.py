@@ -44,8 +44,12 @@ class Precision:
         ResultTypeError
             If that is nothing, no array of numbers, or has imaginary parts.
         """
-        if what in self._fine and isinstance(result, float):
-            return np.array(result)
+        plain: Any = result
+        if what in self._fine:
+            if type(plain) is np.ndarray and plain.dtype == np.float64:
+                return plain.copy()
+            if isinstance(plain, float):
+                return np.array(plain)
         array = real_numbers(what, given := _as_array(what, result))
         if what not in self._fine:
             telling = array[np.isfinite(array) & (array != 0.0)]
