@@ -10,6 +10,10 @@ from click.testing import CliRunner
 
 from surrokit.cli.main import cli
 
+CONTEXT = click.Context(cli)
+COMMANDS = {name: cli.get_command(CONTEXT, name) for name in cli.list_commands(CONTEXT)}
+"""Those of plugins too."""
+
 HEADINGS = ["What is sampled, and by what:", "How long:", "Where:", "Output:"]
 
 
@@ -37,9 +41,7 @@ def test_all_options_are_in_groups(command):
     places = [text.index(heading) for heading in HEADINGS]
     assert places == sorted(places)
     declared = {
-        option.opts[0]
-        for option in cli.commands[command].params
-        if isinstance(option, click.Option)
+        option.opts[0] for option in COMMANDS[command].params if isinstance(option, click.Option)
     }
     assert options_in(text) == declared | {"--help"}
     assert "Other options" not in text
@@ -48,7 +50,7 @@ def test_all_options_are_in_groups(command):
 
 def test_each_option_has_a_sentence():
     """It begins with a capital, has a verb in front, and ends with a stop."""
-    for name, command in cli.commands.items():
+    for name, command in COMMANDS.items():
         for option in command.params:
             if isinstance(option, click.Option):
                 said = re.sub(r"\s*\[default.*", "", option.help or "")
