@@ -64,28 +64,14 @@ class Trial:
 
     All trials of surrogates take the same starts, numbers of steps, and momenta where chains have
     not parted yet, so that they differ by the surrogate.
-
-    Parameters
-    ----------
-    target
-        What is sampled.
-    starts : ndarray of shape (chains, dim)
-        Draws of the target.
-    step_size, n_steps
-        Of the leapfrog integrator; the number of steps is drawn from {1, ..., n_steps} in each
-        iteration.
-    iterations
-        Of each chain.
-    seed
-        Of momenta and decisions.
     """
 
     target: GradientPotential
-    starts: FloatArray
+    starts: FloatArray  # draws of the target, shape (chains, dim)
     step_size: float
-    n_steps: int
-    iterations: int
-    seed: int
+    n_steps: int  # at most; the number is drawn from {1, ..., n_steps} in each iteration
+    iterations: int  # of each chain
+    seed: int  # of momenta and decisions
 
     def accepting(self, acceptance: float) -> Trial:
         """Return a trial with the step size at which exact HMC accepts so much, up to 0.01.
@@ -206,7 +192,7 @@ class AcceptanceGrid(Experiment):
         """Return a row for each number of parameters in each repeat."""
         shared = self.settings_without("dims", "repeats")
         return [
-            Row(name=f"{dim}/{repeat}", settings={"dim": dim, "repeat": repeat, **shared})
+            Row(f"{dim}/{repeat}", {"dim": dim, "repeat": repeat, **shared})
             for repeat in range(1, self.repeats + 1)
             for dim in self.dims
         ]
@@ -296,15 +282,9 @@ def _cell(
 class Grid:
     """Acceptance over runs; each with ``runs``, ``low``, ``median``, ``high`` and ``mean``.
 
-    Parameters
-    ----------
-    hmc
-        Of exact HMC, by number of parameters.
-    step_sizes
-        Its step size, median over runs, by number of parameters.
-    tried
-        For each surrogate ``dim``, ``method``, ``n_nodes`` (None where it chooses), ``n_points``,
-        ``nodes_used``, ``acceptance`` and ``training_seconds``.
+    By number of parameters that of exact HMC, and the median of its step size; then for each
+    surrogate ``dim``, ``method``, ``n_nodes`` (None where it chooses), ``n_points``,
+    ``nodes_used``, ``acceptance`` and ``training_seconds``.
     """
 
     hmc: dict[int, dict[str, float]]

@@ -68,6 +68,7 @@ def reproduce(
     Finished rows are kept in the folder, so an interrupted command goes on where it stopped. What
     cannot be done is left out, and the rest goes on.
     """
+    from surrokit.errors import ConfigurationError
     from surrokit.output.json import write_json
     from surrokit_paper.harness import Conditions, Work
     from surrokit_paper.reproduction import (
@@ -87,9 +88,11 @@ def reproduce(
     check_folders(data, json_path)
     conditions = Conditions(seed=seed, data=data)
     made = make(classes, items, quick=quick)
-    series = Series(
-        [Work(made[each], out, conditions, only=chosen[each], fresh=fresh) for each in chosen], out
-    )
+    try:
+        works = [Work(made[n], out, conditions, only=chosen[n], fresh=fresh) for n in chosen]
+    except OSError as error:
+        raise ConfigurationError(f"{error}; give another folder with --out") from error
+    series = Series(works, out)
     series.do()
     series.tell(together=name == ALL)
     if json_path is not None:

@@ -43,18 +43,8 @@ _GP, _FITC = processes(N_NODES)
 OF_PAPER = (
     _GP,
     _FITC,
-    Method(
-        name="additive",
-        label="additive nodes",
-        surrogate="additive-paper",
-        settings={"n_nodes": N_NODES},
-    ),
-    Method(
-        name="rbf",
-        label="radial nodes",
-        surrogate="rbf-paper",
-        settings={"n_nodes": N_NODES, "width_scale": _FROM_FITC},
-    ),
+    Method("additive", "additive nodes", "additive-paper", {"n_nodes": N_NODES}),
+    Method("rbf", "radial nodes", "rbf-paper", {"n_nodes": N_NODES, "width_scale": _FROM_FITC}),
 )
 METHODS = (*OF_PAPER, *DEFAULTS)
 """The four of the paper, then this project's own settings."""
@@ -96,7 +86,7 @@ class Figure1(Experiment):
         """Return a row for each surrogate and N."""
         shared = self.settings_without("n_points")
         return [
-            Row(name=f"{method.name}/{n}", settings={"n_points": n, **method.facts(), **shared})
+            Row(f"{method.name}/{n}", {"n_points": n, **method.facts(), **shared})
             for n in self.n_points
             for method in METHODS
         ]

@@ -105,24 +105,14 @@ class Figure2(Experiment):
         network = {"n_nodes": self.n_nodes, "ridge": self.ridge}
         methods = (
             EXACT,
-            Method(
-                name="paper",
-                label="the paper's network, values alone",
-                surrogate="additive-paper",
-                settings=network,
-            ),
-            Method(
-                name="defaults",
-                label="surrokit's defaults, gradients too",
-                surrogate="additive",
-                gradients=True,
-            ),
+            Method("paper", "the paper's network, values alone", "additive-paper", network),
+            Method("defaults", "surrokit's defaults, gradients too", "additive", gradients=True),
         )
         shared = self.settings_without("repeats")
         return [
             Row(
-                name=f"{method.name}/{repeat}",
-                settings={"repeat": repeat, "drawn": repeat == 1, **shared, **method.facts()},
+                f"{method.name}/{repeat}",
+                {"repeat": repeat, "drawn": repeat == 1, **shared, **method.facts()},
             )
             for repeat in range(1, self.repeats + 1)
             for method in methods
@@ -213,7 +203,7 @@ class Figure2(Experiment):
         return Report(
             tables=[table for table in tables if table.lines],
             printed=[
-                Printed(what=f"overall acceptance, {what}", printed=number, ours=means[method])
+                Printed(f"overall acceptance, {what}", number, means[method])
                 for method, (what, number) in PRINTED.items()
                 if method in means
             ],

@@ -60,13 +60,8 @@ draw them from N(0, Sigma), and then spread them by Sigma once more."""
 
 METHODS = (
     *processes(SIZE),
-    Method(
-        name="additive",
-        label="additive nodes",
-        surrogate="additive-paper",
-        settings={"n_nodes": SIZE},
-    ),
-    Method(name="rbf", label="radial nodes", surrogate="rbf", settings={"n_nodes": SIZE, **RADIAL}),
+    Method("additive", "additive nodes", "additive-paper", {"n_nodes": SIZE}),
+    Method("rbf", "radial nodes", "rbf", {"n_nodes": SIZE, **RADIAL}),
     *DEFAULTS,
 )
 """The four of the paper, then this project's own settings."""
@@ -137,8 +132,8 @@ class Figure3(Experiment):
         pairs = [(EXACT, 0), *((_at(each, n), n) for n in self.n_points for each in METHODS)]
         return [
             Row(
-                name=f"{method.name}/{n or 'exact'}/{repeat}",
-                settings={"n_points": n, "repeat": repeat, **method.facts(), **shared},
+                f"{method.name}/{n or 'exact'}/{repeat}",
+                {"n_points": n, "repeat": repeat, **method.facts(), **shared},
             )
             for repeat in range(1, self.repeats + 1)
             for method, n in pairs
@@ -222,9 +217,7 @@ class Figure3(Experiment):
             tables=[Table("", lines)],
             printed=[
                 Printed(
-                    what="acceptance of HMC at this step size",
-                    printed="around 0.7",
-                    ours=exact[0] if exact else None,
+                    "acceptance of HMC at this step size", "around 0.7", exact[0] if exact else None
                 )
             ],
             figures={

@@ -125,24 +125,24 @@ def _printed(found: Grid, nodes: int, n_points: int) -> list[Printed]:
         reached = each["dim"]
     return [
         Printed(
-            what=f"acceptance of HMC at this step size, d = {dim}",
-            printed="around 0.7",
-            ours=found.hmc[dim]["median"],
+            f"acceptance of HMC at this step size, d = {dim}",
+            "around 0.7",
+            found.hmc[dim]["median"],
         ),
         Printed(
-            what=f"acceptance at d = {_PAPER_DIM}, s = {nodes}",
-            printed="relatively high up to d of about 50",
-            ours=found.median(near),
+            f"acceptance at d = {_PAPER_DIM}, s = {nodes}",
+            "relatively high up to d of about 50",
+            found.median(near),
         ),
         Printed(
-            what=f"largest d, of those tried, up to which s = {nodes} has {LEVEL} of HMC's",
-            printed="about 50",
-            ours=reached,
+            f"largest d, of those tried, up to which s = {nodes} has {LEVEL} of HMC's",
+            "about 50",
+            reached,
         ),
         Printed(
-            what=f"training at d = {_PAPER_DIM}, s = {nodes}, in seconds",
-            printed="a few",
-            ours=found.median(near, "training_seconds"),
+            f"training at d = {_PAPER_DIM}, s = {nodes}, in seconds",
+            "a few",
+            found.median(near, "training_seconds"),
         ),
     ]
 

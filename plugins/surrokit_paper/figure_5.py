@@ -140,19 +140,19 @@ def _printed(found: Grid, dim: int, nodes: int) -> list[Printed]:
     many = by_points.get(_MANY)
     return [
         Printed(
-            what=f"acceptance with {_FEW} points, s = {nodes}",
-            printed="around 0.1",
-            ours=found.median(by_points.get(_FEW)),
+            f"acceptance with {_FEW} points, s = {nodes}",
+            "around 0.1",
+            found.median(by_points.get(_FEW)),
         ),
         Printed(
-            what=f"acceptance with {_MANY} points over HMC's, s = {nodes}",
-            printed="comparable",
-            ours=None if many is None else found.ratio(many),
+            f"acceptance with {_MANY} points over HMC's, s = {nodes}",
+            "comparable",
+            None if many is None else found.ratio(many),
         ),
         Printed(
-            what=f"points from which on it is at {LEVEL} of HMC's, s = {nodes}",
-            printed="around 2000",
-            ours=points_needed(found, curve),
+            f"points from which on it is at {LEVEL} of HMC's, s = {nodes}",
+            "around 2000",
+            points_needed(found, curve),
         ),
     ]
 

@@ -134,13 +134,13 @@ class Figure6(Experiment):
         """Return a row for each method."""
         problem = self._problem
         network = {"n_nodes": self.n_nodes or problem.n_nodes, "ridge": self.ridge}
-        exact = Method(name=HMC, label="HMC", surrogate="none")
-        rns = Method(name=RNS, label="RNS-HMC", surrogate="additive-paper", settings=network)
-        defaults = Method(name=DEFAULTS, label="surrokit as it comes", surrogate="automatic")
+        exact = Method(HMC, "HMC", "none")
+        rns = Method(RNS, "RNS-HMC", "additive-paper", network)
+        defaults = Method(DEFAULTS, "surrokit as it comes", "automatic")
         shared = {"parameters": self.parameters, "n_shown": self.n_shown, **problem.facts()}
         lengths = {"burn_in": self.burn_in, "draws": self.draws}
         return [
-            Row(name=method.name, settings={**shared, **method.facts(), **more})
+            Row(method.name, {**shared, **method.facts(), **more})
             for method, more in (
                 (exact, lengths),
                 (rns, {**lengths, "discard": self.discard}),
@@ -209,9 +209,9 @@ class Figure6(Experiment):
             tables=[table for table in tables if table.lines],
             printed=[
                 Printed(
-                    what=f"acceptance, {rows[method].settings['label']} (table 1)",
-                    printed=number,
-                    ours=rows[method].result["acceptance"],
+                    f"acceptance, {rows[method].settings['label']} (table 1)",
+                    number,
+                    rows[method].result["acceptance"],
                 )
                 for method, number in PAPER_ACCEPTANCE.items()
                 if method in rows

@@ -133,8 +133,8 @@ class Figure7(ProblemExperiment):
             shared = {**problem.facts(), "burn_in": self.burn_in}
             found += [
                 Row(
-                    name=f"{problem.name}/{method}/{repeat}",
-                    settings={"method": method, "repeat": repeat, **shared, **facts},
+                    f"{problem.name}/{method}/{repeat}",
+                    {"method": method, "repeat": repeat, **shared, **facts},
                 )
                 for repeat in range(1, self.repeats + 1)
                 for method, facts in methods.items()
@@ -202,15 +202,15 @@ class Figure7(ProblemExperiment):
             for each in found
         ]
         of_hmc = [
-            Printed(what=f"acceptance of HMC, {name} (table 1)", printed=number, ours=hmc[name])
+            Printed(f"acceptance of HMC, {name} (table 1)", number, hmc[name])
             for name, number in PAPER_HMC.items()
             if name in hmc
         ]
         at_the_end = [
             Printed(
-                what=f"ARNS-HMC's acceptance at the end over HMC's, {each['problem']}",
-                printed="comparable",
-                ours=each["last_ratio"],
+                f"ARNS-HMC's acceptance at the end over HMC's, {each['problem']}",
+                "comparable",
+                each["last_ratio"],
             )
             for each in found
             if each["scheme"] == PAPER.name

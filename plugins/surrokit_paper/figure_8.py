@@ -145,7 +145,7 @@ class Figure8(ProblemExperiment):
         for problem in self.choose_problems():
             reference = {"method": REFERENCE, "draws": self.reference_draws}
             settings = {**problem.facts(), **reference}
-            found.append(Row(name=f"{problem.name}/{REFERENCE}", settings=settings))
+            found.append(Row(f"{problem.name}/{REFERENCE}", settings))
             shared = {
                 **problem.facts(),
                 "burn_in": self.burn_in,
@@ -155,8 +155,8 @@ class Figure8(ProblemExperiment):
             # repeat by repeat, so that whatever else the machine does falls on all methods
             found += [
                 Row(
-                    name=f"{problem.name}/{facts['method']}/{repeat}",
-                    settings={"repeat": repeat, **shared, **facts},
+                    f"{problem.name}/{facts['method']}/{repeat}",
+                    {"repeat": repeat, **shared, **facts},
                 )
                 for repeat in range(1, self.repeats + 1)
                 for facts in self._methods(problem)
@@ -237,10 +237,10 @@ class Figure8(ProblemExperiment):
             ],
             printed=[
                 Printed(
-                    what="part of the time at which ARNS-HMC errs less than HMC: "
+                    "part of the time at which ARNS-HMC errs less than HMC: "
                     f"{part['problem']}, {SCHEMES[part['scheme']].label}",
-                    printed="best overall, lowest early",
-                    ours=part["arns"],
+                    "best overall, lowest early",
+                    part["arns"],
                 )
                 for part in parts
             ],

@@ -38,7 +38,7 @@ _WIDTH = 100  # characters of a line of notes
 # --- rows of work ---
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Row:
     """One independent piece of work.
 
@@ -101,7 +101,7 @@ class Conditions:
 # --- reports ---
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Printed:
     """A figure that the paper prints, beside ours, which is None where there is none."""
 
@@ -112,40 +112,20 @@ class Printed:
 
 @attrs.frozen
 class Table:
-    """Lines under titles.
+    """Lines under a title, each from titles of columns to cells, the same ones in each line."""
 
-    Parameters
-    ----------
-    title
-        What the table shows; may be empty in a report of one table.
-    lines
-        Title of each column to the cell, the same titles in each line.
-    """
-
-    title: str
+    title: str  # may be empty in a report of one table
     lines: Sequence[Mapping[str, Cell]]
 
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """Results of finished rows, without a picture.
-
-    Parameters
-    ----------
-    tables
-        At least one table, in reading order.
-    printed
-        Figures of the paper beside ours.
-    figures
-        All other results, as plain data.
-    notes
-        Sentences that a reader must know.
-    """
+    """Results of finished rows, without a picture: at least one table, in reading order."""
 
     tables: Sequence[Table]
-    printed: Sequence[Printed] = ()
-    figures: Mapping[str, Any] = attrs.field(factory=dict)
-    notes: Sequence[str] = ()
+    printed: Sequence[Printed] = ()  # figures of the paper beside ours
+    figures: Mapping[str, Any] = attrs.field(factory=dict)  # all other results, as plain data
+    notes: Sequence[str] = ()  # sentences that a reader must know
 
 
 @attrs.frozen(kw_only=True)
@@ -237,32 +217,17 @@ several = Limits(
 
 
 class KeptRows:
-    """A file of finished rows, one per line, each with its fingerprint.
+    """A file of finished rows, one per line, each with its fingerprint; it is made if need be.
 
     Rows of different settings, seeds and versions lie side by side; of two with one fingerprint the
     later one counts. A line that was cut short is ignored.
-
-    Parameters
-    ----------
-    path
-        The file; it need not exist.
-
-    Raises
-    ------
-    ConfigurationError
-        If the file cannot be read; from ``add`` and ``drop``, if it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._rows: dict[str, dict[str, Any]] = {}
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-        except OSError as error:
-            raise ConfigurationError(
-                f"cannot read {path}: {error.strerror}; move it away, or give another folder with "
-                "--out"
-            ) from error
+        path.touch()
+        text = path.read_text(encoding="utf-8", errors="replace")
         self._cut = bool(text) and not text.endswith("\n")
         for line in text.splitlines():
             try:
@@ -284,25 +249,18 @@ class KeptRows:
         if dropped:
             lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
             left = [line for line in lines if not any(f'"{mark}"' in line for mark in dropped)]
-            self._write("w", "".join(f"{line}\n" for line in left))
+            self._path.write_text("".join(f"{line}\n" for line in left), encoding="utf-8")
+            self._cut = False
 
     def add(self, mark: str, row: Row, result: Mapping[str, Any], seconds: float) -> None:
         """Write the result of a row under its fingerprint at once."""
         kept = {"result": plain(result, row.name), "seconds": seconds}
         record = {"fingerprint": mark, "row": row.name, "settings": plain(row.settings), **kept}
         line = json.dumps(record, allow_nan=False)
-        self._write("a", ("\n" if self._cut else "") + line + "\n")
-        self._rows[mark] = kept
-
-    def _write(self, mode: str, text: str) -> None:
-        try:
-            with self._path.open(mode, encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise ConfigurationError(
-                f"cannot write {self._path}: {error.strerror}; give another folder with --out"
-            ) from error
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(("\n" if self._cut else "") + line + "\n")
         self._cut = False
+        self._rows[mark] = kept
 
 
 def fingerprint(experiment: str, row: Row, seed: int, versions: Mapping[str, str]) -> str:
@@ -354,7 +312,9 @@ class Work:
     Raises
     ------
     ConfigurationError
-        If there is no such row, or the folder cannot be written to.
+        If there is no such row.
+    OSError
+        If the folder cannot be written to.
     """
 
     def __init__(
@@ -373,7 +333,7 @@ class Work:
             row.name: fingerprint(experiment.name, row, conditions.seed, self.versions)
             for row in self.rows
         }
-        _make_folder(out)
+        out.mkdir(parents=True, exist_ok=True)
         self._kept = KeptRows(out / f"{experiment.name}.rows.jsonl")
         if fresh:
             self._kept.drop(self._marks[row.name] for row in self.asked)
@@ -391,18 +351,6 @@ class Work:
         began = time.perf_counter()
         result = self.experiment.run(row, self.conditions)
         self._kept.add(self._marks[row.name], row, result, time.perf_counter() - began)
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / ".surrokit-was-here"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot write to the folder {out}: {error.strerror}; give another with --out"
-        ) from error
 
 
 class Outcome:
@@ -495,33 +443,14 @@ class Outcome:
         return "\n".join(lines) + "\n"
 
     def write(self, out: Path) -> list[Path]:
-        """Write ``NAME.json`` and ``NAME.txt`` into a folder, and return their paths.
-
-        Raises
-        ------
-        ConfigurationError
-            If a file cannot be written.
-        """
+        """Write ``NAME.json`` and ``NAME.txt`` into a folder, and return their paths."""
         data, text = (out / f"{self.experiment.name}.{ending}" for ending in ("json", "txt"))
         write_json(data, self.to_dict())
-        try:
-            text.write_text(self.text(), encoding="utf-8")
-        except OSError as error:
-            raise ConfigurationError(
-                f"cannot write {text}: {error.strerror}; give another folder with --out"
-            ) from error
+        text.write_text(self.text(), encoding="utf-8")
         return [data, text]
 
     def draw(self, out: Path) -> list[Path]:
-        """Draw ``NAME.png`` and ``NAME.svg`` into a folder, and return their paths.
-
-        Raises
-        ------
-        ConfigurationError
-            If a file cannot be written.
-        ModuleNotFoundError
-            If Matplotlib is not installed.
-        """
+        """Draw ``NAME.png`` and ``NAME.svg`` into a folder, and return their paths."""
         return write_pictures(self.experiment.draw(self.finished), out / self.experiment.name)
 
 
@@ -621,7 +550,9 @@ def reproduce(
     Raises
     ------
     ConfigurationError
-        If there is no such row, or the folder cannot be written to.
+        If there is no such row.
+    OSError
+        If the folder cannot be written to.
     """
     work = Work(experiment, out, Conditions(seed=seed, data=data), only=only, fresh=fresh)
     return Outcome(work, do_rows(work))

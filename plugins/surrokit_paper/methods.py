@@ -20,25 +20,15 @@ HMC = "hmc"
 """The exact sampler, in names of rows."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Method:
-    """A surrogate under the name that rows and pictures call it by.
-
-    Parameters
-    ----------
-    name, label
-        Word in the names of rows, and in tables and legends.
-    surrogate, settings
-        The registered surrogate.
-    gradients
-        Whether it is shown gradients as well as values.
-    """
+    """A surrogate under the name that rows and pictures call it by."""
 
     name: str
-    label: str
-    surrogate: str
+    label: str  # in tables and legends
+    surrogate: str  # as it is registered
     settings: Mapping[str, Any] = attrs.field(factory=dict)
-    gradients: bool = False
+    gradients: bool = False  # is it shown gradients as well as values?
 
     def facts(self) -> dict[str, Any]:
         """Return what a row's result depends on, as plain data."""
@@ -51,7 +41,7 @@ class Method:
         }
 
 
-EXACT = Method(name=HMC, label="HMC, exact", surrogate="none")
+EXACT = Method(HMC, "HMC, exact", "none")
 """For comparison."""
 
 _GP: Mapping[str, Any] = {
@@ -68,19 +58,14 @@ def processes(n_inducing: int) -> tuple[Method, Method]:
     """Return the paper's Gaussian processes: exact, and FITC with so many inducing points."""
     inducing = {**_GP, "n_inducing": n_inducing, "inducing": "data"}
     return (
-        Method(name="gp", label="GP", surrogate="gp", settings=_GP),
-        Method(name="fitc", label="FITC", surrogate="fitc", settings=inducing),
+        Method("gp", "GP", "gp", _GP),
+        Method("fitc", "FITC", "fitc", inducing),
     )
 
 
 DEFAULTS = (
-    Method(name="additive-default", label="additive, surrokit's defaults", surrogate="additive"),
-    Method(
-        name="additive-gradients",
-        label="the same, from gradients too",
-        surrogate="additive",
-        gradients=True,
-    ),
+    Method("additive-default", "additive, surrokit's defaults", "additive"),
+    Method("additive-gradients", "the same, from gradients too", "additive", gradients=True),
 )
 """This project's own settings, from values alone and from gradients too."""
 
@@ -149,24 +134,15 @@ def squared_length_scale(potential: Any) -> float:
 
 @attrs.frozen(kw_only=True)
 class Scheme:
-    """What a surrogate learns from, and how.
+    """What a surrogate learns from, and how; settings are those of ``additive``.
 
-    Parameters
-    ----------
-    name, label
-        Word in the names of rows, and in tables and legends.
-    settings
-        Of the surrogate ``additive``; the paper's scheme has the problem's number of nodes too.
-    gradients
-        Whether it is shown gradients; of a forward map, Jacobians.
-    outputs
-        Whether it learns the outputs of a forward map in place of U. Exact HMC then pays for
-        Jacobians, where it would need gradients only.
+    With gradients it is shown those too; of a forward map, Jacobians. With outputs it learns those of
+    a forward map in place of U, and exact HMC pays for Jacobians, where it would need gradients only.
     """
 
     name: str
-    label: str
-    settings: Mapping[str, Any]
+    label: str  # in tables and legends
+    settings: Mapping[str, Any]  # the paper's scheme has the problem's number of nodes too
     gradients: bool
     outputs: bool = False
 

@@ -28,42 +28,22 @@ PAPER_ROWS = 100_000
 
 @attrs.frozen(kw_only=True)
 class PaperProblem:
-    """A target, and how the paper samples it.
-
-    Parameters
-    ----------
-    name, label
-        Word in the names of rows, and in tables and pictures.
-    potential, potential_settings
-        The registered target.
-    step_size, n_steps
-        Of HMC and RNS-HMC; the number of steps is drawn from {1, ..., n_steps} in each iteration.
-    riemannian_step_size, riemannian_n_steps
-        Of RMHMC and RNS-RMHMC; each path has this number of steps.
-    n_nodes
-        s, the nodes of the paper's network.
-    ridge, riemannian_ridge
-        Added to the normal equations of the network: for HMC, and for RMHMC.
-    metric, surrogate_metric
-        Metrics of RMHMC on the target itself, and of RNS-RMHMC.
-    file, source
-        A data file that users bring, and where they get it; None where there is none.
-    """
+    """A target, and how the paper samples it."""
 
     name: str
-    label: str
-    potential: str
+    label: str  # in tables and pictures
+    potential: str  # the registered target, with its settings
     potential_settings: Mapping[str, Any] = attrs.field(factory=dict)
-    step_size: float
+    step_size: float  # of HMC and RNS-HMC, whose number of steps is drawn from {1, ..., n_steps}
     n_steps: int
-    riemannian_step_size: float
+    riemannian_step_size: float  # of RMHMC and RNS-RMHMC, with this number of steps in each path
     riemannian_n_steps: int
-    n_nodes: int
-    ridge: float
+    n_nodes: int  # s, of the paper's network
+    ridge: float  # added to the normal equations of the network: for HMC, and for RMHMC
     riemannian_ridge: float = 1e-9
-    metric: str = "fisher"
+    metric: str = "fisher"  # of RMHMC on the target itself, and of RNS-RMHMC
     surrogate_metric: str = "hessian"
-    file: str | None = None
+    file: str | None = None  # a data file that users bring, and where they get it
     source: str = ""
 
     def facts(self) -> dict[str, Any]:

@@ -183,7 +183,7 @@ class Series:
 
     def _failed(self, what: str, error: Exception) -> str:
         """Show an unexpected error, and return it in a line."""
-        if isinstance(error, SurrokitError):
+        if isinstance(error, SurrokitError | OSError):
             reason = shown = str(error)
         else:
             reason = f"it ended in {type(error).__name__}: {error}"

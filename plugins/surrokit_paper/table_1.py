@@ -165,8 +165,8 @@ class Table1(Sizes):
     def _row(self, problem: PaperProblem, word: str, method: TableMethod, repeat: int) -> Row:
         name = f"{problem.name}/{word}"
         return Row(
-            name=name if self.repeats == 1 else f"{name}/{repeat}",
-            settings={
+            name if self.repeats == 1 else f"{name}/{repeat}",
+            {
                 **problem.facts(),
                 "method": word,
                 "repeat": repeat,
@@ -597,10 +597,10 @@ def _printed(found: Mapping[tuple[str, str], Summary]) -> list[Printed]:
             continue
         what = f"{one['method_label']}, {one['problem_label']}"
         ap, ours = printed.acceptance, one["acceptance"]
-        acceptances.append(Printed(what=f"AP, {what}", printed=ap, ours=ours))
+        acceptances.append(Printed(f"AP, {what}", ap, ours))
         if hmc is not None and one is not hmc:
             times = _ratio(one["rate"], hmc["charged_rate"])
-            faster = Printed(what=f"speed-up, {what}", printed=printed.speed_up, ours=times)
+            faster = Printed(f"speed-up, {what}", printed.speed_up, times)
             speed_ups.append(faster)
     return acceptances + speed_ups
 

@@ -65,31 +65,15 @@ Recipe: TypeAlias = Callable[[PaperProblem, Sizes], Arguments]
 
 @attrs.frozen(kw_only=True)
 class TableMethod:
-    """A line of the table for each problem that it is for.
+    """A line of the table for each problem that it is for."""
 
-    Parameters
-    ----------
-    label, what
-        What tables and pictures say, and its settings for the reader.
-    arguments
-        Returns keywords for :func:`surrokit.sample`, as plain data.
-    problems
-        Names of those that it is for.
-    of_paper
-        Whether the paper's table has it; it then starts from 0, without the safety net.
-    settles
-        Whether it starts where exact HMC comes in ``settling`` iterations.
-    sees_outputs
-        Whether it needs the elliptic problem with its outputs.
-    """
-
-    label: str
-    what: str
-    arguments: Recipe
+    label: str  # in tables and pictures
+    what: str  # its settings, for the reader
+    arguments: Recipe  # keywords for surrokit.sample, as plain data
     problems: tuple[str, ...] = PROBLEMS
-    of_paper: bool = False
-    settles: bool = False
-    sees_outputs: bool = False
+    of_paper: bool = False  # does the paper's table have it? Then it starts from 0, without a net
+    settles: bool = False  # does it start where exact HMC comes in `settling` iterations?
+    sees_outputs: bool = False  # does it need the elliptic problem with its outputs?
 
 
 def _one_chain(problem: PaperProblem, sizes: Sizes) -> Arguments:

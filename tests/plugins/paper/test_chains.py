@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import attrs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -14,11 +13,12 @@ import surrokit as sk
 from surrokit.contracts.observation import IterationInfo
 from surrokit.diagnostics import effective_sample_size
 from surrokit.errors import UnknownComponentError
-from surrokit_paper.chains import Marginals, SamplingTime, StopAt, complete, largest_by_chance
+from surrokit_paper.chains import Marginals, SamplingTime, StopAt, largest_by_chance, one_chain
 from surrokit_paper.figure_1 import METHODS as OF_FIGURE_1
 from surrokit_paper.figure_3 import METHODS as OF_FIGURE_3
 from surrokit_paper.methods import EXACT, squared_length_scale, train
 from surrokit_paper.pictures import LOOKS
+from surrokit_paper.problems import simulated_problem
 
 HMC = {"sampler": ("hmc", {"metric": "identity"}), "step_size": 0.5, "n_steps": 3}
 
@@ -81,11 +81,21 @@ def test_a_run_ends_when_enough_is_paid():
     assert stop.reached
 
 
-def test_half_a_run_is_no_result():
-    run = sk.sample("gaussian", warmup=0, draws=5, seed=1, progress=False, **HMC)
-    assert complete(run) is run
+class AtTwelve(StopAt):
+    """Somebody else interrupts before the limit is reached."""
+
+    def surrokit_transition_done(self, info, **_):
+        if info.iteration == 12:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("stop", [AtTwelve(seconds=1e9), AtTwelve(evaluations=10**9)])
+def test_a_chain_that_somebody_else_ends_is_no_result(stop):
+    target, problem = sk.make("potential", "gaussian"), simulated_problem()
     with pytest.raises(KeyboardInterrupt):
-        complete(attrs.evolve(run, stopped="interrupted"))
+        one_chain(target, problem, np.zeros(2), 1, stop=stop, warmup=0, draws=20)
+    run = one_chain(target, problem, np.zeros(2), 1, stop=StopAt(evaluations=30), draws=99)
+    assert len(run.draws[0]) < 99
 
 
 # --- marginals ---

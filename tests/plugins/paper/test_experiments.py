@@ -8,6 +8,7 @@ import re
 import attrs
 import pytest
 
+import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit.output.json import plain
 from surrokit.registry.settings import settings_of
@@ -72,6 +73,19 @@ def test_one_row_is_plain_data_and_enough_for_a_report_and_a_picture(name):
         assert len({tuple(line) for line in table.lines}) <= 1
     json.dumps(plain(report.figures, "figures"), allow_nan=False)
     experiment.draw([finished]).draw_without_rendering()
+
+
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "figure-1"])
+def test_half_a_run_is_no_result(name, monkeypatch):
+    real = sk.sample
+
+    def interrupted(target, **arguments):
+        return attrs.evolve(real(target, **arguments), stopped="interrupted")
+
+    monkeypatch.setattr(sk, "sample", interrupted)
+    experiment = EXPERIMENTS[name](**TINY[name])
+    with pytest.raises(KeyboardInterrupt):
+        experiment.run(experiment.rows()[0], Conditions(seed=1))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -161,20 +161,6 @@ def test_a_chain_that_never_moves_has_no_effective_draw(monkeypatch, small_netwo
     assert result["mean_ess_per_second"] == 0.0
 
 
-def test_half_a_chain_is_no_result(tmp_path, monkeypatch):
-    class Interrupting(figure_3.SamplingTime):
-        def surrokit_transition_done(self, run, state, info):
-            if info.iteration == 9:
-                raise KeyboardInterrupt
-
-    whole = reproduce(Figure3(**TINY), tmp_path, only=["hmc"])
-    monkeypatch.setattr(figure_3, "SamplingTime", Interrupting)
-    experiment = Figure3(**{**TINY, "repeats": 2})
-    stopped = reproduce(experiment, tmp_path, only=["hmc"])
-    assert stopped.finished == whole.finished
-    assert "hmc/exact/2" in stopped.left
-
-
 # --- report and picture ---
 
 

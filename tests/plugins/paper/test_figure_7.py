@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from surrokit.errors import SurrogateFitError, TargetError
-from surrokit_paper import figure_7
 from surrokit_paper.figure_7 import Figure7, binned, passed, summaries
 from surrokit_paper.harness import Conditions, Finished, reproduce
 from surrokit_paper.problems import PROBLEMS
@@ -221,19 +220,6 @@ def test_methods_of_a_repeat_start_from_one_place(sampled):
     assert len(starts) == 6
     assert len(set(starts[:3])) == len(set(starts[3:])) == 1
     assert starts[0] != starts[3]
-
-
-def test_half_a_chain_is_no_result(monkeypatch):
-    class Interrupting(figure_7.StopAt):
-        def surrokit_transition_done(self, run, state, info):
-            if info.iteration == 12:
-                raise KeyboardInterrupt
-
-    monkeypatch.setattr(figure_7, "StopAt", Interrupting)
-    experiment = Figure7(**TINY)
-    (one,) = [r for r in experiment.rows() if r.name == "simulated/defaults/1"]
-    with pytest.raises(KeyboardInterrupt):
-        experiment.run(one, Conditions(seed=1))
 
 
 def test_a_surrogate_that_never_came_is_an_error():

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit_paper import chains, figure_8
+from surrokit_paper import chains
 from surrokit_paper.figure_8 import (
     Figure8,
     comparison,
@@ -261,18 +261,6 @@ def test_all_draws_since_the_burn_in_count(sampled):
     first = run.adaptation.deployments[0]
     assert_allclose(result["starting_seconds"], seconds[first - 1])
     assert_allclose(result["acceptance"], run_accepted(run)[first:].mean())
-
-
-def test_half_a_chain_is_no_result(monkeypatch):
-    class Interrupting(figure_8.StopAt):
-        def surrokit_transition_done(self, run, state, info):
-            if info.iteration == 12:
-                raise KeyboardInterrupt
-
-    monkeypatch.setattr(figure_8, "StopAt", Interrupting)
-    experiment = Figure8(**TINY)
-    with pytest.raises(KeyboardInterrupt):
-        experiment.run(experiment.rows()[1], Conditions(seed=1))
 
 
 def test_the_settings_of_each_method():

@@ -318,10 +318,12 @@ def test_json_is_written_elsewhere_too(surrokit):
         (("--set", "more"), "--set takes setting=value, got 'more'"),
         (("--data", "absent"), "there is no folder absent; give the one that holds your data"),
         (("--json", "absent/x.json"), "cannot write absent/x.json: there is no folder"),
+        (("--out", "all.json"), "[Errno 17] File exists: 'all.json'; give another folder with"),
         (("--seed", "-1"), "seed must be a whole number of at least 0, got -1"),
     ],
 )
 def test_mistakes_end_in_one_line_before_anything_is_done(surrokit, done, arguments, message):
+    Path("all.json").touch()
     code, out, err = surrokit("all", *arguments)
     assert (code, out, done) == (1, "", [])
     (line,) = err.splitlines()

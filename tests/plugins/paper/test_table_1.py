@@ -10,8 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit_paper import table_1
-from surrokit_paper.chains import SamplingTime, largest_by_chance
+from surrokit_paper.chains import largest_by_chance
 from surrokit_paper.harness import Conditions, Finished, reproduce
 from surrokit_paper.table_1 import (
     PRINTED,
@@ -339,18 +338,6 @@ def test_an_algorithm_of_the_paper_has_no_net_and_a_default_has(sampled):
     assert "safety" not in ours
     assert run.calls["gradient"] == run.warmup.calls["gradient"][-1]
     assert len(run.warmup) == 200
-
-
-def test_half_a_run_is_no_result(monkeypatch):
-    class Interrupting(SamplingTime):
-        def surrokit_transition_done(self, run, state, info):
-            if info.iteration == 250:
-                raise KeyboardInterrupt
-
-    monkeypatch.setattr(table_1, "SamplingTime", Interrupting)
-    experiment = Table1(**{**TINY, "methods": "hmc"})
-    with pytest.raises(KeyboardInterrupt):
-        experiment.run(experiment.rows()[0], Conditions(seed=1))
 
 
 @pytest.mark.parametrize("chosen", [slice(0, 1), slice(1, 3), slice(None)])
