@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,53 +26,22 @@ LEVEL = 0.01
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """What one run found.
-
-    Parameters
-    ----------
-    target, parts
-        Their names.
-    seed
-        Seed of the run.
-    right
-        Whether all means and standard deviations agree with the exact run's, as far as the errors
-        of both tell; None where the run has failed.
-    warned
-        Whether the verdict warns.
-    error
-        The largest difference of a mean or standard deviation, in posterior standard deviations.
-    calls
-        Exact calls of all kinds, exploration and training included.
-    ess
-        The smallest effective sample size.
-    seconds
-        Of the run.
-    failure
-        The message of an error that ended it; None without.
-    """
+    """What one run found, beside a long exact run of the same target."""
 
     target: str
     parts: str
     seed: int
-    right: bool | None = None
-    warned: bool = False
-    error: float = np.nan
-    calls: float = np.nan
-    ess: float = np.nan
+    right: bool | None = None  # do means and sds agree, as far as both errors tell? None if failed
+    warned: bool = False  # by the verdict
+    error: float = np.nan  # largest difference of a mean or sd, in posterior sds
+    calls: float = np.nan  # of all kinds, exploration and training included
+    ess: float = np.nan  # the smallest
     seconds: float = np.nan
-    failure: str | None = None
+    failure: str | None = None  # message of the error that ended it
 
 
 def exact_run(target: Any, draws: int) -> Run:
-    """Return a run of a plain exact sampler, to which others are compared.
-
-    Parameters
-    ----------
-    target
-        A potential, or a registered name alone or with settings.
-    draws
-        Draws of each of four chains.
-    """
+    """Return a run of a plain exact sampler, with so many draws of each of four chains."""
     spec = name_and_settings(target)
     exact = target if spec is None else make("potential", spec[0], **spec[1])
     purpose = GRADIENTS if GRADIENT in exact.capabilities else VALUES
@@ -120,6 +89,21 @@ def rows_of(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
     for each in outcomes:
         groups.setdefault((each.target, each.parts), []).append(each)
     return [_row(found) for found in groups.values()]
+
+
+def _row(runs: Sequence[Outcome]) -> dict[str, Any]:
+    figures = [(r.error, r.calls, r.calls / r.ess, r.seconds) for r in runs if r.failure is None]
+    medians = np.median(figures, axis=0).tolist() if figures else [np.nan] * 4
+    return {
+        "target": runs[0].target,
+        "parts": runs[0].parts,
+        "runs": len(runs),
+        "right": sum(bool(each.right) for each in runs),
+        "warned": sum(each.warned for each in runs),
+        "silently_wrong": sum(each.right is False and not each.warned for each in runs),
+        **dict(zip(("error", "calls", "calls_per_ess", "seconds"), medians, strict=True)),
+        "failure": next((each.failure for each in runs if each.failure is not None), None),
+    }
 
 
 def draw_picture(outcomes: Sequence[Outcome], path: Path) -> None:
@@ -187,26 +171,3 @@ def _errors(run: Run, exact: Run) -> FloatArray:
     tails = (away**4).mean(axis=(0, 1)) / (away**2).mean(axis=(0, 1)) ** 2
     of_sd = found["sd"] * np.sqrt((tails - 1.0) / (4.0 * found["ess_square"]))
     return np.array([found["mcse"], of_sd])
-
-
-def _row(runs: Sequence[Outcome]) -> dict[str, Any]:
-    done = [each for each in runs if each.failure is None]
-    figures: dict[str, Callable[[Outcome], float]] = {
-        "error": lambda each: each.error,
-        "calls": lambda each: each.calls,
-        "calls_per_ess": lambda each: each.calls / each.ess,
-        "seconds": lambda each: each.seconds,
-    }
-    return {
-        "target": runs[0].target,
-        "parts": runs[0].parts,
-        "runs": len(runs),
-        "right": sum(bool(each.right) for each in runs),
-        "warned": sum(each.warned for each in runs),
-        "silently_wrong": sum(each.right is False and not each.warned for each in runs),
-        **{
-            name: float(np.median([of(each) for each in done])) if done else np.nan
-            for name, of in figures.items()
-        },
-        "failure": next((each.failure for each in runs if each.failure is not None), None),
-    }

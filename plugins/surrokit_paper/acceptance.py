@@ -55,7 +55,7 @@ _WIDEST = 3.0  # the tuned step size is within this factor of the one that is lo
 _HALVINGS = 12
 _NEAR_ENOUGH = 0.01  # of an acceptance probability
 BLOCK = 500
-"""Iterations at a time of the chain that pays for training points."""
+"""Iterations at a time of the chain that gives training points."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -198,7 +198,7 @@ class AcceptanceGrid(Experiment):
         ]
 
     def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
-        """Run exact HMC, fit all surrogates to what it paid for, and try each."""
+        """Run exact HMC, fit all surrogates to its new states, and try each."""
         keys = row.settings["dim"], row.settings["repeat"]
         trial = self.trial(row.settings["dim"], conditions.generator("trial", *keys))
         points = trial.training_points(

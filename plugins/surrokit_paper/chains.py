@@ -21,7 +21,7 @@ from surrokit_paper.problems import PaperProblem
 Counts = TypeVar("Counts", int, IntArray)
 
 NO_RESCUE = sk.Safety(rescues=0)
-"""An algorithm of the paper is shown as it is, without the safety net."""
+"""An algorithm of the paper is shown as it is, without a fallback."""
 
 
 def complete(run: sk.Run) -> sk.Run:
@@ -79,7 +79,7 @@ def burnt_in(
 
     Its step size is tuned: at 0 the potential is more curved than where the posterior is, and a
     step that fits there may be rejected for long. The same generator brings every method to the
-    same place; none is charged for it.
+    same place; its cost is no method's.
     """
     start = np.zeros(target.dim)
     if not n_iterations:
@@ -132,9 +132,9 @@ class SamplingTime:
 
 
 class StopAt:
-    """An observer that interrupts a run once it has taken so long, or paid so much.
+    """An observer that interrupts a run once it has taken so long, or evaluated so much.
 
-    The run then returns what was drawn, as after Ctrl-C; ``reached`` tells the two apart, and
+    The run then returns what was drawn, as after Ctrl-C; ``reached`` distinguishes the two, and
     ``elapsed`` has the processor seconds since the run began, after each iteration.
 
     Parameters

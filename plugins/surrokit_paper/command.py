@@ -94,7 +94,7 @@ def reproduce(
         raise ConfigurationError(f"{error}; give another folder with --out") from error
     series = Series(works, out)
     series.do()
-    series.tell(together=name == ALL)
+    series.summarize(together=name == ALL)
     if json_path is not None:
         figures = series.to_dict()
         write_json(json_path, figures if name == ALL else figures["experiments"].get(name))

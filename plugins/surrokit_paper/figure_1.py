@@ -19,7 +19,6 @@ from surrokit_paper.harness import (
     Finished,
     Report,
     Row,
-    Table,
     several,
     sizes,
 )
@@ -144,7 +143,7 @@ class Figure1(Experiment):
             for row in finished
         ]
         return Report(
-            tables=[Table("", lines)],
+            tables={"": lines},
             figures={"grid": GRID, "where": _WHERE},
             notes=(
                 "near: root of Var(V - U) under N(0, 1); far: root mean square of V - U for "

@@ -18,10 +18,8 @@ from surrokit_paper.harness import (
     Conditions,
     Experiment,
     Finished,
-    Printed,
     Report,
     Row,
-    Table,
     groups,
 )
 from surrokit_paper.methods import EXACT, HMC, Method, train
@@ -66,7 +64,7 @@ _TITLES = {
 class Figure2(Experiment):
     """Section 3.4 and figure 2 of Zhang, Shahbaba and Zhao (2017).
 
-    A chain of exact HMC from 0 pays for the training points: its states after a burn-in,
+    A chain of exact HMC from 0 gives the training points: its states after a burn-in,
     repetitions included, as in the authors' code. Surrogates are fitted to them once, and HMC goes
     on from there, exactly and on each surrogate, with the same random numbers. Every path has the
     same number of steps, masses are one, and the exact potential decides every acceptance.
@@ -196,14 +194,11 @@ class Figure2(Experiment):
             for group in found
         ]
         means = {group["method"]: group["mean"] for group in found}
-        tables = [
-            Table("acceptance", acceptance),
-            Table("proposals that are drawn", _proposals(_drawn(finished))),
-        ]
+        proposals = _proposals(_drawn(finished))
         return Report(
-            tables=[table for table in tables if table.lines],
+            tables={"acceptance": acceptance, "proposals that are drawn": proposals},
             printed=[
-                Printed(f"overall acceptance, {what}", number, means[method])
+                (f"overall acceptance, {what}", number, means[method])
                 for method, (what, number) in PRINTED.items()
                 if method in means
             ],

@@ -19,10 +19,8 @@ from surrokit_paper.harness import (
     Conditions,
     Experiment,
     Finished,
-    Printed,
     Report,
     Row,
-    Table,
     groups,
     several,
     sizes,
@@ -212,14 +210,10 @@ class Figure3(Experiment):
             }
             for group in sorted(found, key=lambda group: order.index(group["method"]))
         ]
-        exact = [_median(group, "acceptance") for group in found if not group["n_points"]]
+        exact = [_median(group, "acceptance") for group in found if not group["n_points"]] or [None]
         return Report(
-            tables=[Table("", lines)],
-            printed=[
-                Printed(
-                    "acceptance of HMC at this step size", "around 0.7", exact[0] if exact else None
-                )
-            ],
+            tables={"": lines},
+            printed=[("acceptance of HMC at this step size", "around 0.7", exact[0])],
             figures={
                 "over_repeats": found,
                 "power_of_training_time": powers,

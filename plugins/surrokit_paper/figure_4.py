@@ -21,7 +21,7 @@ from surrokit_paper.acceptance import (
     picture,
     section,
 )
-from surrokit_paper.harness import Finished, Printed, Report, Table, several, sizes
+from surrokit_paper.harness import Cell, Finished, Report, several, sizes
 from surrokit_paper.methods import HMC
 from surrokit_paper.pictures import LOOKS
 
@@ -78,17 +78,14 @@ class Figure4(AcceptanceGrid):
         ]
         by_dim = [e for m in LABELS for e in found.curve(m, n_nodes=nodes, n_points=n[m])]
         return Report(
-            tables=[
-                Table(
-                    f"median acceptance, the paper's network from {n[PAPER]} values, by its "
-                    "nodes s",
-                    heat_map,
+            tables={
+                f"median acceptance, the paper's network from {n[PAPER]} values, by its nodes s": (
+                    heat_map
                 ),
-                Table(
-                    "by number of parameters: acceptance, and processor seconds of a fit",
-                    found.lines(by_dim, "dim"),
+                "by number of parameters: acceptance, and processor seconds of a fit": (
+                    found.lines(by_dim, "dim")
                 ),
-            ],
+            },
             printed=_printed(found, nodes, n[PAPER]),
             figures=attrs.asdict(found),
             notes=NOTES,
@@ -114,7 +111,7 @@ def _most_points(found: Grid) -> dict[str, int]:
     return {method: max(found.sizes("n_points", method)) for method in LABELS}
 
 
-def _printed(found: Grid, nodes: int, n_points: int) -> list[Printed]:
+def _printed(found: Grid, nodes: int, n_points: int) -> list[tuple[str, Cell, Cell]]:
     curve = found.curve(PAPER, n_nodes=nodes, n_points=n_points)
     near = next((each for each in curve if each["dim"] == _PAPER_DIM), None)
     dim = section(list(found.hmc), SECTION_DIM)
@@ -123,27 +120,14 @@ def _printed(found: Grid, nodes: int, n_points: int) -> list[Printed]:
         if found.ratio(each) < LEVEL:
             break
         reached = each["dim"]
+    hmc, high = found.hmc[dim]["median"], "relatively high up to d of about 50"
+    up_to = f"largest d, of those tried, up to which s = {nodes} has {LEVEL} of HMC's"
+    seconds = found.median(near, "training_seconds")
     return [
-        Printed(
-            f"acceptance of HMC at this step size, d = {dim}",
-            "around 0.7",
-            found.hmc[dim]["median"],
-        ),
-        Printed(
-            f"acceptance at d = {_PAPER_DIM}, s = {nodes}",
-            "relatively high up to d of about 50",
-            found.median(near),
-        ),
-        Printed(
-            f"largest d, of those tried, up to which s = {nodes} has {LEVEL} of HMC's",
-            "about 50",
-            reached,
-        ),
-        Printed(
-            f"training at d = {_PAPER_DIM}, s = {nodes}, in seconds",
-            "a few",
-            found.median(near, "training_seconds"),
-        ),
+        (f"acceptance of HMC at this step size, d = {dim}", "around 0.7", hmc),
+        (f"acceptance at d = {_PAPER_DIM}, s = {nodes}", high, found.median(near)),
+        (up_to, "about 50", reached),
+        (f"training at d = {_PAPER_DIM}, s = {nodes}, in seconds", "a few", seconds),
     ]
 
 

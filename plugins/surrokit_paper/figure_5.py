@@ -20,14 +20,14 @@ from surrokit_paper.acceptance import (
     picture,
     section,
 )
-from surrokit_paper.harness import Finished, Printed, Report, Table, several, sizes
+from surrokit_paper.harness import Cell, Finished, Report, several, sizes
 from surrokit_paper.methods import HMC
 from surrokit_paper.pictures import line_of, ticks_among
 
 SECTION_DIM, SECTION_NODES, SECTION_POINTS = 32, 1000, 1600
 """Where the paper cuts through its heat map."""
 
-_FEW, _MANY = 500, 2000  # the two numbers of training points of which the paper tells
+_FEW, _MANY = 500, 2000  # training points for which the paper has words
 
 
 @attrs.frozen(kw_only=True)
@@ -85,14 +85,11 @@ class Figure5(AcceptanceGrid):
             by_points += [{**line, **needed} for line in found.lines(curve, "n_points")]
         hmc = found.hmc[dim]
         return Report(
-            tables=[
-                Table(
-                    "median acceptance, the paper's network, by N and its nodes s; "
-                    f"d = {dim}, HMC {hmc['median']:.2f}, runs: {hmc['runs']}",
-                    heat_map,
-                ),
-                Table("by training points: acceptance, and processor seconds of a fit", by_points),
-            ],
+            tables={
+                "median acceptance, the paper's network, by N and its nodes s; "
+                f"d = {dim}, HMC {hmc['median']:.2f}, runs: {hmc['runs']}": heat_map,
+                "by training points: acceptance, and processor seconds of a fit": by_points,
+            },
             printed=_printed(found, dim, nodes),
             figures=attrs.asdict(found),
             notes=NOTES,
@@ -134,26 +131,17 @@ def points_needed(found: Grid, curve: Sequence[Mapping[str, Any]]) -> int | None
     return since
 
 
-def _printed(found: Grid, dim: int, nodes: int) -> list[Printed]:
+def _printed(found: Grid, dim: int, nodes: int) -> list[tuple[str, Cell, Cell]]:
     curve = found.curve(PAPER, dim=dim, n_nodes=nodes)
     by_points = {each["n_points"]: each for each in curve}
     many = by_points.get(_MANY)
+    few, needed = found.median(by_points.get(_FEW)), points_needed(found, curve)
+    ratio = None if many is None else found.ratio(many)
+    since = f"points from which on it is at {LEVEL} of HMC's, s = {nodes}"
     return [
-        Printed(
-            f"acceptance with {_FEW} points, s = {nodes}",
-            "around 0.1",
-            found.median(by_points.get(_FEW)),
-        ),
-        Printed(
-            f"acceptance with {_MANY} points over HMC's, s = {nodes}",
-            "comparable",
-            None if many is None else found.ratio(many),
-        ),
-        Printed(
-            f"points from which on it is at {LEVEL} of HMC's, s = {nodes}",
-            "around 2000",
-            points_needed(found, curve),
-        ),
+        (f"acceptance with {_FEW} points, s = {nodes}", "around 0.1", few),
+        (f"acceptance with {_MANY} points over HMC's, s = {nodes}", "comparable", ratio),
+        (since, "around 2000", needed),
     ]
 
 

@@ -22,10 +22,8 @@ from surrokit_paper.harness import (
     Conditions,
     Experiment,
     Finished,
-    Printed,
     Report,
     Row,
-    Table,
     several,
     sizes,
 )
@@ -200,15 +198,14 @@ class Figure6(Experiment):
             }
             for row in finished
         ]
-        tables = [
-            Table("marginals, in log odds", _marginals(finished)),
-            Table("largest differences from HMC", _difference_lines(compared)),
-            Table("runs", costs),
-        ]
         return Report(
-            tables=[table for table in tables if table.lines],
+            tables={
+                "marginals, in log odds": _marginals(finished),
+                "largest differences from HMC": _difference_lines(compared),
+                "runs": costs,
+            },
             printed=[
-                Printed(
+                (
                     f"acceptance, {rows[method].settings['label']} (table 1)",
                     number,
                     rows[method].result["acceptance"],

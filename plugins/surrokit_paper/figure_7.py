@@ -20,7 +20,7 @@ from surrokit.settings import (
 )
 from surrokit.types import FloatArray
 from surrokit_paper.chains import NO_RESCUE, StopAt, burnt_in, evaluations, one_chain, quantiles
-from surrokit_paper.harness import Conditions, Finished, Printed, Report, Row, Table, groups
+from surrokit_paper.harness import Conditions, Finished, Report, Row, groups
 from surrokit_paper.methods import HMC, PAPER, SCHEMES, UPDATES, Scheme, vanishing
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, line_of, ticks_among
 from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED, PaperProblem, ProblemExperiment
@@ -66,10 +66,10 @@ def _rising_pair(value: Any) -> tuple[int, int]:
 class Figure7(ProblemExperiment):
     """Section 5.3 and figure 7 of Zhang, Shahbaba and Zhao (2017).
 
-    A chain of exact HMC, past its burn-in, pays for the first training points. From then on
+    A chain of exact HMC, past its burn-in, gives the first training points. From then on
     proposals are made on the surrogate, which observes each evaluation and is deployed anew ever
     more rarely (Algorithm 4). Acceptance is averaged in bins of training points. Step size and
-    number of steps are those of HMC; masses are one. No safety net intervenes.
+    number of steps are those of HMC; masses are one. There is no fallback.
 
     Parameters
     ----------
@@ -202,12 +202,12 @@ class Figure7(ProblemExperiment):
             for each in found
         ]
         of_hmc = [
-            Printed(f"acceptance of HMC, {name} (table 1)", number, hmc[name])
+            (f"acceptance of HMC, {name} (table 1)", number, hmc[name])
             for name, number in PAPER_HMC.items()
             if name in hmc
         ]
         at_the_end = [
-            Printed(
+            (
                 f"ARNS-HMC's acceptance at the end over HMC's, {each['problem']}",
                 "comparable",
                 each["last_ratio"],
@@ -216,7 +216,7 @@ class Figure7(ProblemExperiment):
             if each["scheme"] == PAPER.name
         ]
         return Report(
-            tables=[Table("", lines)],
+            tables={"": lines},
             printed=[*of_hmc, *at_the_end],
             figures={"hmc_acceptance": hmc, "curves": found},
             notes=NOTES,
@@ -256,16 +256,16 @@ def _learnt(run: sk.Run, edges: FloatArray) -> dict[str, Any]:
         raise SurrogateFitError(
             f"no surrogate could be fitted within {edges[-1]:.0f} training points; give more"
         )
-    first, paid = deployed[0], evaluations(trace.calls)
-    # what was known when a proposal was made is what had been paid for before it
-    known = paid[first - 1 : -1]
+    first, evaluated = deployed[0], evaluations(trace.calls)
+    # what was known when a proposal was made is what had been evaluated before it
+    known = evaluated[first - 1 : -1]
     return {
         "edges": edges,
         "acceptance": binned(known, trace.acceptance[0, first:], edges),
         "path_acceptance": binned(known, trace.path_acceptance[0, first:], edges),
-        "starting_points": int(paid[first - 1]),
+        "starting_points": int(evaluated[first - 1]),
         "starting_iterations": int(first),
-        "points": int(paid[-1]),
+        "points": int(evaluated[-1]),
         "deployments": len(deployed),
         "seconds": float(trace.seconds[-1]),
         "training_seconds": run.seconds["training"],

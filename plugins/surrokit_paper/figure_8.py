@@ -26,10 +26,8 @@ from surrokit_paper.harness import (
     Cell,
     Conditions,
     Finished,
-    Printed,
     Report,
     Row,
-    Table,
     groups,
     names_among,
 )
@@ -92,7 +90,7 @@ class Figure8(ProblemExperiment):
         ``"paper"``: its network, values alone; ARNS-HMC starts from 500 values and never freezes,
         RNS-HMC learns from ``rns_values``. ``"defaults"``: this project's surrogate, schedules and
         explorers as they come, with a warm-up of 1000 iterations, whose draws count too.
-        ``"emulator"``: the same where the target has a forward map, of which they learn.
+        ``"emulator"``: the same where the target has a forward map, which they learn.
     repeats
         Runs of each.
     seconds
@@ -176,7 +174,7 @@ class Figure8(ProblemExperiment):
         return found
 
     def _plan(self, kind: str, scheme: Scheme) -> dict[str, Any]:
-        """Return schedule, training points at the start, warm-up, and whether there is a net."""
+        """Return schedule, training points at the start, warm-up, and whether it has a fallback."""
         ours = scheme.gradients
         schedule: tuple[str, dict[str, Any]] = ("once", {})
         points = None if ours else self.rns_values
@@ -231,12 +229,12 @@ class Figure8(ProblemExperiment):
             for problem, reference in truth.items()
         ]
         return Report(
-            tables=[
-                Table("error of the mean", [_line(each, parts) for each in found]),
-                Table("what E q is known by", known),
-            ],
+            tables={
+                "error of the mean": [_line(each, parts) for each in found],
+                "what E q is known by": known,
+            },
             printed=[
-                Printed(
+                (
                     "part of the time at which ARNS-HMC errs less than HMC: "
                     f"{part['problem']}, {SCHEMES[part['scheme']].label}",
                     "best overall, lowest early",
@@ -281,7 +279,7 @@ def _parts(facts: Mapping[str, Any]) -> dict[str, Any]:
         "schedule": (facts["schedule"], facts["schedule_settings"]),
         "explorer": None if points is None else ("sampler", {"evaluations": points}),
         "warmup": facts["warmup"],
-        # an algorithm of the paper is shown as it is; the defaults come with their net
+        # an algorithm of the paper is shown as it is; the defaults have a fallback
         "safety": None if facts["rescues"] else NO_RESCUE,
     }
 

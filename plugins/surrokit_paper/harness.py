@@ -118,12 +118,20 @@ class Table:
     lines: Sequence[Mapping[str, Cell]]
 
 
+def _tables(given: Mapping[str, Sequence[Mapping[str, Cell]]]) -> list[Table]:
+    return [Table(title, lines) for title, lines in given.items() if lines]
+
+
+def _printed(given: Iterable[tuple[str, Cell, Cell]]) -> list[Printed]:
+    return [Printed(*each) for each in given]
+
+
 @attrs.frozen(kw_only=True)
 class Report:
-    """Results of finished rows, without a picture: at least one table, in reading order."""
+    """Results of finished rows, without a picture: tables that have lines, in reading order."""
 
-    tables: Sequence[Table]
-    printed: Sequence[Printed] = ()  # figures of the paper beside ours
+    tables: list[Table] = attrs.field(converter=_tables)  # from title to lines
+    printed: list[Printed] = attrs.field(default=(), converter=_printed)  # from plain triples
     figures: Mapping[str, Any] = attrs.field(factory=dict)  # all other results, as plain data
     notes: Sequence[str] = ()  # sentences that a reader must know
 
@@ -371,7 +379,7 @@ class Outcome:
         self.asked = [row.name for row in work.asked]
         self.finished = [row for row in found.values() if row is not None]
         self.left = [name for name in found if found[name] is None and name not in not_run]
-        self.report = work.experiment.report(self.finished) if self.finished else Report(tables=())
+        self.report = work.experiment.report(self.finished) if self.finished else Report(tables={})
 
     @property
     def interrupted(self) -> bool:

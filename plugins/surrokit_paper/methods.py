@@ -95,7 +95,7 @@ def train(
     surrogate, settings
         The registered surrogate.
     evaluations
-        What it learns from; with gradients it is told that the target has them.
+        What it learns from; with gradients, the target has them.
     rng
         Draws what is random in it.
 
@@ -136,8 +136,8 @@ def squared_length_scale(potential: Any) -> float:
 class Scheme:
     """What a surrogate learns from, and how; settings are those of ``additive``.
 
-    With gradients it is shown those too; of a forward map, Jacobians. With outputs it learns those of
-    a forward map in place of U, and exact HMC pays for Jacobians, where it would need gradients only.
+    With gradients it is shown those too; of a forward map, Jacobians. With outputs it learns those
+    of a forward map in place of U, and exact HMC evaluates Jacobians in place of gradients.
     """
 
     name: str

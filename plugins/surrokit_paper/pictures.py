@@ -1,4 +1,4 @@
-"""The style of pictures: readable in print, and without telling all colours apart."""
+"""The style of pictures: readable in print, and where some colours look alike."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LOOKS: Mapping[str, dict[str, Any]] = {
         ("arns", VERMILION, "s", "-"),
     )
 }
-"""Keywords for ``plot`` by name of the method or scheme; any one of them tells it apart."""
+"""Keywords for ``plot`` by name of the method or scheme; any one identifies it."""
 
 
 def line_of(name: str) -> dict[str, Any]:

@@ -59,8 +59,8 @@ class PaperProblem:
     def target(self, conditions: Conditions, *, outputs: bool = False) -> Potential:
         """Return the target; TargetError if its file is missing or cannot be read.
 
-        With ``outputs`` the elliptic problem offers those of its forward map. HMC on it then pays
-        for a Jacobian, and without for a gradient by the adjoint equation.
+        With ``outputs`` the elliptic problem offers those of its forward map. HMC on it then
+        evaluates Jacobians, and without it gradients by the adjoint equation.
         """
         settings = dict(self.potential_settings)
         if self.name == PDE and not outputs:

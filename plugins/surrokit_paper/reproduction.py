@@ -224,7 +224,7 @@ class Series:
         done = any(outcome.n_done for outcome in self._outcomes.values())
         return 0 if done and not self._failures else 1
 
-    def tell(self, *, together: bool) -> None:
+    def summarize(self, *, together: bool) -> None:
         """Print how far each experiment is, and the notes.
 
         Parameters

@@ -3,10 +3,10 @@
 The authors count the cost of HMC with two gradients for each leapfrog step. Algorithm 1 taken
 literally has two half kicks in each of n steps, a gradient for each, and then one value for the
 decision. This project merges half kicks, keeps the gradient between iterations, and gets the value
-with the last gradient: n gradients an iteration and no value. A baseline that pays what the
-authors' does is then
+with the last gradient: n gradients an iteration and no value. A baseline that
+costs what the authors' does is then
 
-    seconds as run + (2 n - gradients paid) t_gradient + values not paid x t_value,
+    seconds as run + (2 n - gradients) t_gradient + (draws - values) t_value,
 
 with t the seconds of one call, measured in the same row at draws of the posterior.
 """
@@ -36,10 +36,8 @@ from surrokit_paper.harness import (
     Cell,
     Conditions,
     Finished,
-    Printed,
     Report,
     Row,
-    Table,
     groups,
     names_among,
 )
@@ -232,7 +230,7 @@ class Table1(Sizes):
             if one["choice"] is not None
         ]
         return Report(
-            tables=[Table(title, lines) for title, lines in tables.items()],
+            tables=tables,
             printed=_printed(found),
             figures={
                 "methods": [
@@ -348,16 +346,16 @@ def ceilings(row: Mapping[str, Any]) -> tuple[float, float]:
     """
     cost = row["call_seconds"]
     gradient, steps = cost["gradient"] / cost["value"], row["steps"] / row["draws"]
-    paid = row["sampling_calls"]["gradient"] / row["draws"]
-    return paid * gradient, 2 * steps * gradient + 1
+    gradients = row["sampling_calls"]["gradient"] / row["draws"]
+    return gradients * gradient, 2 * steps * gradient + 1
 
 
 def seconds_by_sensitivities(row: Mapping[str, Any], value: float, *, hmc: bool) -> float:
     """Return seconds of sampling if each call solved for the sensitivity to each parameter.
 
     The authors' code of the elliptic problem has no adjoint equation, and keeps no factorisation:
-    a value and a gradient both take 1 + dim assemblies and solves, each as dear as a value here.
-    HMC has no other cost; what moves on a surrogate pays dim solves for each exact value on top of
+    a value and a gradient both take 1 + dim assemblies and solves, each as costly as a value here.
+    HMC has no other cost; what moves on a surrogate has dim solves for each exact value on top of
     its own seconds.
     """
     dim = len(row["mean"])
@@ -589,19 +587,19 @@ def _posterior_line(
     }
 
 
-def _printed(found: Mapping[tuple[str, str], Summary]) -> list[Printed]:
-    acceptances, speed_ups = [], []
+def _printed(found: Mapping[tuple[str, str], Summary]) -> list[tuple[str, Cell, Cell]]:
+    acceptances: list[tuple[str, Cell, Cell]] = []
+    speed_ups: list[tuple[str, Cell, Cell]] = []
     for key, one in found.items():
         printed, hmc = PRINTED.get(key), found.get((one["problem"], HMC))
         if printed is None:
             continue
         what = f"{one['method_label']}, {one['problem_label']}"
         ap, ours = printed.acceptance, one["acceptance"]
-        acceptances.append(Printed(f"AP, {what}", ap, ours))
+        acceptances.append((f"AP, {what}", ap, ours))
         if hmc is not None and one is not hmc:
             times = _ratio(one["rate"], hmc["charged_rate"])
-            faster = Printed(f"speed-up, {what}", printed.speed_up, times)
-            speed_ups.append(faster)
+            speed_ups.append((f"speed-up, {what}", printed.speed_up, times))
     return acceptances + speed_ups
 
 

@@ -71,7 +71,9 @@ class TableMethod:
     what: str  # its settings, for the reader
     arguments: Recipe  # keywords for surrokit.sample, as plain data
     problems: tuple[str, ...] = PROBLEMS
-    of_paper: bool = False  # does the paper's table have it? Then it starts from 0, without a net
+    of_paper: bool = (
+        False  # does the paper's table have it? Then it starts from 0, without fallback
+    )
     settles: bool = False  # does it start where exact HMC comes in `settling` iterations?
     sees_outputs: bool = False  # does it need the elliptic problem with its outputs?
 

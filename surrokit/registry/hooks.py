@@ -1,8 +1,8 @@
 """All hooks, and the markers of hooks and of their implementations.
 
 A plugin is a module, announced in the entry-point group ``surrokit``, with functions of these
-names decorated with :data:`surrokit.hookimpl`. Hooks register parts and inform observers; they
-never decide what a Markov kernel does.
+names decorated with :data:`surrokit.hookimpl`. Hooks register parts, offer commands and inform
+observers; they never decide what a Markov kernel does.
 """
 
 from __future__ import annotations

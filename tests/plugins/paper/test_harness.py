@@ -13,10 +13,8 @@ from surrokit.errors import ConfigurationError, TargetError
 from surrokit_paper.harness import (
     Conditions,
     Experiment,
-    Printed,
     Report,
     Row,
-    Table,
     choose_rows,
     fingerprint,
     reproduce,
@@ -64,8 +62,8 @@ class Squares(Experiment):
             {"number": r.name, "square": r.result["square"], "nothing": None} for r in finished
         ]
         return Report(
-            tables=(Table("", lines), Table("sums", [{"sum": sum(squares)}]), Table("none", [])),
-            printed=(Printed(what="largest square", printed="9", ours=max(squares)),),
+            tables={"": lines, "sums": [{"sum": sum(squares)}], "none": []},
+            printed=[("largest square", "9", max(squares))],
             figures={"sum": np.sum(squares)},
             notes=("squares are never negative.",),
         )
@@ -281,7 +279,7 @@ def test_a_wide_table_is_not_broken_and_long_notes_are(tmp_path):
     class Wide(Squares):
         def report(self, finished):
             line = {f"a rather long title {i}": 1.5 for i in range(12)}
-            return Report(tables=[Table("All of it", [line])], notes=("many words " * 30,))
+            return Report(tables={"All of it": [line]}, notes=("many words " * 30,))
 
     lines = reproduce(Wide(numbers=(1,)), tmp_path).text().splitlines()
     (first,) = [line for line in lines if line.startswith("a rather")]

@@ -14,7 +14,7 @@ from surrokit.cli.main import main
 from surrokit.errors import ConfigurationError
 from surrokit_paper import reproduction
 from surrokit_paper.command import NAMES
-from surrokit_paper.harness import Experiment, Report, Row, Table
+from surrokit_paper.harness import Experiment, Report, Row
 from surrokit_paper.reproduction import EXPERIMENTS, choose, make
 
 DONE: list[str] = []
@@ -55,7 +55,7 @@ class Numbers(Experiment):
         if "report breaks" in self._behaviour:
             raise KeyError("number")
         return Report(
-            tables=[Table("", [{"row": r.name, "number": r.result["number"]} for r in finished])]
+            tables={"": [{"row": r.name, "number": r.result["number"]} for r in finished]}
         )
 
     def draw(self, finished):
