@@ -92,6 +92,13 @@ def test_the_settings_are_those_of_the_paper():
     assert (figure_3.STEP_SIZE, figure_3.N_STEPS) == (0.108, 30)
 
 
+def test_no_more_points_are_inducing_than_can_be_drawn(monkeypatch):
+    monkeypatch.setattr(figure_3, "METHODS", METHODS)
+    rows = {row.name: row.settings for row in Figure3(n_points=(60, 3000), repeats=1).rows()}
+    found = [rows[f"fitc/{n}/1"]["surrogate_settings"]["n_inducing"] for n in (60, 3000)]
+    assert found == [54, 1000]
+
+
 def test_chains_are_run_as_the_paper_says(monkeypatch):
     asked = {}
     real = sk.sample

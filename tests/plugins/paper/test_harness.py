@@ -193,6 +193,14 @@ def test_only_some_rows(tmp_path, done):
     assert done == ["square/3", "square/1", "square/2"]
 
 
+def test_a_name_selects_whole_words():
+    experiment = Squares(numbers=(1, 12))
+    for name, n in (("square/1", 1), ("square", 2), ("square/", 2)):
+        assert len(choose_rows(experiment, [name])) == n
+    with pytest.raises(ConfigurationError, match="no row 'squ'"):
+        choose_rows(experiment, ["squ"])
+
+
 def test_an_unknown_row_is_an_error_that_lists_the_rows():
     message = (
         "^squares has no row 'sqare/3'; did you mean 'square/3'? .*square/1, square/2, square/3$"
