@@ -91,7 +91,9 @@ def test_half_a_run_is_no_result(name, monkeypatch):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_all_settings_have_help_and_small_sizes(name):
     cls = EXPERIMENTS[name]
-    assert all(setting.help for setting in settings_of(cls).values())
+    for setting in settings_of(cls).values():
+        assert setting.help, setting.name
+        assert setting.limits or setting.type not in ("", "int", "float"), setting.name
     assert set(cls.quick) <= {field.name for field in attrs.fields(cls)}
     assert cls(**cls.quick) != cls()
     assert "\n" not in cls.title
