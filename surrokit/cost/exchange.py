@@ -10,6 +10,8 @@ from itertools import combinations
 import attrs
 import numpy as np
 
+from surrokit.coordinates.blocks import from_line_of
+from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent
@@ -58,7 +60,10 @@ def find_exchange(target: RecordingPotential, positions: FloatArray) -> Exchange
     """
     if not len(positions):
         return None
-    draws = transform_of(target.target).to_bounded(positions[:: -(-len(positions) // _ROWS)])
+    transform = transform_of(target.target)
+    if isinstance(from_line_of(transform), ModelMap):  # another library's numbers have no densities
+        return None
+    draws = transform.to_bounded(positions[:: -(-len(positions) // _ROWS)])
     parameters = parameters_of(target.target)
     ways = {frozenset(map(tuple, pairs.tolist())): pairs for pairs in _exchanges(parameters)}
     moved = [(pairs, part) for pairs in ways.values() if (part := _beyond(draws, pairs)) <= FEW]

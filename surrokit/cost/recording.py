@@ -259,7 +259,8 @@ class RecordingPotential(RecordedRows, ShownTarget):
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the exact gradient, shape (n, dim); the value is paid too where it is kept."""
-        if self._keeps or self.capabilities & {can.JACOBIAN, can.VJP}:
+        alone = can.GRADIENT_ALONE in self.capabilities
+        if self._keeps or not alone or self.capabilities & {can.JACOBIAN, can.VJP}:
             return self.value_and_gradient(positions)[1]
         with self.rejections.evaluating("gradient", positions):
             gradients: FloatArray = self._bound.gradient(positions)

@@ -15,7 +15,7 @@ from surrokit.limits.meter import current_meter
 from surrokit.limits.threads import users_threads
 from surrokit.model.cause import RETURNED_NAN, Cause, Cure, report_of
 from surrokit.model.journal import Call, Journal, NoJournal
-from surrokit.model.memo import Memo
+from surrokit.model.memo import WITHIN, Memo
 from surrokit.model.outcome import Answer, Outcome, Results
 from surrokit.model.source import as_failure
 from surrokit.types import FloatArray
@@ -126,11 +126,13 @@ class Calls:
             If the function has returned nothing right before: it is then wrong everywhere.
         """
         if self._known and not self.remembers:
-            known = self._known.get(what)
-            if known is not None and np.array_equal(known[0], rows):
-                answer = self._known.pop(what)[1]
-                self._note(answer, len(rows))
-                return answer.results
+            for name, i in ((what, None), *WITHIN.get(what, ())):
+                known = self._known.get(name)
+                if known is not None and np.array_equal(known[0], rows):
+                    answer = self._known.pop(name)[1]
+                    self._note(answer, len(rows))
+                    found = answer.results
+                    return found if found is None or i is None else (found[i],)
         make = partial(self._make, kind, attempt, each)
         if memo is not None and not self._is_afresh:
             make = partial(memo.complete, what, rows if keys is None else keys, evaluate=make)

@@ -11,7 +11,7 @@ import numpy as np
 from surrokit.model.outcome import Answer, Results, stack
 from surrokit.types import FloatArray
 
-_WITHIN: Mapping[str, tuple[tuple[str, int], ...]] = {
+WITHIN: Mapping[str, tuple[tuple[str, int], ...]] = {
     "value": (("value_and_gradient", 0),),
     "gradient": (("value_and_gradient", 1),),
     "forward": (("forward_and_jacobian", 0), ("forward_to_second_order", 0)),
@@ -106,7 +106,7 @@ class Memo:
         held = self._rows.get((what, at))
         if held is not None:
             return held
-        for other, i in _WITHIN.get(what, ()):
+        for other, i in WITHIN.get(what, ()):
             whole = self._rows.get((other, at))
             if whole is not None:
                 return (whole[0][i],), whole[1]

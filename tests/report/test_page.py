@@ -218,7 +218,7 @@ def test_without_draws_a_page_says_so(run):
         warmup=5,
         draws=5,
         seed=1,
-        max_calls=8,
+        max_calls=2,
         progress=False,
     )
     assert nothing.draws.shape[1] == 0

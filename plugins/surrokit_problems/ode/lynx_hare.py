@@ -10,6 +10,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import EvaluationError, NumericalError
+from surrokit.model.model import Model, ModelPotential
 from surrokit.model.source import row_by_row
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import BoundedPotential
@@ -41,7 +42,7 @@ _PERIOD = 10.0
 """Years between the two peaks of hare, read off the counts."""
 
 
-class LynxHare(PotentialOfOutputs):
+class LynxHare(PotentialOfOutputs, ModelPotential):
     """U of the eight positive parameters of the Lotka-Volterra model, in nats.
 
     A position is alpha, beta, gamma, delta (rates a year), hare_0, lynx_0 (thousands, in 1900),
@@ -70,6 +71,7 @@ class LynxHare(PotentialOfOutputs):
 
     def __init__(self) -> None:
         self.energy = LynxHareEnergy(np.log(COUNTS))
+        self.model = Model(Populations(), self.dim, each_row=None)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return log populations at positions of shape (n, 8).
@@ -80,11 +82,12 @@ class LynxHare(PotentialOfOutputs):
             Logarithms of thousands, by year: hare 1900, lynx 1900, hare 1901, ... NaN outside the
             support.
         """
-        return _solve(_outputs, check_positions(positions, self.dim))[0]
+        return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log populations as :meth:`forward` does, and their derivatives (n, 42, 8)."""
-        outputs, jacobian = _solve(_outputs_and_jacobian, check_positions(positions, self.dim))
+        q = check_positions(positions, self.dim)
+        outputs, jacobian = self.model.evaluate("forward_and_jacobian", q)
         return outputs, jacobian
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
@@ -105,6 +108,21 @@ class LynxHare(PotentialOfOutputs):
 def lynx_hare() -> BoundedPotential:
     """Return the posterior in logarithms of its eight parameters."""
     return BoundedPotential(LynxHare(), LynxHare.parameters)
+
+
+class Populations:
+    """Log populations, and their derivatives."""
+
+    def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
+        """Return results at a position of shape (8,)."""
+        try:
+            return tuple(array[0] for array in self.together(what, row[None]))
+        except EvaluationError as error:
+            raise error.causes[0] from None  # as if there were no batch
+
+    def together(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
+        """Return results at positions of shape (n, 8)."""
+        return _solve(_outputs if what == "forward" else _outputs_and_jacobian, rows)
 
 
 def _outputs(positions: FloatArray) -> tuple[FloatArray, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from typing import ClassVar
@@ -11,20 +10,20 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.model.source import row_by_row
+from surrokit.model.model import Model, ModelPotential
 from surrokit.settings import one_of
 from surrokit.shapes import check_positions
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
 from surrokit.targets.outputs import PotentialOfOutputs
 from surrokit.types import Capabilities, FloatArray
-from surrokit_problems.pde.block_diffusion import BlockDiffusion, SolvedDiffusion
+from surrokit_problems.pde.block_diffusion import BlockDiffusion
 
 _PRIOR = GaussianPrior(mean=4.0, sd=2.0)
 _NOISE_SD = 0.05
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class AristoffBangerth(PotentialOfOutputs):
+class AristoffBangerth(PotentialOfOutputs, ModelPotential):
     """U of the logarithms of 64 coefficients, in nats.
 
     u solves -div(theta grad u) = 10 on the unit square with u = 0 on its boundary. theta is
@@ -60,6 +59,7 @@ class AristoffBangerth(PotentialOfOutputs):
     jacobian: bool = attrs.field(default=True, validator=one_of(True, False))
     diffusion: BlockDiffusion = attrs.field(init=False, repr=False)
     energy: GaussianEnergy = attrs.field(init=False, repr=False)
+    model: Model = attrs.field(init=False, repr=False)
 
     @diffusion.default
     def _diffusion(self) -> BlockDiffusion:
@@ -69,6 +69,10 @@ class AristoffBangerth(PotentialOfOutputs):
     def _energy(self) -> GaussianEnergy:
         return GaussianEnergy(data=read_measurements(), noise_sd=_NOISE_SD, prior=_PRIOR)
 
+    @model.default
+    def _model(self) -> Model:
+        return Model(Solutions(self.diffusion, self.energy), self.dim)
+
     @property
     def capabilities(self) -> Capabilities:
         """Adjoint and ``initial``, and with ``jacobian`` the Jacobian and Gauss-Newton matrix."""
@@ -77,49 +81,53 @@ class AristoffBangerth(PotentialOfOutputs):
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the solutions where observed, and the gradient of U, shape (n, dim)."""
-
-        def evaluate(solved: SolvedDiffusion, row: FloatArray) -> tuple[FloatArray, ...]:
-            outputs = solved.outputs
-            _, by_outputs, prior = self.energy.value_and_gradients(outputs[None], row[None])
-            return outputs, solved.pull_back(by_outputs[0]) + prior[0]
-
-        m = len(self.energy.data)
-        outputs, gradients = self._each(evaluate, positions, (m,), (self.dim,))
+        q = check_positions(positions, self.dim)
+        outputs, gradients = self.model.evaluate("forward_and_gradient", q)
         return outputs, gradients
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the solutions where observed, shape (n, 169)."""
-
-        def evaluate(solved: SolvedDiffusion, _: FloatArray) -> tuple[FloatArray, ...]:
-            return (solved.outputs,)
-
-        return self._each(evaluate, positions, (len(self.energy.data),))[0]
+        return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the solutions where observed, and their derivatives, shape (n, 169, dim)."""
-
-        def evaluate(solved: SolvedDiffusion, _: FloatArray) -> tuple[FloatArray, ...]:
-            return solved.outputs, solved.jacobian()
-
-        m = len(self.energy.data)
-        outputs, jacobians = self._each(evaluate, positions, (m,), (m, self.dim))
+        q = check_positions(positions, self.dim)
+        outputs, jacobians = self.model.evaluate("forward_and_jacobian", q)
         return outputs, jacobians
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return draws from the prior, shape (n, dim)."""
         return _PRIOR.mean + _PRIOR.sd * rng.standard_normal((n, self.dim))
 
-    def _each(
-        self,
-        evaluate: Callable[[SolvedDiffusion, FloatArray], tuple[FloatArray, ...]],
-        positions: FloatArray,
-        *shapes: tuple[int, ...],
-    ) -> tuple[FloatArray, ...]:
-        """Return results of these shapes for each row, also where there are no rows."""
-        q = check_positions(positions, self.dim)
-        if not len(q):
-            return tuple(np.empty((0, *shape)) for shape in shapes)
-        return row_by_row(lambda row: evaluate(self.diffusion.solve(row), row), q).unwrap()
+
+@attrs.frozen(eq=False)
+class Solutions:
+    """What one solution of the equation gives at one position.
+
+    Parameters
+    ----------
+    diffusion
+        Solves it.
+    energy
+        Of the solutions where observed.
+    """
+
+    diffusion: BlockDiffusion
+    energy: GaussianEnergy
+
+    def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
+        """Return results at a position of shape (dim,)."""
+        solved = self.diffusion.solve(row)
+        if what == "forward":
+            return (solved.outputs,)
+        if what == "forward_and_jacobian":
+            return solved.outputs, solved.jacobian()
+        _, by_outputs, prior = self.energy.value_and_gradients(solved.outputs[None], row[None])
+        return solved.outputs, solved.pull_back(by_outputs[0]) + prior[0]
+
+    def together(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
+        """Return results at rows, one after another."""
+        return tuple(map(np.stack, zip(*(self.at(what, row) for row in rows), strict=True)))
 
 
 @cache

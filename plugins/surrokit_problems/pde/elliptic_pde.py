@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import TypeAlias
-
 import attrs
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.contracts.methods import CallKind
 from surrokit.errors import ShapeError
-from surrokit.model.source import row_by_row
+from surrokit.model.model import Model, ModelPotential
 from surrokit.settings import (
     Limits,
     is_whole,
@@ -25,17 +22,13 @@ from surrokit.targets.curvature import gauss_newton_form_gradient, gauss_newton_
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
 from surrokit.targets.outputs import PotentialOfOutputs
 from surrokit.types import Capabilities, FloatArray
-from surrokit_problems.pde.steady_flow import SolvedFlow, SteadyFlow
-
-Contraction: TypeAlias = Callable[[SolvedFlow, FloatArray, FloatArray], FloatArray]
-"""From a solved flow, its position (1, dim) and a factor (1, ...) to an array (1, dim)."""
-
+from surrokit_problems.pde.steady_flow import SteadyFlow
 
 _TWO_OR_MORE = Limits("a whole number of at least 2", lambda value: is_whole(value, 2))
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class EllipticPde(PotentialOfOutputs):
+class EllipticPde(PotentialOfOutputs, ModelPotential):
     """U of the weights of Karhunen-Loeve modes of a log coefficient, in nats.
 
     The coefficient of equation (13) is c = exp(sum_k q_k sqrt(lambda_k) v_k), with covariance
@@ -94,6 +87,7 @@ class EllipticPde(PotentialOfOutputs):
     flow: SteadyFlow = attrs.field(init=False, repr=False)
     truth: FloatArray = attrs.field(init=False, repr=False)
     energy: GaussianEnergy = attrs.field(init=False, repr=False)
+    model: Model = attrs.field(init=False, repr=False)
 
     @flow.default
     def _flow(self) -> SteadyFlow:
@@ -115,6 +109,13 @@ class EllipticPde(PotentialOfOutputs):
             noise_sd=self.noise_sd,
             prior=GaussianPrior(mean=0.0, sd=self.prior_sd),
         )
+
+    @model.default
+    def _model(self) -> Model:
+        kinds: dict[str, CallKind] = {"value_and_gradient": "jacobian"}
+        if not self.outputs:
+            kinds = {"forward": "value", "forward_and_jacobian": "metric"}
+        return Model(FlowSolutions(self.flow, self.energy, self.modes), self.modes, kinds=kinds)
 
     @property
     def dim(self) -> int:
@@ -139,46 +140,28 @@ class EllipticPde(PotentialOfOutputs):
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint."""
-
-        def evaluate(row: FloatArray) -> tuple[FloatArray, FloatArray]:
-            solved = self.flow.solve(row)
-            value, by_outputs, prior = self.energy.value_and_gradients(solved.outputs, row[None])
-            return value[0], (solved.pull_back(by_outputs) + prior)[0]
-
         q = check_positions(positions, self.dim)
-        values, gradients = _row_by_row(evaluate, q, (), (self.dim,))
+        values, gradients = self.model.evaluate("value_and_gradient", q)
         return values, gradients
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        factors = check_matrices(matrices, q)
-        return self._with_factors(partial(gauss_newton_trace_gradient, self.energy), q, factors)
+        return self._with_factors("metric_trace_gradient", q, check_matrices(matrices, q))
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        factors = check_vectors(vectors, q)
-        return self._with_factors(partial(gauss_newton_form_gradient, self.energy), q, factors)
+        return self._with_factors("metric_form_gradient", q, check_vectors(vectors, q))
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the pressures where observed, shape (n, observations^2)."""
-
-        def evaluate(row: FloatArray) -> tuple[FloatArray]:
-            return (self.flow.solve(row).outputs[0],)
-
-        q = check_positions(positions, self.dim)
-        return _row_by_row(evaluate, q, (self.observations**2,))[0]
+        return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the pressures, and their derivatives, shape (n, observations^2, dim)."""
-
-        def evaluate(row: FloatArray) -> tuple[FloatArray, FloatArray]:
-            solved = self.flow.solve(row)
-            return solved.outputs[0], solved.jacobian()[0]
-
-        q, m = check_positions(positions, self.dim), self.observations**2
-        outputs, jacobians = _row_by_row(evaluate, q, (m,), (m, self.dim))
+        q = check_positions(positions, self.dim)
+        outputs, jacobians = self.model.evaluate("forward_and_jacobian", q)
         return outputs, jacobians
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
@@ -191,36 +174,53 @@ class EllipticPde(PotentialOfOutputs):
                 f"weights must hold one row for each of the {m} outputs, got {factors.shape[1]}; "
                 f"pass shape {(len(q), m, self.dim)}"
             )
-
-        def contract(at: SolvedFlow, _: FloatArray, factor: FloatArray) -> FloatArray:
-            return at.hessian_product(factor)
-
-        return self._with_factors(contract, q, factors)
+        return self._with_factors("forward_hessian_product", q, factors)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return draws from the prior, shape (n, dim)."""
         return self.prior_sd * rng.standard_normal((n, self.dim))
 
-    def _with_factors(
-        self, contract: Contraction, q: FloatArray, factors: FloatArray
-    ) -> FloatArray:
-        shape = (1, *factors.shape[1:])
-
-        def evaluate(row: FloatArray) -> tuple[FloatArray]:
-            position, factor = row[: self.dim], row[self.dim :].reshape(shape)
-            return (contract(self.flow.solve(position), position[None], factor)[0],)
-
+    def _with_factors(self, what: str, q: FloatArray, factors: FloatArray) -> FloatArray:
         # side by side, so that each row comes with its own factor
-        rows = np.hstack([q, factors.reshape(len(q), -1)])
-        return _row_by_row(evaluate, rows, (self.dim,))[0]
+        return self.model.evaluate(what, np.hstack([q, factors.reshape(len(q), -1)]))[0]
 
 
-def _row_by_row(
-    evaluate: Callable[[FloatArray], tuple[FloatArray, ...]],
-    rows: FloatArray,
-    *shapes: tuple[int, ...],
-) -> tuple[FloatArray, ...]:
-    """Return results of these shapes for each row, also where there are no rows."""
-    if not len(rows):
-        return tuple(np.empty((0, *shape)) for shape in shapes)
-    return row_by_row(evaluate, rows).unwrap()
+@attrs.frozen(eq=False)
+class FlowSolutions:
+    """What one solution of the equation gives at one position.
+
+    Parameters
+    ----------
+    flow
+        Solves it.
+    energy
+        Of the pressures.
+    dim
+        Numbers in a position.
+    """
+
+    flow: SteadyFlow
+    energy: GaussianEnergy
+    dim: int
+
+    def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
+        """Return results at a position, which a factor may follow in its row."""
+        solved, q = self.flow.solve(row[: self.dim]), row[None, : self.dim]
+        rest = row[None, self.dim :]
+        if what == "forward":
+            return (solved.outputs[0],)
+        if what == "forward_and_jacobian":
+            return solved.outputs[0], solved.jacobian()[0]
+        if what == "value_and_gradient":
+            value, by_outputs, prior = self.energy.value_and_gradients(solved.outputs, q)
+            return value[0], (solved.pull_back(by_outputs) + prior)[0]
+        if what == "metric_form_gradient":
+            return (gauss_newton_form_gradient(self.energy, solved, q, rest)[0],)
+        factor = rest.reshape(1, -1, self.dim)
+        if what == "metric_trace_gradient":
+            return (gauss_newton_trace_gradient(self.energy, solved, q, factor)[0],)
+        return (solved.hessian_product(factor)[0],)
+
+    def together(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
+        """Return results at rows, one after another."""
+        return tuple(map(np.stack, zip(*(self.at(what, row) for row in rows), strict=True)))
