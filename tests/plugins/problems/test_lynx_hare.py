@@ -11,7 +11,8 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 from scipy.stats import lognorm, norm
 
-from surrokit.errors import EvaluationError, NumericalError
+from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import EvaluationError, EvaluationWarning, NumericalError
 from surrokit.targets.bounds import BoundedPotential
 from surrokit_problems.ode.lotka_volterra import log_populations
 from surrokit_problems.ode.lynx_hare import COUNTS, TIMES, LynxHare
