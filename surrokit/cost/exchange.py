@@ -24,6 +24,9 @@ MOST, PART = 10, 0.01
 FEW = 0.1
 """Part of the draws on the other side up to which chains have not gone there: it holds half."""
 
+_FEWEST = 100
+"""Draws, of all chains, from which on they tell on which side the mass is."""
+
 _SAME = 1e-8  # of U, as rounding
 _ROWS = 2000  # draws that tell on which side chains are
 
@@ -58,7 +61,7 @@ def find_exchange(target: RecordingPotential, positions: FloatArray) -> Exchange
     positions : ndarray of shape (n, dim)
         Draws, on the line.
     """
-    if not len(positions):
+    if len(positions) < _FEWEST:
         return None
     transform = transform_of(target.target)
     if isinstance(from_line_of(transform), ModelMap):  # another library's numbers have no densities

@@ -9,6 +9,7 @@ from surrokit.errors import EvaluationWarning
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.testing import CountingPotential, Fenced, Wrapped, parametrize_with_checks
 from surrokit.testing.measures.evaluating import arguments
+from surrokit.testing.targets.counting import Passing
 from surrokit.testing.targets.densities import Banana, Gaussian
 
 
@@ -100,7 +101,7 @@ def test_recorded_calls_with_factors_equal_the_positions_evaluated(method):
 
 @pytest.mark.parametrize("method", WITH_FACTORS)
 def test_where_nothing_could_be_evaluated_there_is_no_number(method):
-    class Failing(Wrapped):
+    class Failing(Passing):
         def evaluate(self, name, function, positions):
             if name in WITH_FACTORS:
                 raise RuntimeError("no")

@@ -34,7 +34,7 @@ def weighted():
 
 @pytest.fixture(scope="module")
 def empty():
-    return draw(sampler="hmc", chains=3, max_calls=30)
+    return draw(sampler="hmc", chains=3, max_calls=2)
 
 
 def test_exact_draws_are_averaged(exact):

@@ -15,6 +15,7 @@ from models import SIZES
 from surrokit.errors import EvaluationWarning, TargetError
 from surrokit.executors.reply import StandIn, try_at
 from surrokit.executors.terms import Terms
+from surrokit.model.model import model_of
 
 OPTIONS = {**SIZES, "sampler": "random-walk", "step_size": 1.0}
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
@@ -107,7 +108,8 @@ def test_a_warning_of_a_worker_is_given_here(pool):
 
 
 def test_an_exception_that_cannot_be_sent_has_a_stand_in():
-    reply = try_at(sk.potential(models.fails, dim=1), "value", np.array([2.0]))
+    source = model_of(sk.potential(models.fails, dim=1)).source
+    reply = try_at(source, "value", np.array([2.0]))
     assert type(reply.error) is models.Choked
     made = StandIn(name="Choked", base=TimeoutError, message="too far").make()
     assert (type(made).__name__, str(made), isinstance(made, TimeoutError)) == (

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.errors import EvaluationError, ShapeError
+from surrokit.errors import ShapeError
+from surrokit.model.calls import Calls
+from surrokit.model.model import change_model
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.measures.evaluating import (
     answers,
@@ -271,15 +274,12 @@ def check_far_values(make: Factory) -> None:
 
 
 def _values_or_reasons(potential: Any, positions: FloatArray) -> FloatArray:
-    """Return values, with ``inf`` in rows whose failure the potential explains."""
-    try:
-        values: FloatArray = potential.value(positions)
-    except EvaluationError as error:
-        values = np.full(len(positions), np.nan)
-        if error.results:
-            values = np.array(error.results[0])
-            demand_shape(values, (len(positions),), "values carried by an EvaluationError")
-        values[list(error.causes)] = np.inf
+    """Return values as a run has them, with ``inf`` in rows that the model explains."""
+    calls = Calls("reject", 0)
+    bound = change_model(potential, lambda model: attrs.evolve(model, calls=calls))
+    calls.begin(len(positions))
+    values = np.array(bound.value(positions))
+    values[list(calls.causes)] = np.inf
     return values
 
 
