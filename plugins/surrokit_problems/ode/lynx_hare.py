@@ -71,7 +71,7 @@ class LynxHare(PotentialOfOutputs, ModelPotential):
 
     def __init__(self) -> None:
         self.energy = LynxHareEnergy(np.log(COUNTS))
-        self.model = Model(Populations(), self.dim, each_row=None)
+        self.model = Model(Populations(), self.dim, each_row=None, outputs=[COUNTS.size])
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return log populations at positions of shape (n, 8).

@@ -71,7 +71,8 @@ class AristoffBangerth(PotentialOfOutputs, ModelPotential):
 
     @model.default
     def _model(self) -> Model:
-        return Model(Solutions(self.diffusion, self.energy), self.dim)
+        solutions = Solutions(self.diffusion, self.energy)
+        return Model(solutions, self.dim, outputs=[len(self.energy.data)])
 
     @property
     def capabilities(self) -> Capabilities:

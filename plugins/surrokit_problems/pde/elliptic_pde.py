@@ -115,7 +115,9 @@ class EllipticPde(PotentialOfOutputs, ModelPotential):
         kinds: dict[str, CallKind] = {"value_and_gradient": "jacobian"}
         if not self.outputs:
             kinds = {"forward": "value", "forward_and_jacobian": "metric"}
-        return Model(FlowSolutions(self.flow, self.energy, self.modes), self.modes, kinds=kinds)
+        solutions = FlowSolutions(self.flow, self.energy, self.modes)
+        n_outputs = self.observations**2
+        return Model(solutions, self.modes, kinds=kinds, outputs=[n_outputs])
 
     @property
     def dim(self) -> int:
