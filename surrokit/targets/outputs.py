@@ -99,7 +99,7 @@ class PotentialOfOutputs(ShownTarget, ABC):
 
 def _unknown(outputs: FloatArray) -> bool:
     """Return whether a map has failed everywhere: the number of its outputs is not known."""
-    return outputs.shape[1] == 0
+    return bool(outputs.shape[1] == 0)
 
 
 def gradient_of_energy(
