@@ -10,6 +10,7 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray, IntArray
 from surrokit_networks.nodes.activations import Activation, Core, Elementwise
 from surrokit_networks.nodes.outer import quadratic_forms, weighted_outer
+from surrokit_networks.nodes.row_blocks import cached_blocks
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -133,7 +134,11 @@ class WeightedAdditive:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return the sum, shape (n,), at positions of shape (n, dim)."""
-        return self._value(self.core.value(self._arguments(positions)), positions)
+        values = np.empty(len(positions))
+        for rows in cached_blocks(len(positions), len(self.biases)):
+            q = positions[rows]
+            values[rows] = self._value(self.core.value(self._arguments(q)), q)
+        return values
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient, shape (n, dim): equation (12)."""
@@ -141,8 +146,12 @@ class WeightedAdditive:
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sum, shape (n,), and its gradient, shape (n, dim)."""
-        values, slopes = self.core.both(self._arguments(positions))
-        return self._value(values, positions), self._gradient(slopes)
+        values, gradients = np.empty(len(positions)), np.empty(positions.shape)
+        for rows in cached_blocks(len(positions), len(self.biases)):
+            q = positions[rows]
+            features, slopes = self.core.both(self._arguments(q))
+            values[rows], gradients[rows] = self._value(features, q), self._gradient(slopes)
+        return values, gradients
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return sum_i v_i a''(w_i . q + b_i) w_i w_i^T, shape (n, dim, dim)."""

@@ -9,7 +9,7 @@ from surrokit.types import FloatArray
 from surrokit_networks.nodes.activations import Core, Elementwise
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.outer import bilinear_forms
-from surrokit_networks.nodes.row_blocks import row_blocks
+from surrokit_networks.nodes.row_blocks import cached_blocks, row_blocks
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -61,14 +61,20 @@ class AdditiveOutputs:
 
     def value(self, whitened: FloatArray) -> FloatArray:
         """Return the sums, shape (n, m), at whitened positions (n, dim)."""
-        return np.asarray(self.core.value(self._arguments(whitened)) @ self.weights)
+        n, (size, n_outputs) = len(whitened), self.weights.shape
+        outputs = np.empty((n, n_outputs))
+        for rows in cached_blocks(n, size):
+            outputs[rows] = self.core.value(self._arguments(whitened[rows])) @ self.weights
+        return outputs
 
     def linearise(self, whitened: FloatArray) -> LinearisedAdditive:
         """Return the sums and their derivatives at whitened positions (n, dim)."""
-        values, slopes = self.core.both(self._arguments(whitened))
-        return LinearisedAdditive(
-            outputs=values @ self.weights, steepness=slopes, whitened=whitened, sums=self
-        )
+        n, (size, n_outputs) = len(whitened), self.weights.shape
+        outputs, slopes = np.empty((n, n_outputs)), np.empty((n, size))
+        for rows in cached_blocks(n, size):
+            values, slopes[rows] = self.core.both(self._arguments(whitened[rows]))
+            outputs[rows] = values @ self.weights
+        return LinearisedAdditive(outputs=outputs, steepness=slopes, whitened=whitened, sums=self)
 
     def bends(self, whitened: FloatArray) -> FloatArray:
         """Return k''(h_i), shape (n, s), at whitened positions (n, dim)."""

@@ -156,10 +156,13 @@ def test_the_metric_is_the_gauss_newton_matrix(emulator, q):
     assert (np.linalg.eigvalsh(metric) > 0).all()
 
 
-def test_derivatives_in_blocks(emulator, q, monkeypatch):
-    whole = emulator.forward_and_jacobian(q)[1]
+def test_outputs_and_derivatives_in_blocks(emulator, q, monkeypatch):
+    whole = (*emulator.forward_and_jacobian(q), emulator.value(q), *emulator.value_and_gradient(q))
     monkeypatch.setattr(row_blocks, "_SCRATCH", 2 * DIM * NODES + 1)
-    assert_allclose(emulator.forward_and_jacobian(q)[1], whole, rtol=1e-12, atol=1e-12)
+    monkeypatch.setattr(row_blocks, "_CACHED", 2 * NODES + 1)
+    parts = (*emulator.forward_and_jacobian(q), emulator.value(q), *emulator.value_and_gradient(q))
+    for one, other in zip(parts, whole, strict=True):
+        assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
 def test_an_emulator_keeps_to_the_contract_of_potentials(emulator):

@@ -7,6 +7,7 @@ import pytest
 from surrokit.errors import ShapeError
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.whitening import Whitening
+from surrokit_networks.nodes import row_blocks
 from surrokit_networks.regression.fitted import CAPABILITIES, FittedNetwork
 from surrokit_networks.regression.polynomial import Polynomial
 
@@ -49,6 +50,14 @@ def test_the_value_is_the_sum_of_its_parts(network, positions):
         if part is not None:
             expected += part.value(positions)
     np.testing.assert_allclose(network.value(positions), expected, rtol=1e-12)
+
+
+def test_many_positions_are_the_same_in_blocks(network, positions, monkeypatch):
+    whole = network.value(positions), *network.value_and_gradient(positions)
+    monkeypatch.setattr(row_blocks, "_CACHED", 4 * NODES + 1)  # four positions, then two
+    parts = network.value(positions), *network.value_and_gradient(positions)
+    for one, other in zip(parts, whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
 def test_gradient_and_hessian(network, positions, differences):
@@ -95,6 +104,7 @@ def test_no_positions_at_all(network):
     nothing = np.empty((0, DIM))
     assert network.value(nothing).shape == (0,)
     assert network.gradient(nothing).shape == (0, DIM)
+    assert network.value_and_gradient(nothing)[1].shape == (0, DIM)
     assert network.hessian(nothing).shape == (0, DIM, DIM)
 
 
