@@ -185,9 +185,9 @@ class Weights:
 
 def _in_quarter_turns(kernel: Sampler) -> Sampler:
     """Return a kernel whose draws are farther apart, where it offers that itself."""
-    turned = getattr(kernel, "in_quarter_turns", kernel)
+    turned: Sampler = getattr(kernel, "in_quarter_turns", kernel)
     # what wraps a kernel and passes its attributes on stays as it is
-    return kernel if type(turned) is not type(kernel) else turned
+    return turned if type(turned) is type(kernel) else kernel
 
 
 def _chains(moves: Binding, state: ChainState, rng: np.random.Generator) -> Iterator[ChainState]:
