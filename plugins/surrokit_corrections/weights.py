@@ -10,12 +10,13 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, OuterSample, Sampler, SurrogateSample
-from surrokit.diagnostics import mean_error
+from surrokit.diagnostics import mean_error, r_hat
 from surrokit.kernel.binding import Binding
 from surrokit.kernel.transitions import STEPS, follow, mover, warm_up
 from surrokit.settings import positive, positive_integer
 from surrokit.surrogate.umbrella import Umbrella
 from surrokit.types import Capabilities, FloatArray
+from surrokit.weighted.quality import LARGEST_RHAT
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 
 SPREAD = 2.0
@@ -34,6 +35,9 @@ little."""
 
 SPARE = 1.1
 """How much longer than they seem to need chains are made."""
+
+MARGIN = 2.0
+"""By how much more than their length chains may come closer when they are made longer."""
 
 SHORTEST = 8
 """Draws of each chain at least: what a surrogate's normalising constant takes."""
@@ -138,7 +142,7 @@ class Weights:
             states += itertools.islice(chains, length - len(states))
             positions = np.stack([each.positions for each in states], axis=1)
             found = _count_effective(positions)
-            if found >= self.effective or length == most:
+            if found >= self.effective or length == most or _stay_apart(positions, most):
                 values = np.stack([each.values for each in states], axis=1)
                 outer = self._go_out(moves, states[-1], values, rng)
                 return SurrogateSample(positions=positions, values=values, outer=outer)
@@ -193,6 +197,16 @@ def _in_quarter_turns(kernel: Sampler) -> Sampler:
 def _chains(moves: Binding, state: ChainState, rng: np.random.Generator) -> Iterator[ChainState]:
     decider = Metropolis().bind(moves.potential)
     return follow(moves.sampler, moves.potential, moves.tuning, decider, state, rng)
+
+
+def _stay_apart(draws: FloatArray, most: int) -> bool:
+    """Return whether chains would be refused even with so many draws each.
+
+    Where chains mix, the square of R-hat less one falls about as one over their length.
+    """
+    excess = np.square(np.max(r_hat(draws))) - 1.0
+    refused = LARGEST_RHAT**2 - 1.0
+    return bool(excess > MARGIN * refused * most / draws.shape[1])
 
 
 def _count_effective(draws: FloatArray) -> float:
