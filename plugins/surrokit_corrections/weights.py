@@ -10,13 +10,13 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, OuterSample, Sampler, SurrogateSample
-from surrokit.diagnostics import mean_error, r_hat
+from surrokit.diagnostics import mean_error
 from surrokit.kernel.binding import Binding
 from surrokit.kernel.transitions import STEPS, follow, mover, warm_up
 from surrokit.settings import positive, positive_integer
 from surrokit.surrogate.umbrella import Umbrella
 from surrokit.types import Capabilities, FloatArray
-from surrokit.weighted.quality import LARGEST_RHAT
+from surrokit.weighted.quality import stay_refused
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 
 SPREAD = 2.0
@@ -31,13 +31,11 @@ HALVINGS = 8
 
 LONGEST = 8
 """How many times as long as effective draws take at least chains may get, if they are worth too
-little."""
+little. From half of that on, half of the effective draws are enough: where they are so dear, the
+weights are what errors come from."""
 
 SPARE = 1.1
 """How much longer than they seem to need chains are made."""
-
-MARGIN = 2.0
-"""By how much more than their length chains may come closer when they are made longer."""
 
 SHORTEST = 8
 """Draws of each chain at least: what a surrogate's normalising constant takes."""
@@ -142,11 +140,14 @@ class Weights:
             states += itertools.islice(chains, length - len(states))
             positions = np.stack([each.positions for each in states], axis=1)
             found = _count_effective(positions)
-            if found >= self.effective or length == most or _stay_apart(positions, most):
+            enough = self.effective if length < most // 2 else self.effective // 2
+            is_over = found >= enough or length == most
+            if is_over or stay_refused(positions, moves.potential, most / length):
                 values = np.stack([each.values for each in states], axis=1)
                 outer = self._go_out(moves, states[-1], values, rng)
                 return SurrogateSample(positions=positions, values=values, outer=outer)
-            length = int(min(most, SPARE * length * self.effective / max(found, 1.0) + 1))
+            longer = SPARE * length * self.effective / max(found, 1.0) + 1
+            length = int(min(longer, max(most // 2, longer / 2), most))
 
     def _go_out(
         self, moves: Binding, state: ChainState, values: FloatArray, rng: np.random.Generator
@@ -197,16 +198,6 @@ def _in_quarter_turns(kernel: Sampler) -> Sampler:
 def _chains(moves: Binding, state: ChainState, rng: np.random.Generator) -> Iterator[ChainState]:
     decider = Metropolis().bind(moves.potential)
     return follow(moves.sampler, moves.potential, moves.tuning, decider, state, rng)
-
-
-def _stay_apart(draws: FloatArray, most: int) -> bool:
-    """Return whether chains would be refused even with so many draws each.
-
-    Where chains mix, the square of R-hat less one falls about as one over their length.
-    """
-    excess = np.square(np.max(r_hat(draws))) - 1.0
-    refused = LARGEST_RHAT**2 - 1.0
-    return bool(excess > MARGIN * refused * most / draws.shape[1])
 
 
 def _count_effective(draws: FloatArray) -> float:
