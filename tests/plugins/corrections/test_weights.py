@@ -162,9 +162,12 @@ def test_the_kernel_of_a_sub_chain_moves_chains_on_the_surrogate():
 
 
 def test_chains_are_made_longer_where_they_are_worth_too_little():
-    short = hmc(step_size=0.4, n_steps=1)
     weights = Weights(chains=8, warmup=60, effective=1600)
-    assert draw(weights, sampler=short).positions.shape == (8, 200 * LONGEST, 2)
+    for step_size, longer in ((0.4, LONGEST), (0.7, LONGEST // 2)):
+        sample = draw(weights, sampler=hmc(step_size=step_size, n_steps=1))
+        assert sample.positions.shape == (8, 200 * longer, 2)
+    # half of the effective draws are enough of chains of half the length or more
+    assert 800 < effective_sample_size(sample.positions).min() < 1600
 
 
 def test_chains_have_draws_enough_for_a_normalising_constant():
