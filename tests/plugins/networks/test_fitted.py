@@ -108,22 +108,6 @@ def test_no_positions_at_all(network):
     assert network.hessian(nothing).shape == (0, DIM, DIM)
 
 
-@pytest.mark.parametrize(
-    ("method", "others"),
-    [
-        ("value", ()),
-        ("gradient", ()),
-        ("value_and_gradient", ()),
-        ("hessian", ()),
-        ("hessian_trace_gradient", (np.zeros((1, DIM, DIM)),)),
-        ("hessian_form_gradient", (np.zeros((1, DIM)),)),
-    ],
-)
-def test_positions_must_be_rows(network, method, others):
-    with pytest.raises(ShapeError, match=r"positions must have shape \(n, 3\), got \(3,\); pass"):
-        getattr(network, method)(np.zeros(DIM), *others)
-
-
 def test_what_is_contracted_must_fit(network, positions):
     with pytest.raises(ShapeError, match="matrices"):
         network.hessian_trace_gradient(positions, np.zeros((6, DIM)))
