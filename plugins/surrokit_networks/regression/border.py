@@ -157,7 +157,7 @@ class Beyond:
     @property
     def _power(self) -> float:
         """Of the tail that potentials rise by, power / 2 log(1 + excess^2)."""
-        return self.units.shape[1] + TAIL
+        return len(self.border.whitening.mean) + TAIL
 
     @property
     def _reached(self) -> FloatArray:
