@@ -119,7 +119,7 @@ class Weights:
         rng: np.random.Generator,
     ) -> SurrogateSample:
         """Return draws of long chains on V, begun farther apart than draws."""
-        moves = Binding(_in_quarter_turns(mover(sampler)), surrogate, self.chains)
+        moves = Binding(mover(sampler), surrogate, self.chains)
         moves.tune(self.warmup, covariance=covariance, step_size=None)
         decider = Metropolis().bind(surrogate)
         starts = self._starts(surrogate, about, covariance, rng)
@@ -186,13 +186,6 @@ class Weights:
                 break
             moves[over] *= 0.5
         return np.asarray(centres + moves)
-
-
-def _in_quarter_turns(kernel: Sampler) -> Sampler:
-    """Return a kernel whose draws are farther apart, where it offers that itself."""
-    turned: Sampler = getattr(kernel, "in_quarter_turns", kernel)
-    # what wraps a kernel and passes its attributes on stays as it is
-    return turned if type(turned) is type(kernel) else kernel
 
 
 def _chains(moves: Binding, state: ChainState, rng: np.random.Generator) -> Iterator[ChainState]:

@@ -32,11 +32,6 @@ With the length uniform up to pi the expected cosine is 0: on a Gaussian, succes
 widest direction are then uncorrelated.
 """
 
-QUARTER_TURNS = (0.75 * math.pi, 1.0 / 3.0)
-"""Longest path and part of it that is the shortest, about a quarter of a turn. On a Gaussian in a
-metric that fits, positions have expected correlation 0, and squares 0.18 instead of 0.5. In a
-metric that does not fit, paths up to pi are the safer choice."""
-
 MAX_STEPS = 512
 """Tuning never asks for longer paths than this, in steps."""
 
@@ -111,18 +106,6 @@ class HMC:
             "heavy_warp": self._warps_heavy_tails,
         }
         return frozenset(name for name, is_free in free.items() if is_free)
-
-    @property
-    def in_quarter_turns(self) -> HMC:
-        """The sampler with :data:`QUARTER_TURNS`, if the lengths of paths were left open.
-
-        They suit long chains in a metric that has been learnt.
-        """
-        given = self.n_steps is not None or self.path_length != PATH_LENGTH or self.shortest
-        if given or not (self.randomize and self.metric.tunable):
-            return self
-        longest, shortest = QUARTER_TURNS
-        return attrs.evolve(self, path_length=longest, shortest=shortest)
 
     @property
     def _warps_heavy_tails(self) -> bool:

@@ -280,28 +280,6 @@ def test_paths_that_are_not_short_turn_positions_round():
     assert_allclose(correlations, [0.0, -0.41], atol=0.13)
 
 
-def test_paths_of_a_quarter_turn_make_positions_and_squares_nearly_independent():
-    turned = hmc(metric=DenseMetric(), step_size=0.1).in_quarter_turns
-    sampler = turned.bind(NORMAL, Tuning(step_size=0.1, covariance=np.eye(3)))
-    rng, products = np.random.default_rng(3), []
-    for seed in range(300):
-        start = state(sampler, n=50, seed=seed)
-        end = sampler.propose(start, rng).positions
-        squares = (np.square(start.positions) - 1.0) * (np.square(end) - 1.0) / 2.0
-        products.append(((start.positions * end).mean(), squares.mean()))
-    # means of cosines and of their squares over [pi / 4, 3 pi / 4]
-    assert_allclose(np.mean(products, axis=0), [0.0, 0.18], atol=0.08)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{"n_steps": 7}, {"path_length": 2.0}, {"shortest": 0.5}, {"randomize": False}],
-)
-def test_lengths_of_paths_that_are_given_stay_as_they_are(given):
-    sampler = hmc(metric=DenseMetric(), **given)
-    assert sampler.in_quarter_turns is sampler
-
-
 # --- in a run ---
 
 
