@@ -74,7 +74,8 @@ class Weights:
     warmup
         Their transitions before the first draw: so many while they are tuned, and again thereafter.
     effective
-        Effective draws of the surrogate to be had at least, of every parameter.
+        Effective draws of the surrogate to be had at least, of every parameter; half as many where
+        chains have to become half as long as they may.
 
     Raises
     ------
