@@ -16,6 +16,7 @@ from surrokit.kernel.transitions import STEPS, follow, mover, warm_up
 from surrokit.settings import positive, positive_integer
 from surrokit.surrogate.umbrella import Umbrella
 from surrokit.types import Capabilities, FloatArray
+from surrokit.weighted.quality import stay_refused
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 
 SPREAD = 2.0
@@ -30,7 +31,8 @@ HALVINGS = 8
 
 LONGEST = 8
 """How many times as long as effective draws take at least chains may get, if they are worth too
-little."""
+little. From half of that on, half of the effective draws are enough: where they are so dear, the
+weights are what errors come from."""
 
 SPARE = 1.1
 """How much longer than they seem to need chains are made."""
@@ -72,7 +74,8 @@ class Weights:
     warmup
         Their transitions before the first draw: so many while they are tuned, and again thereafter.
     effective
-        Effective draws of the surrogate to be had at least, of every parameter.
+        Effective draws of the surrogate to be had at least, of every parameter; half as many where
+        chains have to become half as long as they may.
 
     Raises
     ------
@@ -138,11 +141,14 @@ class Weights:
             states += itertools.islice(chains, length - len(states))
             positions = np.stack([each.positions for each in states], axis=1)
             found = _count_effective(positions)
-            if found >= self.effective or length == most:
+            enough = self.effective if length < most // 2 else self.effective // 2
+            is_over = found >= enough or length == most
+            if is_over or stay_refused(positions, moves.potential, most / length):
                 values = np.stack([each.values for each in states], axis=1)
                 outer = self._go_out(moves, states[-1], values, rng)
                 return SurrogateSample(positions=positions, values=values, outer=outer)
-            length = int(min(most, SPARE * length * self.effective / max(found, 1.0) + 1))
+            longer = SPARE * length * self.effective / max(found, 1.0) + 1
+            length = int(min(longer, max(most // 2, longer / 2), most))
 
     def _go_out(
         self, moves: Binding, state: ChainState, values: FloatArray, rng: np.random.Generator

@@ -33,6 +33,9 @@ LARGEST_RHAT = 1.02
 MOST_BEYOND = 0.05
 """Part of the surrogate's draws beyond its border above which its mass is not known."""
 
+MARGIN = 2.0
+"""By how much more than their limits short chains have to miss them to be refused at once."""
+
 FEWEST = 25
 """Draws paid for in a round, below which the largest fifth is fewer than the five that a tail is
 fitted to."""
@@ -86,6 +89,26 @@ def complaint_about_draws(sample: SurrogateSample, surrogate: Potential | None) 
     if beyond > MOST_BEYOND:
         return f"{beyond:.2g} of the surrogate's draws lie beyond all that it has learnt from"
     return None
+
+
+def stay_refused(positions: FloatArray, surrogate: Potential | None, longer: float) -> bool:
+    """Return whether :func:`complaint_about_draws` would refuse chains however they go on.
+
+    Where chains mix, the square of R-hat less one falls about as one over their length.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (chains, draws, dim)
+        Draws so far.
+    surrogate
+        V.
+    longer
+        How many times as long chains may become.
+    """
+    apart, refused = np.square([np.max(r_hat(positions)), LARGEST_RHAT]) - 1.0
+    if apart > MARGIN * longer * refused:
+        return True
+    return part_beyond(surrogate, positions.reshape(-1, positions.shape[2])) > MARGIN * MOST_BEYOND
 
 
 def complaint(found: Round) -> str | None:

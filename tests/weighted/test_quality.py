@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from known_rounds import chains, pay, tilted
 
-from surrokit.weighted.quality import FEWEST, LARGEST_K, complaint, disagreement, pareto_k
+from surrokit.weighted.quality import (
+    FEWEST,
+    LARGEST_K,
+    complaint,
+    disagreement,
+    pareto_k,
+    stay_refused,
+)
 
 
 def heavy(rng, n=200, k=1.5):
@@ -64,6 +71,29 @@ def test_wide_weights_are_not_believed(rng):
     """One draw in sixteen weighs as much as 25 others: a variance of 5.4, and no tail."""
     often = lambda z: np.where(np.arange(len(z)) % 16 == 0, np.log(25.0), 0.0)  # noqa: E731
     assert "variance of the weights is" in complaint(pay(rng, chains(rng), 320, often))
+
+
+class Bordered:
+    """Has learnt from positions within a radius."""
+
+    def __init__(self, radius):
+        self.radius = radius
+
+    def is_beyond(self, positions):
+        return np.linalg.norm(positions, axis=1) > self.radius
+
+
+def test_short_chains_are_refused_where_longer_ones_would_be(rng):
+    together, shifts = rng.standard_normal((8, 200, 2)), np.linspace(-1.0, 1.0, 8)[:, None, None]
+    assert not stay_refused(together, None, 8.0)
+    # R-hat 1.06 may become less than 1.02 in chains of eight times the length
+    near = together + 0.5 * shifts
+    assert not stay_refused(near, None, 8.0)
+    assert stay_refused(near, None, 1.1)
+    assert stay_refused(together + 3.0 * shifts, None, 8.0)
+    # of a normal density 0.011 is beyond 3, and 0.14 beyond 2
+    assert not stay_refused(together, Bordered(3.0), 8.0)
+    assert stay_refused(together, Bordered(2.0), 8.0)
 
 
 def test_few_weights_are_not_believed(rng):

@@ -80,8 +80,14 @@ class Border:
         if not len(rows):
             return None
         distances = np.sqrt(squares[rows])
+        excess = (distances - self.radius) / (GIVE * self.radius)
         return Beyond(
-            border=self, rows=rows, distances=distances, units=whitened[rows] / distances[:, None]
+            border=self,
+            rows=rows,
+            distances=distances,
+            units=whitened[rows] / distances[:, None],
+            excess=excess,
+            bent=np.tanh(excess),
         )
 
 
@@ -99,65 +105,64 @@ class Beyond:
         r.
     units : ndarray of shape (k, dim)
         z / r.
+    excess : ndarray of shape (k,)
+        How far beyond, in units of :data:`GIVE` of the radius.
+    bent : ndarray of shape (k,)
+        Its hyperbolic tangent.
     """
 
     border: Border
     rows: IntArray
     distances: FloatArray
     units: FloatArray
+    excess: FloatArray
+    bent: FloatArray
 
     def pull_in(self, positions: FloatArray) -> FloatArray:
         """Return the positions (n, dim) at which the network is asked instead."""
         pulled = positions.copy()
-        reached, _ = self._reached()
-        pulled[self.rows] = self.border.whitening.undo(reached[:, None] * self.units)
+        pulled[self.rows] = self.border.whitening.undo(self._reached[:, None] * self.units)
         return pulled
 
     def raise_values(self, values: FloatArray) -> FloatArray:
         """Return values (n,), from the network's at the positions pulled in."""
         values = values.copy()
         lift, _ = self._lift(values[self.rows])
-        values[self.rows] += self._share()[0] * lift + self._tail()[0]
+        tail = 0.5 * self._power * np.log1p(np.square(self.excess))
+        values[self.rows] += np.square(self.bent) * lift + tail
         return values
 
     def turn_gradients(self, values: FloatArray, gradients: FloatArray) -> FloatArray:
-        """Return gradients (n, dim), from the network's values and gradients there."""
+        """Return gradients (n, dim), from the network's there and its values of the rows (k,)."""
         gradients = gradients.copy()
-        (reached, slope), (share, growth) = self._reached(), self._share()
-        lift, lowered = self._lift(values[self.rows])
+        bent, excess, rate = self.bent, self.excess, self._rate
+        share = np.square(bent)
+        flatter = 1.0 - share  # derivative of where the network is asked
+        lift, lowered = self._lift(values)
         whitening = self.border.whitening
         own = gradients[self.rows] @ whitening.factor
         along = np.einsum("kd,kd->k", own, self.units)[:, None] * self.units
-        own = slope[:, None] * along + (reached / self.distances)[:, None] * (own - along)
-        outwards = growth * lift + self._tail()[1]
+        own = flatter[:, None] * along + (self._reached / self.distances)[:, None] * (own - along)
+        steeper = self._power * rate * excess / (1.0 + np.square(excess))
+        outwards = 2.0 * rate * bent * flatter * lift + steeper
         turned = (1.0 - share * lowered)[:, None] * own + outwards[:, None] * self.units
         gradients[self.rows] = whitening.pull(turned)
         return gradients
 
-    # Each of these returns a function of r and its derivative, or of the network's value.
+    @property
+    def _rate(self) -> float:
+        """Derivative of the excess."""
+        return 1.0 / (GIVE * self.border.radius)
 
-    def _excess(self) -> tuple[FloatArray, float]:
-        """Return how far beyond in units of GIVE, shape (k,), and the derivative."""
-        give = GIVE * self.border.radius
-        return (self.distances - self.border.radius) / give, 1.0 / give
+    @property
+    def _power(self) -> float:
+        """Of the tail that potentials rise by, power / 2 log(1 + excess^2)."""
+        return len(self.border.whitening.mean) + TAIL
 
-    def _reached(self) -> tuple[FloatArray, FloatArray]:
-        """Return how far out the network is asked."""
-        excess, rate = self._excess()
-        bent = np.tanh(excess)
-        return self.border.radius + bent / rate, 1.0 - np.square(bent)
-
-    def _share(self) -> tuple[FloatArray, FloatArray]:
-        """Return how much of what is missing to the border's height is added."""
-        excess, rate = self._excess()
-        bent = np.tanh(excess)
-        return np.square(bent), 2.0 * rate * bent * (1.0 - np.square(bent))
-
-    def _tail(self) -> tuple[FloatArray, FloatArray]:
-        """Return by how much a tail rises."""
-        excess, rate = self._excess()
-        power, squares = self.units.shape[1] + TAIL, np.square(excess)
-        return 0.5 * power * np.log1p(squares), power * rate * excess / (1.0 + squares)
+    @property
+    def _reached(self) -> FloatArray:
+        """How far out the network is asked."""
+        return np.asarray(self.border.radius + self.bent / self._rate)
 
     def _lift(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what is missing to the border's height, smoothly, and minus its derivative."""

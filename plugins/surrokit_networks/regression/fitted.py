@@ -23,6 +23,9 @@ CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
 NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
 """What a positive definite quadratic without any nodes is besides."""
 
+FEW = 4
+"""Values of one row in so many are computed by themselves; more rows with all gradients."""
+
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class FittedNetwork(ShownFit):
@@ -113,9 +116,14 @@ class FittedNetwork(ShownFit):
         """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
         beyond = self._beyond(q)
-        if beyond is not None:
-            return beyond.turn_gradients(*self._value_and_gradient(beyond.pull_in(q)))
-        return self._gradient(q)
+        if beyond is None:
+            return self._gradient(q)
+        pulled = beyond.pull_in(q)
+        if FEW * len(beyond.rows) > len(q):
+            values, gradients = self._value_and_gradient(pulled)
+            return beyond.turn_gradients(values[beyond.rows], gradients)
+        # gradients alone take half of the time, and only few rows need values
+        return beyond.turn_gradients(self._value(pulled[beyond.rows]), self._gradient(pulled))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
@@ -124,7 +132,8 @@ class FittedNetwork(ShownFit):
         if beyond is None:
             return self._value_and_gradient(q)
         value, gradient = self._value_and_gradient(beyond.pull_in(q))
-        return beyond.raise_values(value), beyond.turn_gradients(value, gradient)
+        turned = beyond.turn_gradients(value[beyond.rows], gradient)
+        return beyond.raise_values(value), turned
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""

@@ -162,9 +162,12 @@ def test_the_kernel_of_a_sub_chain_moves_chains_on_the_surrogate():
 
 
 def test_chains_are_made_longer_where_they_are_worth_too_little():
-    short = hmc(step_size=0.05, n_steps=1)
-    weights = Weights(chains=4, warmup=10, effective=60)
-    assert draw(weights, sampler=short).positions.shape == (4, 15 * LONGEST, 2)
+    weights = Weights(chains=8, warmup=60, effective=1600)
+    for step_size, longer in ((0.4, LONGEST), (0.7, LONGEST // 2)):
+        sample = draw(weights, sampler=hmc(step_size=step_size, n_steps=1))
+        assert sample.positions.shape == (8, 200 * longer, 2)
+    # half of the effective draws are enough of chains of half the length or more
+    assert 800 < effective_sample_size(sample.positions).min() < 1600
 
 
 def test_chains_have_draws_enough_for_a_normalising_constant():
@@ -172,11 +175,12 @@ def test_chains_have_draws_enough_for_a_normalising_constant():
     assert sample.positions.shape[1] >= SHORTEST
 
 
-def test_chains_that_do_not_mix_are_seen_apart():
+def test_chains_that_do_not_mix_are_seen_apart_at_once():
     two = Mixture(half_distance=5.0, weight=0.5)
     about = np.array([[-5.0, 0.0], [5.0, 0.0]])
     sample = draw(surrogate=two, about=about, covariance=np.eye(2))
     assert r_hat(sample.positions).max() > 1.2
+    assert sample.positions.shape == (8, 50, 2)
 
 
 def test_a_singular_covariance_spreads_chains_where_it_can():

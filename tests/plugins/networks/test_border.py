@@ -87,6 +87,9 @@ def test_gradients_are_those_of_the_values_everywhere(network):
         move = step * np.eye(DIM)[k]
         rise = network.value(positions + move) - network.value(positions - move)
         np.testing.assert_allclose(rise / (2 * step), gradient[:, k], atol=1e-4)
+    # among many rows within, few beyond
+    among = network.gradient(np.concatenate([at(network, *[0.5] * 40), positions]))[40:]
+    np.testing.assert_allclose(among, gradient, rtol=1e-9)
 
 
 def test_where_the_network_overflows_the_tail_does_not(network):
