@@ -32,7 +32,6 @@ _COMPONENTS = (
             {"learns": "potential", "trend": "laplace", "n_nodes": 30},
             {"weight_scale": 1.0, **_PSEUDOINVERSE},
             {"n_nodes": 30, "learns": "potential", "updates": "greville"},
-            {"n_nodes": 30, "learns": "potential", "updates": "moments"},
         ),
     ),
     Component(

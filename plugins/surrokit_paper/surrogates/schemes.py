@@ -22,7 +22,7 @@ NETWORK_ALONE: Mapping[str, Any] = {
 raw coordinates the recursion of Proposition 1 is numerically meaningless."""
 
 
-UPDATES = ("auto", "refit", "greville", "moments")
+UPDATES = ("auto", "refit", "greville")
 """Ways in which a network takes in points."""
 
 

@@ -20,7 +20,6 @@ class NetworkRegressor(DeviatingRegressor):
     """
 
     n_nodes: int | None = None
-    hidden: Literal["random", "trained"] = "random"
     trend: Literal["auto", "constant", "linear", "quadratic", "laplace"] = "constant"
     train_on: Literal["auto", "values", "gradients", "values-and-gradients"] = "auto"
     gradient_weight: float = 1.0
@@ -33,7 +32,7 @@ class NetworkRegressor(DeviatingRegressor):
     learns: Literal["auto", "potential", "outputs"] = "auto"
     warp: bool = False
     laplace: Any = None
-    updates: Literal["auto", "refit", "greville", "moments"] = "auto"
+    updates: Literal["auto", "refit", "greville"] = "auto"
     random_state: int | np.random.RandomState | None = None
 
     def _variances(self) -> list[Variance]:
@@ -66,15 +65,13 @@ class AdditiveNetworkRegressor(NetworkRegressor):
         How many nodes; None to choose from the dimension and the number of equations.
     activation
         ``"softplus"``, ``"tanh"``, ``"cosine"`` or an
-        :class:`surrokit_networks.nodes.activations.Activation`.
+        :class:`surrokit_networks.activations.Activation`.
     weight_scale : float, optional
         Directions are w ~ N(0, weight_scale^2 I / dim); None to choose from a few.
     bias_scale
         Biases are b ~ N(0, bias_scale^2).
     draws
         How directions are drawn: ``"gaussian"``, ``"orthogonal"`` or ``"quasi-random"``.
-    hidden
-        Whether w and b stay as they were drawn (``"random"``) or are ``"trained"``.
     trend
         The polynomial under the network: ``"constant"``, ``"linear"``, ``"quadratic"`` or
         ``"auto"``. A quadratic is kept convex, as suits a potential.
@@ -100,8 +97,8 @@ class AdditiveNetworkRegressor(NetworkRegressor):
         Mode and Hessian of the target, where they are known.
     updates
         How ``partial_fit`` takes in rows. ``"refit"``: all rows are kept and fitted afresh;
-        ``"greville"`` or ``"moments"``: the first fit fixes coordinates and nodes, and later
-        rows go into recursive least squares or into normal equations and are not kept.
+        ``"greville"``: the first fit fixes coordinates and nodes, and later rows go into
+        recursive least squares and are not kept.
         ``"auto"`` is ``"refit"`` here.
     random_state : int, RandomState or None
         From which the nodes are drawn.
@@ -136,8 +133,6 @@ class RBFNetworkRegressor(NetworkRegressor):
     draws
         How centres are drawn: ``"gaussian"``, ``"orthogonal"``, ``"quasi-random"``, or ``"data"``
         for training inputs.
-    hidden
-        Whether c and l stay as they were drawn (``"random"``) or are ``"trained"``.
     trend, train_on, gradient_weight, whiten, level, ridge, choose_ridge, tail, hold_out, learns
         See :class:`AdditiveNetworkRegressor`.
     laplace, updates, random_state

@@ -32,8 +32,8 @@ WIDE_CHECKS = ("check_regressor_multioutput", "check_sample_weight_equivalence_o
 """Checks of scikit-learn by data with more features than samples, which no surrogate is fitted to
 without gradients."""
 
-_ONLINE = ("greville", "moments")
-"""Settings of ``updates`` with which a learner takes in rows without keeping them."""
+_ONLINE = "greville"
+"""Setting of ``updates`` with which a learner takes in rows without keeping them."""
 
 
 class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -99,8 +99,8 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Fit to some more rows, and to all that were there before.
 
         The result is that of one ``fit`` to all rows, and costs as much: all rows are kept, and
-        the surrogate is fitted afresh with the same seed. With ``updates="greville"`` or
-        ``"moments"``, which networks have, rows are not kept: the surrogate goes on learning in the
+        the surrogate is fitted afresh with the same seed. With ``updates="greville"``,
+        which networks have, rows are not kept: the surrogate goes on learning in the
         coordinates and with the nodes of the first fit.
 
         Parameters
@@ -244,7 +244,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         fits = [
             self._fit_by(learner, len(each)) for learner, each in zip(learners, rows, strict=True)
         ]
-        online = getattr(self, "updates", "refit") in _ONLINE
+        online = getattr(self, "updates", "refit") == _ONLINE
         self._goes_on = learners if online else None
         self._rows = [each.take(slice(0, 0)) for each in rows] if online else rows
         self.surrogate_, self._seed = fits if self._several else fits[0], seed

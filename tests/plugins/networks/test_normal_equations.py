@@ -4,10 +4,8 @@ import attrs
 import numpy as np
 import pytest
 
-from surrokit_networks.solving.basis import Basis
-from surrokit_networks.solving.design import write_out
-from surrokit_networks.solving.normal_equations import normal_equations
-from surrokit_networks.solving.trend import TrendFeatures
+from surrokit_networks.equations import Basis, join, normal_equations, write_out
+from surrokit_networks.trend import TrendColumns
 
 DIM, NODES = 3, 7
 KINDS, DEGREES = (None, "additive", "rbf"), (0, 1, 2)
@@ -17,7 +15,7 @@ FIELDS = ("gram", "right", "squares", "sums", "target_sums", "weight")
 @pytest.fixture(params=[(kind, degree) for kind in KINDS for degree in DEGREES], ids=str)
 def basis(request, make_nodes):
     kind, degree = request.param
-    return Basis(trend=TrendFeatures(dim=DIM, degree=degree), network=make_nodes(kind, DIM, NODES))
+    return Basis(trend=TrendColumns(dim=DIM, degree=degree), network=make_nodes(kind, DIM, NODES))
 
 
 def in_plain_products(basis, equations):
@@ -153,12 +151,25 @@ def test_parts_count_in_proportion(make_equations):
     assert make_equations(30, DIM).take(np.zeros(30, dtype=bool)).count == 0.0
 
 
-def test_what_is_known_is_taken_off(make_equations):
-    equations = make_equations(10, DIM, n_outputs=2, gradients="some")
-    values, gradients = np.full((10, 2), 3.0), np.full((10, 2, DIM), 5.0)
-    less = equations.less(values, gradients)
-    np.testing.assert_array_equal(less.targets, equations.targets - 3.0)
-    known = equations.gradient_weights > 0
-    np.testing.assert_array_equal(less.gradients[known], equations.gradients[known] - 5.0)
+def test_a_known_quadratic_is_taken_off(make_equations):
+    equations = make_equations(10, DIM, gradients="some")
+    matrix = np.diag([1.0, 2.0, 3.0])
+    less = equations.less_quadratic(matrix)
+    z, known = equations.whitened, equations.gradient_weights > 0
+    values = 0.5 * np.einsum("ni,ij,nj->n", z, matrix, z)
+    np.testing.assert_allclose(less.targets[:, 0], equations.targets[:, 0] - values)
+    expected = (equations.gradients[:, 0] - z @ matrix)[known]
+    np.testing.assert_allclose(less.gradients[known, 0], expected)
     np.testing.assert_array_equal(less.gradients[~known], 0.0)
-    assert make_equations(10, DIM).less(values[:, :1], gradients[:, :1]).gradients is None
+    assert make_equations(10, DIM).less_quadratic(matrix).gradients is None
+
+
+def test_equations_are_joined_with_and_without_gradients(make_equations):
+    parts = [make_equations(5, DIM, gradients=kind) for kind in ("none", "all")]
+    whole = join(parts)
+    assert len(whole) == 10
+    assert whole.count == parts[0].count + parts[1].count
+    assert whole.total_weight == pytest.approx(sum(part.total_weight for part in parts))
+    np.testing.assert_array_equal(whole.gradients[:5], 0.0)
+    np.testing.assert_array_equal(whole.gradients[5:], parts[1].gradients)
+    assert join(parts[:1]).gradients is None

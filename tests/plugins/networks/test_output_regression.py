@@ -11,9 +11,9 @@ from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
 from surrokit.targets.outputs import gradient_of_energy
-from surrokit_networks.outputs.regression import OutputRegression
-from surrokit_networks.regression.regression import Regression
-from surrokit_networks.regression.training_rows import TrainingRows
+from surrokit_networks.outputs import fit_outputs
+from surrokit_networks.regression import Regression
+from surrokit_networks.training_rows import TrainingRows
 
 DIM, OUTPUTS = 2, 3
 ENERGY = GaussianEnergy(
@@ -102,7 +102,7 @@ def test_many_outputs_are_as_many_fits_at_the_same_ridge(kind, make_nodes):
     rows = TrainingRows.of(exact(30, rough=1.0), "full", needs_outputs=True)
     nodes, whitening = make_nodes(kind, DIM, 20), Whitening.of(rows.positions, rows.weights)
     regression = Regression(ridge=0.01, trend="linear", gradient_weight=0.5)
-    emulator = OutputRegression(regression=regression, energy=ENERGY).fit(nodes, whitening, rows)
+    emulator = fit_outputs(regression, ENERGY, nodes, whitening, rows)
     assert emulator.ridge == 0.01
     # A regression of one potential knows nothing of outputs: hand it one output as a value. A
     # ridge on weights in units of u is one of ridge / u^2 on weights.
@@ -145,8 +145,7 @@ def test_trends_of_outputs(trend, degree):
     # Those of U need not be those of outputs: a normal density makes a linear map, not a bent one.
     rows = TrainingRows.of(exact(40), "full", needs_outputs=True)
     whitening = Whitening.of(rows.positions, rows.weights)
-    regression = OutputRegression(regression=Regression(trend=trend), energy=ENERGY)
-    emulator = regression.fit(None, whitening, rows)
+    emulator = fit_outputs(Regression(trend=trend), ENERGY, None, whitening, rows)
     _, jacobians = emulator.forward_and_jacobian(FRESH.positions)
     if degree == 0:
         np.testing.assert_array_equal(jacobians, 0.0)

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from surrokit.targets.gaussian import GaussianEnergy
-from surrokit_networks.outputs.scales import output_scales
+from surrokit_networks.outputs import output_scales
 
 NOISE = np.array([1e-3, 1.0, 50.0])
 ENERGY = GaussianEnergy(data=[0.0, 10.0, -300.0], noise_sd=NOISE)

@@ -7,16 +7,17 @@ import surrokit as sk
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import SurrogateFitError
 from surrokit.surrogate.quality import expected_acceptance
-from surrokit_networks.learner.pilot import (
+from surrokit_networks.pilot import (
     Candidate,
     best_of,
     candidates,
+    default_size,
+    fine_size,
     leanest_of,
     no_nodes,
     pilot_rows,
 )
-from surrokit_networks.learner.size import TRAINED_SIZE, default_size, fine_size
-from surrokit_networks.regression.training_rows import TrainingRows
+from surrokit_networks.training_rows import TrainingRows
 
 
 def draw(whitened, size, rng):
@@ -136,7 +137,7 @@ def test_a_sharp_potential_gets_longer_directions():
         )
         bowl = 0.5 * np.square(positions).sum(axis=1)
         learner.observe(Evaluations(positions=positions, values=bowl + values))
-        return np.linalg.norm(learner.fit().nodes.arguments, axis=0).mean()
+        return np.linalg.norm(learner.fit().network.nodes.vectors, axis=1).mean()
 
     assert length(sharp) > 2.0 * length(smooth)
 
@@ -147,13 +148,6 @@ def test_how_large_a_network_is_if_nobody_says():
     assert default_size(20, 700, 0) == 1400
     assert default_size(20, 10**6, 0) == 2000
     assert [default_size(dim, 100, 9) for dim in (2, 7, 60)] == [400, 700, 1000]
-    learner = sk.make("surrogate", "additive", hidden="trained").learner(
-        LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(0)
-    )
-    rows = rows_of(30)
-    bent = rows.values + np.cos(2.0 * rows.positions[:, 0])
-    learner.observe(Evaluations(positions=rows.positions, values=bent))
-    assert learner.fit().n_nodes == TRAINED_SIZE == 50
 
 
 def test_more_points_have_more_nodes_where_accuracy_is_worth_more_than_speed():

@@ -9,12 +9,11 @@ import surrokit as sk
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.contracts.rows import SummedTerms
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit_networks.learner.exact_rows import RowChoice
-from surrokit_networks.learner.fitted_sum import FittedSum, sum_capabilities
-from surrokit_networks.learner.training import Training
-from surrokit_networks.regression.fitted import CAPABILITIES
+from surrokit_networks.exact_rows import RowChoice
+from surrokit_networks.potentials import CAPABILITIES, FittedSum, sum_capabilities
 from surrokit_networks.rows import Rows
-from surrokit_networks.solving.trend_matrix import matrix_of_gradients
+from surrokit_networks.training import Training
+from surrokit_networks.trend import matrix_of_gradients
 
 DIM, N_ROWS = 4, 600
 RARE = np.arange(5)

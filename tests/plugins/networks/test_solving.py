@@ -4,12 +4,15 @@ import attrs
 import numpy as np
 import pytest
 
-from surrokit_networks.solving.basis import Basis
-from surrokit_networks.solving.normal_equations import normal_equations
-from surrokit_networks.solving.orthogonal import solve
-from surrokit_networks.solving.solving import Solver, squared_errors
-from surrokit_networks.solving.spectrum import Projected, dual_spectrum, largest_of_the_best
-from surrokit_networks.solving.trend import TrendFeatures
+from surrokit_networks.equations import Basis, normal_equations
+from surrokit_networks.least_squares import (
+    Projected,
+    Solver,
+    dual_spectrum,
+    solve,
+    squared_errors,
+)
+from surrokit_networks.trend import TrendColumns
 
 DIM = 3
 RIDGE = 0.03
@@ -78,7 +81,7 @@ def test_every_way_is_the_plain_solution(
     way, gradients, kind, degree, n, n_nodes, make_nodes, make_equations
 ):
     basis = Basis(
-        trend=TrendFeatures(dim=DIM, degree=degree), network=make_nodes(kind, DIM, n_nodes)
+        trend=TrendColumns(dim=DIM, degree=degree), network=make_nodes(kind, DIM, n_nodes)
     )
     equations = make_equations(n, DIM, n_outputs=2, gradients=gradients)
     level, trend, weights, degrees, error = plain(basis, equations, RIDGE)
@@ -96,7 +99,7 @@ def test_every_way_is_the_plain_solution(
 @pytest.mark.parametrize("values", [True, False])
 def test_no_level(way, values, make_nodes, make_equations):
     # Without a trained level, or without values, which alone could give it.
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=1), network=make_nodes("rbf", DIM, 12))
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=1), network=make_nodes("rbf", DIM, 12))
     equations = make_equations(40, DIM, gradients="some", values=values, level=False)
     _, trend, weights, degrees, error = plain(basis, equations, RIDGE)
     found = way(basis, equations, RIDGE)
@@ -110,7 +113,7 @@ def test_no_level(way, values, make_nodes, make_equations):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("degree", [0, 1, 2])
 def test_a_trend_alone(way, degree, make_equations):
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=degree), network=None)
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=degree), network=None)
     equations = make_equations(40, DIM, n_outputs=2, gradients="some")
     level, trend, _, degrees, error = plain(basis, equations, RIDGE)
     found = way(basis, equations, RIDGE)
@@ -123,7 +126,7 @@ def test_a_trend_alone(way, degree, make_equations):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_several_outputs_are_as_many_fits(way, make_nodes, make_equations):
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=2), network=make_nodes("additive", DIM, 12))
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=2), network=make_nodes("additive", DIM, 12))
     equations = make_equations(40, DIM, n_outputs=3, gradients="all")
     together = way(basis, equations, RIDGE)
     errors = 0.0
@@ -147,7 +150,7 @@ def test_several_outputs_are_as_many_fits(way, make_nodes, make_equations):
 @pytest.mark.parametrize(("n", "n_nodes"), [(40, 8), (8, 50)])
 def test_no_ridge_is_the_pseudoinverse(degree, gradients, n, n_nodes, make_nodes, make_equations):
     network = make_nodes("additive", DIM, n_nodes)
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=degree), network=network)
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=degree), network=network)
     equations = make_equations(n, DIM, gradients=gradients)
     left, right = rows_of(basis, equations)
     free = 1 + basis.n_trend
@@ -156,32 +159,32 @@ def test_no_ridge_is_the_pseudoinverse(degree, gradients, n, n_nodes, make_nodes
     expected = np.linalg.pinv(features, rcond=1e-10) @ (right - known @ (known.T @ right))
     for found in (
         solve(basis, equations, 0.0),
-        Solver(ridge=0.0, choose_ridge="gcv").solve(basis, equations, None).solution,
+        Solver(ridge=0.0, choose_ridge="gcv").solve(basis, equations, None)[0],
     ):
         np.testing.assert_allclose(found.weights, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_an_interpolating_fit_does_not_claim_an_error(make_nodes, make_equations):
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=0), network=make_nodes("additive", DIM, 20))
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=0), network=make_nodes("additive", DIM, 20))
     assert solve(basis, make_equations(8, DIM), 0.0).error == np.inf
 
 
 @pytest.mark.parametrize("block_rows", [1, 7, 60])
 @pytest.mark.parametrize("ridge", [0.0, 0.01])
 def test_blocks_change_nothing(block_rows, ridge, make_nodes, make_equations):
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=1), network=make_nodes("additive", DIM, 12))
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=1), network=make_nodes("additive", DIM, 12))
     equations = make_equations(60, DIM, gradients="some")
     whole, part = (
         Solver(ridge=ridge, choose_ridge="gcv", block_rows=rows).solve(basis, equations, None)
         for rows in (None, block_rows)
     )
-    np.testing.assert_allclose(part.solution.weights, whole.solution.weights, rtol=1e-6)
+    np.testing.assert_allclose(part[0].weights, whole[0].weights, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [14, 40])
 @pytest.mark.parametrize("gradients", ["none", "some"])
 def test_a_matrix_for_a_ridge(n, gradients, make_nodes, make_equations):
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=1), network=make_nodes("rbf", DIM, 12))
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=1), network=make_nodes("rbf", DIM, 12))
     equations = make_equations(n, DIM, n_outputs=2, gradients=gradients)
     half = np.random.default_rng(3).standard_normal((12, 12))
     ridge = half @ half.T + 0.1 * np.eye(12)
@@ -210,22 +213,20 @@ def test_twins_see_nothing_of_what_is_held_out(
     choose_ridge, ridge, gradients, n, n_nodes, make_nodes, make_equations
 ):
     network = make_nodes("rbf", DIM, n_nodes)
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=1), network=network)
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=1), network=network)
     equations, held = make_equations(n, DIM, gradients=gradients), held_rows(n, 4)
-    found = Solver(ridge=ridge, choose_ridge=choose_ridge).solve(basis, equations, held)
-    assert found.basis is basis
-    assert found.twin.ridge == found.solution.ridge
+    solution, twin = Solver(ridge=ridge, choose_ridge=choose_ridge).solve(basis, equations, held)
+    assert twin.ridge == solution.ridge
     if ridge is not None:
-        assert found.solution.ridge == ridge
-    expected = solve(basis, equations.take(~held), found.twin.ridge)
-    twin = basis.features(equations.whitened) @ np.vstack([found.twin.trend, found.twin.weights])
-    plain = basis.features(equations.whitened) @ np.vstack([expected.trend, expected.weights])
-    np.testing.assert_allclose(twin + found.twin.level, plain + expected.level, atol=1e-5)
-    whole = solve(basis, equations, found.solution.ridge)
-    one = basis.features(equations.whitened) @ np.vstack([whole.trend, whole.weights])
-    other = np.vstack([found.solution.trend, found.solution.weights])
-    other = basis.features(equations.whitened) @ other
-    np.testing.assert_allclose(other + found.solution.level, one + whole.level, atol=1e-5)
+        assert solution.ridge == ridge
+    features = basis.features(equations.whitened)
+    for found, rows in ((twin, equations.take(~held)), (solution, equations)):
+        expected = solve(basis, rows, found.ridge)
+        np.testing.assert_allclose(
+            features @ np.vstack([found.trend, found.weights]) + found.level,
+            features @ np.vstack([expected.trend, expected.weights]) + expected.level,
+            atol=1e-5,
+        )
 
 
 def error_where_held(basis, equations, held, solution):
@@ -246,7 +247,7 @@ def error_where_held(basis, equations, held, solution):
 
 @pytest.mark.parametrize(("values", "gradients"), [(True, "none"), (True, "some"), (False, "some")])
 def test_errors_where_rows_are_held_out(values, gradients, make_nodes, make_equations):
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=2), network=make_nodes("rbf", DIM, 12))
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=2), network=make_nodes("rbf", DIM, 12))
     equations = make_equations(60, DIM, n_outputs=2, gradients=gradients, values=values)
     held = held_rows(60, 20)
     kept = equations.take(~held)
@@ -265,17 +266,17 @@ def test_the_ridge_by_held_out_error_is_the_best_of_those_tried(
     n, n_nodes, make_nodes, make_equations
 ):
     network = make_nodes("additive", DIM, n_nodes)
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=1), network=network)
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=1), network=network)
     equations, held = make_equations(n, DIM, gradients="some", noise=0.3), held_rows(n)
-    found = Solver(ridge=None, choose_ridge="held-out").solve(basis, equations, held)
-    best = error_where_held(basis, equations, held, found.twin)
+    _, twin = Solver(ridge=None, choose_ridge="held-out").solve(basis, equations, held)
+    best = error_where_held(basis, equations, held, twin)
     kept = equations.take(~held)
     spectrum = (
         dual_spectrum(basis, kept)
         if equations.n_rows < n_nodes
         else projected(basis, kept).spectrum()
     )
-    assert found.twin.ridge in spectrum.ridges
+    assert twin.ridge in spectrum.ridges
     for ridge in spectrum.ridges[::7]:
         other = error_where_held(basis, equations, held, spectrum.solution(kept, ridge))
         assert best <= other * (1.0 + 1e-6)
@@ -284,10 +285,10 @@ def test_the_ridge_by_held_out_error_is_the_best_of_those_tried(
 @pytest.mark.parametrize(("n", "n_nodes"), [(60, 12), (20, 80)])
 def test_the_ridge_by_cross_validation_has_the_least_score(n, n_nodes, make_nodes, make_equations):
     network = make_nodes("additive", DIM, n_nodes)
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=1), network=network)
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=1), network=network)
     equations = make_equations(n, DIM, gradients="some", noise=0.3)
-    found = Solver(ridge=None, choose_ridge="gcv").solve(basis, equations, None)
-    assert found.twin is None
+    found, twin = Solver(ridge=None, choose_ridge="gcv").solve(basis, equations, None)
+    assert twin is None
 
     def score(ridge):
         level, trend, weights, degrees, _ = plain(basis, equations, ridge)
@@ -295,9 +296,9 @@ def test_the_ridge_by_cross_validation_has_the_least_score(n, n_nodes, make_node
         rest = right - left @ np.vstack([level[None], trend, weights])
         return np.sum(rest**2) / (equations.count - 1.05 * degrees) ** 2
 
-    best = score(found.solution.ridge)
+    best = score(found.ridge)
     for factor in np.logspace(-3, 3, 13):
-        assert best <= score(found.solution.ridge * factor) * (1.0 + 1e-6)
+        assert best <= score(found.ridge * factor) * (1.0 + 1e-6)
 
 
 @pytest.mark.parametrize("choose_ridge", ["gcv", "held-out"])
@@ -308,7 +309,7 @@ def test_a_network_that_does_worse_than_its_trend_is_not_kept(
     # Targets with nothing in them but a slope and noise: the twin must not lose to its trend.
     for n, n_nodes in ((60, 40), (20, 100)):
         network = make_nodes("additive", DIM, n_nodes)
-        basis = Basis(trend=TrendFeatures(dim=DIM, degree=1), network=network)
+        basis = Basis(trend=TrendColumns(dim=DIM, degree=1), network=network)
         for seed in range(10):
             equations = make_equations(n, DIM, gradients=gradients, seed=seed)
             noise = np.random.default_rng(seed).standard_normal((n, 1))
@@ -318,32 +319,26 @@ def test_a_network_that_does_worse_than_its_trend_is_not_kept(
                 gradients=None if equations.gradients is None else 0.0 * equations.gradients,
             )
             held = held_rows(n)
-            found = Solver(ridge=None, choose_ridge=choose_ridge).solve(basis, equations, held)
+            _, twin = Solver(ridge=None, choose_ridge=choose_ridge).solve(basis, equations, held)
             alone = Basis(trend=basis.trend, network=None)
             trend = solve(alone, equations.take(~held), 0.0)
             worst = error_where_held(alone, equations, held, trend)
-            assert error_where_held(basis, equations, held, found.twin) <= 1.05 * worst
+            assert error_where_held(basis, equations, held, twin) <= 1.05 * worst
 
 
 @pytest.mark.parametrize("choose_ridge", ["gcv", "held-out"])
 def test_a_trend_alone_is_solved_whichever_way_ridges_are_chosen(choose_ridge, make_equations):
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=2), network=None)
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=2), network=None)
     equations, held = make_equations(60, DIM), held_rows(60)
-    found = Solver(ridge=None, choose_ridge=choose_ridge).solve(basis, equations, held)
+    found, _ = Solver(ridge=None, choose_ridge=choose_ridge).solve(basis, equations, held)
     level, trend, *_ = plain(basis, equations, 0.0)
-    np.testing.assert_allclose(found.solution.trend, trend, atol=1e-9)
-    np.testing.assert_allclose(found.solution.level, level, atol=1e-9)
-
-
-def test_the_largest_of_equal_ridges():
-    ridges = np.array([1.0, 2.0, 3.0, 4.0])
-    assert largest_of_the_best(ridges, np.array([5.0, 1.0, 1.0, 5.0])) == 3.0
-    assert largest_of_the_best(ridges, np.full(4, np.inf)) == 4.0
+    np.testing.assert_allclose(found.trend, trend, atol=1e-9)
+    np.testing.assert_allclose(found.level, level, atol=1e-9)
 
 
 @pytest.mark.parametrize("gradients", ["none", "some"])
 def test_constant_targets_give_a_flat_network(gradients, make_nodes, make_equations):
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=1), network=make_nodes("additive", DIM, 10))
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=1), network=make_nodes("additive", DIM, 10))
     for n in (6, 30):
         equations = make_equations(n, DIM, gradients=gradients)
         flat = attrs.evolve(
@@ -361,21 +356,21 @@ def test_constant_targets_give_a_flat_network(gradients, make_nodes, make_equati
 def test_ill_conditioned_features_at_the_paper_s_ridge(make_nodes, make_equations):
     # Squaring the condition number would lose this: the normal matrix has rounding errors as
     # large as the ridge.
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=0), network=make_nodes("additive", DIM, 80))
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=0), network=make_nodes("additive", DIM, 80))
     equations = make_equations(200, DIM, level=False, noise=0.0)
     _, _, weights, _, _ = plain(basis, equations, 1e-12)
-    found = Solver(ridge=1e-12, choose_ridge="gcv").solve(basis, equations, None).solution
+    found = Solver(ridge=1e-12, choose_ridge="gcv").solve(basis, equations, None)[0]
     features = basis.features(equations.whitened)
     np.testing.assert_allclose(features @ found.weights, features @ weights, atol=1e-9)
 
 
 def test_positions_that_never_move_in_one_direction(make_nodes, make_equations):
     # The trend's own columns are then dependent; the fit goes on all the same.
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=1), network=make_nodes("additive", DIM, 12))
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=1), network=make_nodes("additive", DIM, 12))
     for n in (6, 40):
         equations = make_equations(n, DIM)
         still = attrs.evolve(equations, whitened=equations.whitened * [1.0, 1.0, 0.0])
-        found = Solver(ridge=None, choose_ridge="gcv").solve(basis, still, None).solution
+        found = Solver(ridge=None, choose_ridge="gcv").solve(basis, still, None)[0]
         assert found.finite
         predicted = basis.features(still.whitened) @ np.vstack([found.trend, found.weights])
         assert np.abs(predicted + found.level - still.targets).max() < 3.0

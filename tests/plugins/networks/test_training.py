@@ -8,12 +8,13 @@ from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import SurrogateFitError
 from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.additive import Additive
-from surrokit_networks.learner.training import Training
+from surrokit_networks.potentials import CAPABILITIES, NORMAL
 from surrokit_networks.quadratic import Quadratic
 from surrokit_networks.rbf import Rbf
-from surrokit_networks.regression.fitted import CAPABILITIES, NORMAL
-from surrokit_networks.regression.regression import Regression
-from surrokit_networks.regression.training_rows import TrainingRows, tell_more
+from surrokit_networks.regression import Regression
+from surrokit_networks.training import Training
+from surrokit_networks.training_rows import TrainingRows
+from surrokit_networks.trend import tells_more
 
 DIM = 3
 
@@ -196,7 +197,7 @@ def test_a_few_gradients_among_many_values_do_not_whiten(n_with, told):
         ),
         "full",
     )
-    assert tell_more(rows.with_gradient, 5) == told
+    assert tells_more(rows.with_gradient, 5) == told
     by_positions = Whitening.of(rows.positions, rows.weights, drops_noise=True)
     whitening = Training().whitening(rows)
     assert np.array_equal(whitening.factor, by_positions.factor) != told

@@ -7,8 +7,8 @@ import pytest
 from surrokit.contracts.learner import Evaluations
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.surrogate.distinct import demand_numbers, least_points
-from surrokit_networks.learner.training import Training
-from surrokit_networks.regression.training_rows import TrainingRows
+from surrokit_networks.training import Training
+from surrokit_networks.training_rows import TrainingRows
 
 
 def rows_of(positions, values, tail="full", needs_outputs=False, **others):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surrokit_networks.solving.trend_matrix import matrix_of_gradients
+from surrokit_networks.trend import matrix_of_gradients
 
 
 def symmetric(rng, dim):

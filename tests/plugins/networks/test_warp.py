@@ -9,9 +9,8 @@ from numpy.testing import assert_allclose
 import surrokit as sk
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.testing import check_potential
-from surrokit_networks.outputs.emulator import FittedEmulator
-from surrokit_networks.outputs.warp import Warp
-from surrokit_networks.outputs.warped import WarpedNetwork
+from surrokit_networks.potentials import FittedEmulator
+from surrokit_networks.warp import Warp, WarpedNetwork
 
 WARP = Warp(
     origin=np.array([0.0, 1.0, 2.0]),
@@ -25,10 +24,12 @@ def q(rng):
     return 2.0 * rng.standard_normal((6, 3))
 
 
-def test_slopes_and_bends_are_derivatives(q, differences):
+def test_first_and_second_are_derivatives(q, differences):
     each = np.arange(3)
     assert_allclose(WARP.slopes(q), differences(WARP.apply, q)[:, each, each], rtol=1e-6, atol=1e-8)
-    assert_allclose(WARP.bends(q), differences(WARP.slopes, q)[:, each, each], rtol=1e-6, atol=1e-8)
+    assert_allclose(
+        WARP.seconds(q), differences(WARP.slopes, q)[:, each, each], rtol=1e-6, atol=1e-8
+    )
 
 
 def test_it_is_the_identity_at_its_origin_and_can_be_undone(q):

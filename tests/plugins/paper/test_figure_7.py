@@ -310,7 +310,7 @@ def test_quick_is_small_and_settings_win():
         ({"problems": ()}, "problems must be one or several of"),
         ({"paper_points": (600, 600)}, "training points must be two whole numbers"),
         ({"default_points": 50}, "training points must be two whole numbers"),
-        ({"updates": "often"}, "updates must be one of 'auto', 'refit', 'greville', 'moments'"),
+        ({"updates": "often"}, "updates must be one of 'auto', 'refit', 'greville'"),
         ({"repeats": 0}, "repeats must be a whole number"),
         ({"kappa": 1.5}, "kappa must be a number above 0 and at most 1"),
     ],

@@ -126,13 +126,12 @@ def test_a_partial_fit_is_a_fit_to_all(regressor):
     )
 
 
-@pytest.mark.parametrize("updates", ["greville", "moments"])
 @pytest.mark.parametrize("with_gradients", [False, True])
-def test_a_partial_fit_can_go_on_learning_online(network, updates, with_gradients):
+def test_a_partial_fit_can_go_on_learning_online(network, with_gradients):
     """It equals the surrogate's own online learner, and a fit to all rows in the first frame."""
     inputs, targets = data()
     known = slopes(inputs) if with_gradients else None
-    network.set_params(n_nodes=40, ridge=1e-4, updates=updates, **_ONE_SCALE[named(network)])
+    network.set_params(n_nodes=40, ridge=1e-4, updates="greville", **_ONE_SCALE[named(network)])
     fresh, _ = data(10, seed=2)
     learner = online_learner(network)
     for i in range(0, 90, 30):
@@ -168,12 +167,6 @@ def online_learner(network):
     problem = LearningProblem(dim=DIM, capabilities=frozenset({GRADIENT}))
     surrogate = make("surrogate", network._surrogate, **settings)
     return surrogate.learner(problem, np.random.default_rng(seed))
-
-
-def test_online_updates_of_trained_nodes_are_refused():
-    network = AdditiveNetworkRegressor(n_nodes=10, hidden="trained", updates="greville")
-    with pytest.raises(ValueError, match="use hidden='random', or updates='refit'"):
-        network.fit(*data(20))
 
 
 def test_a_fit_forgets_what_was_there_before(network):
