@@ -203,7 +203,9 @@ def blocks(
         yield equations.take(slice(start, start + size))
 
 
-def write_out(basis: Basis, equations: Equations, block_rows: int | None) -> Iterator[FloatArray]:
+def write_out(
+    basis: Basis, equations: Equations, block_rows: int | None = None
+) -> Iterator[FloatArray]:
     """Yield sqrt(w) [1, trend, nodes, targets], shape (rows, lead + k + m), block by block.
 
     Rows of values come first in each block, then rows of gradients. The column of ones, with zeros

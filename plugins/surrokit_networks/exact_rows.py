@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from surrokit.capabilities import GAUSSIAN
 from surrokit.contracts.matrices import with_hessian
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import SummedTerms
@@ -77,8 +78,8 @@ class ExactRows:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What a sum of some terms can do."""
-        return self.terms.select(np.zeros(1, dtype=np.int64)).capabilities
+        """What a sum of some terms can do, of what a network and it can both."""
+        return self.terms.select(np.zeros(1, dtype=np.int64)).capabilities - {GAUSSIAN}
 
     def part(self, whitening: Whitening) -> tuple[Potential | None, FloatArray]:
         """Return the sum of the terms of the rows that bend most, None for nothing.

@@ -200,24 +200,12 @@ class RowSums:
     def state(self) -> dict[str, Any]:
         """Return everything, as plain arrays and numbers."""
         self.flush()
-        return {
-            "gram": self.gram.copy(order="F"),
-            "right": self.right.copy(),
-            "squares": self.squares,
-            "n_free": self.n_free,
-            "ridge": self.ridge,
-        }
+        return {name: _copied(getattr(self, name)) for name in _names(RowSums)}
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> Self:
         """Return what ``state`` was taken from."""
-        return cls(
-            gram=np.array(state["gram"], dtype=np.float64, order="F"),
-            right=np.array(state["right"], dtype=np.float64),
-            squares=float(state["squares"]),
-            n_free=int(state["n_free"]),
-            ridge=float(state["ridge"]),
-        )
+        return cls(**{name: _copied(state[name]) for name in _names(RowSums)})
 
 
 def penalised(rows: FloatArray, targets: FloatArray, n_free: int, ridge: float) -> Parts:
@@ -568,30 +556,20 @@ class Greville:
 
     def state(self) -> dict[str, Any]:
         """Return everything, as plain arrays and numbers."""
-        return {
-            "solution": self.solution.copy(),
-            "theta": self.theta.copy(order="F"),
-            "phi": None if self.phi is None else self.phi.copy(order="F"),
-            "rank": self.rank,
-            "held_from": self.held_from,
-            "tolerance": self.tolerance,
-            "unchecked": self.unchecked,
-            "repairs": self.repairs,
-            "sums": self.sums.state(),
-        }
+        own = {name: _copied(getattr(self, name)) for name in _names(Greville) - {"sums"}}
+        return {**own, "sums": self.sums.state()}
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> Self:
         """Return what ``state`` was taken from."""
-        phi = state["phi"]
-        return cls(
-            solution=np.array(state["solution"], dtype=np.float64),
-            theta=np.array(state["theta"], dtype=np.float64, order="F"),
-            phi=None if phi is None else np.array(phi, dtype=np.float64, order="F"),
-            rank=int(state["rank"]),
-            held_from=int(state["held_from"]),
-            tolerance=float(state["tolerance"]),
-            unchecked=int(state["unchecked"]),
-            repairs=int(state["repairs"]),
-            sums=RowSums.restore(state["sums"]),
-        )
+        own = {name: _copied(state[name]) for name in _names(Greville) - {"sums"}}
+        return cls(**own, sums=RowSums.restore(state["sums"]))
+
+
+def _names(kind: type[attrs.AttrsInstance]) -> set[str]:
+    return {field.name for field in attrs.fields(kind) if field.init}
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of an array, matrices in Fortran order, and a number as it is."""
+    return np.array(value, dtype=np.float64, order="F") if isinstance(value, np.ndarray) else value

@@ -37,9 +37,7 @@ from surrokit_networks.potentials import (
     NORMAL,
     FittedEmulator,
     FittedNetwork,
-    FittedSum,
     emulator_capabilities,
-    sum_capabilities,
 )
 from surrokit_networks.regression import Frame, Regression
 from surrokit_networks.training import Training
@@ -193,16 +191,14 @@ class NetworkLearner(KeepingLearner):
         if self.energy is not None:
             return emulator_capabilities(self.energy)
         own = CAPABILITIES | NORMAL if self.convex else CAPABILITIES
-        return own if self.known is None else sum_capabilities(self.known.capabilities, own)
+        return own if self.known is None else own & self.known.capabilities
 
     @property
     def _derivatives(self) -> frozenset[str]:
         return frozenset({"gradient"} if self.energy is None else {"jacobian"})
 
-    def fit(self) -> FittedNetwork | FittedEmulator | FittedSum:
+    def fit(self) -> FittedNetwork | FittedEmulator:
         """Return the network, or the emulator, fitted to everything observed.
-
-        With a ``known`` part, the sum of that part and the network.
 
         Every fit whitens anew: it depends on the seed and the rows, and on no fit before it.
 
@@ -218,11 +214,13 @@ class NetworkLearner(KeepingLearner):
         task, regression, nodes, held = self._prepare()
         if self.energy is not None:
             return fit_outputs(regression, self.energy, nodes, task.whitening, task.rows, held)
-        network = regression.fit(nodes, task.whitening, task.rows, held)
-        network = attrs.evolve(network, convex=self.convex)
-        if self.known is None:
-            return attrs.evolve(network, border=self._border(task))
-        return FittedSum(known=task.known, network=network, capabilities=self.provides)
+        return attrs.evolve(
+            regression.fit(nodes, task.whitening, task.rows, held),
+            convex=self.convex,
+            border=self._border(task),
+            known=task.known,
+            most=None if self.known is None else self.known.capabilities,
+        )
 
     def _fit_warped(self, energy: Energy, warp: Warp) -> FittedEmulator:
         """Return an emulator of the outputs as functions of warped coordinates."""
@@ -279,7 +277,8 @@ class NetworkLearner(KeepingLearner):
         )
 
     def _border(self, task: Task) -> Border | None:
-        return Border.about(task.whitening, task.rows) if self.bordered else None
+        bordered = self.bordered and self.known is None
+        return Border.about(task.whitening, task.rows) if bordered else None
 
     def _prepare(self) -> tuple[Task, Regression, Nodes | None, BoolArray | None]:
         """Return what there is to fit and how, the nodes, and which rows are held out."""

@@ -102,9 +102,7 @@ def expected_error(count: float, weight: float, residual_squares: float, degrees
     return float("inf") if spare <= 1e-10 else float(residual_squares / weight / spare**2)
 
 
-def solve(
-    basis: Basis, equations: Equations, ridge: float | FloatArray, block_rows: int | None = None
-) -> Solution:
+def solve(basis: Basis, equations: Equations, ridge: float | FloatArray) -> Solution:
     """Return the minimiser of the weighted squared error + ridge |v|^2, or + v^T ridge v.
 
     Parameters
@@ -118,10 +116,8 @@ def solve(
         least-squares solutions: v = H^+ T of Algorithm 2. Or a positive definite matrix, as a
         Gaussian process has (section 3.3): with radial nodes at the data and the matrix sigma^2 K
         the solution is its mean.
-    block_rows : int, optional
-        Positions written out at a time.
     """
-    triangle = triangle_of(write_out(basis, equations, block_rows))
+    triangle = triangle_of(write_out(basis, equations))
     m, lead = equations.n_outputs, int(equations.trains_level)
     n_free = lead + basis.n_trend
     top, bottom = triangle[:n_free], triangle[n_free:, n_free:]
@@ -132,19 +128,33 @@ def solve(
     elif ridge > 0.0:
         weights, degrees = _ridge_solution(features, targets, ridge)
     else:
-        found, _, rank, _ = np.linalg.lstsq(features, targets, rcond=None)
-        weights, degrees = np.asarray(found, dtype=np.float64), float(rank)
+        least, _, rank, _ = np.linalg.lstsq(features, targets, rcond=None)
+        weights, degrees = np.asarray(least, dtype=np.float64), float(rank)
     known = top[:, -m:] - top[:, n_free:-m] @ weights
     free = np.asarray(np.linalg.lstsq(top[:, :n_free], known, rcond=None)[0])
     squares = float(np.sum((targets - features @ weights) ** 2))
-    degrees += n_free
+    mean = float(np.mean(np.diag(ridge))) if isinstance(ridge, np.ndarray) else ridge
+    found = (free[0] if lead else np.zeros(m)), free[lead:]
+    return _solution(equations, weights, found, mean, degrees + n_free, squares)
+
+
+def _solution(
+    equations: Equations,
+    weights: FloatArray,
+    found: tuple[FloatArray, FloatArray],
+    ridge: float,
+    degrees: float,
+    residual: float,
+) -> Solution:
+    """Return a solution from node weights, level and trend, and the error to expect of it."""
+    error = expected_error(equations.count, equations.total_weight, residual, degrees)
     return Solution(
-        trend=free[lead:],
+        level=found[0],
+        trend=found[1],
         weights=weights,
-        level=free[0] if lead else np.zeros(m),
-        ridge=float(np.mean(np.diag(ridge))) if isinstance(ridge, np.ndarray) else ridge,
+        ridge=ridge,
         degrees=degrees,
-        error=expected_error(equations.count, equations.total_weight, squares, degrees),
+        error=error,
     )
 
 
@@ -254,15 +264,7 @@ class Spectrum:
         squares = np.square(self.projections).sum(axis=1)
         residual = self.unreachable + float((held**2) @ squares)
         weights = self.expand(self.projections / (self.eigenvalues + ridge)[:, None])
-        level, trend = self.complete(weights)
-        return Solution(
-            trend=trend,
-            weights=weights,
-            level=level,
-            ridge=ridge,
-            degrees=degrees,
-            error=expected_error(equations.count, equations.total_weight, residual, degrees),
-        )
+        return _solution(equations, weights, self.complete(weights), ridge, degrees, residual)
 
 
 def _largest_of_the_best(ridges: FloatArray, scores: FloatArray) -> float:
@@ -355,21 +357,13 @@ class Projected:
             # tr((K + lambda)^-1 K) = s - lambda |R^-1|^2, with R the factor.
             inverse, _ = lapack.dtrtri(factor, lower=1) if len(factor) else (factor, 0)
             degrees = self.free + len(factor) - ridge * float(np.sum(np.tril(inverse) ** 2))
-        level, trend = self.complete(weights)
         residual = max(0.0, self.squares - float(np.sum(weights * (self.right + ridge * weights))))
-        return Solution(
-            trend=trend,
-            weights=weights,
-            level=level,
-            ridge=ridge,
-            degrees=degrees,
-            error=expected_error(equations.count, equations.total_weight, residual, degrees),
-        )
+        return _solution(equations, weights, self.complete(weights), ridge, degrees, residual)
 
 
-def dual_spectrum(basis: Basis, equations: Equations, block_rows: int | None = None) -> Spectrum:
+def dual_spectrum(basis: Basis, equations: Equations) -> Spectrum:
     """Return the spectrum from the matrix of inner products between equations, which are few."""
-    rows = np.vstack(list(write_out(basis, equations, block_rows)))
+    rows = np.vstack(list(write_out(basis, equations)))
     lead, m = int(equations.trains_level), equations.n_outputs
     free = lead + basis.n_trend
     basis_of_free, corner = np.linalg.qr(rows[:, :free])
@@ -454,13 +448,10 @@ class Solver:
     choose_ridge
         How. With ``"gcv"``, unless the twin then does worse at the rows held out than its trend
         alone: the ridge is chosen at these rows instead.
-    block_rows : int, optional
-        Positions worked on at a time; None for as many as take a few megabytes.
     """
 
     ridge: float | None
     choose_ridge: ChooseRidge
-    block_rows: int | None = None
 
     def solve(
         self, basis: Basis, equations: Equations, held: BoolArray | None
@@ -483,13 +474,13 @@ class Solver:
         """
         shown = None if held is None else equations.take(~held)
         if self.ridge is not None and (equations.gradients is None or self.ridge == 0.0):
-            solution = solve(basis, equations, self.ridge, self.block_rows)
+            solution = solve(basis, equations, self.ridge)
             if shown is None:
                 return solution, None
-            return solution, solve(basis, shown, self.ridge, self.block_rows)
+            return solution, solve(basis, shown, self.ridge)
         away = None
         if held is not None:
-            away = normal_equations(basis, equations.take(held), self.block_rows)
+            away = normal_equations(basis, equations.take(held))
         if equations.n_rows < basis.n_nodes:
             return self._by_rows(basis, equations, shown, away)
         return self._by_sums(basis, equations, shown, away)
@@ -501,11 +492,11 @@ class Solver:
         shown: Equations | None,
         away: NormalEquations | None,
     ) -> tuple[Solution, Solution | None]:
-        whole = dual_spectrum(basis, equations, self.block_rows)
+        whole = dual_spectrum(basis, equations)
         ridge = whole.cross_validated(equations.count) if self.ridge is None else self.ridge
         if shown is None or away is None:
             return whole.solution(equations, ridge), None
-        part = dual_spectrum(basis, shown, self.block_rows)
+        part = dual_spectrum(basis, shown)
         twin = part.solution(shown, ridge)
         if self.ridge is None and not self._stays(twin, part.complete, away):
             ridge = part.least_held_out(away)
@@ -519,7 +510,7 @@ class Solver:
         shown: Equations | None,
         away: NormalEquations | None,
     ) -> tuple[Solution, Solution | None]:
-        kept = normal_equations(basis, equations if shown is None else shown, self.block_rows)
+        kept = normal_equations(basis, equations if shown is None else shown)
         n_trend, level = basis.n_trend, equations.trains_level
         whole = Projected.of(kept if away is None else kept + away, n_trend, level)
         if self.ridge is not None:

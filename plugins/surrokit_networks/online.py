@@ -199,7 +199,7 @@ class OnlineFit:
                 sums = self._sums(normal_equations(basis, equations))
                 self.engine = Greville.of_sums(self.engine.sums.plus(sums))
             else:
-                for rows in write_out(basis, equations, None):
+                for rows in write_out(basis, equations):
                     self.engine.update(np.ascontiguousarray(rows[:, :-1]), rows[:, -1])
         except np.linalg.LinAlgError as error:
             raise _unsolved(error) from error
@@ -213,7 +213,7 @@ class OnlineFit:
         n_free = self._lead + basis.n_trend
         if ridge > 0.0 and equations.n_rows * len(basis) ** 2 > _MANY:
             return Greville.of_sums(self._sums(normal_equations(basis, equations)))
-        triangle = triangle_of(write_out(basis, equations, None))
+        triangle = triangle_of(write_out(basis, equations))
         return Greville.of_rows(triangle[:, :-1], triangle[:, -1], n_free=n_free, ridge=ridge)
 
     def _sums(self, normal: NormalEquations) -> RowSums:

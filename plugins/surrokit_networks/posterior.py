@@ -63,7 +63,7 @@ class LinearPosterior:
             bottom[:, n_free:k] = np.sqrt(ridge) * np.eye(basis.n_nodes)
             yield bottom
             yield np.zeros((k + 1, k + 1))  # never fewer rows than columns
-            yield from write_out(basis, left, None)
+            yield from write_out(basis, left)
 
         triangle = triangle_of(rows())
         root = triangle[:k, :k]

@@ -1,7 +1,7 @@
 """The potentials that fitted networks are.
 
-:class:`FittedNetwork` learnt U itself, :class:`FittedEmulator` the outputs of a forward map under
-an exact energy, and :class:`FittedSum` is a network on top of a part of U that is known.
+:class:`FittedNetwork` learnt U itself, or what a known part leaves of it, and
+:class:`FittedEmulator` the outputs of a forward map under an exact energy.
 """
 
 from __future__ import annotations
@@ -102,11 +102,17 @@ class FittedNetwork(NetworkFit):
     border : Border or None
         The region in which the nodes are used. Values and gradients beyond are the border's;
         second derivatives are everywhere those of the sum, which as a metric may be any.
+    known : Potential or None
+        A part of U that is added as it is: the network was fitted to the rest.
+    most : frozenset or None
+        What it may offer at most, where parts of U may be known.
     """
 
     network: Network
     convex: bool = False
     border: Border | None = None
+    known: Potential | None = None
+    most: Capabilities | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -114,7 +120,8 @@ class FittedNetwork(NetworkFit):
 
         A trend alone that is convex is ``gaussian`` too.
         """
-        return CAPABILITIES | NORMAL if self.convex else CAPABILITIES
+        own = CAPABILITIES | NORMAL if self.convex else CAPABILITIES
+        return own if self.most is None else own & self.most
 
     @property
     def level(self) -> float:
@@ -144,7 +151,7 @@ class FittedNetwork(NetworkFit):
         q = check_positions(positions, self.dim)
         beyond = self._beyond(q)
         if beyond is None:
-            return self.network.value(q)[:, 0]
+            return self._plus(self.network.value(q)[:, 0], "value", q)
         return beyond.raise_values(self.network.value(beyond.pull_in(q))[:, 0])
 
     def gradient(self, positions: FloatArray) -> FloatArray:
@@ -152,7 +159,7 @@ class FittedNetwork(NetworkFit):
         q = check_positions(positions, self.dim)
         if self._beyond(q) is not None:
             return self.value_and_gradient(q)[1]
-        return self.network.gradient(q)
+        return self._plus(self.network.gradient(q), "gradient", q)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
@@ -160,43 +167,56 @@ class FittedNetwork(NetworkFit):
         beyond = self._beyond(q)
         at = self.network.at(q if beyond is None else beyond.pull_in(q))
         value, gradient = at.outputs[:, 0], at.pull_back(np.ones((len(q), 1)))
-        if beyond is None:
+        if beyond is not None:
+            return beyond.raise_values(value), beyond.turn_gradients(value, gradient)
+        if self.known is None:
             return value, gradient
-        return beyond.raise_values(value), beyond.turn_gradients(value, gradient)
+        known, slope = with_gradient(self.known).value_and_gradient(q)
+        return value + known, gradient + slope
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""
-        return self._hessian_at(positions).matrix()
+        return self._plus(self._hessian_at(positions).matrix(), "hessian", positions)
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        return self._hessian_at(positions).product(check_vectors(vectors, positions))
+        own = self._hessian_at(positions).product(check_vectors(vectors, positions))
+        return self._plus(own, "hessian_product", positions, vectors)
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, dim)."""
-        return self._hessian_at(positions).diagonal()
+        return self._plus(self._hessian_at(positions).diagonal(), "hessian_diagonal", positions)
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), with c (n, dim)."""
-        at = self._hessian_at(positions)
-        return at.diagonal_gradient(check_vectors(weights, positions))
+        own = self._hessian_at(positions).diagonal_gradient(check_vectors(weights, positions))
+        return self._plus(own, "hessian_diagonal_gradient", positions, weights)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""
-        at = self._hessian_at(positions)
-        return at.trace_gradient(check_matrices(matrices, positions))
+        own = self._hessian_at(positions).trace_gradient(check_matrices(matrices, positions))
+        return self._plus(own, "hessian_trace_gradient", positions, matrices)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, shape (n, dim), G the Hessian and u of shape (n, dim)."""
-        return self._hessian_at(positions).form_gradient(check_vectors(vectors, positions))
+        own = self._hessian_at(positions).form_gradient(check_vectors(vectors, positions))
+        return self._plus(own, "hessian_form_gradient", positions, vectors)
 
     def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
-        return self._hessian_at(positions).form_gradient
+        own = self._hessian_at(positions).form_gradient
+        if self.known is None:
+            return own
+        known = HESSIAN_FIELD.forms_at(self.known, positions)
+        return lambda vectors, rows: own(vectors, rows) + known(vectors, rows)
 
     def hessian_traces_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_trace_gradient` of rows of positions (n, dim)."""
-        return self._hessian_at(positions).trace_gradient
+        own = self._hessian_at(positions).trace_gradient
+        if self.known is None:
+            return own
+        known = HESSIAN_FIELD.traces_at(self.known, positions)
+        return lambda matrices, rows: own(matrices, rows) + known(matrices, rows)
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
         """Return which positions (n, dim) lie beyond the border, shape (n,)."""
@@ -209,6 +229,10 @@ class FittedNetwork(NetworkFit):
 
     def _hessian_at(self, positions: FloatArray) -> HessianAt:
         return HessianAt(self.network, check_positions(positions, self.dim))
+
+    def _plus(self, own: FloatArray, method: str, *arguments: FloatArray) -> FloatArray:
+        """Add what a method of the known part returns."""
+        return own if self.known is None else own + getattr(self.known, method)(*arguments)
 
     def _beyond(self, q: FloatArray) -> Beyond | None:
         """Return how far positions (n, dim) are beyond the border; None where none is."""
@@ -331,103 +355,3 @@ class FittedEmulator(NetworkFit):
 
 def _without_nan(values: FloatArray) -> FloatArray:
     return np.where(np.isnan(values), np.inf, values)
-
-
-def sum_capabilities(known: Capabilities, fitted: Capabilities) -> Capabilities:
-    """Return what the sum of two potentials can do: what both can."""
-    return known & fitted & (CAPABILITIES | {can.CONVEX})
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class FittedSum(ShownFit):
-    """V(q) = a part of U that is known + a network fitted to the rest, in nats.
-
-    Frozen and safe to share between threads, as far as the known part is. Methods raise
-    :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
-
-    Parameters
-    ----------
-    known : Potential or None
-        The part of U that was not fitted; None where nothing was worth its price.
-    network
-        What was fitted to U less that part.
-    capabilities
-        What it offers: what both parts can do, or less.
-    """
-
-    known: Potential | None
-    network: FittedNetwork
-    capabilities: Capabilities
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.network.dim
-
-    @property
-    def n_points(self) -> int:
-        """Distinct points that it was fitted to."""
-        return self.network.n_points
-
-    @property
-    def quality(self) -> FitQuality | None:
-        """Error at points held out from a twin of the fit; None where there were too few."""
-        return self.network.quality
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return V, shape (n,), at positions of shape (n, dim)."""
-        return self._sum("value", positions)
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        value, gradient = self.network.value_and_gradient(positions)
-        if self.known is None:
-            return value, gradient
-        known, slope = with_gradient(self.known).value_and_gradient(positions)
-        return value + known, gradient + slope
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient of V alone, shape (n, dim)."""
-        return self._sum("gradient", positions)
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return the second derivatives of V, shape (n, dim, dim)."""
-        return self._sum("hessian", positions)
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        return self._sum("hessian_product", positions, vectors)
-
-    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
-        """Return the diagonal of the Hessian, shape (n, dim)."""
-        return self._sum("hessian_diagonal", positions)
-
-    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), with c (n, dim)."""
-        return self._sum("hessian_diagonal_gradient", positions, weights)
-
-    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""
-        return self._sum("hessian_trace_gradient", positions, matrices)
-
-    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, shape (n, dim), G the Hessian and u of shape (n, dim)."""
-        return self._sum("hessian_form_gradient", positions, vectors)
-
-    def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
-        """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
-        return self._sum_at("forms_at", self.network.hessian_forms_at(positions), positions)
-
-    def hessian_traces_at(self, positions: FloatArray) -> FormsAt:
-        """Return :meth:`hessian_trace_gradient` of rows of positions (n, dim)."""
-        return self._sum_at("traces_at", self.network.hessian_traces_at(positions), positions)
-
-    def _sum(self, method: str, *arguments: FloatArray) -> FloatArray:
-        fitted: FloatArray = getattr(self.network, method)(*arguments)
-        return fitted if self.known is None else fitted + getattr(self.known, method)(*arguments)
-
-    def _sum_at(self, method: str, fitted: FormsAt, positions: FloatArray) -> FormsAt:
-        if self.known is None:
-            return fitted
-        known: FormsAt = getattr(HESSIAN_FIELD, method)(self.known, positions)
-        return lambda factors, rows: fitted(factors, rows) + known(factors, rows)

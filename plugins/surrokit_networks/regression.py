@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.settings import HIDDEN, one_of, optional_positive_integer, positive
+from surrokit.settings import HIDDEN, one_of, positive
 from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray
@@ -180,8 +180,6 @@ class Regression:
     choose_ridge
         ``"gcv"``: by generalised cross-validation; ``"held-out"``: by the error at points held
         out.
-    block_rows : int, optional
-        Positions worked on at a time; None for as many as take a few megabytes.
     expected : ndarray of shape (dim, dim), optional
         Matrix of a quadratic trend so far as the equations do not tell it, in whitened coordinates;
         None for the identity, that of a normal density.
@@ -204,9 +202,6 @@ class Regression:
     gradient_weight: float = attrs.field(default=1.0, validator=positive)
     ridge: float | None = attrs.field(default=None, validator=_check_ridge)
     choose_ridge: ChooseRidge = attrs.field(default="gcv", validator=one_of("gcv", "held-out"))
-    block_rows: int | None = attrs.field(
-        default=None, validator=optional_positive_integer, metadata=HIDDEN
-    )
     expected: FloatArray | None = attrs.field(default=None, eq=False, repr=False, metadata=HIDDEN)
     least_curvature: float = attrs.field(default=LEAST_CURVATURE, validator=positive)
 
@@ -359,9 +354,7 @@ class Regression:
             )
         if held is not None and equations.take(~held).n_rows <= free:
             held = None  # nothing would be left to judge a twin by
-        solver = Solver(
-            ridge=self.ridge, choose_ridge=self.choose_ridge, block_rows=self.block_rows
-        )
+        solver = Solver(ridge=self.ridge, choose_ridge=self.choose_ridge)
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 solution, twin = solver.solve(basis, equations, held)

@@ -266,12 +266,11 @@ class Polynomial:
         if self.matrices is None:
             return np.zeros((n, dim))
         if len(self.matrices) == 1:
-            return by_outputs * (vectors @ self.matrices[0])
+            return np.asarray(by_outputs * (vectors @ self.matrices[0]))
         forms = by_outputs @ self.matrices.reshape(len(self.matrices), -1)
         return np.asarray(np.einsum("nij,nj->ni", forms.reshape(n, dim, dim), vectors))
 
     def _products(self, z: FloatArray) -> FloatArray:
         """Return P_m z, shape (n, dim, m)."""
         assert self._columns is not None
-        products: FloatArray = z @ self._columns
-        return np.asarray(products.reshape(len(z), *self.linear.shape))
+        return np.asarray((z @ self._columns).reshape(len(z), *self.linear.shape))

@@ -333,7 +333,6 @@ def test_impossible_ridges_are_refused(ridge):
         ({"train_on": "all"}, "train_on must be one of 'auto', 'values', .* got 'all'"),
         ({"choose_ridge": "aic"}, "choose_ridge must be one of 'gcv', 'held-out', got 'aic'"),
         ({"gradient_weight": 0.0}, "gradient_weight must be a positive finite number, got 0.0"),
-        ({"block_rows": 0}, "block_rows must be a whole number of at least 1, or None, got 0"),
     ],
 )
 def test_impossible_settings_are_refused(settings, message):

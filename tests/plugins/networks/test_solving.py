@@ -169,18 +169,6 @@ def test_an_interpolating_fit_does_not_claim_an_error(make_nodes, make_equations
     assert solve(basis, make_equations(8, DIM), 0.0).error == np.inf
 
 
-@pytest.mark.parametrize("block_rows", [1, 7, 60])
-@pytest.mark.parametrize("ridge", [0.0, 0.01])
-def test_blocks_change_nothing(block_rows, ridge, make_nodes, make_equations):
-    basis = Basis(trend=TrendColumns(dim=DIM, degree=1), network=make_nodes("additive", DIM, 12))
-    equations = make_equations(60, DIM, gradients="some")
-    whole, part = (
-        Solver(ridge=ridge, choose_ridge="gcv", block_rows=rows).solve(basis, equations, None)
-        for rows in (None, block_rows)
-    )
-    np.testing.assert_allclose(part[0].weights, whole[0].weights, rtol=1e-6)
-
-
 @pytest.mark.parametrize("n", [14, 40])
 @pytest.mark.parametrize("gradients", ["none", "some"])
 def test_a_matrix_for_a_ridge(n, gradients, make_nodes, make_equations):
