@@ -1,4 +1,4 @@
-"""Networks that learn the outputs of a forward map."""
+"""Networks that learn the outputs of a forward map: fits, units, and leading combinations."""
 
 import attrs
 import numpy as np
@@ -11,9 +11,12 @@ from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
 from surrokit.targets.outputs import gradient_of_energy
-from surrokit_networks.outputs import fit_outputs
+from surrokit_networks.equations import Equations
+from surrokit_networks.network import Mixing, Network
+from surrokit_networks.outputs import fit_outputs, leading_directions, output_scales
 from surrokit_networks.regression import Regression
 from surrokit_networks.training_rows import TrainingRows
+from surrokit_networks.trend import Polynomial
 
 DIM, OUTPUTS = 2, 3
 ENERGY = GaussianEnergy(
@@ -315,3 +318,232 @@ def test_there_are_nodes_in_any_case_where_accuracy_is_worth_more_than_speed(kin
 def test_too_few_equations_for_quadratic_outputs():
     with pytest.raises(SurrogateFitError, match="has 6 coefficients, but there are only 5 equat"):
         fitted(sk.make("surrogate", "quadratic"), exact(5, jacobians=False))
+
+
+NOISE = np.array([1e-3, 1.0, 50.0])
+NOISY = GaussianEnergy(data=[0.0, 10.0, -300.0], noise_sd=NOISE)
+
+
+@pytest.fixture
+def outputs(rng):
+    return NOISY.data + NOISE * rng.standard_normal((400, 3))
+
+
+def scales(outputs, weights=None, energy=NOISY):
+    n = len(outputs)
+    return output_scales(
+        energy, outputs, np.zeros((n, 2)), np.ones(n) if weights is None else weights
+    )
+
+
+def test_they_are_the_noise_where_residuals_are_like_it(outputs):
+    np.testing.assert_allclose(scales(outputs), NOISE, rtol=0.1)
+
+
+def test_an_error_of_that_size_changes_the_energy_by_a_nat(outputs):
+    for output, scale in enumerate(scales(outputs)):
+        error = np.zeros(3)
+        error[output] = 1e-3 * scale
+        change = NOISY.value(outputs + error, outputs) - NOISY.value(outputs, outputs)
+        assert np.sqrt(np.mean(np.square(change))) == pytest.approx(1e-3, rel=1e-2)
+
+
+def test_rows_count_by_their_weight(outputs):
+    far = np.concatenate([outputs, NOISY.data + 1e4 * NOISE * np.ones((5, 1))])
+    weights = np.ones(405)
+    assert (scales(far, weights) < 0.01 * NOISE).all()
+    weights[400:] = 1e-16
+    np.testing.assert_allclose(scales(far, weights), scales(outputs), rtol=1e-3)
+    twice = np.concatenate([outputs[:100], outputs[:200]])
+    weights = np.where(np.arange(200) < 100, 2.0, 1.0)
+    np.testing.assert_allclose(scales(outputs[:200], weights), scales(twice))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e303])
+def test_rows_that_cannot_count_do_not(outputs, bad):
+    failed = np.concatenate([outputs, np.full((2, 3), bad)])
+    weights = np.ones(402)
+    weights[400:] = 0.0 if bad == 1e303 else 1.0
+    np.testing.assert_allclose(scales(failed, weights), scales(outputs))
+
+
+def test_rows_that_ran_away_do_not_overflow(outputs):
+    found = scales(np.concatenate([outputs, np.full((2, 3), 1e290)]))
+    assert (found > 0).all()
+    assert np.isfinite(found).all()
+
+
+class First:
+    """An energy of the first output alone."""
+
+    def value_and_gradients(self, outputs, positions):
+        by_outputs = np.zeros_like(outputs)
+        by_outputs[:, 0] = outputs[:, 0]
+        return 0.5 * np.square(outputs[:, 0]), by_outputs, np.zeros_like(positions)
+
+
+def test_outputs_that_do_not_matter_have_no_say(outputs):
+    outputs[:, 2] = 7.0
+    found = scales(outputs, energy=First())
+    assert found[0] == pytest.approx(1 / np.sqrt(np.mean(np.square(outputs[:, 0]))))
+    assert found[1] == pytest.approx(1e6 * outputs[:, 1].std())
+    assert found[2] == 1.0
+
+
+def test_without_a_row_that_counts_all_count_alike(outputs):
+    np.testing.assert_allclose(scales(outputs * np.nan), 1.0)
+    np.testing.assert_allclose(scales(outputs, np.zeros(400)), 1.0)
+    np.testing.assert_allclose(scales(outputs[:0]), 1.0)
+
+
+FEW, MANY, WIDE = 4, 30, 3
+
+
+def many_equations(n, weights, *, gradients, noise=0.0):
+    """Return rows whose outputs go along a few directions, and with noise along all."""
+    rng = np.random.default_rng(5)
+    mixing = rng.standard_normal((FEW, MANY))
+    targets = rng.standard_normal((n, FEW)) @ mixing
+    targets += noise * rng.standard_normal(targets.shape)
+    slopes = mixing.T @ rng.standard_normal((n, FEW, WIDE)) if gradients else None
+    return Equations(
+        whitened=rng.standard_normal((n, WIDE)),
+        targets=targets,
+        gradients=slopes,
+        value_weights=weights,
+        gradient_weights=weights * gradients,
+        count=float(n),
+        trains_level=True,
+    )
+
+
+@pytest.mark.parametrize("n", [10, 100])  # fewer rows than outputs, and more
+@pytest.mark.parametrize("gradients", [False, True])
+def test_directions_hold_all_that_varies(n, gradients):
+    equations = many_equations(n, np.ones(n), gradients=gradients)
+    directions = leading_directions(equations, 1e-12)
+    assert directions.shape == (MANY, FEW)
+    np.testing.assert_allclose(directions.T @ directions, np.eye(FEW), atol=1e-9)
+    along = equations.along(directions)
+    np.testing.assert_allclose(along.targets @ directions.T, equations.targets, atol=1e-9)
+    if gradients:
+        back = directions @ along.gradients
+        np.testing.assert_allclose(back, equations.gradients, atol=1e-9)
+
+
+def test_no_more_is_left_out_than_allowed():
+    equations = many_equations(200, np.ones(200), gradients=False, noise=0.01)
+    directions = leading_directions(equations, 0.004)
+    left = equations.targets - (equations.targets @ directions) @ directions.T
+    assert np.square(left).sum() / 200 < 0.004  # of noise there are 26 times 1e-4
+    assert FEW <= directions.shape[1] < 10
+    # and one direction fewer would leave out more
+    less = directions[:, 1:]
+    left = equations.targets - (equations.targets @ less) @ less.T
+    assert np.square(left).sum() / 200 > 0.004
+
+
+def test_rows_without_weight_have_no_say():
+    weights = np.r_[np.ones(50), np.zeros(50)]
+    equations = many_equations(100, weights, gradients=True)
+    strange = equations.targets.copy()
+    strange[50:] = np.random.default_rng(0).standard_normal((50, MANY))
+    assert leading_directions(attrs.evolve(equations, targets=strange), 1e-12).shape[1] == FEW
+
+
+def test_where_outputs_go_many_ways_they_are_left_alone():
+    assert leading_directions(
+        many_equations(100, np.ones(100), gradients=False, noise=1.0), 1e-3
+    ) is (None)
+    equations = many_equations(100, np.ones(100), gradients=False)
+    assert (
+        leading_directions(attrs.evolve(equations, targets=equations.targets * np.inf), 1) is None
+    )
+    nothing = attrs.evolve(equations, targets=np.zeros((100, MANY)))
+    assert leading_directions(nothing, 1e-3) is None
+
+
+@pytest.mark.parametrize("kind", ["additive", "rbf", "none"])
+@pytest.mark.parametrize("quadratic", [False, True])
+def test_a_network_of_combinations_is_one_of_outputs(kind, quadratic, make_nodes):
+    rng = np.random.default_rng(1)
+    size = 0 if kind == "none" else 6
+    nodes = make_nodes(None if kind == "none" else kind, WIDE, 6)
+    matrices = rng.standard_normal((FEW, WIDE, WIDE))
+    matrices += matrices.transpose(0, 2, 1)
+    weights, linear = rng.standard_normal((size, FEW)), rng.standard_normal((WIDE, FEW))
+    constant = rng.standard_normal(FEW)
+    mixing = Mixing(offset=rng.standard_normal(MANY), matrix=rng.standard_normal((FEW, MANY)))
+    whitening = Whitening.of(rng.standard_normal((50, WIDE)) @ np.diag([1, 2, 3]), np.ones(50))
+    mixed = np.einsum("rij,rm->mij", matrices, mixing.matrix)
+    one, other = (
+        Network(
+            whitening=whitening,
+            nodes=nodes,
+            trend=Polynomial(constant=c, linear=slope, matrices=p if quadratic else None),
+            weights=v,
+            mixing=how,
+        )
+        for c, slope, p, v, how in (
+            (constant, linear, matrices, weights, mixing),
+            (
+                constant @ mixing.matrix + mixing.offset,
+                linear @ mixing.matrix,
+                mixed,
+                weights @ mixing.matrix,
+                None,
+            ),
+        )
+    )
+    q, u = rng.standard_normal((2, 7, WIDE))
+    b, w = rng.standard_normal((7, MANY)), rng.standard_normal((7, MANY, WIDE))
+    np.testing.assert_allclose(one.value(q), other.value(q), rtol=1e-9, atol=1e-10)
+    at, there = one.at(q), other.at(q)
+    for found, expected in (
+        (at.outputs, there.outputs),
+        (at.pull_back(b), there.pull_back(b)),
+        (at.push(u), there.push(u)),
+        (at.jacobian(), there.jacobian()),
+        (at.hessian_product(w), there.hessian_product(w)),
+        (at.hessian_form(b, u), there.hessian_form(b, u)),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+
+
+MANY_ENERGY = GaussianEnergy(
+    data=np.linspace(-1.0, 1.0, MANY), noise_sd=0.5, prior=gaussian_prior(0.0, 1.0)
+)
+
+
+def observed():
+    """Return outputs that are many sums of few functions, with their Jacobians."""
+    rng = np.random.default_rng(2)
+    q, mixing = rng.standard_normal((40, WIDE)), rng.standard_normal((FEW, MANY)) / 4
+    steep = rng.standard_normal((WIDE, FEW))
+    outputs = np.sin(q @ steep) @ mixing
+    jacobians = np.einsum("nr,ir,rm->nmi", np.cos(q @ steep), steep, mixing)
+    values = MANY_ENERGY.value(outputs, q)
+    return Evaluations(positions=q, values=values, outputs=outputs, jacobians=jacobians)
+
+
+def test_what_is_left_out_hardly_changes_a_fit():
+    """Outputs that are twice as many, and the same, go as few ways; half of them alone do not."""
+    rows = observed()
+
+    def fitted(columns):
+        energy = GaussianEnergy(
+            data=MANY_ENERGY.data[columns], noise_sd=0.5, prior=gaussian_prior(0.0, 1.0)
+        )
+        problem = LearningProblem(dim=WIDE, capabilities=frozenset(), energy=energy)
+        learner = sk.make("surrogate", "additive").learner(problem, np.random.default_rng(0))
+        outputs, jacobians = rows.outputs[:, columns], rows.jacobians[:, columns]
+        learner.observe(attrs.evolve(rows, outputs=outputs, jacobians=jacobians))
+        return learner.fit()
+
+    short, whole = fitted(np.arange(MANY)), fitted(np.arange(FEW))
+    assert short.network.mixing.matrix.shape == (FEW, MANY)
+    assert whole.network.mixing is None
+    error = short.forward(rows.positions) - rows.outputs
+    assert np.abs(error).max() < 0.05 * np.abs(rows.outputs).max()
+    alone = whole.forward(rows.positions) - rows.outputs[:, :FEW]
+    np.testing.assert_allclose(error[:, :FEW], alone, atol=0.02 * np.abs(rows.outputs).max())
