@@ -1,4 +1,4 @@
-"""The border of the part of space in which a network is believed."""
+"""The border of the region in which a network is used, and its potential beyond."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from surrokit.types import FloatArray, IntArray
 from surrokit_networks.training_rows import TrainingRows
 
 LEAST_TRUST = 0.05
-"""What a row must count to tell how far a network is believed."""
+"""Weight that a row must have to widen the region in which a network is used."""
 
 USUAL = 2.0
 """Beside the root of the dimension, a distance within which draws lie, however few rows there
 are."""
 
 OUTER = 0.7
-"""Part of the radius beyond which rows tell how high the potential is at the border."""
+"""Part of the radius beyond which rows show how high the potential is at the border."""
 
 GIVE = 0.3
 """Part of the radius by which arguments of the network go beyond it at most."""
@@ -25,14 +25,14 @@ GIVE = 0.3
 TAIL = 3.0
 """Degrees of freedom of the tail."""
 
-_HIGHEST = 1e6  # nats above the border from which on a height is no longer told apart
+_HIGHEST = 1e6  # nats above the border that are distinguished
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Border:
     """The ellipsoid |z| <= radius, z whitened, about the rows that a network has learnt from.
 
-    Beyond it a network says nothing: it may fall for ever, or into pits where no row is. There the
+    Beyond it a network is not fitted: it may fall for ever, or into pits where no row is. There the
     potential is that of a point not far beyond the border in the same direction, or the height of
     the border where that is less, and it rises by a tail of Student's t. So exp(-V) is a proper
     density, paths come back, and where the target goes on, proposals go there.
@@ -61,7 +61,7 @@ class Border:
         distances = np.linalg.norm(whitening.apply(rows.positions[trusted]), axis=1)
         radius = max(usual, float(distances.max(initial=0.0)))
         outer = rows.values[trusted][distances > OUTER * radius]
-        # what is no higher than draws are tells nothing of a border
+        # the height of a border is above that of draws
         above = max(float(np.median(outer - least)) if len(outer) else 0.0, 0.5 * usual**2)
         return cls(whitening=whitening, radius=radius, height=least + above)
 
@@ -144,14 +144,14 @@ class Beyond:
     def _reached(self) -> tuple[FloatArray, FloatArray]:
         """Return how far out the network is asked."""
         excess, rate = self._excess()
-        bent = np.tanh(excess)
-        return self.border.radius + bent / rate, 1.0 - np.square(bent)
+        bounded = np.tanh(excess)
+        return self.border.radius + bounded / rate, 1.0 - np.square(bounded)
 
     def _share(self) -> tuple[FloatArray, FloatArray]:
         """Return how much of what is missing to the border's height is added."""
         excess, rate = self._excess()
-        bent = np.tanh(excess)
-        return np.square(bent), 2.0 * rate * bent * (1.0 - np.square(bent))
+        bounded = np.tanh(excess)
+        return np.square(bounded), 2.0 * rate * bounded * (1.0 - np.square(bounded))
 
     def _tail(self) -> tuple[FloatArray, FloatArray]:
         """Return by how much a tail rises."""

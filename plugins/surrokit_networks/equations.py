@@ -326,7 +326,7 @@ class _Products:
         size = len(basis)
         self._gram = np.zeros((size, size))
         self._slopes: FloatArray | None = None
-        self._bent: FloatArray | None = None
+        self._mixed: FloatArray | None = None
         self.right = np.zeros((size, n_outputs))
         self.sums = np.zeros(size)
 
@@ -352,8 +352,8 @@ class _Products:
             along[:, p:] += beta * (0.5 * np.einsum("nd,nd->n", z, z))[:, None]
             beta *= weights[:, None]
             self.right[p:] += beta.T @ np.einsum("nd,nmd->nm", z, gradients)
-            bent = along.T @ beta
-            self._bent = bent if self._bent is None else self._bent + bent
+            mixed = along.T @ beta
+            self._mixed = mixed if self._mixed is None else self._mixed + mixed
         slopes *= np.sqrt(weights)[:, None]
         product = slopes.T @ slopes
         self._slopes = product if self._slopes is None else self._slopes + product
@@ -363,10 +363,10 @@ class _Products:
         gram = self._gram
         if self._slopes is not None:
             gram = gram + self._slopes * (self._vectors @ self._vectors.T)
-        if self._bent is not None:
+        if self._mixed is not None:
             p = len(self._trend)
-            gram[:, p:] += self._bent
-            gram[p:] += self._bent.T
+            gram[:, p:] += self._mixed
+            gram[p:] += self._mixed.T
         return gram
 
     def _columns(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -16,7 +16,7 @@ from surrokit.types import Capabilities, FloatArray, IntArray
 
 @attrs.frozen(kw_only=True)
 class RowChoice:
-    """How many rows of a summed potential a surrogate copies; which ones, their leverage says.
+    """How many rows of a summed potential a surrogate copies; those of most leverage.
 
     With L the factor of the whitening, psi_i bounds how far the term of row i is from a quadratic
     at a distance of one standard deviation; for a logistic regression it is

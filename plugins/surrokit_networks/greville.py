@@ -51,11 +51,8 @@ CHECK_EVERY = 256
 _BLOCK = 128
 """Rows taken in at once, at most."""
 
-_LEAST_SCALE = 0.9
-"""Least 1 + h . Theta h, which is at least 1, that is taken for rounding error."""
-
-_PENDING = 64
-"""Rows that are kept until their products are taken, which is cheaper together."""
+_LEAST_PIVOT = 0.9
+"""Least pivot of 1 + H Theta H^T, which is at least 1, that is taken for rounding error."""
 
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """Relative rounding error of a sum of squares."""
@@ -90,12 +87,6 @@ class RowSums:
     squares: float
     n_free: int
     ridge: float
-    _rows: FloatArray = attrs.field(init=False, repr=False)
-    _n_pending: int = attrs.field(default=0, init=False, repr=False)
-
-    @_rows.default
-    def _no_rows(self) -> FloatArray:
-        return np.empty((_PENDING, len(self.right)))
 
     @classmethod
     def empty(cls, n_columns: int, *, n_free: int, ridge: float) -> Self:
@@ -105,38 +96,21 @@ class RowSums:
 
     def add(self, rows: FloatArray, targets: FloatArray) -> None:
         """Take in rows, shape (m, k), and their targets, shape (m,)."""
+        from scipy.linalg import blas
+
         self.right += targets @ rows
         self.squares += float(targets @ targets)
-        m = len(rows)
-        if self._n_pending + m > _PENDING:
-            self.flush()
-        if m >= _PENDING // 2:
-            self._gather(rows)
-            return
-        self._rows[self._n_pending : self._n_pending + m] = rows
-        self._n_pending += m
+        if len(rows):
+            self.gram = blas.dsyrk(1.0, rows.T, beta=1.0, c=self.gram, lower=1, overwrite_c=1)
 
     def plus(self, other: RowSums) -> RowSums:
         """Return the sums over both sets of rows, with the ridge of these."""
-        self.flush()
-        other.flush()
         return attrs.evolve(
             self,
             gram=np.asfortranarray(self.gram + other.gram),
             right=self.right + other.right,
             squares=self.squares + other.squares,
         )
-
-    def flush(self) -> None:
-        """Take the products of rows that were kept for it."""
-        self._gather(self._rows[: self._n_pending])
-        self._n_pending = 0
-
-    def _gather(self, rows: FloatArray) -> None:
-        from scipy.linalg import blas
-
-        if len(rows):
-            self.gram = blas.dsyrk(1.0, rows.T, beta=1.0, c=self.gram, lower=1, overwrite_c=1)
 
     def residual(self, solution: FloatArray) -> tuple[FloatArray, float]:
         """Return A^T t - (A^T A + ridge) v, shape (k,), and how large it is.
@@ -146,7 +120,6 @@ class RowSums:
         """
         from scipy.linalg import blas
 
-        self.flush()
         left = self.right - blas.dsymv(1.0, self.gram, solution, lower=1)
         left[self.n_free :] -= self.ridge * solution[self.n_free :]
         lengths = np.diag(self.gram).copy()
@@ -163,16 +136,14 @@ class RowSums:
 
     def whole_gram(self) -> FloatArray:
         """Return A^T A with both triangles."""
-        self.flush()
         return np.asarray(np.tril(self.gram) + np.tril(self.gram, -1).T)
 
     def solve(self, tolerance: float) -> Parts:
         """Return the solution, from one factorisation of the normal equations.
 
         The condition number is squared here, so directions below the root of the rounding error
-        cannot be told from nothing. Raises NumPy's LinAlgError if there is no factor.
+        count as not seen. Raises NumPy's LinAlgError if there is no factor.
         """
-        self.flush()
         if self.ridge > 0.0:
             return *self._penalise(), None, self.n_free
         values, vectors = np.linalg.eigh(self.whole_gram())
@@ -199,7 +170,6 @@ class RowSums:
 
     def state(self) -> dict[str, Any]:
         """Return everything, as plain arrays and numbers."""
-        self.flush()
         return {name: _copied(getattr(self, name)) for name in _names(RowSums)}
 
     @classmethod
@@ -362,7 +332,6 @@ class Greville:
         """
         sums = RowSums.empty(rows.shape[1], n_free=n_free, ridge=ridge)
         sums.add(rows, targets)
-        sums.flush()
         if ridge > 0.0:
             return cls._of(penalised(rows, targets, n_free, ridge), sums, tolerance)
         return cls._of(least_norm(rows, targets, n_free, tolerance), sums, tolerance)
@@ -412,7 +381,7 @@ class Greville:
             check_deadline()
             block, sought = rows[start : start + _BLOCK], targets[start : start + _BLOCK]
             self.sums.add(block, sought)
-            sound = self._one(block[0], sought[0]) if len(block) == 1 else self._many(block, sought)
+            sound = self._take_in(block, sought)
             if not repairs:
                 continue
             if not sound:
@@ -456,37 +425,7 @@ class Greville:
         self.repairs += 1
         return True
 
-    def _one(self, row: FloatArray, target: float) -> bool:
-        """Take in one row; return whether the numbers are sound."""
-        from scipy.linalg import blas
-
-        if self.phi is not None:
-            beyond = self._beyond(row)
-            if beyond is not None:
-                self._raise_rank(row[None], beyond[:, None], np.array([target]))
-                return True
-        gain = blas.dsymv(1.0, self.theta, row, lower=1)
-        scale = 1.0 + float(row @ gain)
-        if not scale >= _LEAST_SCALE:
-            return False
-        # v needs no symmetric product of its own: b is the same vector.
-        self.solution += gain * ((target - float(row @ self.solution)) / scale)
-        self.theta = blas.dsyr(-1.0 / scale, gain, lower=1, a=self.theta, overwrite_a=1)
-        return True
-
-    def _beyond(self, row: FloatArray) -> FloatArray | None:
-        """Return c = Phi h on all columns, shape (k,), or None where it counts as zero."""
-        from scipy.linalg import blas
-
-        assert self.phi is not None
-        c = blas.dsymv(1.0, self.phi, row[: len(self.phi)], lower=1)
-        if np.linalg.norm(c[self.held_from :]) <= self.tolerance * np.linalg.norm(row):
-            return None
-        # Once more, since c may be small and is then mostly the rounding error of h.
-        c = blas.dsymv(1.0, self.phi, c, lower=1) if self.held_from == 0 else c
-        return np.concatenate([c, np.zeros(len(self) - len(c))])
-
-    def _many(self, rows: FloatArray, targets: FloatArray) -> bool:
+    def _take_in(self, rows: FloatArray, targets: FloatArray) -> bool:
         """Take in some rows by the Woodbury formula; return whether the numbers are sound."""
         from scipy.linalg import blas, solve_triangular
 
@@ -503,6 +442,8 @@ class Greville:
         try:
             factor = np.linalg.cholesky(inner)
         except np.linalg.LinAlgError:
+            return False
+        if np.diag(factor).min() ** 2 < _LEAST_PIVOT:
             return False
         halves = blas.dtrsm(1.0, factor.T, gains, side=1, lower=0)
         errors = solve_triangular(factor, targets - rows @ self.solution, lower=True)

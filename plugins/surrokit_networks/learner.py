@@ -28,8 +28,8 @@ from surrokit_networks.pilot import (
     candidates,
     default_size,
     fine_size,
-    leanest_of,
     pilot_rows,
+    simplest_of,
 )
 from surrokit_networks.posterior import LinearPosterior
 from surrokit_networks.potentials import (
@@ -317,7 +317,7 @@ class NetworkLearner(KeepingLearner):
         ways = candidates(self.draws, trend)
         given = (self.n_nodes, self.training.regression.ridge)
         if self.energy is not None and given == (None, None) and not self.fine:
-            return leanest_of(ways, trend, error)
+            return simplest_of(ways, trend, error)
         return best_of(ways, error)
 
     def _size(self, rows: TrainingRows) -> int:

@@ -289,10 +289,10 @@ class HessianAt:
             nodes, z = self._nodes, self._z
             matrix += weighted_outer(self._second, nodes.vectors.T)
             if nodes.curvatures is not None:
-                bent = self._second * nodes.curvatures
-                crossed = z[:, :, None] * (bent @ nodes.vectors)[:, None, :]
+                curved = self._second * nodes.curvatures
+                crossed = z[:, :, None] * (curved @ nodes.vectors)[:, None, :]
                 matrix -= crossed + crossed.transpose(0, 2, 1)
-                matrix += (bent @ nodes.curvatures)[:, None, None] * z[:, :, None] * z[:, None, :]
+                matrix += (curved @ nodes.curvatures)[:, None, None] * z[:, :, None] * z[:, None, :]
                 matrix -= self._level[:, None, None] * np.eye(dim)
         if self._trend.matrices is not None:
             matrix += self._trend.matrices[0]
@@ -323,9 +323,9 @@ class HessianAt:
         second, pulled = self._second, self._nodes.vectors @ self._inverse
         diagonal += second @ np.square(pulled)
         if self._nodes.curvatures is not None:
-            own, bent = self._z @ self._inverse, second * self._nodes.curvatures
-            diagonal -= 2.0 * own * (bent @ pulled)
-            diagonal += (bent @ self._nodes.curvatures)[:, None] * np.square(own)
+            own, curved = self._z @ self._inverse, second * self._nodes.curvatures
+            diagonal -= 2.0 * own * (curved @ pulled)
+            diagonal += (curved @ self._nodes.curvatures)[:, None] * np.square(own)
             diagonal -= self._level[:, None] * np.square(self._inverse).sum(axis=0)
         return diagonal
 
@@ -390,10 +390,10 @@ class HessianAt:
         forms *= self._third[rows]
         if nodes.curvatures is None:
             return np.asarray(nodes.combine(z, forms) @ self._inverse)
-        bent = self._second[rows] * nodes.curvatures
-        forms -= bent * trace[:, None]
+        curved = self._second[rows] * nodes.curvatures
+        forms -= curved * trace[:, None]
         return np.asarray(
-            (nodes.combine(z, forms) - 2.0 * apply(nodes.combine(z, bent))) @ self._inverse
+            (nodes.combine(z, forms) - 2.0 * apply(nodes.combine(z, curved))) @ self._inverse
         )
 
     @cached_property

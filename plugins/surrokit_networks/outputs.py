@@ -178,7 +178,7 @@ def leading_directions(equations: Equations, left_out: float) -> FloatArray | No
     points = max(float(equations.value_weights.sum()), float(equations.gradient_weights.sum()))
     if not np.isfinite(table).all():
         return None
-    # The smaller of both matrices of products tells the same.
+    # Both matrices of products have the same spectrum: take the smaller one.
     few_rows = len(table) < equations.n_outputs
     squares, vectors = np.linalg.eigh(table @ table.T if few_rows else table.T @ table)
     n_left = int(np.count_nonzero(np.cumsum(np.maximum(squares, 0.0)) <= left_out * points))

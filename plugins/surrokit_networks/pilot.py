@@ -1,9 +1,9 @@
 """The choice of a network's size, and of its scale and trend by small networks that go ahead.
 
 Fits to the same rows in the same coordinates are comparable by their generalised cross-validation
-errors. Measured on targets with two modes, heavy tails, bends and none of these: the choice comes
-within a factor of two of the best scale and trend, where a fixed one can be a thousand times worse;
-it beats one held-out fifth. Six networks of 300 nodes take some tenths of a second.
+errors. Measured on targets with two modes, heavy tails, curved ridges and none of these: the choice
+comes within a factor of two of the best scale and trend, where a fixed one can be a thousand times
+worse; it beats one held-out fifth. Six networks of 300 nodes take some tenths of a second.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _GOOD = 0.9
 
 
 def default_size(dim: int, n_values: int, n_gradients: int) -> int:
-    """Return how many nodes a network gets, if its user does not say.
+    """Return how many nodes a network gets, by default.
 
     Measured at fixed points on logistic, quartic and banana targets. On values alone, with the
     ridge chosen from the data, more nodes than points are always better, by a factor of two in the
@@ -122,7 +122,7 @@ def best_of(ways: Sequence[Candidate], error: Callable[[Candidate], float]) -> C
     return ways[0] if len(ways) == 1 else _best_of(ways, error)[0]
 
 
-def leanest_of(
+def simplest_of(
     ways: Sequence[Candidate], trend: Trend, variance: Callable[[Candidate], float]
 ) -> Candidate:
     """Return the trend alone where nodes hardly raise the acceptance, else the best of the ways.

@@ -140,10 +140,12 @@ class Frame:
         slope, matrices = self.basis.trend.slope_and_matrix(trend)
         if self.matrix is not None:
             matrices = matrices + self.matrix
-        bent = self.matrix is not None or self.basis.trend.degree == 2
+        quadratic = self.matrix is not None or self.basis.trend.degree == 2
         return Network(
             whitening=self.whitening,
-            trend=Polynomial(constant=level, linear=slope, matrices=matrices if bent else None),
+            trend=Polynomial(
+                constant=level, linear=slope, matrices=matrices if quadratic else None
+            ),
             nodes=self.basis.network,
             weights=weights,
             mixing=mixing,
@@ -181,7 +183,7 @@ class Regression:
         ``"gcv"``: by generalised cross-validation; ``"held-out"``: by the error at points held
         out.
     expected : ndarray of shape (dim, dim), optional
-        Matrix of a quadratic trend so far as the equations do not tell it, in whitened coordinates;
+        Matrix of a quadratic trend so far as the equations leave it open, in whitened coordinates;
         None for the identity, that of a normal density.
     least_curvature
         Least eigenvalue left to that matrix.

@@ -42,7 +42,7 @@ class Rows(ShownSurrogate):
     The surrogate reads rows of the data that the target offers. Its copy of them is not counted
     among the exact calls, and neither is the one pass over the design, without an evaluation, by
     which it ranks the rows at each fit: both are in its time. With ``n_rows`` as large as the data
-    it is the target itself, at the target's price, and the count of exact calls says nothing.
+    it is the target itself, at the target's cost, and the count of exact calls means nothing.
 
     Parameters
     ----------

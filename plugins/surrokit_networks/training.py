@@ -102,7 +102,7 @@ class Training:
         target has a forward map, unless it has gradients of U and no Jacobian.
     warp
         Whether outputs of a forward map are learnt in coordinates in which they change evenly, as
-        far as Jacobians tell. For parameters whose effect saturates.
+        their Jacobians show. For parameters whose effect saturates.
     laplace : Laplace, optional
         Mode and Hessian, where they are known: they whiten in place of the training points.
     updates

@@ -155,7 +155,7 @@ class TrainingRows:
         needs_outputs
             Whether rows without outputs are of no use.
         bound : TailBound, optional
-            Where the tail begins, if rows that were there before say so.
+            Where the tail begins, if earlier rows have set it.
         """
         finite = are_finite(observed)
         if needs_outputs:
@@ -200,5 +200,5 @@ class TrainingRows:
                 f"a network in {self.positions.shape[1]} dimensions needs at least {least} "
                 f"distinct points of use, got {len(self)} ({n_observed} rows were observed; "
                 "rows without a finite value are of none); explore for longer, or pass "
-                "evaluations that are already paid for"
+                "evaluations that are already made"
             )

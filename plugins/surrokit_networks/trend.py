@@ -32,7 +32,7 @@ COST = 1.05
 With 1, the rule of the books, where there are about as many rows as nodes the ridge comes out far
 too small in a few cases of a hundred, and the fit explodes (measured: error 17 where the best ridge
 gives 0.26); with 1.05 it never did, and over logistic, quartic and banana targets the gradients
-came out best too. Factors from 1.2 on throw away what exact values can tell."""
+came out best too. Factors from 1.2 on throw away what exact values contain."""
 
 _RIDGES = np.logspace(-4.0, 2.0, 25)
 """Ridges tried for the matrix of a trend, for each unit of weight."""
@@ -150,7 +150,7 @@ def matrix_of_gradients(
     weights: FloatArray,
     expected: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the symmetric M for which gradients are M z + constant, as nearly as can be told.
+    """Return the symmetric M for which gradients are nearly M z + constant.
 
     Minimises sum_n w_n |g_n - M z_n|^2 + kappa |M - E|_F^2 over symmetric M, positions and
     gradients centred. In the eigenbasis of sum_n w_n z_n z_n^T the problem separates entry by

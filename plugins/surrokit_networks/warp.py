@@ -92,11 +92,11 @@ class Warp:
 
     def apply(self, positions: FloatArray) -> FloatArray:
         """Return t, shape (n, dim), at positions of shape (n, dim)."""
-        bent, at_origin = self._scaled(positions), self._scaled(self.origin)
+        scaled, at_origin = self._scaled(positions), self._scaled(self.origin)
         with np.errstate(all="ignore"):
             # differences of logistic functions, which do not cancel far from the centre
-            moved = np.exp(_log_logistic(bent) + _log_logistic(-at_origin))
-            moved -= np.exp(_log_logistic(at_origin) + _log_logistic(-bent))
+            moved = np.exp(_log_logistic(scaled) + _log_logistic(-at_origin))
+            moved -= np.exp(_log_logistic(at_origin) + _log_logistic(-scaled))
             warped = self.width * moved / np.exp(_log_slope(at_origin))
         return np.where(np.isfinite(self.width), warped, positions - self.origin)
 
@@ -107,8 +107,8 @@ class Warp:
             level = np.exp(_log_logistic(at_origin))
             level = level + warped * np.exp(_log_slope(at_origin)) / self.width
             level = np.clip(level, np.finfo(float).tiny, 1.0 - np.finfo(float).eps)
-            bent = np.log(level) - np.log1p(-level)
-            back = self.centre + self.width * bent
+            scaled = np.log(level) - np.log1p(-level)
+            back = self.centre + self.width * scaled
         return np.where(np.isfinite(self.width), back, self.origin + warped)
 
     def slopes(self, positions: FloatArray) -> FloatArray:
@@ -118,8 +118,8 @@ class Warp:
 
     def seconds(self, positions: FloatArray) -> FloatArray:
         """Return d^2t/dq^2, shape (n, dim)."""
-        bent = self._scaled(positions)
-        turn = np.exp(_log_logistic(-bent)) - np.exp(_log_logistic(bent))
+        scaled = self._scaled(positions)
+        turn = np.exp(_log_logistic(-scaled)) - np.exp(_log_logistic(scaled))
         return np.asarray(self.slopes(positions) * turn / self.width)
 
     def evaluations(self, exact: Evaluations) -> Evaluations:
@@ -143,8 +143,8 @@ def _best_of(
     scaled: FloatArray, logs: FloatArray, shares: FloatArray
 ) -> tuple[float, float] | None:
     """Return the centre and width that explain log strengths best; None if none is worth it."""
-    bent = (scaled[:, None, None] - _CENTRES[:, None]) / _SPREADS
-    left = logs[:, None, None] - _log_slope(bent)
+    scaled = (scaled[:, None, None] - _CENTRES[:, None]) / _SPREADS
+    left = logs[:, None, None] - _log_slope(scaled)
     left -= np.einsum("n,ncs->cs", shares, left)
     errors = np.einsum("n,ncs->cs", shares, np.square(left))
     plain = float(shares @ np.square(logs - shares @ logs))

@@ -13,9 +13,9 @@ from surrokit_networks.pilot import (
     candidates,
     default_size,
     fine_size,
-    leanest_of,
     no_nodes,
     pilot_rows,
+    simplest_of,
 )
 from surrokit_networks.training_rows import TrainingRows
 
@@ -61,10 +61,10 @@ def test_one_way_needs_no_trial():
     assert best_of([Candidate(draw=draw, trend="auto")], lambda way: 1 / 0).trend == "auto"
 
 
-def leanest(bare, best):
+def simplest(bare, best):
     """Return the choice with these variances of V - U: of the trend alone, and with nodes."""
     ways = candidates([draw], "auto")
-    return leanest_of(ways, "auto", lambda way: bare if way.draw is no_nodes else best)
+    return simplest_of(ways, "auto", lambda way: bare if way.draw is no_nodes else best)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def leanest(bare, best):
     ],
 )
 def test_nodes_stay_where_they_raise_the_acceptance(bare, best, stays):
-    assert (leanest(bare, best).draw is draw) == stays
+    assert (simplest(bare, best).draw is draw) == stays
 
 
 def test_a_good_trend_is_not_tried_without():
@@ -88,10 +88,10 @@ def test_a_good_trend_is_not_tried_without():
         tried.append(way.trend)
         return 0.01
 
-    leanest_of(candidates([draw, draw], "auto"), "auto", variance)
+    simplest_of(candidates([draw, draw], "auto"), "auto", variance)
     assert tried == ["auto"] * 3
     tried.clear()
-    leanest_of(candidates([draw, draw], "linear"), "linear", variance)
+    simplest_of(candidates([draw, draw], "linear"), "linear", variance)
     assert tried == ["linear"] * 3
 
 
