@@ -211,16 +211,10 @@ class NetworkLearner(KeepingLearner):
             warp = Warp.of_jacobians(self.energy, self.rows())
             if warp.warps:
                 return self._fit_warped(self.energy, warp)
+        if self.energy is None:
+            return self.make_fit(keeps_idle=False).network
         task, regression, nodes, held = self._prepare()
-        if self.energy is not None:
-            return fit_outputs(regression, self.energy, nodes, task.whitening, task.rows, held)
-        return attrs.evolve(
-            regression.fit(nodes, task.whitening, task.rows, held),
-            convex=self.convex,
-            border=self._border(task),
-            known=task.known,
-            most=None if self.known is None else self.known.capabilities,
-        )
+        return fit_outputs(regression, self.energy, nodes, task.whitening, task.rows, held)
 
     def _fit_warped(self, energy: Energy, warp: Warp) -> FittedEmulator:
         """Return an emulator of the outputs as functions of warped coordinates."""
@@ -254,8 +248,8 @@ class NetworkLearner(KeepingLearner):
     def make_fit(self, *, keeps_idle: bool = True) -> Fit:
         """Return the network that ``fit`` returns, and what it was made of.
 
-        For a network that learns the potential itself, and the whole of it. Nodes that are not
-        worth their time, which ``fit`` leaves out, stay if ``keeps_idle``.
+        For a network that learns the potential itself. Nodes that are not worth their time, which
+        ``fit`` leaves out, stay if ``keeps_idle``.
 
         Raises
         ------
@@ -263,18 +257,20 @@ class NetworkLearner(KeepingLearner):
             As :meth:`fit`.
         """
         assert self.energy is None
-        assert self.known is None
         task, regression, nodes, held = self._prepare()
         frame, network = regression.fit_frame(
             nodes, task.whitening, task.rows, held, keeps_idle=keeps_idle
         )
         border = self._border(task)
-        return Fit(
-            regression=regression,
-            frame=attrs.evolve(frame, border=border),
-            network=attrs.evolve(network, border=border),
-            rows=task.rows,
+        network = attrs.evolve(
+            network,
+            convex=self.convex,
+            border=border,
+            known=task.known,
+            most=None if self.known is None else self.known.capabilities,
         )
+        frame = attrs.evolve(frame, border=border)
+        return Fit(regression=regression, frame=frame, network=network, rows=task.rows)
 
     def _border(self, task: Task) -> Border | None:
         bordered = self.bordered and self.known is None

@@ -18,7 +18,6 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.bounded.energy import BoundedEnergy
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
-from surrokit.targets.outputs import gradient_of_energy
 from surrokit.testing import check_potential
 from surrokit_networks.activations import BUILT_IN, Activation
 from surrokit_networks.network import Network
@@ -289,43 +288,3 @@ def test_coefficients_must_go_together(name, array, said, rng):
     given = coefficients("softplus", "quadratic", rng) | {name: array}
     with pytest.raises(ShapeError, match=f"^{said}$"):
         network_of(**given)
-
-
-def test_lynx_and_hare_with_weights_made_by_hand(rng):
-    inner = LynxHare()
-    target = BoundedPotential(inner, inner.parameters)
-    middle = np.log([[0.547, 0.0278, 0.8, 0.0241, 34.0, 5.94, 0.248, 0.251]])
-    # draws from the normal density with the exact Gauss-Newton matrix at the posterior's mean
-    factor = np.linalg.inv(np.linalg.cholesky(target.metric(middle)[0])).T
-    q = middle + rng.standard_normal((160, 8)) @ factor.T
-    outputs, jacobian = target.forward_and_jacobian(q)
-    value, gradient = gradient_of_energy(target.energy, outputs, jacobian, q)
-    train, held = slice(0, 120), slice(120, None)
-
-    whitening = Whitening.of(q[train], np.ones(120))
-    nodes = Nodes.additive(
-        directions=0.1 * rng.standard_normal((300, 8)),
-        biases=rng.standard_normal(300),
-        activation=BUILT_IN["softplus"],
-    )
-    z, mean = whitening.apply(q[train]), outputs[train].mean(axis=0)
-    columns = np.hstack([z, nodes.features(z)])
-    gram = columns.T @ columns + 1e-6 * np.eye(308)
-    weights = np.linalg.solve(gram, columns.T @ (outputs[train] - mean))
-    network = network_of(
-        nodes=nodes,
-        whitening=whitening,
-        weights=weights[8:],
-        constant=mean,
-        linear=weights[:8],
-        matrices=None,
-    )
-    emulator = emulator_of(network, target.energy)
-
-    exact = Evaluations(positions=q[held], values=value[held], gradients=gradient[held])
-    quality = fit_quality(emulator, exact, whitening.factor)
-    assert quality.variance < 0.02
-    assert quality.gradient_error < 0.08
-    metric = target.metric(q[held])
-    assert np.abs(emulator.metric(q[held]) - metric).max() < 0.1 * np.abs(metric).max()
-    assert (np.linalg.eigvalsh(emulator.metric(q[held])) > 1.0).all()

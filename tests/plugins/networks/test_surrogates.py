@@ -365,13 +365,6 @@ def test_a_known_mode_and_hessian_take_the_place_of_the_points():
         np.testing.assert_allclose(matrix, 2.0 * np.eye(DIM))
 
 
-def test_repr_says_what_matters():
-    text = repr(fitted(Additive(n_nodes=20)))
-    assert text.startswith("FittedNetwork(dim=3, n_nodes=20, n_points=150, ridge=")
-    assert "gcv_error=" in text
-    assert "held_out_variance=none" in repr(fitted(Additive(n_nodes=20), evaluations(8)))
-
-
 def test_too_few_points(small):
     learns = learner(small)
     with pytest.raises(SurrogateFitError, match="needs at least 5 distinct points of use, got 0"):
@@ -411,16 +404,6 @@ def test_a_block_without_rows_changes_nothing():
     learns.observe(evaluations(10))
     learns.observe(Evaluations.empty(DIM))
     assert learns.fit().n_points == 10
-
-
-@pytest.mark.parametrize("method", ["value", "gradient", "value_and_gradient", "hessian"])
-def test_positions_must_be_rows(method):
-    network = fitted(Additive(n_nodes=20))
-    with pytest.raises(
-        ShapeError,
-        match=r"positions must have shape \(n, 3\), got \(3,\); pass one row for each point",
-    ):
-        getattr(network, method)(np.zeros(3))
 
 
 @pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
