@@ -113,36 +113,54 @@ class Network:
     def value(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m), at positions of shape (n, dim)."""
         z = self.whitening.apply(positions)
-        features = None if self.nodes is None else self.nodes.features(z)
-        return self._outputs(z, features)
+        outputs = self.trend.value(z)
+        if self.nodes is not None:
+            for rows in self.nodes.cached_blocks(z):
+                outputs[rows] += self.nodes.features(z[rows]) @ self.weights
+        return self._mixed(outputs)
 
     def at(self, positions: FloatArray) -> NetworkAt:
         """Return the outputs and their derivatives at positions of shape (n, dim)."""
         z = self.whitening.apply(positions)
-        if self.nodes is None:
-            return NetworkAt(network=self, z=z, outputs=self._outputs(z, None), slopes=None)
-        features, slopes = self.nodes.features_and_slopes(z)
-        outputs = self._outputs(z, features)
-        return NetworkAt(network=self, z=z, outputs=outputs, slopes=slopes)
+        outputs, slopes = self.trend.value(z), None
+        if self.nodes is not None:
+            slopes = np.empty((len(z), len(self.nodes)))
+            for rows in self.nodes.cached_blocks(z):
+                features, slopes[rows] = self.nodes.features_and_slopes(z[rows])
+                outputs[rows] += features @ self.weights
+        return NetworkAt(network=self, z=z, outputs=self._mixed(outputs), slopes=slopes)
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return a single output, shape (n,), and its gradient, shape (n, dim)."""
+        z = self.whitening.apply(positions)
+        values = self.trend.value(z)[:, 0]
+        gradients = self.trend.pull_back(z, np.ones((len(z), 1)))
+        if self.nodes is not None:
+            weights = self.weights[:, 0]
+            for rows in self.nodes.cached_blocks(z):
+                features, slopes = self.nodes.features_and_slopes(z[rows])
+                values[rows] += features @ weights
+                slopes *= weights
+                gradients[rows] += self.nodes.combine(z[rows], slopes)
+        return values, self.whitening.pull(gradients)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of a single output alone, shape (n, dim): equation (12)."""
         z = self.whitening.apply(positions)
-        gradient = self.trend.pull_back(z, np.ones((len(z), 1)))
+        gradients = self.trend.pull_back(z, np.ones((len(z), 1)))
         if self.nodes is not None:
-            slopes = self.nodes.activation.first(self.nodes.arguments(z))
-            slopes *= self.weights[:, 0]
-            gradient += self.nodes.combine(z, slopes)
-        return self.whitening.pull(gradient)
+            for rows in self.nodes.cached_blocks(z):
+                slopes = self.nodes.activation.first(self.nodes.arguments(z[rows]))
+                slopes *= self.weights[:, 0]
+                gradients[rows] += self.nodes.combine(z[rows], slopes)
+        return self.whitening.pull(gradients)
 
-    def _outputs(self, z: FloatArray, features: FloatArray | None) -> FloatArray:
-        outputs = self.trend.value(z)
-        if features is not None:
-            outputs += features @ self.weights
-        if self.mixing is not None:
-            outputs = outputs @ self.mixing.matrix
-            outputs += self.mixing.offset
-        return outputs
+    def _mixed(self, outputs: FloatArray) -> FloatArray:
+        if self.mixing is None:
+            return outputs
+        mixed: FloatArray = outputs @ self.mixing.matrix
+        mixed += self.mixing.offset
+        return mixed
 
 
 @attrs.define(kw_only=True, eq=False, slots=False)
@@ -171,14 +189,9 @@ class NetworkAt:
         by_outputs = self._by_combinations(by_outputs)
         gradient = self.network.trend.pull_back(self.z, by_outputs)
         if self.slopes is not None:
-            weights = self.network.weights
-            if weights.shape[1] == 1:
-                own = self._nodes.combine(self.z, self.slopes * weights[:, 0])
-                gradient += by_outputs * own
-            else:
-                by_nodes = by_outputs @ weights.T
-                by_nodes *= self.slopes
-                gradient += self._nodes.combine(self.z, by_nodes)
+            by_nodes = by_outputs @ self.network.weights.T
+            by_nodes *= self.slopes
+            gradient += self._nodes.combine(self.z, by_nodes)
         return self.network.whitening.pull(gradient)
 
     def push(self, vectors: FloatArray) -> FloatArray:

@@ -241,13 +241,12 @@ class OnlineFit:
         level, trend, weights = np.split(self.deployed[:, None], [1, 1 + self.frame.basis.n_trend])
         nothing = {"ridge": 0.0, "degrees": 0.0, "error": 0.0}
         solution = Solution(level=level[0], trend=trend, weights=weights, **nothing)
-        at = self.frame.network(solution).at(rows.positions)
-        slopes = at.pull_back(np.ones((len(rows), 1)))
+        values, slopes = self.frame.network(solution).value_and_gradient(rows.positions)
         lengths = (
             np.square(part @ self.frame.whitening.factor).sum(axis=1)
             for part in (slopes - rows.gradients, rows.gradients)
         )
-        more = np.column_stack([at.outputs[:, 0] - rows.values, *lengths])
+        more = np.column_stack([values - rows.values, *lengths])
         self.judged = np.concatenate([self.judged, more])[-_KEPT:]
 
     @property

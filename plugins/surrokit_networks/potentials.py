@@ -165,8 +165,8 @@ class FittedNetwork(NetworkFit):
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
         q = check_positions(positions, self.dim)
         beyond = self._beyond(q)
-        at = self.network.at(q if beyond is None else beyond.pull_in(q))
-        value, gradient = at.outputs[:, 0], at.pull_back(np.ones((len(q), 1)))
+        inside = q if beyond is None else beyond.pull_in(q)
+        value, gradient = self.network.value_and_gradient(inside)
         if beyond is not None:
             return beyond.raise_values(value), beyond.turn_gradients(value, gradient)
         if self.known is None:

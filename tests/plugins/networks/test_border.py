@@ -132,6 +132,7 @@ def test_what_is_no_density_or_not_whitened_has_no_border(settings):
     assert fitted(**settings).border is None
 
 
+@pytest.mark.long
 def test_a_run_on_a_surrogate_of_a_heavy_tail_reaches_beyond_its_border():
     """Student's t with five degrees of freedom: proposals from the tail let chains get there."""
     target = sk.potential(

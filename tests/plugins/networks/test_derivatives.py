@@ -188,6 +188,20 @@ def test_one_row_and_many_agree_and_every_array_is_new(case, name):
         method(np.zeros(DIM), *rest)
 
 
+@pytest.mark.parametrize("kind", ["softplus", "rbf"])
+def test_many_positions_are_the_same_in_blocks(kind):
+    """Of nine nodes, 1,820 positions are a block."""
+    fitted = Case(kind, True).fitted
+    q = np.random.default_rng(1).standard_normal((1900, DIM)) + 3.0
+    for name in ("value", "gradient"):
+        close(getattr(fitted, name)(q)[-3:], getattr(fitted, name)(q[-3:]))
+    value, gradient = fitted.value_and_gradient(q)
+    close(value, fitted.value(q))
+    close(gradient, fitted.gradient(q))
+    outputs = fitted.network.at(q).outputs[:, 0]
+    close(outputs, value)
+
+
 def test_what_is_contracted_must_fit(case):
     with pytest.raises(ShapeError, match="matrices"):
         case.fitted.hessian_trace_gradient(case.positions, np.zeros((N, DIM)))

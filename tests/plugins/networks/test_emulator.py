@@ -126,13 +126,6 @@ def test_outputs_in_plain_words(emulator, given, q):
     assert_allclose(emulator.forward_and_jacobian(q)[0], expected, rtol=1e-12, atol=1e-12)
 
 
-def test_value_and_gradient(emulator, given, q, differences):
-    value, gradient = emulator.value_and_gradient(q)
-    assert_allclose(value, ENERGY.value(outputs_by_hand(given, q), q), rtol=1e-12)
-    assert_allclose(emulator.value(q), value, rtol=1e-12)
-    assert_allclose(gradient, differences(emulator.value, q), rtol=1e-6, atol=1e-5)
-
-
 def test_the_metric_is_the_gauss_newton_matrix(emulator, q):
     metric = emulator.metric(q)
     for matrix, jacobian in zip(metric, emulator.forward_and_jacobian(q)[1], strict=True):

@@ -130,17 +130,6 @@ def test_widths_of_the_authors_code():
     np.testing.assert_allclose(np.mean(inverses), 1.0, rtol=0.1)  # chi2(1) has mean 1
 
 
-@pytest.mark.parametrize("gradients", [False, True])
-def test_a_constant_changes_values_and_no_gradient(default, gradients):
-    plain, shifted = (
-        fitted(default, evaluations(shift=shift, gradients=gradients)) for shift in (0.0, 1000.0)
-    )
-    fresh = np.random.default_rng(3).standard_normal((20, DIM))
-    difference = shifted.value(fresh) - plain.value(fresh)
-    np.testing.assert_allclose(difference, 1000.0, rtol=1e-6)
-    np.testing.assert_allclose(shifted.gradient(fresh), plain.gradient(fresh), atol=1e-4)
-
-
 def moved_by(matrix, rows):
     """The same evaluations in the coordinates matrix q - 40."""
     return Evaluations(
@@ -174,21 +163,6 @@ def test_affine_reparametrisation_changes_nothing(default, gradients, matrix):
     np.testing.assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), atol=1e-3)
 
 
-@pytest.mark.parametrize("gradients", [False, True])
-def test_duplicates_and_failures_do_no_harm(small, gradients):
-    rows = evaluations(60, gradients=gradients)
-    again = np.r_[np.arange(60), np.full(500, 3)]
-    values = np.append(rows.values[again], [np.inf, np.inf])
-    positions = np.vstack([rows.positions[again], np.full((2, DIM), 50.0)])
-    slopes = None
-    if gradients:
-        slopes = np.vstack([rows.gradients[again], np.full((2, DIM), np.nan)])
-    network = fitted(small, Evaluations(positions=positions, values=values, gradients=slopes))
-    assert network.n_points == 60
-    fresh = np.random.default_rng(5).standard_normal((100, DIM))
-    assert np.sqrt(np.mean((network.gradient(fresh) - gradient(fresh)) ** 2)) < 0.5
-
-
 def test_a_burn_in_far_away_does_no_harm():
     rows = evaluations(100)
     far = np.random.default_rng(6).standard_normal((20, DIM)) * 100.0
@@ -198,22 +172,6 @@ def test_a_burn_in_far_away_does_no_harm():
     fresh = np.random.default_rng(7).standard_normal((100, DIM))
     error = fitted(Additive(), together).gradient(fresh) - gradient(fresh)
     assert np.sqrt(np.mean(error**2)) < 0.3
-
-
-@pytest.mark.parametrize("gradients", [False, True])
-def test_runaway_rows_do_no_harm(small, gradients):
-    # A path that ran off leaves rows of which the squares overflow.
-    rows = evaluations(100, gradients=gradients)
-    far = np.full((3, DIM), 1e303) * [[1.0], [-1.0], [0.5]]
-    slopes = np.vstack([rows.gradients, far]) if gradients else None
-    together = Evaluations(
-        positions=np.vstack([rows.positions, far]),
-        values=np.append(rows.values, [1e300, 1e305, np.inf]),
-        gradients=slopes,
-    )
-    network, plain = fitted(small, together), fitted(small, rows)
-    fresh = np.random.default_rng(7).standard_normal((20, DIM))
-    np.testing.assert_array_equal(network.value(fresh), plain.value(fresh))
 
 
 @pytest.mark.parametrize("value", [0.0, 7.0, -1e6])
@@ -230,40 +188,6 @@ def test_constant_values_are_fitted(small, value, gradients):
         # The network makes up for a trend that is not allowed to be flat.
         np.testing.assert_allclose(network.value(positions), value, rtol=1e-6, atol=0.05)
     np.testing.assert_allclose(network.gradient(positions), 0.0, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [("additive", {}), ("rbf", {"draws": "data"}), ("quadratic", {}), ("additive-paper", {})],
-)
-def test_restored_learners_go_on_bit_for_bit(name, settings):
-    if name != "quadratic":
-        settings = {"n_nodes": 30, **settings}
-    surrogate = sk.make("surrogate", name, **settings)
-    first = learner(surrogate)
-    first.observe(evaluations(80, seed=1, gradients=True))
-    first.fit()
-    first.observe(evaluations(40, seed=2))
-    state = first.state()
-    second = learner(surrogate, seed=99).restore(state)
-    for each in (first, second):
-        each.observe(evaluations(30, seed=3, gradients=True))
-    positions = np.random.default_rng(8).standard_normal((10, DIM))
-    one, other = first.fit(), second.fit()
-    np.testing.assert_array_equal(one.value(positions), other.value(positions))
-    np.testing.assert_array_equal(one.gradient(positions), other.gradient(positions))
-    assert one.quality == other.quality
-
-
-def test_states_are_plain_arrays_and_numbers():
-    learns = learner(Additive(n_nodes=20))
-    learns.observe(evaluations(30, gradients=True))
-    learns.fit()
-    state = learns.state()
-    rows = state.pop("rows")
-    assert set(state) == {"seed"}
-    assert isinstance(state["seed"], int)
-    assert {type(value) for value in rows.values()} <= {type(None), np.ndarray}
 
 
 def test_a_state_before_any_fit_is_restored():
