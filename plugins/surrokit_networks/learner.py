@@ -17,7 +17,6 @@ from surrokit.targets.outputs import gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Border
 from surrokit_networks.exact_rows import ExactRows
-from surrokit_networks.network import Network
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.outputs import expected_variance, fit_outputs
 from surrokit_networks.pilot import (
@@ -42,7 +41,6 @@ from surrokit_networks.potentials import (
 from surrokit_networks.regression import Frame, Regression
 from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows
-from surrokit_networks.warp import Warp, WarpedEnergy, WarpedNetwork
 
 _LEAST_WITH_GRADIENTS = 2
 """Points that a fit needs where each comes with its gradient."""
@@ -207,28 +205,10 @@ class NetworkLearner(KeepingLearner):
         SurrogateFitError
             If there are too few points with a finite value, or they cannot be fitted.
         """
-        if self.training.warp and self.energy is not None:
-            warp = Warp.of_jacobians(self.energy, self.rows())
-            if warp.warps:
-                return self._fit_warped(self.energy, warp)
         if self.energy is None:
             return self.make_fit(keeps_idle=False).network
         task, regression, nodes, held = self._prepare()
         return fit_outputs(regression, self.energy, nodes, task.whitening, task.rows, held)
-
-    def _fit_warped(self, energy: Energy, warp: Warp) -> FittedEmulator:
-        """Return an emulator of the outputs as functions of warped coordinates."""
-        plain = attrs.evolve(
-            self,
-            energy=WarpedEnergy(energy=energy, warp=warp),
-            training=attrs.evolve(self.training, warp=False),
-            fine=False,
-        )
-        fitted = plain.of_rows(warp.evaluations(self.join_observed())).fit()
-        assert isinstance(fitted, FittedEmulator)
-        assert isinstance(fitted.network, Network)
-        network = WarpedNetwork(network=fitted.network, warp=warp)
-        return attrs.evolve(fitted, network=network, energy=energy)
 
     def posterior(self) -> LinearPosterior:
         """Return how unsure the weights of the network are that ``fit`` returns.

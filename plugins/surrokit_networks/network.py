@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
 
 import attrs
 import numpy as np
 
-from surrokit.contracts.forward import ForwardDerivatives
 from surrokit.errors import ShapeError
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray, IntArray
@@ -26,24 +24,6 @@ from surrokit_networks.nodes import (
     weighted_outer,
 )
 from surrokit_networks.trend import Polynomial
-
-
-class OutputMap(Protocol):
-    """A map to m outputs that takes the place of an expensive one."""
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-
-    @property
-    def n_nodes(self) -> int:
-        """Nodes."""
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return the outputs, shape (n, m), at positions of shape (n, dim)."""
-
-    def at(self, positions: FloatArray) -> ForwardDerivatives:
-        """Return the outputs and their derivatives at positions of shape (n, dim)."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -134,7 +114,7 @@ class Network:
         """Return a single output, shape (n,), and its gradient, shape (n, dim)."""
         z = self.whitening.apply(positions)
         values = self.trend.value(z)[:, 0]
-        gradients = self.trend.pull_back(z, np.ones((len(z), 1)))
+        gradients = self.trend.gradient(z)
         if self.nodes is not None:
             weights = self.weights[:, 0]
             for rows in self.nodes.cached_blocks(z):
@@ -147,7 +127,7 @@ class Network:
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of a single output alone, shape (n, dim): equation (12)."""
         z = self.whitening.apply(positions)
-        gradients = self.trend.pull_back(z, np.ones((len(z), 1)))
+        gradients = self.trend.gradient(z)
         if self.nodes is not None:
             for rows in self.nodes.cached_blocks(z):
                 slopes = self.nodes.activation.first(self.nodes.arguments(z[rows]))

@@ -25,7 +25,6 @@ _COMPONENTS = (
         references=(f"{_PAPER}, section 3.1, Algorithm 2, equations (10) to (12)",),
         examples=(
             *_WAYS,
-            {"warp": True},
             {"activation": "tanh", "learns": "potential"},
             {"activation": "cosine", "draws": "quasi-random", "learns": "potential"},
             {"learns": "potential", "trend": "constant", "choose_ridge": "held-out"},

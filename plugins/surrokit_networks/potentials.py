@@ -27,7 +27,7 @@ from surrokit.targets.curvature import (
 )
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Beyond, Border
-from surrokit_networks.network import HessianAt, Network, OutputMap
+from surrokit_networks.network import HessianAt, Network
 
 CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
 """What every network of U can do."""
@@ -60,7 +60,7 @@ class NetworkFit(ShownFit, ABC):
         Error at points held out from a twin of the fit; None where there were too few.
     """
 
-    network: OutputMap
+    network: Network
     n_points: int
     ridge: float
     degrees: float
@@ -108,7 +108,6 @@ class FittedNetwork(NetworkFit):
         What it may offer at most, where parts of U may be known.
     """
 
-    network: Network
     convex: bool = False
     border: Border | None = None
     known: Potential | None = None

@@ -100,9 +100,6 @@ class Training:
     learns
         Of a forward potential: ``"outputs"`` or ``"potential"``; ``"auto"``: outputs where the
         target has a forward map, unless it has gradients of U and no Jacobian.
-    warp
-        Whether outputs of a forward map are learnt in coordinates in which they change evenly, as
-        their Jacobians show. For parameters whose effect saturates.
     laplace : Laplace, optional
         Mode and Hessian, where they are known: they whiten in place of the training points.
     updates
@@ -126,7 +123,6 @@ class Training:
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
     hold_out: float = attrs.field(default=0.1, validator=up_to_half)
     learns: Learns = attrs.field(default="auto", validator=one_of("auto", "potential", "outputs"))
-    warp: bool = attrs.field(default=False, validator=one_of(True, False))
     laplace: Laplace | None = None
     updates: Updates = attrs.field(default="auto", validator=one_of("auto", "refit", "greville"))
 

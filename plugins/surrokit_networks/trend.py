@@ -231,6 +231,14 @@ class Polynomial:
         value += self.constant
         return value
 
+    def gradient(self, z: FloatArray) -> FloatArray:
+        """Return the gradient of the first output, shape (n, dim)."""
+        if self.matrices is None:
+            return np.repeat(self.linear[:, :1].T, len(z), axis=0)
+        gradient: FloatArray = z @ self.matrices[0]
+        gradient += self.linear[:, 0]
+        return gradient
+
     def slopes(self, z: FloatArray) -> FloatArray:
         """Return the gradient of each output, shape (n, dim, m)."""
         if self._columns is None:

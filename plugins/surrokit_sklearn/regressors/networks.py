@@ -30,7 +30,6 @@ class NetworkRegressor(DeviatingRegressor):
     tail: Literal["down-weighted", "full"] = "full"
     hold_out: float = 0.1
     learns: Literal["auto", "potential", "outputs"] = "auto"
-    warp: bool = False
     laplace: Any = None
     updates: Literal["auto", "refit", "greville"] = "auto"
     random_state: int | np.random.RandomState | None = None
@@ -91,8 +90,8 @@ class AdditiveNetworkRegressor(NetworkRegressor):
         ``"full"``, or ``"down-weighted"`` for less weight where the target is far above its least.
     hold_out
         Part of the points at which a second fit is judged, for ``surrogate_.quality``.
-    learns, warp
-        What is learnt of a forward potential, and how; of no effect here.
+    learns
+        What is learnt of a forward potential; of no effect here.
     laplace : Laplace, optional
         Mode and Hessian of the target, where they are known.
     updates
