@@ -60,6 +60,8 @@ from surrokit.result.weights import Weights
 from surrokit.run.observers import Observers, list_observers
 from surrokit.settings import is_whole
 from surrokit.tables.new_rows import read_predictor, write_predictor
+from surrokit.targets.observed.plain import KIND as ERRORS
+from surrokit.targets.observed.plain import read_errors, write_errors
 from surrokit.targets.scaling.choice import scaled
 
 PREDICTOR = "predictor"
@@ -219,8 +221,17 @@ def open_run(path: str | os.PathLike[str]) -> Run:
             asked = read_arguments(ledger.store)
         with reading(ledger.path):
             run = _opened(ledger.parameters, warmup, kept, weights, account)
-            predictor = read_predictor(ledger.facts.get(PREDICTOR))
-    return attrs.evolve(run, asked=asked, predictor=predictor, more=partial(resume, path))
+            predictor = _predictor(ledger.facts.get(PREDICTOR), run.parameters.dim)
+    told = getattr(predictor, "observed_data", {})
+    run = attrs.evolve(run, asked=asked, predictor=predictor, observed_data=told)
+    return attrs.evolve(run, more=partial(resume, path))
+
+
+def _predictor(plain: Mapping[str, Any] | None, dim: int) -> Any:
+    """Return what predicts, as a file holds it: of outputs their errors, or of rows a family."""
+    if plain is not None and plain["kind"] == ERRORS:
+        return read_errors(plain, dim)
+    return read_predictor(plain)
 
 
 @attrs.frozen
@@ -298,7 +309,9 @@ def new_file(
             write_fingerprint(store, asked.exact, version)
             write_settings(store, asked)
             write_generator(store, rng)
-            store.write_facts({PREDICTOR: write_predictor(predictor_of(asked.exact))})
+            predictor = predictor_of(asked.exact)
+            plain = write_errors(predictor) or write_predictor(predictor)
+            store.write_facts({PREDICTOR: plain})
         return Store.open(path, write=True)
 
     with held(Path(path), make, is_new=True) as (store, lock):

@@ -11,6 +11,7 @@ import numpy as np
 
 from surrokit.errors import SamplingWarning
 from surrokit.output.console import plain_table, terminal
+from surrokit.result.mode_visits import describe_searches
 from surrokit.result.summary import MISSING
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> N
             console.print(f"Warning: {finding.message}.", style="yellow", soft_wrap=True)
         else:
             console.print(f"Note: {finding.message}.")
+    console.print(describe_searches(run), soft_wrap=True)
     for finding in () if baseline is None else baseline.verdict.warnings:
         message = f"Warning, of plain HMC: {finding.message}."
         console.print(message, style="yellow", soft_wrap=True)

@@ -60,10 +60,10 @@ def _print(path: Path, state: str, iteration: int, progress: str | None, *, wide
     say(f"{path}: {state}, {iteration} iterations")
     if progress is not None:
         say(progress)
-    _print_run(path, wide=wide, silent=progress is not None)
+    _print_run(path, wide=wide, silent=progress is not None, ended=state == "ended")
 
 
-def _print_run(path: Path, *, wide: bool, silent: bool = False) -> None:
+def _print_run(path: Path, *, wide: bool, silent: bool = False, ended: bool = False) -> None:
     try:
         run = open_run(path)
     except LedgerError as error:
@@ -74,7 +74,9 @@ def _print_run(path: Path, *, wide: bool, silent: bool = False) -> None:
         print_run(run, wide=wide)
     else:
         paid = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n)
-        say(f"no draws yet; exact calls: {paid or 'none'}")
+        say(f"no draws{'' if ended else ' yet'}; exact calls: {paid or 'none'}")
+        if ended:
+            say(str(run.verdict))
 
 
 def salvage_to(path: Path, new: Path) -> None:

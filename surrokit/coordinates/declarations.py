@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from surrokit.coordinates.constraints.constraint import Constraint
 from surrokit.coordinates.constraints.directions import Circular, UnitVector
 from surrokit.coordinates.constraints.matrices import Correlation, Covariance
@@ -17,7 +19,7 @@ Shape = int | tuple[int, ...]
 """Shape of a parameter; a number is the length of a vector."""
 
 
-def real(shape: Shape = (), *, prior: Any = None) -> Parameter:
+def real(shape: Shape = (), *, prior: Any = None, unit: str | None = None) -> Parameter:
     """Declare real numbers.
 
     Parameters
@@ -27,23 +29,33 @@ def real(shape: Shape = (), *, prior: Any = None) -> Parameter:
     prior
         A univariate distribution, of each number: a frozen one of ``scipy.stats``, or whatever has
         ``logpdf`` and ``support``. Where its support ends, so does the parameter.
+    unit
+        What the numbers are measured in, such as ``"Mpc"``. Tables, pictures and files show it
+        beside the name; nothing is converted.
 
     Raises
     ------
     ConfigurationError
-        If the shape is none, or the prior is none of single numbers.
+        If the shape is none, the prior is none of single numbers, or the unit is no text.
     """
-    return Parameter(_shape(shape), prior=prior)
+    return Parameter(_shape(shape), prior=prior, unit=unit)
 
 
-def positive(shape: Shape = (), *, prior: Any = None) -> Parameter:
+def positive(shape: Shape = (), *, prior: Any = None, unit: str | None = None) -> Parameter:
     """Declare numbers above 0; see :func:`real`."""
-    return Parameter(_shape(shape), lower=0.0, prior=prior)
+    return Parameter(_shape(shape), lower=0.0, prior=prior, unit=unit)
 
 
-def interval(lower: float, upper: float, shape: Shape = (), *, prior: Any = None) -> Parameter:
+def interval(
+    lower: float,
+    upper: float,
+    shape: Shape = (),
+    *,
+    prior: Any = None,
+    unit: str | None = None,
+) -> Parameter:
     """Declare numbers between two bounds; see :func:`real`."""
-    return Parameter(_shape(shape), lower=lower, upper=upper, prior=prior)
+    return Parameter(_shape(shape), lower=lower, upper=upper, prior=prior, unit=unit)
 
 
 def simplex(size: int) -> Parameter:
@@ -51,9 +63,9 @@ def simplex(size: int) -> Parameter:
     return _tied(Simplex(_at_least(2, size, "a simplex")))
 
 
-def ordered(size: int) -> Parameter:
-    """Declare ``size`` numbers in increasing order."""
-    return _tied(Ordered(_at_least(1, size, "an ordered vector")))
+def ordered(size: int, *, unit: str | None = None) -> Parameter:
+    """Declare ``size`` numbers in increasing order; see :func:`real` for the unit."""
+    return attrs.evolve(_tied(Ordered(_at_least(1, size, "an ordered vector"))), unit=unit)
 
 
 def unit_vector(size: int) -> Parameter:

@@ -47,12 +47,15 @@ class Parameter:
     prior
         A univariate distribution with ``logpdf`` and ``support``, such as a frozen one of SciPy, of
         each number; None for none. Where its support is narrower, it takes the place of the bounds.
+    unit
+        What its numbers are measured in, such as ``"Mpc"``, for tables, pictures and files; None
+        for nothing. Nothing is converted.
 
     Raises
     ------
     ConfigurationError
         If a bound is NaN, or the lower one is not below the upper one, or the prior is no
-        univariate distribution or lies outside of the bounds.
+        univariate distribution or lies outside of the bounds, or the unit is no text.
     """
 
     shape: tuple[int, ...] = ()
@@ -60,6 +63,7 @@ class Parameter:
     upper: float | None = attrs.field(default=None, kw_only=True)
     constraint: Constraint | None = attrs.field(default=None, kw_only=True)
     prior: Any = attrs.field(default=None, kw_only=True)
+    unit: str | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.shape, tuple) or not all(is_whole(n, 1) for n in self.shape):
@@ -77,6 +81,10 @@ class Parameter:
             raise ConfigurationError(
                 f"bounds of a parameter must be numbers with lower < upper, got ({self.lower}, "
                 f"{self.upper}); use None for a side without a bound"
+            )
+        if self.unit is not None and not (isinstance(self.unit, str) and _is_text(self.unit)):
+            raise ConfigurationError(
+                f"the unit of a parameter must be text such as 'Mpc', or None, got {self.unit!r}"
             )
         if self.prior is not None:
             self._bound_by_prior()
@@ -287,6 +295,18 @@ class Parameters:
             for index in spec.indices
         ]
 
+    @property
+    def titles(self) -> list[str]:
+        """A name for each number with its unit: ``distance (Mpc)``, ``w[0] (s)``."""
+        units = [spec.unit for spec in self.specs.values() for _ in range(spec.size)]
+        named = zip(self.labels, units, strict=True)
+        return [f"{label} ({unit})" if unit else label for label, unit in named]
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The unit of each parameter that has one, by name."""
+        return {name: spec.unit for name, spec in self.specs.items() if spec.unit is not None}
+
     def slices(self) -> dict[str, slice]:
         """Return the slice of each parameter in the position vector."""
         return dict(self._slices)
@@ -380,11 +400,16 @@ def _check_names(names: Iterable[object]) -> None:
     for name in names:
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"a parameter's name must be text, got {name!r}")
-        if "\x00" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
+        if not _is_text(name):
             raise ConfigurationError(
                 f"a parameter's name must be text that files can hold, got {name!r}. Leave out the "
                 "characters with a number"
             )
+
+
+def _is_text(text: str) -> bool:
+    """Return whether files can hold a text that is not empty."""
+    return bool(text) and not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in text)
 
 
 def _not_a_mapping(given: object) -> str:

@@ -48,6 +48,12 @@ class Plausible:
         """
         if ranges is None:
             return None
+        for name, spec in parameters.specs.items():
+            if spec.constraint is not None:
+                raise ConfigurationError(
+                    f"{name!r} is {spec.constraint.meaning}, of which no range can be given; leave "
+                    "plausible out, and give initial positions instead"
+                )
         if not isinstance(ranges, Mapping) or set(ranges) != set(parameters.specs):
             given = ", ".join(map(str, ranges)) if isinstance(ranges, Mapping) else repr(ranges)
             raise ConfigurationError(
@@ -65,11 +71,6 @@ class Plausible:
 
 def _read(name: str, spec: Parameter, pair: Any) -> tuple[FloatArray, FloatArray]:
     """Return the lower and upper ends of a parameter's numbers, each of shape (size,)."""
-    if spec.constraint is not None:
-        raise ConfigurationError(
-            f"{name!r} is {spec.constraint.meaning}, of which no range can be given; leave "
-            "plausible out, and give initial positions instead"
-        )
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise ConfigurationError(
             f"the plausible range of {name!r} must be a pair (low, high), got {pair!r}"

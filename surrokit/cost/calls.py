@@ -15,7 +15,7 @@ from surrokit.coordinates.rowwise import as_failure, stack
 from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.journal import Call, Journal, NoJournal
 from surrokit.errors import EvaluationError, ResultTypeError, ShapeError, TargetError
-from surrokit.failures.account import FailureAccount
+from surrokit.failures.account import REMEMBERED, FailureAccount
 from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, report_of
 from surrokit.failures.log import FailureLog
 from surrokit.failures.outcome import Answer, Outcome, Results
@@ -178,6 +178,7 @@ class ExactCalls:
         """
         values = without_penalties(values)
         self._note_last(values)
+        self.account.infinite.extend(self._at[values == np.inf][-REMEMBERED:].copy())
         failed = ~(values > -np.inf)
         if not failed.any():
             return values

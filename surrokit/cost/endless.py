@@ -1,4 +1,4 @@
-"""Numbers along which a density does not fall, so that no distribution has it."""
+"""Directions in which a density does not fall, so that no distribution has it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import numpy as np
 from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import r_hat
+from surrokit.mode.bottom import MANY
+from surrokit.mode.directions import name_of, simplified
 from surrokit.targets.bounds import labels_on_line, transform_of
 from surrokit.types import FloatArray
 
@@ -28,9 +30,10 @@ _LEVEL = 0.01  # nats, as rounding
 
 
 def endless_along(target: RecordingPotential, positions: FloatArray) -> tuple[str, ...]:
-    """Return the numbers along which a density does not fall, or no faster than 1 / distance.
+    """Return the directions in which a density does not fall, or no faster than 1 / distance.
 
-    Only where chains disagree is anything evaluated: five values for a number. They are counted.
+    They are single numbers, or the one in which the draws spread most. Only where chains disagree
+    is anything evaluated: five values for a direction. They are counted.
 
     Parameters
     ----------
@@ -43,21 +46,31 @@ def endless_along(target: RecordingPotential, positions: FloatArray) -> tuple[st
         return ()
     apart = np.nan_to_num(r_hat(positions), nan=np.inf)
     worst = np.argsort(-apart, kind="stable")[:_MOST]
-    labels = labels_on_line(target.target)
+    labels, axes = labels_on_line(target.target), np.eye(positions.shape[2])
+    worst = worst[apart[worst] > APART]
     try:
-        return tuple(
-            labels[i] for i in worst[apart[worst] > APART] if _goes_on(target, positions, int(i))
-        )
+        found = [labels[i] for i in worst if _goes_on(target, positions, axes[i])]
+        if not found and len(worst) > 1 and len(axes) <= MANY:
+            direction = simplified(target.target, _widest(positions))
+            if direction is not None and _goes_on(target, positions, direction):
+                found = [name_of(target.target, direction)]
     except BudgetSpent:
         return ()
+    return tuple(found)
 
 
-def _goes_on(target: RecordingPotential, positions: FloatArray, i: int) -> bool:
-    """Return whether the density along a number falls too slowly towards one of its ends."""
+def _widest(positions: FloatArray) -> FloatArray:
+    """Return the direction (dim,) in which draws (chains, n, dim) spread most."""
     places = positions.reshape(-1, positions.shape[2])
-    column = places[:, i]
+    return np.asarray(np.linalg.svd(places - places.mean(axis=0), full_matrices=False)[2][0])
+
+
+def _goes_on(target: RecordingPotential, positions: FloatArray, along: FloatArray) -> bool:
+    """Return whether the density in a direction falls too slowly towards one of its ends."""
+    places = positions.reshape(-1, positions.shape[2])
+    column = places @ along
     middle = places[int(np.argsort(column)[len(column) // 2])]
-    along, away = np.eye(len(middle))[i], np.array(FAR) * max(float(np.ptp(column)), 1.0)
+    away = np.array(FAR) * max(float(np.ptp(column)), 1.0)
     to_bounded = transform_of(target.target).to_bounded
     with np.errstate(all="ignore"):
         if not np.isfinite(to_bounded(middle + np.outer([-away[1], away[1]], along))).all():

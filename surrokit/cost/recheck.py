@@ -22,6 +22,10 @@ ENOUGH = 5
 FEW, PART = 5, 0.25
 """Positions that are tried in any case, and the part of a run's calls that others may cost."""
 
+PART_OF_INFINITE = 0.01
+"""Like :data:`PART`, of positions where U was infinite, as long as it is so at all of them once
+more: nearly always that is the support's end."""
+
 TIMES = 3
 """Gradients made of differences at such a position, at most."""
 
@@ -31,7 +35,8 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
 
     If there are such positions, the latest one that did not fail is evaluated once more, too.
     Calls are counted, failures are not. With ``on_error="retry"`` these are positions at which all
-    retries failed. No more is done than the budget allows.
+    retries failed. Some positions of infinite U are evaluated once more as well: a model may
+    return it by chance. No more is done than the budget allows.
 
     Parameters
     ----------
@@ -52,21 +57,46 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
             account.recheck = attrs.evolve(seen, tried=seen.tried + 1, worked=seen.worked + worked)
         if is_first and account.recheck.tried:
             _compare(target)
+        _look_at_infinite(target, places)
     except BudgetSpent:
         return
     finally:
         account.lately.clear()
+        account.infinite.clear()
 
 
 def _choose(target: RecordingPotential, places: FloatArray) -> list[tuple[CallKind, FloatArray]]:
     """Return kinds of calls and positions of different failures near some places, latest first."""
+    return _different_near(list(target.exact.account.lately), places, target.dim)
+
+
+def _different_near(
+    found: list[tuple[CallKind, FloatArray]], places: FloatArray, dim: int
+) -> list[tuple[CallKind, FloatArray]]:
     around = Box.around(places)
     different = {
-        row[: target.dim].tobytes(): (call, row[: target.dim])
-        for call, row in target.exact.account.lately
+        row[:dim].tobytes(): (call, row[:dim])
+        for call, row in found
         if around is None or around.holds(row[None])[0]
     }
     return list(different.values())[::-1]
+
+
+def _look_at_infinite(target: RecordingPotential, places: FloatArray) -> None:
+    """Evaluate U once more at some positions where it was infinite, and note where it is not."""
+    account, before = target.exact.account, target.paid
+    found: list[tuple[CallKind, FloatArray]] = [("value", row) for row in account.infinite]
+    for _, position in _different_near(found, places, target.dim):
+        seen = account.recheck
+        part = PART if seen.finite else PART_OF_INFINITE
+        if seen.infinite >= min(max(FEW, part * before), MOST) or seen.finite == ENOUGH:
+            return
+        with target.exact.off_the_record() as aside:
+            value = target.fork(keep=False).value(position[None])[0]
+        if not aside.total:  # a failure is another matter
+            account.recheck = attrs.evolve(
+                seen, infinite=seen.infinite + 1, finite=seen.finite + bool(np.isfinite(value))
+            )
 
 
 def _works(target: RecordingPotential, call: CallKind, position: FloatArray) -> bool:

@@ -28,6 +28,7 @@ from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import calls_paid
 from surrokit.cost.calls import ExactCalls, Guard, OnError
 from surrokit.cost.journal import Journal
+from surrokit.cost.lowest import Lowest
 from surrokit.cost.retried import with_retries
 from surrokit.cost.rows import RecordedRows
 from surrokit.errors import TargetError
@@ -82,6 +83,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
         self._blocks: list[Evaluations] = []
         self._n_outputs: int | None = None
         self._penalties = Penalties()
+        self._lowest = Lowest(target.dim)
 
     @property
     def dim(self) -> int:
@@ -208,7 +210,13 @@ class RecordingPotential(RecordedRows, ShownTarget):
         U is infinite in them where it is a penalty, of which nothing is to be learnt.
         """
         blocks, self._blocks = self._blocks, []
-        rows = Evaluations.join(blocks, self.dim)
+        return self._without_penalties(Evaluations.join(blocks, self.dim))
+
+    def lowest(self) -> Evaluations:
+        """Return the lowest of all evaluations, those of forks included."""
+        return self._without_penalties(self._lowest.evaluations())
+
+    def _without_penalties(self, rows: Evaluations) -> Evaluations:
         if not (rows.values >= PENALTY).any():
             return rows
         found = self.find_penalties(rows.positions, rows.values)
@@ -395,5 +403,6 @@ class RecordingPotential(RecordedRows, ShownTarget):
         return np.full((n, self._n_outputs), np.nan)
 
     def _store(self, **found: Any) -> None:
+        self._lowest.add(found["positions"], found["values"], found.get("gradients"))
         if self._keeps:
             self._blocks.append(Evaluations(**found))

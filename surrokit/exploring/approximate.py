@@ -13,6 +13,7 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.methods import CALL_KINDS
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Correction, Sampler, StepInfo
+from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.cost.budget import BudgetSpent
 from surrokit.errors import SurrogateFitError
 from surrokit.history.history import History
@@ -32,6 +33,9 @@ MANY = 1000
 takes longer than the time that is held back."""
 
 _NEAR = (10.0, 20.0)  # times, of as many nats and one for each dimension above the least, is near
+
+_PAIRS = 40  # differences of gradients that tell of the curvature, from the lowest positions on
+_BENT = 1e-10  # of the product of both lengths, above which a difference tells of a curvature
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -109,6 +113,105 @@ def of_surrogate(
         return None
     what = f"draws of a surrogate that has learnt from {len(rows)} evaluations"
     return Approximation(kept=history, what=what)
+
+
+def of_evaluations(
+    rows: Evaluations, chains: int, transform: CoordinateMap, rng: np.random.Generator
+) -> Approximation | None:
+    """Return what evaluations tell without a surrogate; None where none of them is finite.
+
+    With gradients at two positions or more, these are draws of a normal distribution, and else the
+    lowest positions themselves, as many of them as may hold any mass.
+
+    Parameters
+    ----------
+    rows
+        The lowest of all evaluations.
+    chains
+        Number of chains.
+    transform
+        The map to the user's coordinates, in which draws have to be finite.
+    rng
+        Generator.
+    """
+    rows = rows.take(np.isfinite(rows.values))
+    if not len(rows):
+        return None
+    rows = rows.take(np.argsort(rows.values, kind="stable"))
+    places = _normal_draws(rows, TRANSITIONS * chains, rng)
+    if places is not None and np.isfinite(transform.to_bounded(places)).all():
+        what = (
+            "draws of a normal approximation at the best position that was evaluated, which may be "
+            "far too narrow"
+        )
+    else:
+        _, first = np.unique(rows.positions, axis=0, return_index=True)
+        places = rows.positions[np.sort(first)]
+        near = int(np.sum(rows.values <= rows.values[0] + places.shape[1] + _NEAR[0]))
+        n = max(min(near, len(places)) // chains, 1)
+        places = np.resize(places, (n * chains, places.shape[1]))
+        what = "the best positions that were evaluated, and no draws of any distribution"
+    history = History(chains, places.shape[1])
+    for at in places.reshape(-1, chains, places.shape[1]):
+        _add(history, ChainState(positions=at, values=np.full(chains, np.nan), cache={}))
+    return Approximation(kept=history, what=what)
+
+
+def _normal_draws(rows: Evaluations, n: int, rng: np.random.Generator) -> FloatArray | None:
+    """Return draws (n, dim) of a normal approximation at the first of rows in order of U.
+
+    Its covariance is the inverse of a curvature that BFGS updates learn from differences of
+    gradients, as in Pathfinder (Zhang, Carpenter, Gelman and Vehtari 2022). No matrix is made. None
+    where gradients tell of no curvature.
+    """
+    if rows.gradients is None:
+        return None
+    known = np.flatnonzero(np.isfinite(rows.gradients).all(axis=1))[: _PAIRS + 1]
+    if len(known) < 2:
+        return None
+    steps = rows.positions[known[:-1]] - rows.positions[known[1:]]
+    changes = rows.gradients[known[:-1]] - rows.gradients[known[1:]]
+    products = np.sum(steps * changes, axis=1)
+    lengths = np.linalg.norm(steps, axis=1) * np.linalg.norm(changes, axis=1)
+    used = np.flatnonzero(products > _BENT * lengths)[::-1]  # the lowest last
+    if not len(used):
+        return None
+    dim = rows.positions.shape[1]
+    variances = np.full(dim, np.median(np.sum(steps[used] ** 2, axis=1) / products[used]))
+    for i in used:
+        variances = _diagonal_update(variances, steps[i], changes[i])
+    best, gradient = rows.positions[known[0]], rows.gradients[known[0]]
+    draws = np.sqrt(variances) * rng.standard_normal((n, dim))
+    pairs = [(steps[i], changes[i], products[i]) for i in used]
+    for step, change, product in pairs:  # of covariance W' H W + s s' / s'y, W = 1 - y s' / s'y
+        along = rng.standard_normal(n) / np.sqrt(product) - draws @ change / product
+        draws += np.outer(along, step)
+    downhill = -_times_inverse(pairs, variances, gradient)
+    decrement = np.sqrt(max(float(-downhill @ gradient), 0.0))
+    return np.asarray(best + draws + downhill * min(1.0, np.sqrt(dim) / max(decrement, 1e-300)))
+
+
+def _diagonal_update(variances: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
+    """Return the diagonal of an inverse curvature after a pair (Gilbert and Lemarechal 1989)."""
+    a, b = float(change @ (variances * change)), float(change @ step)
+    c = float(step @ (step / variances))
+    updated = b / (a / variances + change**2 - a * (step / variances) ** 2 / c)
+    right = np.isfinite(updated) & (updated > 0.0)
+    return np.asarray(updated) if right.all() else variances
+
+
+def _times_inverse(
+    pairs: list[tuple[FloatArray, FloatArray, float]], variances: FloatArray, gradient: FloatArray
+) -> FloatArray:
+    """Return the inverse curvature times a gradient, by the two loops of L-BFGS."""
+    vector, parts = gradient.copy(), []
+    for step, change, product in reversed(pairs):
+        parts.append(float(step @ vector) / product)
+        vector -= parts[-1] * change
+    vector = variances * vector
+    for (step, change, product), part in zip(pairs, reversed(parts), strict=True):
+        vector += (part - float(change @ vector) / product) * step
+    return np.asarray(vector)
 
 
 def fit_near(

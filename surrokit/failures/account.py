@@ -72,17 +72,28 @@ class Recheck:
         Two values of U at one position that differ; None where none were met.
     retries
         How often each had been evaluated again, and failed, before it was rejected.
+    infinite
+        Positions of infinite U that were evaluated once more.
+    finite
+        Those of them where U was finite then.
     """
 
     tried: int = 0
     worked: int = 0
     apart: tuple[float, float] | None = None
     retries: int = 0
+    infinite: int = 0
+    finite: int = 0
 
     @property
     def rate(self) -> float:
         """Part of the calls that fail at these positions, about; never quite 0 or 1."""
         return (self.tried - self.worked + 0.5) / (self.tried + 1)
+
+    @property
+    def infinite_rate(self) -> float:
+        """Like :attr:`rate`, of the calls that give an infinite U."""
+        return (self.infinite - self.finite + 0.5) / (self.infinite + 1)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -120,6 +131,8 @@ class FailureAccount:
         Positions where U is finite and its gradient is not, in the sampling coordinates.
     lately
         Kind of call and position of the latest failures.
+    infinite
+        The latest positions of infinite U, which are no failures.
     recheck
         What came of evaluating positions once more.
     """
@@ -128,6 +141,7 @@ class FailureAccount:
         self.kinds: dict[str, FailureKind] = {}
         self.broken_gradients = BrokenGradients()
         self.lately: deque[tuple[CallKind, FloatArray]] = deque(maxlen=REMEMBERED)
+        self.infinite: deque[FloatArray] = deque(maxlen=REMEMBERED)
         self.recheck = Recheck(retries=retries)
 
     @property

@@ -56,6 +56,20 @@ def tell_chance(again: Recheck, cured: int, rejected: int, *, doubt: bool) -> st
     )
 
 
+def tell_infinite(again: Recheck) -> str | None:
+    """Return that U is infinite by chance, if so."""
+    if not again.finite:
+        return None
+    return (
+        f"the target's U is infinite by chance: of {again.infinite} positions at which it was, "
+        f"{again.finite} had a finite one when evaluated once more. Draws are then those of its "
+        "density times the chance of a finite U, which is another target where that chance "
+        f"changes: about {again.infinite_rate:.0%} of the density is lost at such positions. Let "
+        "the model raise an exception, or return NaN, where it fails, and pass on_error='retry' "
+        f"with retries={_needed(again.infinite_rate)}; or mend the model"
+    )
+
+
 def _lost(again: Recheck, cured: int, rejected: int) -> float:
     """Return about the part of the density that is lost where the target fails by chance."""
     if not rejected or _fail_for_a_reason(again, cured, rejected):

@@ -19,10 +19,20 @@ from surrokit.contracts.methods import CALL_KINDS
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.progress import Progress, duration
 from surrokit.cost.budget import Budget
-from surrokit.errors import ConfigurationError
+from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.store import Store, reading
 from surrokit.plan.asked import PARTS, arguments_of, seed_of
-from surrokit.plan.plain import Text, can_write, from_plain, is_data, is_of, numbers_of, to_plain
+from surrokit.plan.plain import (
+    LARGEST,
+    Text,
+    can_write,
+    from_plain,
+    is_bounded,
+    is_data,
+    is_of,
+    numbers_of,
+    to_plain,
+)
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.safety import Safety
 from surrokit.plan.sequel import Sequel
@@ -34,6 +44,8 @@ from surrokit.types import FloatArray
 _SIZES = ("name", "chains", "warmup", "draws", "on_error", "retries", "keep")
 _NAMES = (*PARTS, "integrator", "metric", "step_size", "n_steps")
 _RECORDS = {"evaluations": Evaluations, "past": Past}
+_LIMITS = ("warmup", "draws", "after", "budget")
+_MOST_OF_TIME = 10**18
 
 
 _SIZE_TYPES: dict[str, Any] = {
@@ -53,7 +65,14 @@ _ACCOUNT: dict[str, Any] = {
     "n_rows": int | None,
     "failures": int,
     "failure_kinds": dict[str, dict[str, int | Text | list[float] | None]],
-    "recheck": {"tried": int, "worked": int, "apart": tuple[float, float] | None},
+    "recheck": {
+        "tried": int,
+        "worked": int,
+        "apart": tuple[float, float] | None,
+        "retries": int,
+        "infinite": int,
+        "finite": int,
+    },
     "seconds": dict[str, float],
     "adaptation": {
         "deployments": list[int],
@@ -192,6 +211,7 @@ def read_settings(store: Store, exact: Potential, given: Mapping[str, Any]) -> R
     """
     with reading(store.path):
         facts, arrays = store.facts()["settings"], store.arrays()
+        _check_bounds(store.path, facts)
         parts, objects = _read_parts(facts)
         _check_given(objects, given)
         return _recipe(
@@ -213,6 +233,19 @@ def _read_parts(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str
 def _describe(part: Any) -> str:
     """Return the name of a part, or the type of an object."""
     return str(part[0]) if isinstance(part, tuple) and part else type(part).__name__
+
+
+def _check_bounds(path: Path, facts: Mapping[str, Any], *sessions: Mapping[str, Any]) -> None:
+    """Raise if sizes are larger than a file may name."""
+    of_memory = {name: facts.get(name) for name in ("chains", "retries", "safety")}
+    of_memory["n_steps"] = facts.get("parts", {}).get("n_steps")
+    of_time = [{name: each.get(name) for name in _LIMITS} for each in (facts, *sessions)]
+    if is_bounded(of_memory) and is_bounded(of_time, _MOST_OF_TIME):
+        return
+    raise LedgerError(
+        f"{path} names a size that is too large for a file: more than {LARGEST:,} chains, "
+        f"steps or retries, or more than {_MOST_OF_TIME:.0e} draws or calls. Begin a new run"
+    )
 
 
 def _check_sizes(facts: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> None:
@@ -286,6 +319,7 @@ def read_arguments(store: Store) -> dict[str, Any]:
         facts, arrays = store.facts(), store.arrays()
         settings = {**facts["settings"], "differences": False}
         last = {**settings, **(facts.get("sequels") or [{}])[-1]}
+        _check_bounds(store.path, last)
         parts, objects = _read_parts(settings)
         asked = _recipe(last, arrays, cast(Potential, None), parts | dict.fromkeys(objects, ...))
         seed = seed_of(_generator(facts["generator"]))
@@ -304,6 +338,7 @@ def read_sequels(store: Store, asked: Recipe) -> list[Sequel]:
         told = store.facts().get("sequels", [])
         if not isinstance(told, list) or not all(is_of(each, _SEQUEL) for each in told):
             raise ValueError("its sessions have another form")
+        _check_bounds(store.path, {}, *told)
         return [Sequel(**{**each, "budget": Budget(**each["budget"])}) for each in told] or [
             Sequel.of(asked)
         ]
@@ -339,8 +374,8 @@ def _check_given(objects: Mapping[str, str], given: Mapping[str, Any]) -> None:
         held = ", ".join(f"{name} ({objects[name]})" for name in missing)
         again = ", ".join(f"{name}=..." for name in missing)
         raise ConfigurationError(
-            f"the run has parts that are made of more than plain data, which no file may give: "
-            f"{held}. Pass them again, as {again}"
+            f"the run has parts that no file may give, as they are more than plain data or numbers "
+            f"up to {LARGEST:,}: {held}. Pass them again, as {again}"
         )
     more = [name for name, part in given.items() if part is not None and name not in objects]
     if more:

@@ -19,6 +19,7 @@ from surrokit.coordinates.transforms import Transform
 from surrokit.errors import LedgerError
 from surrokit.ledger.events import COLUMNS, DONE, Event, event_of
 from surrokit.ledger.store import Store, reading
+from surrokit.plan.plain import is_bounded
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import describe_position, parameters_of, transform_of
 from surrokit.types import FloatArray
@@ -28,6 +29,9 @@ REPORTED = "reported"
 
 _SHIFT, _MATRIX = SCALING = ("shift", "matrix")
 """Arrays that say in which coordinates of like scale a run moved."""
+
+_UNITS = "units"
+"""Fact that holds the units of parameters by name."""
 
 _CLOSE = 1e-6  # relative: more than rounding, less than another target
 
@@ -52,6 +56,8 @@ def write_fingerprint(store: Store, exact: Potential, version: str | None) -> No
         If it cannot be written.
     """
     store.write_facts({"target": _fingerprint(exact, version)})
+    if units := _writable(exact)[0].units:
+        store.write_facts({_UNITS: units})  # no part of what the target is known by
     if isinstance(transform := _writable(exact)[1], Transform):
         store.write_array("lower", transform.lower)
         store.write_array("upper", transform.upper)
@@ -93,9 +99,20 @@ def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
         If they are damaged.
     """
     with reading(store.path):
-        held = store.facts()["target"]
+        facts = store.facts()
+        held, units = facts["target"], facts.get(_UNITS, {})
+        if not is_bounded([held["dim"], held["parameters"]]):
+            raise LedgerError(
+                f"{store.path} names a target of more numbers than a file may. Begin a new run"
+            )
         named = {
-            name: Parameter(tuple(shape), lower=lower, upper=upper, constraint=from_plain(tie))
+            name: Parameter(
+                tuple(shape),
+                lower=lower,
+                upper=upper,
+                constraint=from_plain(tie),
+                unit=units.get(name),
+            )
             for name, (shape, lower, upper, tie) in held["parameters"].items()
         }
         parameters = Parameters(named)

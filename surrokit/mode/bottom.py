@@ -6,6 +6,7 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.errors import EvaluationError, TargetError
+from surrokit.mode.directions import name_of, simplified
 from surrokit.mode.mode import Mode
 from surrokit.targets.bounds import describe_position, labels_on_line, transform_of
 from surrokit.types import FloatArray
@@ -21,6 +22,16 @@ FLAT, ROUNDED, LEVEL = 1e-12, 1e-5, 0.01
 """Part of the largest curvature below which a number is looked along, to a distance of
 :data:`BEYOND`; curvature that may be rounding, likewise; and nats by which the potential differs
 there if it ends somewhere."""
+
+
+FAR = 1e12
+"""Distance to which a direction of several numbers is followed, whose coefficients are rounded."""
+
+ALONE = 0.999
+"""Coefficient of a unit direction from which on it is that of a single number."""
+
+MANY = 200
+"""Dimensions up to which directions of several numbers are looked for."""
 
 
 def demand_bottom(potential: Potential, found: Mode) -> None:
@@ -52,15 +63,17 @@ def demand_bottom(potential: Potential, found: Mode) -> None:
 
 
 def demand_walls(potential: Potential, found: Mode) -> int:
-    """Raise if the potential is the same at any distance along a parameter; return what was paid.
+    """Raise if the potential is the same at any distance in a direction; return what was paid.
+
+    Directions are those of single parameters, and such in which several change together.
 
     Parameters
     ----------
     potential
         What was searched; its parameters are named in the message.
     found
-        Where the search ended. Two values are paid for each unbounded number along which second
-        derivatives vanish there.
+        Where the search ended. Two values are paid for each unbounded direction along which
+        second derivatives vanish there, or four.
 
     Raises
     ------
@@ -81,7 +94,34 @@ def demand_walls(potential: Potential, found: Mode) -> int:
                 f"any distance{'' if far >= BEYOND else ' of its logarithm'}, and no distribution "
                 "has such a density; declare bounds or a prior for it, or leave it out"
             )
+    for direction in _level_directions(potential, found.hessian):
+        ends = found.position + np.outer([FAR, -FAR], direction)
+        with np.errstate(all="ignore"):
+            there = transform_of(potential).to_bounded(ends)
+        if not np.isfinite(there).all() or np.abs(there[0] - there[1]).max() < FAR:
+            continue
+        paid += len(ends)
+        if (np.abs(_values(potential, ends) - found.value) <= LEVEL).all():
+            raise TargetError(
+                f"the target is the same at any distance along {name_of(potential, direction)}, "
+                "and no distribution has such a density. Declare bounds or priors for these, or "
+                "leave one out"
+            )
     return paid
+
+
+def _level_directions(potential: Potential, hessian: FloatArray) -> list[FloatArray]:
+    """Return the directions of several numbers along which second derivatives vanish."""
+    if not np.isfinite(hessian).all() or len(hessian) > MANY:
+        return []
+    curvatures, directions = np.linalg.eigh(hessian)
+    level = curvatures <= max(FLAT * curvatures[-1], ROUNDED)
+    found = []
+    for direction in directions.T[level]:
+        if np.abs(direction).max() < ALONE:
+            simple = simplified(potential, direction)
+            found += [direction] if simple is None else [simple, direction]
+    return found
 
 
 def _far_ends(potential: Potential, position: FloatArray, i: int) -> FloatArray | None:

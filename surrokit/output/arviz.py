@@ -38,6 +38,10 @@ class Draws:
     dims, coords
         Names of the axes of arrays by name, and the coordinates of axes by name, of a model that
         has them.
+    titles
+        Each label with its unit.
+    units
+        Those of parameters that have one, by name.
     """
 
     draws: FloatArray
@@ -46,6 +50,8 @@ class Draws:
     attributes: Mapping[str, Any]
     dims: Mapping[str, list[str]] = attrs.field(factory=dict)
     coords: Mapping[str, Any] = attrs.field(factory=dict)
+    titles: Sequence[str] = ()
+    units: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, run: Any) -> Draws:
@@ -56,6 +62,8 @@ class Draws:
             coords=coords,
             draws=run.draws,
             labels=run.labels,
+            titles=run.titles,
+            units=run.parameters.units,
             groups=groups_of(run),
             attributes=attributes_of(run),
         )
@@ -107,7 +115,8 @@ class Draws:
             for name, axes in self.dims.items()
         }
         coords = {axis.replace("/", sign): labels for axis, labels in self.coords.items()}
-        return attrs.evolve(self, groups=groups, dims=dims, coords=coords)
+        units = {allowed.get(name, name): unit for name, unit in self.units.items()}
+        return attrs.evolve(self, groups=groups, dims=dims, coords=coords, units=units)
 
     def _axes(self) -> list[str]:
         """Return the names of the axes of parameters: their own, and those that ArviZ gives."""
@@ -170,7 +179,7 @@ def to_arviz(draws: Draws) -> Any:
     """Return a DataTree (ArviZ 1 and later) or InferenceData (before).
 
     A parameter that has the name of an axis, such as ``chain``, gets an underscore. In a tree names
-    of parameters have ÷ for each slash, which it refuses.
+    of parameters have ÷ for each slash, which it refuses. Units are the attribute ``units``.
 
     Raises
     ------
@@ -192,7 +201,7 @@ def _convert(draws: Draws) -> Any:
         pass
     else:
         draws = draws.with_free_names()
-        return from_dict(draws.groups, save_warmup=True, **_axes(draws))
+        return _with_units(from_dict(draws.groups, save_warmup=True, **_axes(draws)), draws)
     try:
         import arviz
     except ImportError as error:
@@ -200,7 +209,15 @@ def _convert(draws: Draws) -> Any:
             f"ArviZ is needed for this and is not installed; run {_INSTALL}"
         ) from error
     draws = draws.with_free_names(slashes=True)
-    return arviz.from_dict(**draws.groups, save_warmup=True, **_axes(draws))
+    return _with_units(arviz.from_dict(**draws.groups, save_warmup=True, **_axes(draws)), draws)
+
+
+def _with_units(converted: Any, draws: Draws) -> Any:
+    """Give parameters the attribute ``units``, as the CF conventions call it."""
+    for group in _OF_PARAMETERS:
+        for name, unit in draws.units.items() if group in draws.groups else ():
+            converted[group][name].attrs["units"] = unit
+    return converted
 
 
 def _axes(draws: Draws) -> dict[str, Any]:

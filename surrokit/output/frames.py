@@ -29,4 +29,6 @@ def to_pandas(run: Any) -> Any:
             "pandas is needed for a data frame and is not installed; run python -m pip install "
             "'surrokit[pandas]', or use run.draws"
         ) from error
-    return pandas.DataFrame(columns_of(Draws.of(run)))
+    frame = pandas.DataFrame(columns_of(Draws.of(run)))
+    frame.attrs["units"] = run.parameters.units
+    return frame

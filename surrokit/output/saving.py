@@ -162,8 +162,14 @@ def _write_zarr(draws: Draws, path: Path) -> None:
     to_arviz(draws.with_free_names()).to_zarr(os.fspath(path))
 
 
+def _with_units(draws: Draws) -> Columns:
+    """Return columns of a table on its own, in which names have their units."""
+    named = dict(zip(draws.labels, draws.titles, strict=True))
+    return {named.get(name, name): array for name, array in columns_of(draws).items()}
+
+
 def _write_csv(draws: Draws, path: Path) -> None:
-    columns = columns_of(draws)
+    columns = _with_units(draws)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
@@ -175,7 +181,7 @@ def _write_parquet(draws: Draws, path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(pyarrow.table(columns_of(draws)), os.fspath(path))
+    pyarrow.parquet.write_table(pyarrow.table(_with_units(draws)), os.fspath(path))
 
 
 _FORMS = {

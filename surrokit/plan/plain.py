@@ -16,6 +16,10 @@ from surrokit.registry.composer import name_and_settings
 from surrokit.registry.kinds import KINDS, Kind
 from surrokit.settings import is_number
 
+LARGEST = 1_000_000
+"""Largest whole number that a file may name, of nodes, chains, steps or anything else that takes
+memory or time; seeds may be larger. A part with a larger one has to be given again."""
+
 _ARRAY_LIKE = frozenset(get_args(npt.ArrayLike))
 _OF_NUMBERS = re.compile(r"[<>=|]?[biuf]\d{1,2}")
 
@@ -124,9 +128,20 @@ def _are_data(kind: Kind, name: str, settings: Mapping[str, Any], catalogue: Cat
     return all(
         is_data(parts[each].kind, value, catalogue)
         if each in parts
-        else each in known and is_of(value, known[each].takes)
+        else each in known
+        and is_of(value, known[each].takes)
+        and (is_bounded(value) or each == "seed")
         for each, value in settings.items()
     )
+
+
+def is_bounded(value: Any, largest: int = LARGEST) -> bool:
+    """Return whether no whole number in plain data is larger than a file may name."""
+    if isinstance(value, Mapping):
+        return all(is_bounded(each, largest) for each in value.values())
+    if isinstance(value, tuple | list):
+        return all(is_bounded(each, largest) for each in value)
+    return not isinstance(value, int | np.integer) or abs(int(value)) <= largest
 
 
 Text = NewType("Text", str)

@@ -45,7 +45,7 @@ def forest_panel(
     sample, shown = Sample.of(run), list(columns[:MOST_ROWS])
     middles = np.array([np.median(sample.marginal(column)) for column in shown])
     places = [int(np.argmin(middles)), int(np.argmax(middles))]
-    least, most = (f"{run.labels[shown[i]]} at {describe(middles[i])}" for i in places)
+    least, most = (f"{run.titles[shown[i]]} at {describe(middles[i])}" for i in places)
     left = len(columns) - len(shown)
     more = f"; the first {len(shown)} of {len(columns)} numbers" if left else ""
     return Panel(
@@ -58,7 +58,7 @@ def forest_panel(
         draw=partial(
             _draw,
             title=short_name(title) + (f" (first {len(shown)} of {len(columns)})" if left else ""),
-            names=[short_name(run.labels[column]) for column in shown],
+            names=[short_name(run.titles[column]) for column in shown],
             middles=middles,
             inner=run.highest_density(INNER)[shown],
             outer=run.highest_density(interval)[shown],

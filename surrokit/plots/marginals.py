@@ -33,16 +33,16 @@ def marginal_panels(run: Any, columns: Sequence[int], interval: float) -> list[P
         middle, (low, high) = float(np.median(values)), ends[column]
         panels.append(
             Panel(
-                title=run.labels[column],
+                title=run.titles[column],
                 text=(
-                    f"Density of {run.labels[column]}: median {describe(middle)}, "
+                    f"Density of {run.titles[column]}: median {describe(middle)}, "
                     f"{percent(interval)} highest-density interval from {describe(low)} to "
                     f"{describe(high)}"
                     f"{'; ' + sample.note if sample.note else ''}."
                 ),
                 draw=partial(
                     _draw,
-                    title=short_name(run.labels[column]),
+                    title=short_name(run.titles[column]),
                     values=values,
                     chains=None if sample.weighted else sample.chains[:, :, column],
                     middle=middle,

@@ -38,7 +38,7 @@ def pair_panels(run: Any, pairs: Sequence[Pair]) -> list[Panel]:
     diverged = run.draws[run.kept.divergent] if run.exact else run.draws[:0, 0]
     panels = []
     for i, j in pairs:
-        names = run.labels[i], run.labels[j]
+        names = run.titles[i], run.titles[j]
         correlation = float(_correlation(ranks[:, [i, j]])[0, 1])
         panels.append(
             Panel(

@@ -79,7 +79,7 @@ class Comparison:
             )
         if len(run.kept) * len(run.draws) < 2:
             raise ConfigurationError("there are no draws to look at a surrogate by; draw some")
-        transform, own = run.kept.transform, run.parameters.labels
+        transform, own = run.kept.transform, run.titles
         positions = run.kept.positions.reshape(-1, run.kept.positions.shape[2])
         exact = run.kept.values.reshape(-1)
         known = np.flatnonzero(np.isfinite(exact))

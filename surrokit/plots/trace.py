@@ -33,15 +33,15 @@ def trace_panels(run: Any, columns: Sequence[int], rhat: FloatArray) -> list[Pan
     divergent = run.kept.divergent if run.exact else None
     return [
         Panel(
-            title=run.labels[column],
+            title=run.titles[column],
             text=(
-                f"Draws of {run.labels[column]} in {len(sample.chains)} chains, in order; R-hat is "
+                f"Draws of {run.titles[column]} in {len(sample.chains)} chains, in order; R-hat is "
                 f"{rhat[column]:.3f}"
                 f"{'; ' + sample.note_on_chains if sample.note_on_chains else ''}."
             ),
             draw=partial(
                 _draw,
-                title=short_name(run.labels[column]),
+                title=short_name(run.titles[column]),
                 chains=sample.chains[:, :, column],
                 divergent=divergent,
             ),

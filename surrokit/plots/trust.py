@@ -55,7 +55,7 @@ def rank_panels(run: Any, columns: Sequence[int], rhat: FloatArray) -> list[Pane
         edges = np.linspace(0.0, 1.0, BINS + 1)
         counts = np.array([np.histogram(chain, edges)[0] for chain in ranks], dtype=np.float64)
         shares = counts / (ranks.shape[1] / BINS)
-        name, note = run.labels[column], sample.note_on_chains
+        name, note = run.titles[column], sample.note_on_chains
         text = (
             f"Ranks of the draws of {name} by chain, 1 where chains agree: they lie between "
             f"{shares.min():.2f} and {shares.max():.2f} with {ranks.shape[1]} draws of each of "
@@ -87,10 +87,10 @@ def effective_panel(run: Any, columns: Sequence[int]) -> Panel | None:
     order = np.argsort(np.nan_to_num(ess[-1], nan=-1.0))[: len(CYCLE) - 2]
     worst = int(order[0])
     text = (
-        f"Effective draws against draws: the fewest are those of {run.labels[columns[worst]]}, "
+        f"Effective draws against draws: the fewest are those of {run.titles[columns[worst]]}, "
         f"{describe(ess[-1, worst])} of {counts[-1]}. They grow in proportion where chains mix."
     )
-    names = {run.labels[columns[i]]: ess[:, i] for i in order}
+    names = {run.titles[columns[i]]: ess[:, i] for i in order}
     return Panel(
         title="effective draws",
         text=text,
@@ -114,7 +114,7 @@ def agreement_panel(run: Any, ess: FloatArray, rhat: FloatArray) -> Panel | None
     worst = int(np.argmax(np.where(known, rhat, -np.inf)))
     text = (
         f"R-hat against effective draws for {int(known.sum())} numbers: the largest R-hat is "
-        f"{rhat[worst]:.3f} of {run.labels[worst]}, the fewest effective draws are "
+        f"{rhat[worst]:.3f} of {run.titles[worst]}, the fewest effective draws are "
         f"{describe(float(ess[known].min()))}."
     )
     draw = partial(_draw_agreement, ess=ess[known], rhat=rhat[known])

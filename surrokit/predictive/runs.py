@@ -79,8 +79,15 @@ def posterior_predictive(
 def _check_model(run: Any, new: Any, offset: Any) -> None:
     """Raise unless a run is one of a forward model with draws, and nothing else is given."""
     _check_draws(run)
-    if run.predictor is None or run.outputs is None:
+    if not hasattr(run.predictor, "draw_data"):
         raise _nothing_predicted(run)
+    missing = True if run.outputs is None else np.isnan(run.outputs).any(axis=2)
+    if np.any(missing):
+        raise ConfigurationError(
+            f"{'the' if np.all(missing) else f'{np.sum(missing)} of the'} draws of this run have "
+            "no outputs of the model beside them, which were not evaluated there or are not in its "
+            "file. Evaluate the model at run.draws, and add errors of your own"
+        )
     if new is not None or offset is not None:
         raise ConfigurationError(
             "this run is of a forward model, which predicts the data that it was fitted to; leave "

@@ -122,7 +122,8 @@ def figures(summary: Any, interval: float) -> Markup:
     interval
         Their probability.
     """
-    rows = [(label, [_cell(name, row[name]) for name in _COLUMNS]) for label, row in summary.rows()]
+    told = zip(summary.titles, (row for _, row in summary.rows()), strict=True)
+    rows = [(label, [_cell(name, row[name]) for name in _COLUMNS]) for label, row in told]
     title = f"All numbers; from and to are ends of {percent(interval)} highest-density intervals"
     return table(title, ["parameter", *_COLUMNS.values()], rows, "numbers")
 

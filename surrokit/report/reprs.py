@@ -43,7 +43,8 @@ def show_summary(summary: Any) -> str:
 
 def _table(summary: Any, n: int) -> Markup:
     columns = [name for name in _COLUMNS if name in summary.columns]
-    told = list(summary.rows())[:MOST_ROWS]
+    figures = [row for _, row in summary.rows()]
+    told = list(zip(summary.titles, figures, strict=True))[:MOST_ROWS]
     rows = [(label, [_cell(name, row[name]) for name in columns]) for label, row in told]
     left = n - len(rows)
     more = f"{left} more numbers: print(run.summary()), or run.report('run.html')."

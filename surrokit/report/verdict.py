@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from surrokit.result.mode_visits import describe_searches
 from surrokit.shown.elements import Markup, items, join, named, tag
 from surrokit.types import FloatArray
 
@@ -58,6 +59,7 @@ def section(run: Any, summary: Any) -> Markup:
     facts: list[tuple[str, str | None]] = [
         ("draws", f"{chains} chains of {draws} draws of {dim} numbers"),
         ("exact calls", f"{run.total_calls:,.0f}"),
+        ("searches for modes", describe_searches(run)),
     ]
     if summary is not None:
         facts += [

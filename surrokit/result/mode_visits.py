@@ -137,9 +137,42 @@ def _missed(modes: Modes, k: int, draws: FloatArray) -> bool:
 
 def mode_findings(run: Run) -> list[Finding]:
     """Return what searches for modes say of places without draws."""
+    found = _exchanged(run)
     if run.modes is None:
+        return found
+    return found + (_unseen(run, run.modes) if run.modes.believed else _unbelieved(run.modes))
+
+
+def describe_searches(run: Run) -> str:
+    """Return in a sentence how far searches for modes speak against other modes."""
+    modes = run.modes
+    if modes is None:
+        return (
+            "Modes: no search was made, so one near which no chain began may hold any part of the "
+            "mass."
+        )
+    if modes.concave:
+        return "Modes: one, since the target is log-concave."
+    ended, bound = int(modes.ended.sum()), modes.unseen()[1]
+    which = f"{len(modes)} ({', '.join(map(str, modes.ended))})" if len(modes) > 1 else "one"
+    return (
+        f"Modes: {ended} of {modes.searches} searches ended at {which}; with a probability of 0.95 "
+        f"at most {bound:.0%} of further ones end at another, which may hold any part of the mass."
+    )
+
+
+def _exchanged(run: Run) -> list[Finding]:
+    """Return that an exchange of parameters leads where draws are missing, if so."""
+    if run.exchange is None:
         return []
-    return _unseen(run, run.modes) if run.modes.believed else _unbelieved(run.modes)
+    one, other = (", ".join(map(repr, side)) for side in (run.exchange.one, run.exchange.other))
+    message = (
+        f"the density stays the same where {one} and {other} are exchanged, so that each side has "
+        f"half of the mass, and one of them {run.exchange.part:.0%} of the draws; read results "
+        "up to this exchange, or declare an order of the numbers that tell the two apart, "
+        "such as surrokit.ordered(2)"
+    )
+    return [Finding(name="exchange", message=message, warns=True)]
 
 
 def _unbelieved(modes: Modes) -> list[Finding]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from surrokit.contracts.explorer import Modes
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import Length, StopReason, calls_paid
+from surrokit.cost.exchange import Exchange
 from surrokit.diagnostics import (
     EssKind,
     check_probability,
@@ -96,6 +97,9 @@ class Run(Views):
     endless
         Numbers along which the density is as high far away as at the draws, so that no distribution
         has it. It is looked for only where chains disagree.
+    exchange
+        An exchange of parameters that leaves the density unchanged, where draws are on one side of
+        it alone; None where none was found.
     n_rows
         Data rows of a target that is a sum over rows.
     modes
@@ -138,6 +142,7 @@ class Run(Views):
     chosen: Choice | None = None
     noticed: tuple[str, ...] = ()
     endless: tuple[str, ...] = ()
+    exchange: Exchange | None = None
     n_rows: int | None = None
     length: Length = "fixed"
     modes: Modes | None = None
@@ -283,6 +288,11 @@ class Run(Views):
         return self.parameters.labels
 
     @property
+    def titles(self) -> list[str]:
+        """A name for each number with its unit, where it has one."""
+        return self.parameters.titles
+
+    @property
     def fit_quality(self) -> FitQuality | None:
         """Held-out error that the surrogate reports, or None."""
         return None if self.surrogate is None else fit_quality_of(self.surrogate)
@@ -372,7 +382,15 @@ class Run(Views):
             summary = Summary.of_figures(*figures, rhat=self.rhat()).only(rows)
         if interval is not None:
             summary = summary.with_interval(self.highest_density(interval)[rows])
-        return attrs.evolve(summary, remarks=str(self.verdict), wide=wide)
+        titles = [self.titles[row] for row in rows]
+        return attrs.evolve(summary, titles=titles, remarks=self._remarks, wide=wide)
+
+    @property
+    def _remarks(self) -> str:
+        """What stands below a summary: the verdict, and how far modes were searched for."""
+        from surrokit.result.mode_visits import describe_searches
+
+        return "\n".join(filter(None, [str(self.verdict), describe_searches(self)]))
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).

@@ -48,12 +48,19 @@ class Summary:
         What stands below the table.
     wide
         Whether all columns are printed.
+    titles
+        What is printed for each row: its name with its unit; the labels unless given.
     """
 
     labels: list[str]
     columns: dict[str, FloatArray]
     remarks: str = ""
     wide: bool = False
+    titles: list[str] = attrs.field()
+
+    @titles.default
+    def _name_rows(self) -> list[str]:
+        return self.labels
 
     @classmethod
     def of(cls, draws: FloatArray, labels: list[str], calls: float) -> Summary:
@@ -120,6 +127,7 @@ class Summary:
         return attrs.evolve(
             self,
             labels=[self.labels[i] for i in rows],
+            titles=[self.titles[i] for i in rows],
             columns={name: column[list(rows)] for name, column in self.columns.items()},
         )
 
@@ -146,7 +154,7 @@ class Summary:
         corner
             What stands above the names.
         """
-        names = _align([corner, *self.labels], "<")
+        names = _align([corner, *self.titles], "<")
         cells = {
             name: _align(
                 [title, *(format_figure(name, float(value)) for value in self.columns[name])], ">"

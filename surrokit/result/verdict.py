@@ -10,7 +10,7 @@ from surrokit.capabilities import GRADIENT
 from surrokit.cost.budget import LIMITS
 from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.failures.account import FailureKind
-from surrokit.failures.chance import tell_chance
+from surrokit.failures.chance import tell_chance, tell_infinite
 from surrokit.marginals.fit import heavy_tails
 from surrokit.result.adaptation import Adaptation, Stray
 from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
@@ -231,6 +231,8 @@ def _chance(run: Run) -> list[Finding]:
         message = tell_chance(again, cured, run.failures, doubt=doubt)
         if message is not None:
             found.append(Finding(name=name, message=message, warns=doubt))
+    if (message := tell_infinite(again)) is not None:
+        found.append(Finding(name="infinite_by_chance", message=message, warns=True))
     if again.apart is not None:
         message = (
             "the target is not a function: at one position its potential was "
@@ -244,7 +246,9 @@ def _chance(run: Run) -> list[Finding]:
 def _empty(run: Run) -> Finding:
     """Return the finding that there are no draws, with what would give some."""
     message = "there are no draws"
-    if run.stopped in LIMITS:
+    if run.stopped in LIMITS and not run.total_calls:
+        message += f": {limit_of(run)} allowed not even the starts of the chains; raise it"
+    elif run.stopped in LIMITS:
         message += f": all that {limit_of(run)} allowed went into the warm-up; raise it"
     return Finding(
         name="stopped", message=message, warns=run.stopped not in ("interrupted", "observer")

@@ -242,7 +242,7 @@ class Views:
         draws as :meth:`to_arviz` returns them; names there have ÷ for each slash, which these forms
         refuse, and an underscore where they are those of axes, such as ``chain`` and ``draw``.
         ``.csv`` and ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``,
-        of weighted draws ``log_weight``, and one for each of ``labels``.
+        of weighted draws ``log_weight``, and one for each of ``labels``, with any unit.
 
         Raises
         ------

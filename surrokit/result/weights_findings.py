@@ -81,9 +81,9 @@ def endless_findings(run: Run) -> Iterator[Finding]:
     """Yield that no distribution has such a density, if so."""
     if run.endless:
         message = (
-            f"the density does not fall along {', '.join(run.endless)}: far away it is as high as "
-            "at the draws, so that no distribution has it, and the draws mean nothing; declare "
-            "bounds or a prior"
+            f"far from the draws the density does not decay along {', '.join(run.endless)}, or no "
+            "faster than 1 / distance, so that no distribution has it, and the draws mean nothing; "
+            "declare bounds or a prior"
         )
         yield Finding(name="improper", message=message, warns=True)
 

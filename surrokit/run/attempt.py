@@ -12,8 +12,9 @@ from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo, weighs
 from surrokit.contracts.schedule import Decision, Stage
+from surrokit.cost.budget import Budget
 from surrokit.errors import SamplingWarning, SurrogateFitError
-from surrokit.exploring.approximate import Approximation
+from surrokit.exploring.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.kernel.windows import LAST
 from surrokit.limits.meter import EXPLORING, SAMPLING, WARMING
 from surrokit.mode.starts import Began, start
@@ -224,7 +225,8 @@ class Attempt:
                 return
             book.warm_up_for(room)
             with self._kernels.lesson(LESSON):
-                self._rescue(f"an acceptance of {foretold:.2f} was foretold", LESSON)
+                reason = f"an acceptance of {foretold:.2f} was foretold"
+                self._rescue(reason, LESSON, self.recipe.hurry)
             foretold = self._learning.foretold(foretold)
             net.mix_in(0.0 if foretold >= SURE else MIXED)
 
@@ -274,17 +276,19 @@ class Attempt:
         self._repair(trouble, self.recipe.safety.block)
         self._warm()
 
-    def _rescue(self, trouble: str, transitions: int) -> None:
+    def _rescue(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
         """Repair the surrogate in warm-up, and note it."""
         self._net.rescues.append(Rescue(iteration=self._book.recorder.iteration, reason=trouble))
-        self._repair(trouble, transitions)
+        self._repair(trouble, transitions, limit)
 
-    def _repair(self, trouble: str, transitions: int) -> None:
-        """Make so many exact transitions, learn from them, and refit."""
+    def _repair(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
+        """Make so many exact transitions, or fewer at a limit, learn from them, and refit."""
         book, net, exact = self._book, self._net, self._kernels.exact
         assert exact is not None
         exact.learn(self._moves.covariance)
         for _ in range(transitions):
+            if limit is not None and book.stopping.is_used_up(limit):
+                break
             book.stopping.check_before_iteration(exact=True)
             with book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
                 step = self._kernels.exact_transition(self._rng, tune=True)
@@ -394,10 +398,15 @@ class Attempt:
         )
 
     def approximate(self) -> Approximation | None:
-        """Return draws of the surrogate, or of one that all evaluations so far allow."""
+        """Return draws of a surrogate, else of the warm-up, else what evaluations tell."""
+        target, warmup = self._target, self._book.recorder.warmup
         seen = [] if self._exploring is None else self._exploring.rows
-        rows = Evaluations.join([*seen, self._target.drain()], self._target.dim)
-        return self._learning.approximate(self.recipe, rows, self._moves.covariance, self._rng)
+        rows = Evaluations.join([*seen, target.drain()], target.dim)
+        found = self._learning.approximate(self.recipe, rows, self._moves.covariance, self._rng)
+        if found is None and (found := of_warmup(warmup)) is None:
+            chains, transform = self.recipe.chains, target.transform
+            found = of_evaluations(target.lowest(), chains, transform, self._rng)
+        return found
 
     def outcome(self, unchecked: Approximation | None = None) -> Run:
         """Return the result, with the draws so far."""

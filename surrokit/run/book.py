@@ -20,6 +20,7 @@ from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.clock import Clock
 from surrokit.cost.endless import endless_along
+from surrokit.cost.exchange import Exchange, find_exchange
 from surrokit.cost.recheck import evaluate_again
 from surrokit.cost.recording import RecordingPotential
 from surrokit.exploring.approximate import Approximation
@@ -114,6 +115,7 @@ class Book:
         self.weights: Weights | None = None
         self._chains_decide = False
         self._endless: tuple[str, ...] = ()
+        self._exchange: Exchange | None = None
         self.recipe: Recipe | None = None
         self.info: RunInfo | None = None
         self._observers = observers
@@ -373,6 +375,7 @@ class Book:
             chosen=recipe.chosen,
             noticed=recipe.noticed,
             endless=self._endless,
+            exchange=self._exchange,
             parts=recipe.described,
             surrogate=surrogate,
             sampler=moves.tuned_sampler,
@@ -392,8 +395,9 @@ class Book:
             evaluate_again(self.target, draws if len(draws) else before)
 
     def look_beyond(self) -> None:
-        """Look far away from chains that disagree, whether the density falls there at all."""
+        """Look where chains have not been: far away if they disagree, and across exchanges."""
         kept = self.recorder.kept if self.has_draws else self.recorder.warmup
+        self._exchange = find_exchange(self.target, self.recorder.places()[0])
         if self.weights is None or self.weights.answer is None:
             self._endless = endless_along(self.target, kept.positions())
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NoReturn
 
 import numpy as np
 
 from surrokit.contracts.sampler import weighs
 from surrokit.coordinates.rowwise import as_failure
 from surrokit.cost.budget import LIMITS
-from surrokit.errors import SamplingWarning
-from surrokit.exploring.approximate import Approximation, of_warmup
+from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
+from surrokit.exploring.approximate import Approximation
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.limits.deadline import deadline
 from surrokit.plan.recipe import Recipe
@@ -20,11 +21,14 @@ from surrokit.plan.sequel import Sequel
 from surrokit.plan.stopping import reason_of
 from surrokit.registry.composer import Composer
 from surrokit.result.run import Run
+from surrokit.result.weights_findings import limit_of
 from surrokit.run.attempt import Attempt
 from surrokit.run.book import ENDS, Book
 from surrokit.run.choice import choose
 from surrokit.run.observers import Observers
 from surrokit.surrogate.threads import one_thread
+
+_VALUED = ("value", "gradient", "forward", "jacobian", "vjp")  # calls that give U
 
 
 def run(
@@ -61,7 +65,8 @@ def run(
     UnknownComponentError, CapabilityError, ConfigurationError
         If the recipe cannot work.
     TargetError
-        If no chain can start, or the target raises and ``on_error`` lets it.
+        If no chain can start, or the target raises and ``on_error`` lets it. Also if a limit ends
+        the run before the target was finite anywhere.
     """
     book, attempt = Book(asked, observers, file, sequels), None
     try:
@@ -85,7 +90,7 @@ def run(
             book.look_beyond()
     except (*ENDS, SystemExit) as end:
         if book.recipe is None:  # the recipe cannot work
-            raise
+            _refuse(end)
         attempt = attempt or Attempt(book.recipe, book, rng)
         _end(end, attempt, book)
         if book.stopping.stopped == "default_max_calls":
@@ -96,6 +101,7 @@ def run(
     with one_thread():
         outcome = attempt.outcome(_approximate(attempt, book))
         book.finish(outcome)
+    _raise_if_nowhere_finite(outcome, book)
     try:
         book.warn_of_failures()
         for finding in outcome.verdict.warnings:
@@ -109,6 +115,8 @@ def run(
 def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
     """End a run by an exception, and raise it unless it is a limit or an interrupt."""
     error = as_failure(end) if isinstance(end, SystemExit) else end
+    if isinstance(end, MemoryError):
+        error = _too_large(end)
     book.stopping.cut(reason_of(error))
     if not isinstance(error, Exception):
         return
@@ -120,10 +128,41 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
     raise error from end
 
 
+def _refuse(end: BaseException) -> NoReturn:
+    """Raise what ended a run before it began."""
+    if isinstance(end, MemoryError):
+        raise _too_large(end) from end
+    raise end
+
+
+def _too_large(end: MemoryError) -> ConfigurationError:
+    """Return what is said of a run that needs more memory than there is."""
+    return ConfigurationError(
+        f"the run needs more memory than there is ({end or 'MemoryError'}). Choose smaller sizes "
+        "of its parts, or fewer chains or draws"
+    )
+
+
 def _carry(error: Exception, outcome: Run) -> None:
     """Let an exception carry what was drawn."""
     error.partial = outcome  # type: ignore[attr-defined]
     error.add_note("What was drawn until then is in this exception's attribute 'partial'.")
+
+
+def _raise_if_nowhere_finite(outcome: Run, book: Book) -> None:
+    """Raise if a limit ended a run that has nothing, as its target was finite nowhere."""
+    tried = sum(outcome.calls[kind] for kind in _VALUED)
+    if book.has_draws or outcome.stopped not in LIMITS or not tried or len(book.recorder.warmup):
+        return
+    if np.isfinite(book.target.lowest().values).any():
+        return
+    why = "".join(f" (it {each.message})" for each in [*outcome.failure_kinds.values()][:1])
+    error = TargetError(
+        f"{limit_of(outcome)} ended the run after {tried} exact calls, and the target was finite "
+        f"at none of them{why}. Start inside its support with initial=..., or mend the target"
+    )
+    _carry(error, outcome)
+    raise error
 
 
 def _approximate(attempt: Attempt, book: Book) -> Approximation | None:
@@ -132,4 +171,4 @@ def _approximate(attempt: Attempt, book: Book) -> Approximation | None:
         return None
     book.stopping.hold_back(False)
     with deadline(book.stopping.check_time):
-        return attempt.approximate() or of_warmup(book.recorder.warmup)
+        return attempt.approximate()

@@ -146,7 +146,8 @@ def _parameters(parameters: Parameters) -> Markup:
 
 
 def _cells(spec: Parameter) -> list[str]:
-    return [" by ".join(map(str, spec.shape)) or "number", where_of(spec)]
+    unit = f" ({spec.unit})" if spec.unit else ""
+    return [" by ".join(map(str, spec.shape)) or "number", where_of(spec) + unit]
 
 
 def where_of(spec: Parameter) -> str:

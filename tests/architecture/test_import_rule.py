@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -23,9 +24,14 @@ LAZY_SKLEARN = (
 )
 
 
+@cache
+def walked(tree: ast.AST) -> list[ast.AST]:
+    return list(ast.walk(tree))
+
+
 def imported(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
     """Yield the top-level name of every import, at whatever depth it stands."""
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name.partition(".")[0], node) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -42,14 +48,14 @@ def documentation(tree: ast.AST) -> set[int]:
     """Return the nodes that are docstrings, of modules, classes, functions and constants."""
     return {
         id(node.value)
-        for node in ast.walk(tree)
+        for node in walked(tree)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
 
 
 def strings(tree: ast.AST) -> Iterator[str]:
     skip = documentation(tree)
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skip:
             yield node.value
 
@@ -109,7 +115,7 @@ def test_plugins_use_no_private_name_of_the_core(plugin_trees):
     offenders = [
         f"{path}: {node.module}.{alias.name}"
         for path, tree in plugin_trees.items()
-        for node in ast.walk(tree)
+        for node in walked(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("surrokit.")
         for alias in node.names
         if alias.name.startswith("_") or "._" in (node.module or "")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -54,10 +56,7 @@ def test_no_file_has_a_name_that_says_nothing(source_trees):
     assert [path for path in source_trees if Path(path).name in FORBIDDEN] == []
 
 
-def test_every_third_party_import_is_declared(project, root):
-    import ast
-    import sys
-
+def test_every_third_party_import_is_declared(project, source_trees):
     names = {"arviz-stats": "arviz_stats", "ipykernel": "IPython", "scikit-learn": "sklearn"}
     extras = project["project"]["optional-dependencies"]
     declared = {
@@ -77,13 +76,12 @@ def test_every_third_party_import_is_declared(project, root):
         for name in [requirement.partition(">=")[0].partition("[")[0]]
     } | {"arviz_base", "pytensor"}
     found = set()
-    for folder in (root / "surrokit", root / "plugins"):
-        for path in folder.rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Import):
-                    found |= {alias.name.partition(".")[0] for alias in node.names}
-                elif isinstance(node, ast.ImportFrom):
-                    found.add((node.module or "").partition(".")[0])
+    for tree in source_trees.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found.add((node.module or "").partition(".")[0])
     third_parties = {
         n for n in found - set(sys.stdlib_module_names) if not n.startswith("surrokit")
     }

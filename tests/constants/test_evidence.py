@@ -191,7 +191,7 @@ def test_the_density_on_the_line_integrates_to_one(name):
 # --- what the answer says ---
 
 SMALL = {
-    "correction": "weights",
+    "correction": ("weights", {"chains": 16, "warmup": 60, "effective": 800}),
     "sampler": "hmc",
     "surrogate": "quadratic",
     "explorer": "rounds",

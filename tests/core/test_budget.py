@@ -312,7 +312,7 @@ def empty():
 def test_an_empty_run_says_so(empty):
     assert empty.draws.shape == (3, 0, 2)
     assert "0 draws" in repr(empty)
-    assert judge(empty).warnings[0].message.startswith("there are no draws: all that max_calls")
+    assert judge(empty).warnings[0].message.startswith("there are no draws: max_calls")
     assert "the run stopped because max_calls was reached" in judge(empty).messages
     assert advice(empty) == []
 

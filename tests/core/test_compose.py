@@ -477,14 +477,6 @@ def test_a_ready_potential_serves_from_the_first_iteration():
     assert told.names[:2] == ["surrokit_run_started", "surrokit_surrogate_deployed"]
 
 
-def test_the_exact_target_decides_whatever_the_ready_potential_is():
-    run = sk.sample("gaussian", surrogate=too_wide(), warmup=500, draws=5000, seed=4)
-    draws = run.draws.reshape(-1, 2)
-    assert run.acceptance.mean() < 0.999
-    np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=0.06)
-    np.testing.assert_allclose(draws.std(axis=0), 1.0, atol=0.06)
-
-
 def test_a_ready_potential_gives_gradients_to_a_target_without():
     exact = sk.potential(lambda q: 0.5 * q @ q, dim=2)
     assert sk.sample(exact, surrogate=too_wide(), **SMALL).acceptance.mean() > 0.5

@@ -187,6 +187,7 @@ def test_a_uniform_density_on_a_simplex():
     check_mean(draws[..., 1] * draws[..., 2], 1 / 20)
 
 
+@pytest.mark.long
 @pytest.mark.statistical
 def test_a_uniform_density_on_correlation_matrices():
     """Each of three correlations is 2 Beta(3/2, 3/2) - 1, of variance 1 / 4."""
@@ -213,6 +214,7 @@ def test_a_uniform_density_on_a_circle():
     check_mean(draws**2, np.pi**2 / 3)
 
 
+@pytest.mark.long
 @pytest.mark.statistical
 def test_order_statistics():
     """Normal numbers in order: of three the largest has mean 3 / (2 sqrt(pi))."""
@@ -221,6 +223,7 @@ def test_order_statistics():
     check_mean(draws[..., 1], 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.statistical
 def test_a_wishart_density_of_covariance_matrices():
     """Of 7 degrees of freedom and scale I: the mean is 7 I, a diagonal has variance 14."""
@@ -252,6 +255,7 @@ def test_constant_numbers_are_no_trouble(tmp_path):
         target,
         sampler="hmc",
         chains=4,
+        warmup=100,
         target_rhat=1.005,
         seed=1,
         path=tmp_path / "a",
@@ -295,10 +299,11 @@ def test_forward_maps_have_derivatives_by_what_is_tied(rng):
         surrogate="additive",
         explorer="rounds",
         seed=1,
-        draws=200,
+        warmup=50,
+        draws=50,
         progress=False,
     )
-    assert run["w"].shape == (4, 200, 3)
+    assert run["w"].shape == (4, 50, 3)
     np.testing.assert_allclose(run["w"].sum(axis=-1), 1.0)
 
 
@@ -313,11 +318,12 @@ def test_paid_evaluations_are_led_to_the_line(rng):
         surrogate="additive",
         evaluations=(at, -np.log(at).sum(axis=1), -1.0 / at),
         explorer="rounds",
-        draws=100,
+        warmup=50,
+        draws=50,
         seed=1,
         progress=False,
     )
-    assert run["w"].shape == (4, 100, 3)
+    assert run["w"].shape == (4, 50, 3)
 
 
 @pytest.mark.statistical

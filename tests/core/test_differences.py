@@ -119,7 +119,7 @@ def test_they_are_not_taken_where_few_of_them_can_be_paid_for():
 
 @pytest.mark.parametrize(
     ("explorer", "by_gradients"),
-    [("rounds", True), (("rounds", {}), True), (("rounds", {"batch": 30}), False), (None, False)],
+    [("rounds", True), (("rounds", {"batch": 30}), False)],
 )
 def test_rounds_that_are_left_to_themselves_take_differences(explorer, by_gradients):
     run = sk.sample(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 
 import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.errors import SamplingWarning, TargetError
+from surrokit.errors import EvaluationWarning, SamplingWarning, TargetError
 
 QUIET = {"seed": 1, "progress": False}
 
@@ -75,10 +76,9 @@ def dear(clock, dim):
     return sk.potential(log_density=log_density, dim=dim)
 
 
-@pytest.mark.parametrize("dim", [2, 4])
-def test_a_second_a_call_and_a_minute_give_draws(monkeypatch, dim):
+def test_a_second_a_call_and_a_minute_give_draws(monkeypatch):
     clock = ReadClock(monkeypatch)
-    run = sample_quietly(dear(clock, dim), max_seconds=60.0)
+    run = sample_quietly(dear(clock, 4), max_seconds=60.0)
     assert run.stopped == "max_seconds"
     assert clock.now <= 64.0  # the batch of four in progress is waited for
     assert run.draws.shape[1] > 0
@@ -104,6 +104,93 @@ def test_a_warm_up_that_a_limit_ends_is_returned_and_marked():
     assert (run.stopped, run.exact) == ("max_calls", False)
     assert run.draws.shape[1] == pytest.approx(50, abs=2)
     np.testing.assert_array_equal(run.draws, run.warmup.draws[:, -run.draws.shape[1] :])
+
+
+def decay(with_jacobian):
+    times = np.linspace(0.0, 2.0, 6)
+
+    def jacobian(q):
+        return np.stack([np.exp(-q[1] * times), -q[0] * times * np.exp(-q[1] * times)], axis=1)
+
+    return sk.forward_potential(
+        lambda q: q[0] * np.exp(-q[1] * times),
+        jacobian if with_jacobian else None,
+        data=[2.13, 1.49, 1.24, 0.95, 0.74, 0.55],
+        noise_sd=0.1,
+        prior=sk.gaussian_prior(0.0, 2.0),
+        dim=2,
+    )
+
+
+def values(q):
+    return 0.5 * float(q @ q)
+
+
+@pytest.mark.parametrize("calls", [4, 5, 10])
+@pytest.mark.parametrize(
+    ("target", "options", "what"),
+    [
+        (sk.potential(values, lambda q: q, dim=3), {}, "normal approximation|surrogate"),
+        (sk.potential(values, dim=3), {}, "best positions|surrogate"),
+        (sk.potential(values, lambda q: q, dim=3), {"sampler": "hmc"}, "normal approximation"),
+        (sk.potential(values, dim=3), {"sampler": "random-walk"}, "best positions"),
+        (decay(True), {}, "normal approximation|surrogate"),
+        (decay(False), {}, "best positions|surrogate"),
+    ],
+)
+def test_fewer_calls_than_a_search_takes_still_give_what_is_known(target, options, what, calls):
+    run = sample_quietly(target, max_calls=calls, **options)
+    assert run.total_calls <= calls
+    assert run.draws.shape[1] > 0
+    assert np.isfinite(run.draws).all()
+    assert run.verdict.findings[0].name == "unchecked"
+    assert re.search(what, run.unchecked)
+    assert "raise max_calls" in run.verdict.findings[0].message
+
+
+def test_a_normal_approximation_learns_scales_from_the_gradients_so_far():
+    scales = np.geomspace(0.1, 10.0, 20)
+    target = sk.potential(
+        lambda q: 0.5 * np.sum(((q - 1.0) / scales) ** 2), lambda q: (q - 1.0) / scales**2, dim=20
+    )
+    run = sample_quietly(target, sampler="hmc", max_calls=80)
+    assert "normal approximation" in run.unchecked
+    known = slice(0, 7)  # those that are narrowest are known first
+    np.testing.assert_allclose((run.draws.std(axis=(0, 1)) / scales)[known], 1.0, atol=0.15)
+    np.testing.assert_allclose(run.draws.mean(axis=(0, 1))[known], 1.0, atol=0.1)
+
+
+def test_a_run_that_has_evaluated_little_goes_on_when_resumed(tmp_path):
+    evaluated = []
+
+    def gradient(q):
+        evaluated.append(q)
+        return q
+
+    target, path = sk.potential(values, gradient, dim=2), tmp_path / "run.surrokit"
+    run = sample_quietly(target, sampler="hmc", warmup=30, draws=20, path=path, max_calls=6)
+    assert run.unchecked is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)
+        resumed = sk.resume(path, target, max_calls=math.inf, progress=False)
+    assert resumed.exact
+    assert resumed.draws.shape == (4, 20, 2)
+    assert len(evaluated) == resumed.calls["gradient"]  # none again
+
+
+def test_a_limit_before_any_finite_value_is_an_error():
+    def fail(q):
+        raise OSError("no mesh")
+
+    target = sk.potential(fail, dim=2)
+    message = (
+        r"max_calls ended the run after 4 exact calls.*finite at none.*no mesh.*\. Start inside"
+    )
+    with pytest.warns(EvaluationWarning), pytest.raises(TargetError, match=message) as caught:
+        sk.sample(target, max_calls=5, **QUIET)
+    assert caught.value.partial.draws.shape == (4, 0, 2)
+    run = sample_quietly(sk.potential(values, dim=2), max_calls=3)
+    assert "not even the starts of the chains" in run.verdict.findings[0].message
 
 
 # --- a limit of its own ---
@@ -144,6 +231,20 @@ def test_infinity_lifts_the_default_limit():
     assert run.total_calls > 50_000
 
 
+@pytest.mark.parametrize("outside", [pytest.param(-math.inf, marks=pytest.mark.long), -1e30])
+def test_six_hundred_calls_give_exact_draws_where_mass_ends_at_an_edge(outside):
+    """As for emcee: a density that is normal inside bounds that only its function knows."""
+
+    def log_density(q):
+        inside = 0.0 < q[0] < 3.0 and -1.0 < q[1] < 1.0
+        return -0.5 * q[0] ** 2 - 0.5 * ((q[1] - 0.5) / 0.5) ** 2 if inside else outside
+
+    run = sample_quietly(sk.potential(log_density=log_density, dim=2), max_calls=600)
+    assert run.exact
+    assert run.draws.shape[1] >= 50
+    np.testing.assert_allclose(run.draws.mean(axis=(0, 1)), [0.791, 0.359], atol=0.4)
+
+
 # --- what a run found ---
 
 
@@ -168,6 +269,35 @@ def test_a_density_that_does_not_fall_is_named(half):
     run = sample_quietly(target, sampler="hmc", warmup=100, draws=200)
     assert run.endless == ("q[0]",)
     assert "no distribution has it" in finding(run, "improper").message
+
+
+RIDGES = [
+    ({"a": sk.real(), "b": sk.real()}, lambda a, b: -0.5 * (a - b) ** 2, "a \\+ b"),
+    (
+        {"a": sk.real(), "b": sk.real(), "c": sk.real()},
+        lambda a, b, c: -0.5 * (a + b - 3.0) ** 2 - 0.5 * (b - 2.0 * c) ** 2,
+        "a - b - 0.5 c",
+    ),
+    (
+        {"x": sk.positive(), "a": sk.real(), "b": sk.real()},
+        lambda x, a, b: -x - 0.5 * (2.0 * a + b - x) ** 2,
+        "a - 2 b|0.5 a - b",
+    ),
+]
+
+
+@pytest.mark.parametrize(("parameters", "log_density", "direction"), RIDGES)
+def test_a_ridge_off_the_axes_is_named_by_its_direction(parameters, log_density, direction):
+    target = sk.potential(log_density=log_density, parameters=parameters)
+    with pytest.raises(TargetError, match=f"same at any distance along ({direction}), and no"):
+        sk.sample(target, **QUIET)
+
+
+def test_chains_on_a_ridge_name_its_direction():
+    target = sk.potential(lambda q: 0.5 * (q[0] - q[1]) ** 2, dim=2)
+    run = sample_quietly(target, sampler="random-walk", warmup=200, draws=300)
+    assert run.endless == ("q[0] + q[1]",)
+    assert "does not decay along q[0] + q[1]" in finding(run, "improper").message
 
 
 def test_heavy_tails_are_not_called_improper():

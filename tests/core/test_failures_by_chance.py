@@ -15,13 +15,24 @@ pytestmark = pytest.mark.filterwarnings(
 WALK = {"sampler": "random-walk", "step_size": 1.5, "chains": 2, "progress": False}
 
 
-def run_of(rate, seed=1, fails=lambda q: q[0] > 0, always=lambda _: False, **settings):
+def no_solution():
+    raise RuntimeError("no solution")
+
+
+def run_of(
+    rate,
+    seed=1,
+    fails=lambda q: q[0] > 0,
+    always=lambda _: False,
+    failure=no_solution,
+    **settings,
+):
     """Return a run of a normal that fails by chance in a half, and perhaps always elsewhere."""
     rng = np.random.default_rng(seed)
 
     def value(q):
         if always(q) or (fails(q) and rng.random() < rate):
-            raise RuntimeError("no solution")
+            return failure()
         return 0.5 * q @ q
 
     sizes = {"warmup": 100, "draws": 150, "seed": seed}
@@ -99,3 +110,23 @@ def test_a_small_run_spends_a_quarter_on_a_second_look_at_most():
     decided = 2 * (1 + 20 + 20)
     assert run.failures >= run.recheck.tried > 5
     assert run.total_calls <= decided + 0.25 * decided + 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"), [(np.nan, "fails_by_chance"), (np.inf, "infinite_by_chance")]
+)
+def test_a_model_that_returns_no_finite_potential_by_chance_is_found(answer, name):
+    run = run_of(0.5, failure=lambda: answer)
+    (finding,) = run.verdict.named(name)
+    assert finding.warns
+    assert 0.3 < lost(finding) < 0.7
+    assert "on_error='retry' with retries=" in finding.message
+
+
+def test_the_end_of_a_support_is_not_taken_for_chance_and_looked_at_cheaply():
+    run = run_of(0.0, always=lambda q: q[0] > 0.3, failure=lambda: np.inf)
+    assert run.recheck.infinite >= 5
+    assert run.recheck.finite == 0
+    assert not run.verdict.named("infinite_by_chance")
+    decided = 2 * (1 + 100 + 150)
+    assert run.total_calls <= decided + max(5, 0.01 * decided) + 1

@@ -13,13 +13,9 @@ STEEP = np.diag([2.0, 0.5, 1.0])
 LEVEL = np.array([[1.0, 0.6, 0.0], [0.6, 1.5, 0.0], [0.0, 0.0, 1.0]])
 
 KINDS = {
-    "real": (sk.real(2), [-2.0, 0.0], [2.0, 1.0]),
-    "positive": (sk.positive(2), [1.0, 2.0], [6.0, 2.0]),
     "interval": (sk.interval(0.0, 1.0), [0.2], [0.8]),
-    "circular": (sk.circular(), [0.0], [2.0]),
     "two circular": (sk.circular(2), [0.0, 1.0], [2.0, 1.0]),
     "simplex": (sk.simplex(3), [0.7, 0.2, 0.1], [0.1, 0.3, 0.6]),
-    "ordered": (sk.ordered(3), [-4.0, 0.0, 4.0], [-4.0, 3.0, 4.0]),
     "unit vector": (sk.unit_vector(3), [1.0, 0.0, 0.0], [0.0, 0.8, 0.6]),
     "correlation": (sk.correlation(2), [1.0, -0.7, -0.7, 1.0], [1.0, 0.7, 0.7, 1.0]),
     "covariance": (sk.covariance(3), STEEP.ravel(), LEVEL.ravel()),

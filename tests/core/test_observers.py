@@ -55,7 +55,7 @@ def test_rounds_of_weighted_answers_are_told():
         target(),
         surrogate=("additive", {"n_nodes": 20}),
         explorer="rounds",
-        correction="weights",
+        correction=("weights", {"chains": 16, "warmup": 100, "effective": 1000}),
         observers=[hook_calls],
         max_calls=150,
         target_mcse=1e-6,

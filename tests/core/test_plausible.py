@@ -102,3 +102,13 @@ def test_a_run_finds_what_lies_far_from_where_it_would_start():
 def test_what_is_no_range_is_refused(make, ranges, message):
     with pytest.raises(ConfigurationError, match=message):
         make(ranges)
+
+
+def test_numbers_that_are_tied_have_no_range_even_where_another_is_missing():
+    parameters = {"places": sk.ordered(2), "width": sk.positive()}
+    with pytest.raises(ConfigurationError, match="of which no range can be given; leave plausible"):
+        sk.potential(
+            log_density=lambda places, width: -width,
+            parameters=parameters,
+            plausible={"width": (1.0, 2.0)},
+        )

@@ -356,10 +356,9 @@ def interrupting_at(iteration):
 
 
 @pytest.mark.parametrize(
-    ("iteration", "warmup", "draws"),
-    [(1, 1, 0), (20, 20, 0), (25, 25, 0), (40, 40, 0), (50, 40, 10)],
+    ("surrogate", "iteration", "warmup", "draws"),
+    [(None, 40, 40, 0), ("additive", 1, 1, 0), ("additive", 25, 25, 0), ("additive", 50, 40, 10)],
 )
-@pytest.mark.parametrize("surrogate", [None, "additive"])
 def test_an_interrupt_by_an_observer_returns_what_was_drawn(surrogate, iteration, warmup, draws):
     full = sk.sample(Normal(), surrogate=surrogate, **SMALL)
     run = sk.sample(Normal(), surrogate=surrogate, observers=[interrupting_at(iteration)], **SMALL)

@@ -409,7 +409,7 @@ def test_the_same_seed_gives_the_same_run(repaired):
     assert again.adaptation == repaired.adaptation
 
 
-@pytest.mark.parametrize("into", [1, 5, 10, 11])
+@pytest.mark.parametrize("into", [1, 11])
 def test_an_interrupt_within_a_repair_returns_what_was_drawn(into):
     full, _ = corrected(SHIFTED)
     iteration = full.adaptation.rescues[0].iteration + into

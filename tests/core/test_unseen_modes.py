@@ -54,6 +54,9 @@ def test_a_run_that_misses_half_of_two_equal_lines_warns(two_lines, seed):
         estimate, bound = run.modes.unseen()
         assert 0.0 < estimate < bound < 1.0
         assert f"{estimate:.0%} of further searches" in finding.message
+        assert (run.exchange.one, run.exchange.other) == (("a1", "c1"), ("a2", "c2"))
+        (finding,) = run.verdict.named("exchange")
+        assert "'a1', 'c1' and 'a2', 'c2' are exchanged" in finding.message
     else:
         assert any("chains went from one to another" in each for each in run.verdict.messages)
 
@@ -99,10 +102,49 @@ def test_searches_that_agree_bound_what_they_have_not_seen_and_nothing_is_warned
     assert n >= 3
     assert run.modes.unseen() == (0.0, pytest.approx(1.0 - 0.05 ** (1.0 / n)))
     assert not run.verdict.named("unseen_modes")
+    line = str(run.summary()).splitlines()[-1]
+    assert line.startswith(f"Modes: {n} of {run.modes.searches} searches ended at one; ")
+    assert f"at most {run.modes.unseen()[1]:.0%} of further ones end at another" in line
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-@pytest.mark.parametrize(("searches", "warns"), [(1, True), (2, True), (3, False), (None, False)])
+@pytest.mark.parametrize("apart", [0.0, 8.0])
+def test_a_run_without_searches_says_so_and_an_exchange_of_entries_is_recognised(apart):
+    """Equal entries have one mode where they are alike, and two where they differ."""
+
+    def log_density(q):
+        first, other = q - [apart, 0.0], q - [0.0, apart]
+        return np.logaddexp(-0.5 * first @ first, -0.5 * other @ other)
+
+    run = sk.sample(
+        sk.potential(log_density=log_density, parameters={"q": sk.real(2)}),
+        sampler="random-walk",
+        chains=1,
+        warmup=200,
+        draws=400,
+        initial=[[apart, 0.0]],
+        seed=0,
+        progress=False,
+    )
+    assert run.modes is None
+    assert "Modes: no search was made" in str(run.summary())
+    assert bool(run.verdict.named("exchange")) == (apart > 0.0)
+    assert run.total_calls <= 1 + 200 + 400 + 2
+
+
+def test_unlike_entries_are_not_taken_for_an_exchange():
+    """The one look across costs two values, and none where calls are few."""
+    target = sk.potential(lambda q: 0.5 * np.square(q - [4.0, -4.0]).sum(), dim=2)
+    settings = {"sampler": "random-walk", "initial": [[4.0, -4.0]], "seed": 0, "progress": False}
+    long = sk.sample(target, chains=1, warmup=100, draws=400, **settings)
+    assert not long.verdict.named("exchange")
+    assert long.total_calls == 1 + 100 + 400 + 2
+    short = sk.sample(target, chains=1, warmup=50, draws=50, **settings)
+    assert short.total_calls == 1 + 50 + 50
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+@pytest.mark.parametrize(("searches", "warns"), [(2, True), (3, False)])
 def test_fewer_than_three_searches_that_agree_are_warned_of(searches, warns):
     target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)
     run = sk.sample(

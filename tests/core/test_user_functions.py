@@ -143,15 +143,14 @@ def test_a_function_that_changes_its_arrays_changes_no_draw(door, way):
     same(sk.sample(DOORS[door](way), **PATHS), plain)
 
 
-@pytest.mark.parametrize("way", [greedy, thrifty], ids=lambda way: way.__name__)
-def test_differences_of_a_class_that_changes_its_arrays_are_right(way):
+def test_differences_of_a_class_that_changes_its_arrays_are_right():
     def target(wanted):
         own = Own(wanted)
         own.capabilities = frozenset()
         return own
 
     plain = sk.sample(target(lambda function: function), max_calls=60, seed=1, progress=False)
-    same(sk.sample(target(way), max_calls=60, seed=1, progress=False), plain)
+    same(sk.sample(target(greedy), max_calls=60, seed=1, progress=False), plain)
 
 
 @pytest.mark.parametrize("way", [greedy, thrifty], ids=lambda way: way.__name__)

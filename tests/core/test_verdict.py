@@ -42,7 +42,10 @@ def test_of_a_sound_run_nothing_is_said(sound):
     assert sound.verdict.sound
     assert sound.verdict.messages == ()
     assert str(sound.verdict) == ""
-    assert str(sound.summary()).count("\n") == 2
+    assert str(sound.summary()).splitlines()[3:] == [
+        "",
+        "Modes: one, since the target is log-concave.",
+    ]
 
 
 def test_chains_apart_are_told_of_with_the_parameter(apart):
@@ -101,8 +104,8 @@ def test_energies_that_momenta_hardly_change_are_told_of(sound):
 
 
 def test_a_run_without_draws_warns():
-    with pytest.warns(SamplingWarning, match="there are no draws: all that max_calls allowed went"):
-        run = sk.sample(Gaussian(), sampler="nuts", max_calls=20, seed=1, progress=False)
+    with pytest.warns(SamplingWarning, match="there are no draws: max_calls allowed not even"):
+        run = sk.sample(Gaussian(), sampler="nuts", max_calls=2, seed=1, progress=False)
     assert not run.verdict.sound
 
 

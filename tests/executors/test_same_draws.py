@@ -95,25 +95,29 @@ def assert_same(run, other):
     assert run.failures == other.failures
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.long) if n == "weights" else n for n in TARGETS],
-)
+BY_THREADS = {"values", "differences", "adjoint", "rows"}
+"""The others go by processes: each kind of call is spread by one of the two every time."""
+
+
+def names(here):
+    return pytest.mark.parametrize(
+        "name",
+        [pytest.param(each, marks=[] if each in here else [pytest.mark.long]) for each in TARGETS],
+    )
+
+
+@names(BY_THREADS)
 def test_threads(alone, name):
     assert_same(drawn(name, executor="threads", workers=3), alone(name))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(each, marks=[pytest.mark.long] * (each == "weights")) for each in TARGETS],
-)
+@names(TARGETS.keys() - BY_THREADS - {"weights"})
 def test_processes(alone, name, pool):
     assert_same(drawn(name, executor=pool), alone(name))
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_any_number_of_processes_of_our_own(alone, workers):
-    assert_same(drawn("gradients", workers=workers), alone("gradients"))
+def test_processes_of_our_own(alone):
+    assert_same(drawn("gradients", workers=3), alone("gradients"))
 
 
 def test_threads_that_are_given(alone):

@@ -26,8 +26,9 @@ def whole():
     return sk.sample(target(), **{**OPTIONS, "draws": 40})
 
 
-@pytest.mark.parametrize("first", [{}, {"executor": "threads", "workers": 3}])
-@pytest.mark.parametrize("then", [{}, {"workers": 2}])
+@pytest.mark.parametrize(
+    ("first", "then"), [({}, {"workers": 2}), ({"executor": "threads", "workers": 3}, {})]
+)
 def test_other_workers_give_the_same_draws(tmp_path, whole, first, then):
     path = tmp_path / "run.surrokit"
     sk.sample(target(), **OPTIONS, path=path, **first)

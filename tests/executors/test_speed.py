@@ -28,13 +28,16 @@ def times_as_fast(executor, folder):
     return 8 * SECONDS / np.diff(run.kept.seconds).min()
 
 
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_eight_workers_make_the_calls_of_eight_chains_at_once(tmp_path, executor):
+    model = models.Together(tmp_path, 8)
+    sk.sample(sk.potential(model, dim=2), **OPTIONS, chains=8, executor=executor, workers=8)
+    assert model.met()
+
+
+@pytest.mark.long  # it takes a machine that nobody else uses
 def test_eight_threads_are_seven_times_as_fast_on_calls_that_wait(tmp_path):
     assert times_as_fast("threads", tmp_path) >= 7.0
-
-
-def test_eight_processes_are_several_times_as_fast_on_calls_that_wait(tmp_path):
-    """Seven times, unless eight more processes are too many for a busy machine."""
-    assert times_as_fast("processes", tmp_path) >= 4.0
 
 
 @pytest.mark.long  # it takes a machine that nobody else uses
@@ -42,6 +45,7 @@ def test_eight_processes_are_seven_times_as_fast_on_calls_that_wait(tmp_path):
     assert times_as_fast("processes", tmp_path) >= 7.0
 
 
+@pytest.mark.long  # it takes a machine that nobody else uses
 def test_measured_costs_are_those_of_batches_that_are_spread(tmp_path, rng):
     """By them parts are picked: a call for each chain takes about as long as one call does."""
     target = sk.potential(models.Noted(tmp_path, seconds=SECONDS), dim=2)

@@ -87,7 +87,7 @@ KINDS = {
             "sampler": "hmc",
             "surrogate": ("additive", {"n_nodes": 20}),
             "explorer": "rounds",
-            "correction": "weights",
+            "correction": ("weights", {"chains": 16, "warmup": 60, "effective": 800}),
             "max_calls": 110,
         },
     ),

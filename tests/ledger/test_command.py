@@ -144,3 +144,12 @@ def forget_account(path):
     connection.execute("DELETE FROM facts WHERE name = 'account'")
     connection.commit()
     connection.close()
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+def test_a_run_that_ended_without_draws_says_why(ran, tmp_path):
+    path = tmp_path / "b"
+    call("sample", ran[1], *SMALL, "--max-calls", 30, "--path", path)
+    lines = call("show", path).output.splitlines()
+    assert lines[1].startswith("no draws; exact calls: ")
+    assert "all that max_calls allowed went into the warm-up" in lines[2]

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning
 LONG = pytest.param("weights", marks=pytest.mark.long)
 
 
-@pytest.mark.parametrize("kind", ["hmc", "sub-chain", "while-learning", LONG])
+@pytest.mark.parametrize("kind", ["hmc", "while-learning", LONG])
 def test_draws_are_the_same_wherever_they_are(kind, whole, tmp_path):
     run, _ = whole(kind)
     target, settings = KINDS[kind]

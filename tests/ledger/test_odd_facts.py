@@ -12,7 +12,7 @@ from ledgers import SIZES, Counted, plain
 
 import surrokit as sk
 from surrokit.cli.main import cli
-from surrokit.errors import LedgerError, SurrokitError
+from surrokit.errors import ConfigurationError, LedgerError, SurrokitError
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
@@ -104,3 +104,40 @@ def test_calls_of_a_kind_that_is_not_known_are_left_out(small, tmp_path):
     run = sk.open_run(path)
     assert "odd" not in run.calls
     assert run.report(tmp_path / "a.html").exists()
+
+
+def large(setting):
+    return {"tuple": ["additive", {"dict": {"n_nodes": setting}}]}
+
+
+BOMBS = [
+    ("settings", ("parts", "surrogate"), large(10**12), "no file may give.*Pass them again"),
+    ("settings", ("parts", "n_steps"), 10**12, "too large for a file.*Begin a new run"),
+    ("settings", ("chains",), 10**9, "too large for a file"),
+    ("settings", ("chains",), 10**400, "too large for a file"),
+    ("settings", ("retries",), 10**9, "too large for a file"),
+    ("settings", ("draws",), 10**19, "too large for a file"),
+    ("settings", ("budget", "max_calls"), 10**400, "too large for a file"),
+    ("settings", ("safety", "block"), 10**12, "too large for a file"),
+    ("target", ("dim",), 10**12, "target of more numbers"),
+    ("target", ("parameters", "q"), [[10**12], None, None, None], "target of more numbers"),
+]
+
+
+@pytest.mark.parametrize(("fact", "at", "value", "message"), BOMBS)
+def test_a_size_from_a_file_is_bounded(small, tmp_path, fact, at, value, message):
+    """No file makes its reader ask for terabytes, or for iterations without an end."""
+    path = changed(small, tmp_path / "a", fact, at, value)
+    reader = sk.open_run if fact == "target" else sk.resume
+    given = {} if fact == "target" else {"target": plain(Counted()), "draws": 8}
+    with pytest.raises(SurrokitError, match=message):
+        reader(path, **given)
+    for arguments in (["show", path], ["export", path]):
+        result = CliRunner().invoke(cli, [str(each) for each in arguments])
+        assert isinstance(result.exception, SurrokitError | SystemExit | None)
+
+
+def test_too_little_memory_is_said_in_words():
+    enormous = ("additive", {"n_nodes": 10**12})
+    with pytest.raises(ConfigurationError, match=r"more memory than there is.*smaller sizes"):
+        sk.sample(plain(Counted()), surrogate=enormous, warmup=40, draws=4, **SIZES)

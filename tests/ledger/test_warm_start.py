@@ -179,7 +179,13 @@ def test_a_recalled_run_is_resumed_without_the_ledger(enough, tmp_path):
 
 def test_weighted_answers_begin_from_draws_of_chains(enough):
     """All calls correct answers, and none is spent on an exploration."""
-    settings = {**ROUNDS, "draws": None, "correction": "weights", "max_calls": 80, "seed": 2}
+    settings = {
+        **ROUNDS,
+        "draws": None,
+        "correction": ("weights", {"chains": 16, "warmup": 60, "effective": 800}),
+        "max_calls": 80,
+        "seed": 2,
+    }
     run = sk.sample(forward(Counted()), warm_start=enough[1], **settings)
     assert run.answer is not None
     assert sum(map(len, run.answer.rounds)) > 60

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 
+import attrs
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -241,7 +242,8 @@ def test_arrays_are_predicted_as_arrays(rows):
 def test_weighted_answers_predict_the_target_and_not_the_surrogate(rows):
     """Unweighted, the surrogate's draws are half as wide again."""
     exact = sk.sample(rows, seed=1, **{**QUICK, "draws": 1000}).predict(DESIGN[:4])
-    run = sk.sample(rows, correction="weights", max_calls=150, seed=1, progress=False)
+    few = ("weights", {"chains": 16, "warmup": 100, "effective": 2000})
+    run = sk.sample(rows, correction=few, max_calls=150, seed=1, progress=False)
     found = run.predict(DESIGN[:4])
     for name in ("mean", "lower", "upper"):
         assert_allclose(found[name], exact[name], atol=0.1 * exact["sd"].max())
@@ -268,11 +270,12 @@ def cooled(**observed):
     return sk.forward_potential(cooling, cooling_slopes, parameters=parameters, **observed)
 
 
-@pytest.mark.parametrize("family", ["normal", "student", "lognormal"])
-def test_data_of_forward_models_scatter_with_their_noise(family):
-    scale = 0.05 if family == "lognormal" else 1.5
-    run = sk.sample(cooled(scale=scale, family=family), seed=1, **QUICK)
+@pytest.mark.parametrize("family", ["student", "lognormal"])
+def test_data_of_forward_models_scatter_with_their_noise(family, tmp_path):
+    scale, path = 0.05 if family == "lognormal" else 1.5, tmp_path / "run.surrokit"
+    run = sk.sample(cooled(scale=scale, family=family), seed=1, path=path, **QUICK)
     found = run.posterior_predictive(seed=1)
+    assert_array_equal(sk.open_run(path).posterior_predictive(seed=1), found)
     assert found.shape == run.outputs.shape
     apart = np.log(found / run.outputs) if family == "lognormal" else found - run.outputs
     # half of errors are within 0.674 sd of normal ones, and 0.741 scales of Student's t with 4
@@ -288,6 +291,20 @@ def test_unknown_noise_varies_with_its_draws():
         run.posterior_predictive([1.0])
     with pytest.raises(ConfigurationError, match=r"call run\.posterior_predictive"):
         run.predict([1.0])
+
+
+@pytest.mark.parametrize("noise_sd", [1.5, "estimate"])
+def test_data_of_a_forward_model_are_drawn_from_a_file_alone(noise_sd, tmp_path):
+    path, data = tmp_path / "run.surrokit", cooling((0.08, 20.0))
+    parameters = {"rate": (0.0, None), "room": (0.0, 40.0)}
+    target = sk.forward_potential(cooling, data=data, noise_sd=noise_sd, parameters=parameters)
+    run = sk.sample(target, path=path, seed=1, **{**QUICK, "sampler": "random-walk"})
+    opened = sk.open_run(path)
+    assert_array_equal(opened.posterior_predictive(seed=1), run.posterior_predictive(seed=1))
+    assert_array_equal(opened.observed_data["outputs"], run.observed_data["outputs"])
+    kept = attrs.evolve(opened.kept, outputs=np.where(opened.outputs > 60.0, np.nan, 0.0))
+    with pytest.raises(ConfigurationError, match=r"Evaluate the model at run\.draws"):
+        attrs.evolve(opened, kept=kept).posterior_predictive()
 
 
 def test_targets_without_predictions_say_which_have_them():

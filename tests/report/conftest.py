@@ -64,7 +64,7 @@ def weighted(tmp_path_factory):
         target,
         sampler="hmc",
         surrogate="additive",
-        correction="weights",
+        correction=("weights", {"chains": 16, "warmup": 60, "effective": 800}),
         explorer="rounds",
         max_calls=150,
         seed=1,

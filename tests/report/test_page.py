@@ -27,8 +27,8 @@ LARGEST = 2_000_000
 
 
 @pytest.fixture(scope="module")
-def page(run):
-    return page_of(run)
+def page(run, made):
+    return made.setdefault("run", page_of(run))
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,20 @@ def made():
 
 
 @pytest.fixture
-def any_page(request, name, made):
-    if name not in made:
-        made[name] = page_of(request.getfixturevalue(name))
-    return made[name]
+def page_about(request, made):
+    """Return the page about a run, which is made once."""
+
+    def about(name):
+        if name not in made:
+            made[name] = page_of(request.getfixturevalue(name))
+        return made[name]
+
+    return about
+
+
+@pytest.fixture
+def any_page(name, page_about):
+    return page_about(name)
 
 
 every_page = pages("run", "exact_run", "weighted", "hostile")
@@ -141,8 +151,13 @@ def test_the_verdict_comes_first_with_advice(run):
     assert "1 warning: read before you use the draws." in text
     assert "this is &lt;bad&gt;; do that." in text
     assert text.index("read before you use") < text.index('id="posterior"')
-    fine = page_of(attrs.evolve(run, verdict=Verdict()))
-    assert "Nothing speaks against these draws." in fine
+
+
+def test_nothing_is_said_against_sound_draws_and_intervals_are_those_asked_for(run):
+    text = page_of(attrs.evolve(run, verdict=Verdict()), interval=0.955)
+    assert "Nothing speaks against these draws." in text
+    assert "ends of 95.5% highest-density intervals" in text
+    assert f"{run.highest_density(0.955)[0, 0]:.4g}" in text
 
 
 def test_the_table_has_each_number_with_its_figures(run, parsed):
@@ -155,21 +170,12 @@ def test_the_table_has_each_number_with_its_figures(run, parsed):
         assert any(cell.endswith(f"{row['rhat']:.3f}") for cell in cells)
 
 
-def test_doubtful_figures_are_marked_by_more_than_colour(hostile):
-    found = Parsed(page_of(hostile))
+@pages("hostile")
+def test_doubtful_figures_are_marked_by_more_than_colour(any_page, hostile):
+    found = Parsed(any_page)
     marked = [each for each in found.named("span") if each.get("class") == "doubtful"]
     assert marked
     assert f"{hostile.rhat()[0]:.3f} !" in found.text("span")
-
-
-def test_the_interval_is_that_which_is_asked_for(run):
-    text = page_of(run, interval=0.5)
-    assert "ends of 50% highest-density intervals" in text
-    assert f"{run.highest_density(0.5)[0, 0]:.4g}" in text
-
-
-def test_an_interval_keeps_its_digits(run):
-    assert "ends of 95.5% highest-density intervals" in page_of(run, interval=0.955)
 
 
 def test_a_reader_s_own_style_does_not_change_a_page(run, page):
@@ -180,10 +186,10 @@ def test_a_reader_s_own_style_does_not_change_a_page(run, page):
     assert re.sub("Made by.*", "", styled) == re.sub("Made by.*", "", page)
 
 
-def test_trust_has_what_the_run_has(run, exact_run, weighted):
-    assert "surrogate&#x27;s error" in page_of(run)
-    assert "there was no surrogate" in page_of(exact_run)
-    text = page_of(weighted)
+def test_trust_has_what_the_run_has(page_about):
+    assert "surrogate&#x27;s error" in page_about("run")
+    assert "there was no surrogate" in page_about("exact_run")
+    text = page_about("weighted")
     assert "Weights of the" in text
     assert "Pictures are of weighted answers, resampled by their weights." in text
     assert "surrogate&#x27;s error by round" in text
@@ -198,11 +204,11 @@ def test_costs_and_repairs_are_told(run):
     assert "and 3 more" in found.text("li")
 
 
-def test_vectors_have_forests(run):
+def test_vectors_have_forests(page):
     target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, parameters={"w": sk.vector(5)})
     five = sk.sample(target, sampler="hmc", warmup=60, draws=40, seed=1, progress=False)
     assert "5 numbers of w" in Parsed(page_of(five)).text("desc")
-    assert "Parameters with several numbers" not in page_of(run)
+    assert "Parameters with several numbers" not in page
 
 
 def test_without_draws_a_page_says_so(run):
@@ -230,10 +236,10 @@ def test_one_number_and_few_draws_make_a_page():
 # --- names ---
 
 
-def test_hostile_names_are_text(hostile):
-    text = page_of(hostile)
-    found = Parsed(text)
-    assert text.count("<script") == 1
+@pages("hostile")
+def test_hostile_names_are_text(any_page):
+    found = Parsed(any_page)
+    assert any_page.count("<script") == 1
     assert "alert(1)" not in found.text("script")
     shown = [text for tag, text in found.texts if tag == "bdi"]
     assert set(HOSTILE) <= set(shown)

@@ -15,6 +15,10 @@ AWAY = 4.0
 
 Without it, where lengths are those of a standard normal vector as in Stan, the density of vectors
 is highest at the origin. It has no derivatives there, so searches for modes end where no mode is.
+
+A smaller power makes an angle of which nothing is known cheaper (10 gradients an effective draw
+with 4, 7 with 2, 5 with 1), and one that is well known worse: of 1,200 paths for a direction known
+to 1/17, 1 or 2 diverged with 4, 5 with 2, and 10 to 16 with 1.
 """
 
 

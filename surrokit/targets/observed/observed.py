@@ -84,7 +84,7 @@ def observed(
         raise ConfigurationError(
             f"data must be finite, got {array[place]} at [{place}]; leave out unknown numbers"
         )
-    kind = _read_family(family, degrees, link)
+    kind = read_family(family, degrees, link)
     kind.check_data(array)
     array.setflags(write=False)
     return Observed(data=array, family=kind, scale=_read_scale(scale, kind, len(array)))
@@ -109,7 +109,19 @@ class Observed:
     scale: FloatArray | Estimated
 
 
-def _read_family(given: object, degrees: Any, link: Any) -> ErrorFamily:
+def read_family(given: object, degrees: Any = None, link: Any = None) -> ErrorFamily:
+    """Return a family of errors by its name.
+
+    Parameters
+    ----------
+    given, degrees, link
+        As for :func:`observed`.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such family, or it has no such setting.
+    """
     family, settings = read_name(given, {} if degrees is None else {"degrees": degrees})
     degrees = settings.get("degrees")
     if family not in _FAMILIES:

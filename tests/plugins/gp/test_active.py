@@ -180,8 +180,9 @@ def test_chains_pay_about_one_value_for_a_draw():
 
 def test_weighted_answers_from_values_say_what_they_cannot_see():
     target = sk.potential(correlated, dim=2, batched=True)
+    few = ("weights", {"chains": 16, "warmup": 100, "effective": 1000})
     with pytest.warns(SamplingWarning, match="learnt from values alone"):
-        run = sk.sample(target, max_calls=120, correction="weights", seed=1, **PARTS)
+        run = sk.sample(target, max_calls=120, correction=few, seed=1, **PARTS)
     assert not run.exact
     assert run.total_calls <= 120
     summary = run.summary()

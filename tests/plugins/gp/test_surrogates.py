@@ -117,12 +117,6 @@ class TestFits:
         assert fitted(quick, evaluations(40)).quality.gradient_error is None
         assert fitted(quick, evaluations(DIM + 2)).quality is None
 
-    def test_a_constant_changes_values_and_no_gradient(self, factory):
-        plain, shifted = (fitted(factory(), evaluations(shift=shift)) for shift in (0.0, 1000.0))
-        difference = shifted.value(fresh()) - plain.value(fresh())
-        np.testing.assert_allclose(difference, 1000.0, rtol=1e-6)
-        np.testing.assert_allclose(shifted.gradient(fresh()), plain.gradient(fresh()), atol=1e-3)
-
     def test_affine_reparametrisation_changes_nothing(self):
         rng = np.random.default_rng(4)
         matrix = np.tril(rng.standard_normal((DIM, DIM))) + 3.0 * np.eye(DIM)
@@ -321,26 +315,6 @@ class TestHardData:
         assert process.n_points == 40
         np.testing.assert_allclose(process.value(fresh()), plain.value(fresh()), atol=0.1)
 
-    def test_duplicates_and_failures_do_no_harm(self, factory):
-        rows = evaluations(60)
-        again = np.r_[np.arange(60), np.full(500, 3)]
-        values = np.append(rows.values[again], [np.inf, -np.inf])
-        positions = np.vstack([rows.positions[again], np.full((2, DIM), 50.0)])
-        process = fitted(factory(), Evaluations(positions=positions, values=values))
-        assert process.n_points == 60
-        assert relative_error(process) < 2.0 * relative_error(fitted(factory(), rows)) + 0.05
-
-    @pytest.mark.parametrize("far", [1e4, 1e30, 1e303])
-    def test_paths_that_ran_away_do_no_harm(self, factory, far):
-        rows = evaluations(100)
-        positions = np.vstack([rows.positions, far * np.eye(DIM)])
-        with np.errstate(over="ignore"):
-            values = np.minimum(potential(positions), 1e300)
-        values[-1] = 3.0  # no steeper than the others, though far away
-        process = fitted(factory(), Evaluations(positions=positions, values=values))
-        assert process.n_points <= 101
-        assert relative_error(process) < 2.0 * relative_error(fitted(factory(), rows)) + 0.05
-
     def test_a_burn_in_far_away_does_no_harm(self, factory):
         rows = evaluations(100)
         start = np.random.default_rng(6).standard_normal((20, DIM)) * 20.0
@@ -394,32 +368,6 @@ class TestHardData:
 
 
 class TestLearners:
-    def test_restored_learners_go_on_bit_for_bit(self, surrogate):
-        first = learner(surrogate)
-        first.observe(evaluations(40, seed=1, gradients=True))
-        first.fit()
-        first.observe(evaluations(10, seed=2, gradients=True))
-        state = first.state()
-        second = learner(surrogate, seed=99).restore(state)
-        for more in (3, 30):
-            for each in (first, second):
-                each.observe(evaluations(more, seed=more, gradients=True))
-            one, other = first.fit(), second.fit()
-            np.testing.assert_array_equal(one.value(fresh()), other.value(fresh()))
-            np.testing.assert_array_equal(one.variance(fresh()), other.variance(fresh()))
-            assert one.quality == other.quality
-
-    def test_a_state_is_plain(self):
-        learns = learner(Fitc(inducing="optimised", n_inducing=5, **QUICK))
-        learns.observe(evaluations(30, gradients=True))
-        learns.fit()
-        state = learns.state()
-        found, rows = state.pop("found"), state.pop("rows")
-        assert {type(value) for value in rows.values()} <= {type(None), np.ndarray}
-        assert {type(value) for value in state.values()} <= {int, np.ndarray}
-        assert {type(value) for value in found.values()} <= {int, np.ndarray}
-        assert found["inducing_0"].shape == (5, DIM)
-
     def test_a_state_before_any_fit_is_restored(self, factory):
         first = learner(factory(hyperparameters=FIXED))
         second = learner(factory(hyperparameters=FIXED), seed=1).restore(first.state())
@@ -518,14 +466,6 @@ class TestSettings:
         assert np.isfinite(process.log_likelihood)
         assert process.centres.shape == (20, DIM)
         assert process.weights.shape == (20,)
-
-    @pytest.mark.parametrize(
-        "method", ["value", "gradient", "value_and_gradient", "hessian", "variance"]
-    )
-    def test_positions_must_be_rows(self, method):
-        process = fitted(GaussianProcess(hyperparameters=FIXED))
-        with pytest.raises(ShapeError, match=r"positions must have shape \(n, 3\), got \(3,\)"):
-            getattr(process, method)(np.zeros(3))
 
     def test_contractions_need_a_factor_for_each_position(self):
         process = fitted(GaussianProcess(hyperparameters=FIXED))

@@ -52,7 +52,7 @@ def test_cauchy_parameters_are_drawn_well_by_default():
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-@pytest.mark.parametrize("target", [normal(), banana()])
+@pytest.mark.parametrize("target", [banana()])
 def test_runs_without_heavy_tails_on_both_sides_are_as_without_a_warp(target):
     by_default, without = (
         drawn(target, sampler, draws=60) for sampler in ("hmc", ("hmc", {"warp": False}))
@@ -64,7 +64,7 @@ def test_runs_without_heavy_tails_on_both_sides_are_as_without_a_warp(target):
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 @pytest.mark.parametrize(
     "settings",
-    [{"step_size": 0.5}, {"n_steps": 5}, {"metric": ("dense", {"inverse_mass": np.eye(3)})}],
+    [{"step_size": 0.5}, {"metric": ("dense", {"inverse_mass": np.eye(3)})}],
 )
 def test_settings_that_are_given_are_in_the_targets_own_coordinates(settings):
     by_default, without = (

@@ -337,12 +337,11 @@ def test_it_keeps_the_contract_when_all_is_tuned(check):
 # --- in a run ---
 
 
-@pytest.mark.parametrize("metric", ["dense", "identity"])
-def test_a_run_on_the_exact_potential(metric):
+def test_a_run_on_the_exact_potential():
     covariance = np.diag([1.0, 2.0, 9.0])
     target = sk.make("potential", "gaussian", mean=np.zeros(3), covariance=covariance)
     run = sk.sample(
-        target, sampler=("nuts", {"metric": metric}), warmup=250, draws=250, seed=1,
+        target, sampler=("nuts", {"metric": "dense"}), warmup=250, draws=250, seed=1,
         progress=False,
     )  # fmt: skip
     assert_allclose(run.kept.acceptance[~np.isnan(run.kept.acceptance)], 1.0)

@@ -150,6 +150,14 @@ def test_a_wall_far_away_is_one_too(bend, fails):
     assert demand_walls(exact, attrs.evolve(found, converged=False)) == 0
     bounded = sk.potential(value, parameters={"a": None, "b": (0, None)})
     assert demand_walls(bounded, found) == 2  # along the logarithm
+    closed = 1e-20 if bend else 0.0
+    ridge = sk.potential(lambda q: 0.5 * (q[0] - q[1]) ** 2 + closed * q[1] ** 2, dim=2)
+    across = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    if bend:
+        assert demand_walls(ridge, attrs.evolve(found, hessian=across)) == 4
+    else:
+        with pytest.raises(TargetError, match=r"at any distance along q\[0\] \+ q\[1\]"):
+            demand_walls(ridge, attrs.evolve(found, hessian=across))
 
 
 def test_a_warm_up_of_nothing_is_refused():
@@ -179,8 +187,7 @@ def regression():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("sampler", ["hmc", "nuts"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("sampler", "seed"), [("hmc", 1), ("nuts", 2)])
 def test_a_regression_on_raw_columns_is_sampled_from_far_starts(sampler, seed):
     target = regression()
     far = target.transform.to_bounded(starts(dim=5, seed=seed))

@@ -357,16 +357,15 @@ def test_a_freeze_within_the_warm_up_is_before_the_draws():
     assert run.adaptation.frozen_before_draws
 
 
-@pytest.mark.parametrize("freeze_after", ["warmup", None])
-def test_the_same_seed_gives_the_same_run(freeze_after):
-    settings = {"freeze_after": freeze_after}
+def test_the_same_seed_gives_the_same_run():
+    settings = {"freeze_after": None}
     one, two = (ran("rbf", ("greville", settings))[0] for _ in range(2))
     assert_array_equal(one.draws, two.draws)
     assert one.adaptation == two.adaptation
     assert one.calls == two.calls
 
 
-@pytest.mark.parametrize("iteration", [5, 30, 60, 75])
+@pytest.mark.parametrize("iteration", [5, 75])
 def test_an_interrupt_returns_what_was_drawn(iteration):
     class Interrupting:
         def surrokit_transition_done(self, run, state, info):

@@ -281,15 +281,14 @@ def test_it_ends_when_rounds_gain_nothing(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:the target raised ArithmeticError")
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_rounds_are_judged_though_points_that_would_fail_are_left_out(seed):
+def test_rounds_are_judged_though_points_that_would_fail_are_left_out():
     def fragile(q):
         if q[0] > 0.1 * q[1]:
             raise ArithmeticError("no solution")
         return 0.5 * q @ q + 0.3 * np.sum(np.cos(q))
 
     target = sk.potential(fragile, lambda q: q - 0.3 * np.sin(q), dim=4)
-    drive = Drive(target, explorer(), -np.abs(starts(4, seed=seed)), seed=seed)
+    drive = Drive(target, explorer(), -np.abs(starts(4, seed=1)), seed=1)
     drive.run()
     looks = 0
     for before, after in pairwise(drive.states):
@@ -478,7 +477,7 @@ def test_where_the_laplace_approximation_is_good_the_first_round_looks_about_the
     assert drive.paid[-2:] == [OUTER * 20 + JUDGES] * 2
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_else_a_round_judges_first(seed):
     state = Drive(Banana(), explorer(), starts(2), seed=seed).run().state
     looked = state.judgements[0].missed is not None

@@ -28,6 +28,7 @@ def finished(outcome, name):
     return row.result
 
 
+@pytest.mark.long
 def test_every_surrogate_is_fitted_at_every_size(outcome):
     expected = {f"{method.name}/{n}" for method in METHODS for n in (10, 20)}
     assert {row.name for row in outcome.finished} == expected
@@ -57,6 +58,7 @@ def test_data_sets_are_nested_and_noisy():
     assert not np.any(other.positions == few.positions)
 
 
+@pytest.mark.long
 def test_curves_are_kept_with_their_spread(outcome):
     for row in outcome.finished:
         low, mean, high = (np.array(row.result[name]) for name in ("low", "mean", "high"))
@@ -78,6 +80,7 @@ def test_errors_are_measured_about_the_level():
     assert_allclose(errors["far"], np.sqrt(np.mean((far**2 / 2 - 0.5) ** 2)), rtol=5e-3)
 
 
+@pytest.mark.long
 def test_gradients_make_a_surrogate_follow_the_truth(outcome):
     for n in (10, 20):
         assert finished(outcome, f"additive-gradients/{n}")["error_one_fit"]["near"] < 0.05
@@ -129,6 +132,7 @@ def test_fits_that_fail_are_counted_and_if_all_do_it_is_an_error(monkeypatch):
         experiment.run(row, Conditions(seed=1))
 
 
+@pytest.mark.long
 def test_the_report_has_a_line_for_each_row(outcome):
     report = outcome.report
     assert len(report.tables[0].lines) == len(outcome.finished)
@@ -136,6 +140,7 @@ def test_the_report_has_a_line_for_each_row(outcome):
     assert json.loads(json.dumps(outcome.to_dict()))["figures"]["grid"][0] == -4.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_rows", [1, 12])
 def test_a_picture_is_drawn_of_whatever_is_finished(outcome, n_rows):
     figure = Figure1(**TINY).draw(outcome.finished[:n_rows])

@@ -124,6 +124,7 @@ def test_what_a_reader_must_know_is_noted():
 # --- runs ---
 
 
+@pytest.mark.long
 def test_rows_are_done_and_the_first_repeat_is_drawn(outcome):
     methods = ("hmc", "paper", "defaults")
     assert [r.name for r in outcome.finished] == [f"{m}/{r}" for r in (1, 2) for m in methods]
@@ -142,6 +143,7 @@ def test_rows_are_done_and_the_first_repeat_is_drawn(outcome):
     assert first[0]["states"] == first[1]["states"] == first[2]["states"]
 
 
+@pytest.mark.long
 def test_all_methods_of_a_repeat_have_one_training_chain_and_one_start(sampled, fitted):
     experiment, target = Figure2(**TINY), sk.make("potential", "banana")
     found = {}
@@ -196,6 +198,7 @@ def test_half_a_chain_is_no_result(monkeypatch):
         experiment.run(one(experiment, "hmc/1"), Conditions(seed=1))
 
 
+@pytest.mark.long
 def test_hmc_has_the_papers_acceptance_and_gradients_bring_a_surrogate_up_to_it():
     # the mean over 500 draws has a standard deviation of 0.004, that over 150 one of 0.007
     experiment = Figure2(repeats=1, n_states=200, draws=150)
@@ -218,6 +221,7 @@ def test_the_papers_network_is_within_a_tenth_of_its_acceptance():
     assert abs(np.mean(found) - 0.88) < 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chosen", [slice(0, 1), slice(1, 2), slice(4, 6), slice(None)])
 def test_a_picture_is_drawn_of_whatever_is_finished(outcome, tmp_path, chosen):
     figure = Figure2(**TINY).draw(outcome.finished[chosen])

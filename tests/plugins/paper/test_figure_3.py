@@ -53,12 +53,14 @@ def outcome(tmp_path_factory, small_networks):
     return reproduce(Figure3(**TINY), tmp_path_factory.mktemp("figure-3"))
 
 
+@pytest.mark.long
 def test_every_surrogate_is_sampled_at_every_size(outcome):
     expected = {f"{method.name}/{n}/1" for method in METHODS for n in (100, 130)}
     assert {row.name for row in outcome.finished} == expected | {"hmc/exact/1"}
     assert outcome.not_run == {}
 
 
+@pytest.mark.long
 def test_results_hold_what_the_picture_needs(outcome):
     for row in outcome.finished:
         result = row.result
@@ -74,6 +76,7 @@ def test_results_hold_what_the_picture_needs(outcome):
         assert (result.get("solve_seconds") is not None) == is_process
 
 
+@pytest.mark.long
 def test_gradients_make_the_better_surrogate(outcome):
     errors = {row.name: row.result.get("gradient_error") for row in outcome.finished}
     assert errors["additive-gradients/130/1"] < 0.2 < errors["additive-default/130/1"]
@@ -108,6 +111,7 @@ def test_chains_are_run_as_the_paper_says(monkeypatch):
     assert_allclose(asked["initial"], np.zeros(DIM))
 
 
+@pytest.mark.long
 def test_hmc_accepts_about_as_often_as_the_paper_says():
     experiment = Figure3(n_points=60, repeats=1, burn_in=50, draws=600)
     result = experiment.run(experiment.rows()[0], Conditions(seed=1))
@@ -204,6 +208,7 @@ def test_powers_of_growth():
     assert all(len(line) == len(found.tables[0].columns) for line in found.tables[0].lines)
 
 
+@pytest.mark.long
 def test_the_outcome_says_that_hyperparameters_are_counted(outcome):
     figures = json.loads(json.dumps(outcome.to_dict()))
     assert any("optimisation of hyperparameters; the paper's do" in n for n in figures["notes"])
@@ -211,6 +216,7 @@ def test_the_outcome_says_that_hyperparameters_are_counted(outcome):
     assert set(figures["figures"]["power_of_training_time"]) == {m.name for m in METHODS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_rows", [1, 13])
 def test_a_picture_is_drawn_of_whatever_is_finished(outcome, n_rows):
     figure = Figure3(**TINY).draw(outcome.finished[:n_rows])

@@ -76,6 +76,7 @@ def test_a_wrong_surrogate_is_hardly_ever_accepted_and_nobody_is_warned(trial):
         assert longer.acceptance(wrong) < 0.05
 
 
+@pytest.mark.long
 def test_training_points_are_new_states_of_one_chain(trial, sampled, monkeypatch):
     monkeypatch.setattr(acceptance_trial, "_BLOCK", 20)
     points = trial.training_points(30, np.random.default_rng(1))
@@ -101,6 +102,7 @@ def test_half_a_run_is_no_result(trial, monkeypatch):
 # --- rows ---
 
 
+@pytest.mark.long
 def test_all_surrogates_of_a_row_are_tried_alike(sampled, monkeypatch):
     seen = []
     real = grid.train
@@ -142,6 +144,7 @@ def test_rows_hold_what_their_result_depends_on_and_no_more():
     assert all(known[row.name] == row.settings for row in rows)
 
 
+@pytest.mark.long
 def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
     assert len(outcome.finished) == 4
     for done in outcome.finished:
@@ -270,6 +273,7 @@ def test_the_picture_shows_the_numbers():
     }
 
 
+@pytest.mark.long
 def test_a_picture_is_drawn_of_whatever_is_finished(outcome, tmp_path):
     figure = Figure4(**TINY).draw(outcome.finished[:1])
     for path in write_pictures(figure, tmp_path / "picture"):

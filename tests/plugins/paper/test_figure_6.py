@@ -167,6 +167,7 @@ def test_without_hmc_there_is_nothing_to_compare_with():
 # --- runs ---
 
 
+@pytest.mark.long
 def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
     assert [done.name for done in outcome.finished] == ["hmc", "rns", "defaults"]
     for done in outcome.finished:
@@ -180,6 +181,7 @@ def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
         assert max(len(str(abs(number))) for number in shown.ravel()) <= 9
 
 
+@pytest.mark.long
 def test_the_three_agree(outcome):
     # false alarms: 1 % for each of six comparisons; the seed is fixed
     compared = differences(outcome.finished)
@@ -191,6 +193,7 @@ def test_the_three_agree(outcome):
         assert found["sd_relative"] < 0.35
 
 
+@pytest.mark.long
 def test_hmc_and_rns_run_as_in_the_paper(sampled):
     experiment = Figure6(**TINY)
     for name in ("hmc", "rns"):
@@ -247,6 +250,7 @@ def test_half_a_run_is_no_result(monkeypatch, name):
         experiment.run(one(experiment, name), Conditions(seed=1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chosen", [slice(0, 1), slice(1, 2), slice(None)])
 def test_a_picture_is_drawn_of_whatever_is_finished(outcome, tmp_path, chosen):
     figure = Figure6(**TINY).draw(outcome.finished[chosen])

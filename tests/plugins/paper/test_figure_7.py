@@ -142,6 +142,7 @@ def test_what_a_reader_must_know_is_noted():
 # --- runs ---
 
 
+@pytest.mark.long
 def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
     methods = ("hmc", "paper", "defaults")
     assert {r.name for r in outcome.finished} == {
@@ -162,6 +163,7 @@ def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
         assert all(0.0 <= number <= 1.0 for number in known)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "gradients"), [("paper", "never"), ("defaults", "warmup")])
 def test_a_curve_counts_no_exact_transition(sampled, method, gradients):
     experiment = Figure7(**TINY)
@@ -213,6 +215,7 @@ def test_the_schemes_are_as_they_are_called():
     assert by_name["pde/emulator/1"]["points"] == (20, 200)
 
 
+@pytest.mark.long
 def test_only_the_emulator_sees_outputs_of_the_forward_map(sampled):
     experiment = Figure7(
         **{**TINY, "problems": "pde", "mesh": 4, "emulator_points": (15, 24), "draws": 2}
@@ -231,6 +234,7 @@ def test_only_the_emulator_sees_outputs_of_the_forward_map(sampled):
         assert one.settings["points"][0] <= result["starting_points"] < result["points"]
 
 
+@pytest.mark.long
 def test_methods_of_a_repeat_start_from_one_place(sampled):
     experiment = Figure7(**TINY)
     for one in experiment.rows():
@@ -276,6 +280,7 @@ def test_a_missing_file_is_said_and_the_rest_goes_on(tmp_path, name, file):
         experiment.run(experiment.rows()[3], Conditions(seed=1, data=tmp_path))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chosen", [slice(0, 1), slice(1, 2), slice(None)])
 def test_a_picture_is_drawn_of_whatever_is_finished(outcome, chosen):
     figure = Figure7(**TINY).draw(outcome.finished[chosen])

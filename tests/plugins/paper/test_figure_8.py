@@ -215,6 +215,7 @@ def run_accepted(run):
     return np.concatenate([run.warmup.accepted[0], run.kept.accepted[0]])
 
 
+@pytest.mark.long
 def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
     methods = ("hmc", "rns-paper", "arns-paper", "rns-defaults", "arns-defaults")
     expected = {"simulated/reference", *(f"simulated/{method}/1" for method in methods)}
@@ -237,11 +238,13 @@ def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
             assert 0.0 <= result["acceptance"] <= 1.0
 
 
+@pytest.mark.long
 def test_hmc_converges_to_the_reference(outcome):
     by_method = {e.method: e for e in errors(outcome.finished)}
     assert by_method["hmc"].median[-1] < 0.5
 
 
+@pytest.mark.long
 def test_all_draws_since_the_burn_in_count(sampled):
     experiment = Figure8(**TINY)
     (one,) = [r for r in experiment.rows() if r.name == "simulated/arns-paper/1"]
@@ -325,6 +328,7 @@ def test_the_settings_of_each_method():
     assert by_name["bank/rns-defaults/1"]["points"] is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chosen", [slice(0, 1), slice(1, 2), slice(0, 2), slice(None)])
 def test_a_picture_is_drawn_of_whatever_is_finished(outcome, chosen):
     figure = Figure8(**TINY).draw(outcome.finished[chosen])
@@ -352,6 +356,7 @@ def test_a_scheme_has_panels_where_it_applies():
     assert [bool(ax.get_ylabel()) for ax in axes] == [True, False, True, False]
 
 
+@pytest.mark.long
 def test_the_outcome_is_plain_data(outcome):
     figures = json.loads(json.dumps(outcome.to_dict()))["figures"]
     assert {line["scheme"] for line in figures["below_hmc"]} == {"paper", "defaults"}

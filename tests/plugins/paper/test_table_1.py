@@ -162,6 +162,7 @@ def test_a_chain_that_never_moved_agrees_with_nothing():
     assert (found.means, found.sds, found.sds_relative) == (None, None, 1.0)
 
 
+@pytest.mark.long
 def test_standard_errors_of_a_run_are_those_of_independent_draws():
     run = sk.sample(
         "gaussian",
@@ -335,6 +336,7 @@ def test_repeats_are_in_the_names():
 # --- runs ---
 
 
+@pytest.mark.long
 def test_all_rows_are_done_and_told(outcome):
     assert not outcome.not_run
     found = {one.method: one for one in summaries(outcome.finished)}
@@ -349,6 +351,7 @@ def test_all_rows_are_done_and_told(outcome):
     assert found["hmc"].charged_seconds > found["hmc"].seconds
 
 
+@pytest.mark.long
 def test_calls_before_rmhmc_are_counted(sampled):
     experiment = Table1(**{**TINY, "methods": "rmhmc"})
     (one,) = experiment.rows()
@@ -360,6 +363,7 @@ def test_calls_before_rmhmc_are_counted(sampled):
         assert n == settled.calls[kind] + run.calls[kind]
 
 
+@pytest.mark.long
 def test_an_algorithm_of_the_paper_has_no_net_and_a_default_has(sampled):
     experiment = Table1(**{**TINY, "methods": ("rns-hmc", "gradients")})
     for one in experiment.rows():
@@ -384,6 +388,7 @@ def test_half_a_run_is_no_result(monkeypatch):
         experiment.run(experiment.rows()[0], Conditions(seed=1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chosen", [slice(0, 1), slice(1, 3), slice(None)])
 def test_a_picture_is_drawn_of_whatever_is_finished(outcome, chosen):
     figure = Table1(**TINY).draw(outcome.finished[chosen])

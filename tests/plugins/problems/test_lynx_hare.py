@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 from scipy.stats import lognorm, norm
 
-from surrokit.errors import EvaluationError, NumericalError, ShapeError
+from surrokit.errors import EvaluationError, NumericalError
 from surrokit.targets.bounds import BoundedPotential
 from surrokit_problems.ode.lotka_volterra import log_populations
 from surrokit_problems.ode.lynx_hare import COUNTS, TIMES, LynxHare
@@ -137,17 +137,6 @@ def test_the_metric_outside_the_support_is_not_known(potential, positions):
     assert np.isfinite(metric[[0, 2, 3]]).all()
 
 
-def test_rows_do_not_depend_on_their_batch(potential):
-    batch = potential.initial(np.random.default_rng(3), 12)
-    together = potential.value_and_gradient(batch)
-    values = potential.value(batch)
-    for i in range(12):
-        alone = potential.value_and_gradient(batch[i : i + 1])
-        assert_allclose(potential.value(batch[i : i + 1]), values[i], atol=1e-5)
-        assert_allclose(alone[0], together[0][i], atol=1e-5)
-        assert_allclose(alone[1][0], together[1][i], rtol=1e-5, atol=1e-4)
-
-
 def test_outside_the_support_the_value_is_infinite(potential, positions):
     expected = potential.value(positions)
     bad = np.concatenate([positions, positions])
@@ -198,21 +187,6 @@ def test_wild_rows_alone_fail_without_noise(potential, rates, capfd):
     assert caught.value.results == ()
     if LSODA_IS_SILENT:
         assert capfd.readouterr() == ("", "")
-
-
-def test_no_rows(potential):
-    nothing = np.empty((0, 8))
-    assert potential.value(nothing).shape == (0,)
-    value, gradient = potential.value_and_gradient(nothing)
-    assert value.shape == (0,)
-    assert gradient.shape == (0, 8)
-
-
-def test_positions_must_be_rows(potential):
-    message = r"positions must have shape \(n, 8\), got \(3,\); pass one row for each point"
-    for method in (potential.value, potential.value_and_gradient, potential.forward):
-        with pytest.raises(ShapeError, match=message):
-            method(np.ones(3))
 
 
 def test_read_only_positions_stay_as_they_are(potential, positions):

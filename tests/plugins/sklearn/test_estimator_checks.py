@@ -15,9 +15,10 @@ from surrokit_sklearn import (
 )
 from surrokit_sklearn.regressors.regressor import WIDE_CHECKS
 
+SHORT = {"warmup": 20, "draws": 30}
 POSTERIORS = [
-    BayesianLogisticRegression(target_ess=20, chains=2),
-    BayesianGLMRegressor(target_ess=20, chains=2),
+    BayesianLogisticRegression(chains=2, sampling=SHORT),
+    BayesianGLMRegressor(chains=2, sampling=SHORT),
 ]
 
 

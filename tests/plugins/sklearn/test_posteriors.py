@@ -219,9 +219,8 @@ def test_columns_are_standardised_and_undone(weights, intercept):
         assert_allclose(share @ design, 0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize("estimator", [BayesianLogisticRegression, BayesianGLMRegressor])
-def test_a_weight_counts_as_so_many_rows(estimator):
-    y = EVENTS if estimator is BayesianLogisticRegression else REALS
+def test_a_weight_counts_as_so_many_rows():
+    estimator, y = BayesianLogisticRegression, EVENTS
     times, order = WEIGHTS.astype(int), np.random.default_rng(0).permutation(N)
     weighted = estimator(**QUICK).fit(X, y, sample_weight=WEIGHTS)
     repeated = estimator(**QUICK).fit(X.repeat(times, axis=0), y.repeat(times))
@@ -372,7 +371,10 @@ def test_a_fit_can_be_made_again_and_pickled():
 
 def test_they_go_into_pipelines_and_searches():
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), BayesianLogisticRegression(target_ess=100, random_state=0)),
+        make_pipeline(
+            StandardScaler(),
+            BayesianLogisticRegression(sampling={"warmup": 20, "draws": 30}, random_state=0),
+        ),
         {"bayesianlogisticregression__prior_scale": [0.1, 2.5]},
         cv=2,
     )

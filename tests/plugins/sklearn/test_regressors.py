@@ -405,8 +405,7 @@ def test_gradients_of_several_outputs_have_an_axis_for_them(regressor):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("regressor", NETWORKS, ids=named)
-@pytest.mark.parametrize("weight", [1.0, 4.0])
+@pytest.mark.parametrize(("regressor", "weight"), [*zip(NETWORKS, [1.0, 4.0], strict=True)])
 def test_standard_deviations_of_networks_are_those_of_errors(regressor, weight):
     """Forty fits to other noise: the mean square of errors in units of these is near 1.
 
