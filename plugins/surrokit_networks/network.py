@@ -90,6 +90,12 @@ class Network:
         """Nodes."""
         return 0 if self.nodes is None else len(self.nodes)
 
+    @cached_property
+    def raw_vectors(self) -> FloatArray:
+        """Rows p_i^T dz/dq, shape (s, dim), for diagonals: made when first asked for."""
+        assert self.nodes is not None
+        return np.asarray(self.nodes.vectors @ self.whitening.inverse)
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m), at positions of shape (n, dim)."""
         z = self.whitening.apply(positions)
@@ -266,7 +272,7 @@ class HessianAt:
     """
 
     def __init__(self, network: Network, positions: FloatArray) -> None:
-        self._trend = network.trend
+        self._network, self._trend = network, network.trend
         self._inverse = network.whitening.inverse
         self._z = network.whitening.apply(positions)
         self._nodes = network.nodes
@@ -313,7 +319,7 @@ class HessianAt:
             diagonal += np.einsum("ij,ij->j", self._inverse, matrix @ self._inverse)
         if self._nodes is None:
             return diagonal
-        second, pulled = self._second, self._nodes.vectors @ self._inverse
+        second, pulled = self._second, self._network.raw_vectors
         diagonal += second @ np.square(pulled)
         if self._nodes.curvatures is not None:
             own, curved = self._z @ self._inverse, second * self._nodes.curvatures
@@ -360,7 +366,7 @@ class HessianAt:
         if self._nodes is None:
             return np.zeros_like(weights)
         nodes, inverse = self._nodes, self._inverse
-        pulled = nodes.vectors @ inverse
+        pulled = self._network.raw_vectors
         forms = weights @ np.square(pulled).T
         if nodes.curvatures is not None:
             own = self._z @ inverse
@@ -399,7 +405,10 @@ class HessianAt:
     def _third(self) -> FloatArray:
         """v_i phi'''_i, shape (n, s)."""
         assert self._nodes is not None
-        return self._nodes.activation.third(self._h) * self._weights
+        activation = self._nodes.activation
+        if activation.third is activation.second:  # the exponential of radial nodes
+            return self._second
+        return activation.third(self._h) * self._weights
 
     @cached_property
     def _level(self) -> FloatArray:
