@@ -13,7 +13,8 @@ from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
 from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.targets.densities import Banana
 from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.online import OnlineFit, OnlineLearner
+from surrokit_networks.online import OnlineLearner
+from surrokit_networks.online_fit import OnlineFit
 from surrokit_networks.training_rows import TrainingRows
 
 additive, rbf, additive_paper, rbf_paper = (
