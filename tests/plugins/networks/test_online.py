@@ -343,6 +343,21 @@ class TestChoice:
         assert learns.online is not None
         assert len(learns.refits.join_observed()) == 0
 
+    def test_few_points_with_gradients_get_few_nodes(self):
+        """From 400 nodes on the error hardly falls, and a fit costs the cube of their number."""
+        dim = 6
+        q = np.random.default_rng(0).standard_normal((20, dim))
+        slopes = q.copy()
+        slopes[:, 0] += 2.0 * np.cos(2.0 * q[:, 0])
+        values = 0.5 * np.square(q).sum(axis=1) + np.sin(2.0 * q[:, 0])
+        sizes = []
+        for rate in (0.0, 0.5):
+            surrogate = additive(learns="potential", ridge=1e-3)
+            learns = surrogate.learner(problem(dim, rate), np.random.default_rng(3))
+            learns.observe(Evaluations(positions=q, values=values, gradients=slopes))
+            sizes.append(learns.fit().n_nodes)
+        assert sizes == [600, 400]
+
     def test_a_refit_waits_until_there_are_a_fifth_more_rows(self):
         learns = learner(additive, rate=0.5)
         learns.observe(evaluations(20))

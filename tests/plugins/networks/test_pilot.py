@@ -154,12 +154,15 @@ def test_more_points_have_more_nodes_where_accuracy_is_worth_more_than_speed():
     assert [fine_size(n) for n in (100, 2000, 10**5)] == [400, 1000, 3000]
 
 
-@pytest.mark.parametrize(("bend", "ridge", "n_nodes"), [(0, None, 0), (1, None, 60), (0, 1.0, 60)])
-def test_nodes_that_tell_nothing_are_left_out_where_the_data_choose(bend, ridge, n_nodes):
+@pytest.mark.parametrize(
+    ("bend", "noise", "ridge", "n_nodes"),
+    [(0, 0.01, None, 0), (0, 0.3, None, 0), (1, 0.01, None, 60), (0, 0.01, 1.0, 60)],
+)
+def test_nodes_that_tell_nothing_are_left_out_where_the_data_choose(bend, noise, ridge, n_nodes):
     rng = np.random.default_rng(0)
     positions = rng.standard_normal((80, 2))
     values = np.square(positions).sum(axis=1) + bend * np.cos(2.0 * positions[:, 0])
-    values += 0.01 * rng.standard_normal(80)
+    values += noise * rng.standard_normal(80)
     learner = sk.make("surrogate", "additive", n_nodes=60, ridge=ridge).learner(
         LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(3)
     )
