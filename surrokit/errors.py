@@ -57,10 +57,6 @@ class StopRun(KeyboardInterrupt):
     """Raised by an observer to end the run that it hears of; the draws so far are the result."""
 
 
-class NothingReportedError(ConfigurationError):
-    """A command was interrupted before it had anything to report."""
-
-
 class LedgerError(SurrokitError, ValueError):
     """A ledger cannot be read or written, is in use, or is another target's."""
 

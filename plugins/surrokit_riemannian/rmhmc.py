@@ -18,7 +18,7 @@ from surrokit.kernel.latest import latest
 from surrokit.kernel.paths import CountedPaths
 from surrokit.settings import fraction, optional_positive, optional_positive_integer
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_riemannian.metrics.definite import OwnMetric
+from surrokit_riemannian.definite import OwnMetric
 
 PATH_LENGTH = 0.5 * math.pi
 """Length of a tuned path. In its own metric a target has unit scale, and a path of a quarter of

@@ -1,18 +1,14 @@
 """scikit-learn on both sides: its regressors as surrogates, and surrogates as its regressors.
 
-The regressors are imported when they are first asked for, so that listing plugins stays light.
+Estimators are imported when they are first used, so that listing plugins stays light.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from surrokit_sklearn.posteriors.glm import BayesianGLMRegressor
-    from surrokit_sklearn.posteriors.logistic import BayesianLogisticRegression
-    from surrokit_sklearn.regressors.gaussian_processes import FITCRegressor, GPRegressor
-    from surrokit_sklearn.regressors.networks import AdditiveNetworkRegressor, RBFNetworkRegressor
+    from surrokit_sklearn.posteriors import BayesianGLMRegressor, BayesianLogisticRegression
 
 __all__ = [
     "AdditiveNetworkRegressor",
@@ -23,17 +19,12 @@ __all__ = [
     "BayesianGLMRegressor",
 ]
 
-_MODULES = {
-    "AdditiveNetworkRegressor": "surrokit_sklearn.regressors.networks",
-    "RBFNetworkRegressor": "surrokit_sklearn.regressors.networks",
-    "GPRegressor": "surrokit_sklearn.regressors.gaussian_processes",
-    "FITCRegressor": "surrokit_sklearn.regressors.gaussian_processes",
-    "BayesianLogisticRegression": "surrokit_sklearn.posteriors.logistic",
-    "BayesianGLMRegressor": "surrokit_sklearn.posteriors.glm",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from surrokit_sklearn import posteriors, regressors
+
+    if name in regressors.SURROGATES:
+        return regressors.regressor_class(name)
+    return getattr(posteriors, name)

@@ -9,15 +9,7 @@ if TYPE_CHECKING:
 
 
 def polynomial_ridge(*, degree: int = 3, alpha: float = 1e-6) -> Pipeline:
-    """Return ridge regression on all monomials up to a degree.
-
-    Parameters
-    ----------
-    degree
-        The greatest degree.
-    alpha
-        The ridge.
-    """
+    """Return ridge regression, with ridge ``alpha``, on all monomials up to a degree."""
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import PolynomialFeatures
@@ -28,16 +20,9 @@ def polynomial_ridge(*, degree: int = 3, alpha: float = 1e-6) -> Pipeline:
 def nystroem_ridge(
     *, n_components: int = 300, gamma: float | None = None, alpha: float = 1e-6
 ) -> Pipeline:
-    """Return ridge regression on squared-exponential kernels with some of the points.
+    """Return ridge regression, with ridge ``alpha``, on kernels with ``n_components`` points.
 
-    Parameters
-    ----------
-    n_components
-        How many points; at most as many as there are.
-    gamma
-        The kernel is exp(-gamma |x - c|^2); None for 1 / dim.
-    alpha
-        The ridge.
+    The kernel is exp(-gamma |x - c|^2), with 1 / dim for a ``gamma`` of None.
     """
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import Ridge

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
+
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import LearningProblem
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
+from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit.errors import SurrogateFitError
+from surrokit.settings import one_of, optional_positive, optional_positive_integer, up_to_half
+from surrokit.surrogate.distinct import Tail, are_finite, are_near, least_points
+from surrokit.surrogate.keeping import KeepingLearner
+from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.shown import ShownSurrogate
-from surrokit_sklearn.fit.fit_settings import FitSettings
-from surrokit_sklearn.fit.learner import EstimatorLearner
+from surrokit.surrogate.whitening import Whitening
+from surrokit.types import Capabilities, FloatArray
+from surrokit_sklearn.estimators import (
+    returns_deviations,
+    seeded,
+    takes_weights,
+    unfitted_regressor,
+    weight_arguments,
+)
+from surrokit_sklearn.fitted import FittedRegressor, differences, predicted
+from surrokit_sklearn.gradients import analytic_gradient
+
+_LEAST_HELD_OUT = 5  # points below which a held-out variance means nothing
+_LEAST_WEIGHT = 1e-4  # trust below which a row is left out, where weights can be given
+_LEAST_WITHOUT_WEIGHTS = 1.0 / 625.0  # where all rows count alike: five times the typical excess
+_FAR = 1e3  # spreads from the middle beyond which a position cannot be of use
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class EstimatorSurrogate(FitSettings, ShownSurrogate):
+class EstimatorSurrogate(ShownSurrogate):
     """A scikit-learn regressor that learns U from values.
 
     The regressor sees whitened positions z, and what is left of U after the trend, divided by its
@@ -30,7 +54,7 @@ class EstimatorSurrogate(FitSettings, ShownSurrogate):
         Whether z is the whitened position, or the position itself.
     trend
         ``"isotropic"``: a + b |z|^2 / 2 with b >= 0, by least squares, so that V grows outside the
-        region it has seen, whatever the regressor does there; ``"none"``: a constant. Measured on
+        region of the data, whatever the regressor does there; ``"none"``: a constant. Measured on
         a logistic regression in 8 dimensions with 300 points: Var(V - U) is 0.13 with the trend
         and 1.97 without for a forest, 0.009 and 0.25 for kernel ridge regression.
     tail
@@ -55,6 +79,241 @@ class EstimatorSurrogate(FitSettings, ShownSurrogate):
         If a setting makes no sense.
     """
 
+    estimator: Any
+    parameters: Mapping[str, Any] | None = None
+    regressor: Any = attrs.field(init=False, repr=False)
+    whiten: bool = True
+    trend: Literal["isotropic", "none"] = attrs.field(
+        default="isotropic", validator=one_of("isotropic", "none")
+    )
+    tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
+    gradient: Literal["auto", "differences"] = attrs.field(
+        default="auto", validator=one_of("auto", "differences")
+    )
+    step: float | None = attrs.field(default=None, validator=optional_positive)
+    max_points: int | None = attrs.field(default=2000, validator=optional_positive_integer)
+    hold_out: float = attrs.field(default=0.1, validator=up_to_half)
+
+    @regressor.default
+    def _unfitted(self) -> Any:
+        return unfitted_regressor(self.estimator, self.parameters)
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether weights can be passed to the regressor."""
+        return takes_weights(self.regressor)
+
+    @property
+    def provides(self) -> Capabilities:
+        """Gradients, and variances where the regressor returns standard deviations."""
+        variance = {VARIANCE} if returns_deviations(self.regressor) else set()
+        return frozenset({GRADIENT, GRADIENT_ALONE} | variance)
+
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> EstimatorLearner:
         """Return a learner for a problem; the seed of the regressor is drawn here."""
         return EstimatorLearner(settings=self, dim=problem.dim, seed=int(rng.integers(2**53)))
+
+
+@attrs.define(kw_only=True, eq=False)
+class EstimatorLearner(KeepingLearner):
+    """Fits a copy of the regressor to all that was observed; the seed draws its random states.
+
+    Parameters
+    ----------
+    settings
+        How to fit.
+    """
+
+    settings: EstimatorSurrogate
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Values."""
+        return frozenset({"value"})
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Values to learn from; gradients, where there are any, to judge the fit."""
+        return frozenset({"value", "gradient"})
+
+    @property
+    def provides(self) -> Capabilities:
+        """What a fitted regressor can do."""
+        return self.settings.provides
+
+    def fit(self) -> FittedRegressor:
+        """Return the regressor fitted to everything observed.
+
+        Raises
+        ------
+        SurrogateFitError
+            If there are too few points with a finite value, or they cannot be fitted.
+        """
+        return fit_regressor(self.settings, self.join_observed(), self.seed)
+
+
+def fit_regressor(
+    settings: EstimatorSurrogate, observed: Evaluations, seed: int
+) -> FittedRegressor:
+    """Fit a regressor to evaluations, and judge it by rows that the fit, or a second one, lacks.
+
+    The seed is that of the regressor's random states, and of which rows are held out.
+
+    Raises
+    ------
+    SurrogateFitError
+        If there are too few points with a finite value, or they cannot be fitted.
+    """
+    rows, trust = training_rows(observed, settings.tail, weighted=settings.takes_weights)
+    whitening = (
+        Whitening.of(rows.positions, trust)
+        if settings.whiten
+        else Whitening.identity(rows.positions.shape[1])
+    )
+    chosen = np.ones(len(rows), dtype=bool)
+    if settings.max_points is not None and settings.max_points < len(rows):
+        chosen[:] = False
+        rng = np.random.default_rng(seed)
+        chosen[rng.choice(len(rows), settings.max_points, replace=False)] = True
+    fit = partial(_fit, settings, whitening, seed)
+    fitted = fit(rows.take(chosen), trust[chosen])
+    left = ~chosen & (trust == 1.0)
+    if np.count_nonzero(left) >= _LEAST_HELD_OUT:
+        # Judged by rows that there was no room for, at no cost.
+        return attrs.evolve(fitted, quality=fit_quality(fitted, rows.take(left), whitening.factor))
+    rows, trust = rows.take(chosen), trust[chosen]
+    typical = np.flatnonzero(trust == 1.0)
+    n_held = int(settings.hold_out * len(typical))
+    if n_held < _LEAST_HELD_OUT or len(rows) - n_held < least_points(fitted.dim):
+        return fitted
+    held = np.zeros(len(rows), dtype=bool)
+    held[np.random.default_rng(seed).choice(typical, n_held, replace=False)] = True
+    part = fit(rows.take(~held), trust[~held])
+    return attrs.evolve(fitted, quality=fit_quality(part, rows.take(held), whitening.factor))
+
+
+def _fit(
+    settings: EstimatorSurrogate,
+    whitening: Whitening,
+    seed: int,
+    rows: Evaluations,
+    trust: FloatArray,
+) -> FittedRegressor:
+    z = whitening.apply(rows.positions)
+    level, curvature = _trend(z, rows.values, trust, settings.trend)
+    left = rows.values - level - 0.5 * curvature * np.square(z).sum(axis=1)
+    scale = _root_mean_square(left, trust)
+    regressor = seeded(settings.regressor, seed)
+    copies = 1.0 if rows.weights is None else rows.weights
+    weights = trust * copies if settings.takes_weights else np.ones(len(rows))
+    _fit_in_place(regressor, z, left / scale, weights)
+    slope = analytic_gradient(regressor) if settings.gradient == "auto" else None
+    return FittedRegressor(
+        dim=z.shape[1],
+        regressor=regressor,
+        slope=slope or differences(regressor, settings.step, z),
+        whitening=whitening,
+        level=level,
+        curvature=curvature,
+        scale=scale,
+        capabilities=settings.provides,
+        n_points=len(rows),
+    )
+
+
+def _trend(z: FloatArray, values: FloatArray, trust: FloatArray, kind: str) -> tuple[float, float]:
+    """Return a and b of the trend a + b |z|^2 / 2 that fits best, with b >= 0."""
+    level = float(np.average(values, weights=trust))
+    halves = 0.5 * np.square(z).sum(axis=1)
+    middle = float(np.average(halves, weights=trust))
+    spread = float(np.average((halves - middle) ** 2, weights=trust))
+    if kind == "none" or not spread > 0.0:
+        return level, 0.0
+    slope = float(np.average((halves - middle) * (values - level), weights=trust)) / spread
+    curvature = max(0.0, slope)
+    return level - curvature * middle, curvature
+
+
+def _root_mean_square(left: FloatArray, trust: FloatArray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = float(np.sqrt(np.average(left**2, weights=trust)))
+    if not np.isfinite(scale):
+        raise SurrogateFitError(
+            f"values as large as {np.abs(left).max():.3g} overflow when squared; use "
+            "tail='down-weighted', or leave such rows out"
+        )
+    return scale or 1.0
+
+
+def _fit_in_place(regressor: Any, z: FloatArray, targets: FloatArray, weights: FloatArray) -> None:
+    """Fit, and check that predictions are numbers."""
+    # Some estimators pass weights on to others that take none, so none are given without need.
+    given = weight_arguments(regressor, weights) if np.ptp(weights) > 0.0 else {}
+    name, (n, dim) = type(regressor).__name__, z.shape
+    try:
+        regressor.fit(z, targets, **given)
+        found = predicted(regressor, z)
+    except (Warning, SurrogateFitError):
+        raise  # a warning that the user wants as an error stays what it is
+    except Exception as error:
+        raise SurrogateFitError(
+            f"{name} could not be fitted to {n} points in {dim} dimensions: "
+            f"{type(error).__name__}: {error}; explore for longer, or change its settings"
+        ) from error
+    bad = int(np.count_nonzero(~np.isfinite(found)))
+    if bad:
+        raise SurrogateFitError(
+            f"{name} predicts NaN or infinity at {bad} of the {n} points that it was fitted to; "
+            "change its settings, or use another regressor"
+        )
+
+
+def training_rows(
+    observed: Evaluations, tail: Tail, *, weighted: bool
+) -> tuple[Evaluations, FloatArray]:
+    """Return the rows of use, sorted, weighted by how often each was observed, and their trust.
+
+    Rows with a value that is not finite (failed evaluations, points outside the support) are
+    left out, and exact duplicates, such as a chain's rejections leave behind, become one row.
+    With ``tail="down-weighted"`` the trust in a row is 1 where U exceeds the least value by no
+    more than c = 2 dim + 10, which covers what is typical of a posterior, and (c / excess)^4
+    beyond. Rows of little trust are left out: below 1e-4, or 1/625 if the estimator takes no
+    weights. So are positions a thousand times further out than most.
+
+    Raises
+    ------
+    SurrogateFitError
+        If there are too few points to fit anything to.
+    """
+    dim, finite = observed.positions.shape[1], are_finite(observed)
+    rows = _distinct(observed.take(finite))
+    n_distinct, trust = len(rows), np.ones(len(rows))
+    if tail == "down-weighted" and n_distinct:
+        typical = 2.0 * dim + 10.0
+        # Halved, as the difference of two finite numbers may be infinite.
+        excess = 0.5 * rows.values - 0.5 * rows.values.min()
+        trust = (0.5 * typical / np.maximum(excess, 0.5 * typical)) ** 4
+        kept = trust >= (_LEAST_WEIGHT if weighted else _LEAST_WITHOUT_WEIGHTS)
+        kept[kept] = are_near(rows.positions[kept], _FAR)
+        rows, trust = rows.take(kept), trust[kept]
+    if len(rows) < least_points(dim):
+        raise SurrogateFitError(
+            f"a regressor in {dim} dimensions needs at least {least_points(dim)} distinct "
+            f"points with a finite value, got {len(rows)} ({len(observed)} rows were observed, "
+            f"{np.count_nonzero(~finite)} of them not finite, and {n_distinct - len(rows)} "
+            "distinct ones were too far out); explore for longer, or pass more evaluations"
+        )
+    return rows, trust
+
+
+def _distinct(rows: Evaluations) -> Evaluations:
+    """Return distinct rows, sorted, weighted by how often each occurs."""
+    if not len(rows):
+        return rows
+    # Of copies the one with a gradient comes first, and is the one that stays.
+    gradients = np.full((len(rows), 1), np.nan) if rows.gradients is None else rows.gradients
+    order = np.lexsort([np.isnan(gradients).any(axis=1), rows.values, *rows.positions.T])
+    table = np.column_stack([rows.positions, rows.values])[order]
+    starts = np.flatnonzero(np.r_[True, (table[1:] != table[:-1]).any(axis=1)])
+    copies = np.diff(np.r_[starts, len(rows)])
+    return attrs.evolve(rows.take(np.asarray(order[starts], dtype=np.int64)), weights=copies)

@@ -1,4 +1,4 @@
-"""The command line: ``plugins``, ``sample``, ``resume``, ``show``, ``reproduce`` and others."""
+"""The command line: ``plugins``, ``sample``, ``resume``, ``show`` and others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from surrokit.cli.types import (
     with_parts,
 )
 from surrokit.cli.workers import with_workers
-from surrokit.errors import NothingReportedError, SurrokitError
+from surrokit.errors import PluginError, SurrokitError
 from surrokit.output.console import say
 from surrokit.scaffold.command import new
 from surrokit.sessions import AS_BEFORE
@@ -50,7 +50,28 @@ _LIMIT = Limit()
 _LIMIT_HELP = "Limit the whole run so from here on; none removes it.  [default: as before]"
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _WithPlugins(click.Group):
+    """Commands of this program, and those that plugins offer."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        try:
+            offered = _offered_commands()
+        except PluginError:
+            offered = {}  # a plugin that is broken is told of where one is needed
+        return sorted({*super().list_commands(ctx), *offered})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, cmd_name) or _offered_commands().get(cmd_name)
+
+
+def _offered_commands() -> dict[str, click.Command]:
+    from surrokit.registry.discovery import default_plugins
+
+    offered = default_plugins().manager.hook.surrokit_commands()
+    return {str(command.name): command for commands in offered for command in commands}
+
+
+@click.group(cls=_WithPlugins, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="surrokit")
 def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
@@ -316,76 +337,6 @@ def show(file: Path, follow: bool, salvage: Path | None, export: Path | None, wi
         show_run(file, follow=follow, wide=wide)
 
 
-@cli.command()
-@click.argument("name")
-@click.option(
-    "--out",
-    default="reproduced",
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Write picture, figures and finished rows to this folder.",
-)
-@click.option(
-    "--quick", is_flag=True, help="Use smaller sizes, which take minutes instead of hours."
-)
-@click.option("--seed", default=1, show_default=True, help="Seed the random numbers.")
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="ROW",
-    help='Do this row, or those that begin so; with "all", EXPERIMENT or EXPERIMENT/ROW; '
-    "repeatable.  [default: all]",
-)
-@click.option("--fresh", is_flag=True, help="Do finished rows again.")
-@click.option(
-    "--data",
-    envvar="SURROKIT_DATA",
-    type=click.Path(path_type=Path),
-    help="Find data files in this folder, for experiments that need some.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help='Set a setting of the experiment, as repeats=3; with "all", of every experiment that has '
-    "it; repeatable.",
-)
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")
-def reproduce(
-    name: str,
-    out: Path,
-    quick: bool,
-    seed: int,
-    only: tuple[str, ...],
-    fresh: bool,
-    data: Path | None,
-    settings: tuple[str, ...],
-    json_path: Path | None,
-) -> None:
-    """Make a table or figure of a paper again.
-
-    NAME is an experiment that "surrokit plugins" lists, or "all" for every one of them.
-
-    Finished rows are kept in the folder, so an interrupted command goes on where it stopped.
-    """
-    from surrokit.cli.reproduce import Command, reproduce_every, reproduce_one
-    from surrokit.cli.settings import parse_values
-    from surrokit.registry.catalogue import default_catalogue
-    from surrokit.registry.components import ALL
-
-    values = parse_values(settings)
-    command = Command(out=out, seed=seed, data=data, only=only, fresh=fresh, json_path=json_path)
-    if name == ALL:
-        names = default_catalogue().names("experiment")
-        status = reproduce_every(names, values, command, quick=quick)
-    else:
-        quickly = {"quick": True} if quick else {}
-        status = reproduce_one(name, {**quickly, **values}, command)
-    if status:
-        sys.exit(status)
-
-
 def _sample(target: Any, **arguments: Any) -> Run:
     from surrokit.compose import sample as draw
 
@@ -427,7 +378,7 @@ def main() -> None:
         sys.exit(cli(standalone_mode=False) or 0)
     except SurrokitError as error:
         say(f"Error: {error}", err=True)
-        sys.exit(INTERRUPTED if isinstance(error, NothingReportedError) else 1)
+        sys.exit(1)
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(file=shown)

@@ -174,7 +174,7 @@ def bench(
     means and standard deviations agree with those of a long exact run, which this command makes
     first, within the errors of both; one run in a hundred is called wrong by chance.
     """
-    from surrokit.experiments.bench import compare, draw_picture, rows_of
+    from surrokit.bench import compare, draw_picture, rows_of
     from surrokit.output.json import plain, write_json
     from surrokit.output.saving import check_folder
 
@@ -222,7 +222,7 @@ def _combinations(
 
 def _exact_run(name: str, target: Any, draws: int) -> Run:
     """Return the run that others are compared to, and print what it took."""
-    from surrokit.experiments.bench import exact_run
+    from surrokit.bench import exact_run
 
     run = exact_run(target, draws)
     say(f"{name}: the exact run took {run.total_calls:.0f} calls", err=True)

@@ -10,7 +10,7 @@ from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import Catalogue
 from surrokit.registry.kinds import KINDS, Kind
 
-_PARTS = ("target", *(kind for kind in KINDS if kind not in ("potential", "experiment")))
+_PARTS = ("target", *(kind for kind in KINDS if kind != "potential"))
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -36,25 +36,6 @@ def parse_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
                 f"--set {item!r}: there is no part {part!r}; parts are {', '.join(_PARTS)}"
             )
         parsed.setdefault(part, {})[setting] = _literal(value)
-    return parsed
-
-
-def parse_values(settings: Iterable[str]) -> dict[str, Any]:
-    """Parse ``setting=value`` items, for a command that makes a single part.
-
-    Raises
-    ------
-    ConfigurationError
-        If an item has another form.
-    """
-    parsed: dict[str, Any] = {}
-    for item in settings:
-        setting, equals, value = item.partition("=")
-        if not (equals and setting.isidentifier()):
-            raise ConfigurationError(
-                f"--set takes setting=value, got {item!r}; for example n_points=100"
-            )
-        parsed[setting] = _literal(value)
     return parsed
 
 

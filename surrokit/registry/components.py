@@ -34,23 +34,11 @@ class Part:
     default: str | None = None
 
 
-ALL = "all"
-"""Stands for every experiment; none may have it as its name."""
-
-QUICK = "quick"
-"""The setting of an experiment that asks for its small form."""
-
-
-def _check_name(component: Component, _: object, value: str) -> None:
+def _check_name(_: object, __: object, value: str) -> None:
     if not _NAME.fullmatch(value):
         raise ConfigurationError(
             f"a component's name must be lower-case words joined by hyphens, got {value!r}; "
             "for example 'my-surrogate'"
-        )
-    if component.kind == "experiment" and value == ALL:
-        raise ConfigurationError(
-            f"an experiment cannot be named {ALL!r}, which stands for every experiment; give it "
-            "another name"
         )
 
 
@@ -110,8 +98,6 @@ class Component:
     serves
         Other purposes for which it is used where its kind is not named, each perhaps with settings.
         Runs look for the purposes in :mod:`surrokit.registry.purposes`.
-    quick
-        Settings of an experiment's small form, which its setting ``quick`` chooses.
 
     Raises
     ------
@@ -130,7 +116,6 @@ class Component:
     serves: Mapping[str, Mapping[str, Any]] = attrs.field(
         default=(), converter=_with_settings, kw_only=True
     )
-    quick: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
 
     @property
     def purposes(self) -> dict[str, Mapping[str, Any]]:
@@ -188,21 +173,17 @@ class Component:
             raise PluginError(
                 f"the settings of {self.title(plugin)} cannot be read: {error}"
             ) from error
-        if self.quick:
-            small = ", ".join(f"{name}={value!r}" for name, value in self.quick.items())
-            quick = Setting(name=QUICK, default=False, type="bool", help=f"Small sizes: {small}.")
-            found = {QUICK: quick, **found}
         self._check_named(found, plugin)
         return found
 
     def _check_named(self, known: Mapping[str, Setting], plugin: str) -> None:
         """Raise if the component names settings that its factory does not have."""
-        sets = (self.parts, self.quick, *self.serves.values(), *self.examples)
+        sets = (self.parts, *self.serves.values(), *self.examples)
         unknown = sorted({name for each in sets for name in each} - known.keys())
         if unknown:
             raise PluginError(
-                f"{self.title(plugin)} names {', '.join(unknown)} in parts, quick, serves or "
-                f"examples, but its settings are: {', '.join(known) or 'none'}"
+                f"{self.title(plugin)} names {', '.join(unknown)} in parts, serves or examples, "
+                f"but its settings are: {', '.join(known) or 'none'}"
             )
 
     def make(self, settings: Mapping[str, Any], plugin: str = "") -> Any:
@@ -220,10 +201,7 @@ class Component:
         PluginError
             If the factory cannot be imported, or what it makes lacks members of its protocol.
         """
-        given = dict(settings)
-        if self.quick and given.pop(QUICK, False):
-            given = {**self.quick, **given}
-        made = build(self.load(plugin), given)
+        made = build(self.load(plugin), settings)
         lacking = missing_members(self.kind, made)
         if lacking:
             members = ", or ".join(

@@ -1,8 +1,8 @@
 """All hooks, and the markers of hooks and of their implementations.
 
 A plugin is a module, announced in the entry-point group ``surrokit``, with functions of these
-names decorated with :data:`surrokit.hookimpl`. Hooks register parts and inform observers; they
-never decide what a Markov kernel does.
+names decorated with :data:`surrokit.hookimpl`. Hooks register parts, offer commands and inform
+observers; they never decide what a Markov kernel does.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    import click
+
     from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
     from surrokit.contracts.potential import Potential
     from surrokit.contracts.sampler import ChainState
@@ -34,6 +36,12 @@ hookimpl = pluggy.HookimplMarker(GROUP)
 @hookspec
 def surrokit_components() -> Sequence[Component]:
     """Return everything that the plugin offers, of whatever kind."""
+    return ()
+
+
+@hookspec
+def surrokit_commands() -> Sequence[click.Command]:
+    """Return commands that ``surrokit`` has beside its own; called when they are looked for."""
     return ()
 
 

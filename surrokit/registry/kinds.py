@@ -17,7 +17,6 @@ Kind: TypeAlias = Literal[
     "metric",
     "correction",
     "policy",
-    "experiment",
 ]
 """What a part can be."""
 
@@ -35,7 +34,6 @@ _PROTOCOLS: dict[Kind, tuple[str, ...]] = {
     "metric": ("surrokit.protocols:Metric", "surrokit.contracts.dynamics:PositionMetric"),
     "correction": ("surrokit.protocols:Correction",),
     "policy": ("surrokit.plan.policy:Policy",),
-    "experiment": ("surrokit.experiments.contract:Experiment",),
 }
 """Paths of each kind's protocols, since the policy's module imports the registry."""
 

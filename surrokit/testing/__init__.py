@@ -18,7 +18,6 @@ from surrokit.testing.measures.statistics import CHECK_RATE, FAMILY_RATE, FAMILY
 from surrokit.testing.results import Check, CheckResult, Factory, Level
 from surrokit.testing.runners import (
     check_correction,
-    check_experiment,
     check_explorer,
     check_integrator,
     check_metric,
@@ -43,7 +42,6 @@ from surrokit.testing.targets.counting import CountingPotential, Fenced, Limited
 __all__ = [
     # all checks of one part
     "check_correction",
-    "check_experiment",
     "check_explorer",
     "check_integrator",
     "check_metric",

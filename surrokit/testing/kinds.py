@@ -9,7 +9,7 @@ from surrokit.registry.kinds import Kind, binds_as
 from surrokit.testing.checks.dynamics import integrator, metric, position_metric
 from surrokit.testing.checks.kernels import correction, kernel, sampler, tuning
 from surrokit.testing.checks.learning import explorer, schedule, surrogate
-from surrokit.testing.checks.plugins import experiment, plugin, policy
+from surrokit.testing.checks.plugins import plugin, policy
 from surrokit.testing.checks.targets import forward, matrices, potential, rows, wrapper
 from surrokit.testing.results import Check
 
@@ -26,14 +26,12 @@ CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
     "metric": metric.CHECKS + position_metric.CHECKS,
     "correction": correction.CHECKS,
     "policy": policy.CHECKS,
-    "experiment": experiment.CHECKS,
     "wrapper": wrapper.CHECKS,
     "plugin": plugin.CHECKS,
 }
 """All checks by kind, in the order in which they run."""
 
 _SIGNS: tuple[tuple[CheckedKind, tuple[str, ...]], ...] = (
-    ("experiment", ("rows", "run", "report", "draw")),
     ("policy", ("choose", "plain")),
     ("surrogate", ("learner",)),
     ("integrator", ("advance", "cache")),

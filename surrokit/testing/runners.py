@@ -85,9 +85,6 @@ check_explorer = _runner(
 check_policy = _runner(
     "policy", "Check a policy: picks exist and fit the target, and parts that users named stay."
 )
-check_experiment = _runner(
-    "experiment", "Check an experiment: independent rows, plain results, a picture of some rows."
-)
 check_wrapper = _runner(
     "wrapper",
     "Check a wrapper of potentials: capabilities are kept, and calls not multiplied.",

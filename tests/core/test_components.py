@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import attrs
 import pytest
 
 from surrokit import Component, Part
@@ -176,15 +175,14 @@ def test_what_makes_nothing_is_refused(module):
     "wrong",
     [
         {"parts": {"metric": Part("metric")}},
-        {"quick": {"metric": 1}},
         {"serves": {"anything": {"metric": 1}}},
         {"examples": ({"metric": 1},)},
     ],
 )
 def test_settings_that_the_factory_does_not_have_are_refused(wrong):
     message = (
-        r"metric 'mine' of plugin them\[x\] names metric in parts, quick, serves or "
-        "examples, but its settings are: (quick, )?size, scale, sampler"
+        r"metric 'mine' of plugin them\[x\] names metric in parts, serves or "
+        "examples, but its settings are: size, scale, sampler"
     )
     with pytest.raises(PluginError, match=message):
         component(**wrong).settings("them[x]")
@@ -211,50 +209,6 @@ def test_a_single_purpose_must_stand_in_a_list():
     message = r"serves must be several purposes, .*, got 'rows'; write serves=\['rows'\]"
     with pytest.raises(ConfigurationError, match=message):
         component(serves="rows")
-
-
-# --- the small form of an experiment ---
-
-
-@attrs.frozen(kw_only=True)
-class Rows:
-    """Rows of an experiment.
-
-    Parameters
-    ----------
-    repeats
-        Runs.
-    """
-
-    repeats: int = 10
-
-    def rows(self):
-        return []
-
-    name = title = settings = run = report = draw = rows
-
-
-def small(**changed):
-    return component(kind="experiment", factory=Rows, **{"quick": {"repeats": 2}} | changed)
-
-
-def test_quick_is_a_setting_of_its_own():
-    setting = small().settings()["quick"]
-    assert (setting.default, setting.help) == (False, "Small sizes: repeats=2.")
-    assert "quick" not in small(quick={}).settings()
-
-
-@pytest.mark.parametrize(
-    ("settings", "repeats"),
-    [
-        ({}, 10),
-        ({"quick": False}, 10),
-        ({"quick": True}, 2),
-        ({"quick": True, "repeats": 3}, 3),
-    ],
-)
-def test_quick_stands_for_small_sizes_and_settings_win(settings, repeats):
-    assert small().make(settings).repeats == repeats
 
 
 # --- parts keep to the protocol of their kind ---

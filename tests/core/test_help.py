@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from types import ModuleType
 
 import click
 import pytest
 from click.testing import CliRunner
 
+import surrokit as sk
 from surrokit.cli.main import cli
+from surrokit.errors import PluginLoadError
+from surrokit.registry import discovery
+
+CONTEXT = click.Context(cli)
+COMMANDS = {name: cli.get_command(CONTEXT, name) for name in cli.list_commands(CONTEXT)}
+"""Those of plugins too."""
 
 HEADINGS = ["What is sampled, and by what:", "How long:", "Where:", "Output:"]
 
@@ -37,9 +45,7 @@ def test_all_options_are_in_groups(command):
     places = [text.index(heading) for heading in HEADINGS]
     assert places == sorted(places)
     declared = {
-        option.opts[0]
-        for option in cli.commands[command].params
-        if isinstance(option, click.Option)
+        option.opts[0] for option in COMMANDS[command].params if isinstance(option, click.Option)
     }
     assert options_in(text) == declared | {"--help"}
     assert "Other options" not in text
@@ -48,7 +54,7 @@ def test_all_options_are_in_groups(command):
 
 def test_each_option_has_a_sentence():
     """It begins with a capital, has a verb in front, and ends with a stop."""
-    for name, command in cli.commands.items():
+    for name, command in COMMANDS.items():
         for option in command.params:
             if isinstance(option, click.Option):
                 said = re.sub(r"\s*\[default.*", "", option.help or "")
@@ -58,3 +64,30 @@ def test_each_option_has_a_sentence():
 
 def test_the_list_of_commands_has_whole_sentences():
     assert "..." not in shown("--help").split("Commands:")[1]
+
+
+# --- commands of plugins ---
+
+
+def test_a_plugin_offers_commands_beside_those_of_the_program(monkeypatch):
+    @click.command(short_help="Greet.")
+    def greet():
+        click.echo("hello")
+
+    offering = ModuleType("offering")
+    offering.surrokit_commands = sk.hookimpl(specname="surrokit_commands")(lambda: (greet,))
+    monkeypatch.setattr(discovery, "default_plugins", lambda: discovery.make_plugins(offering))
+    assert re.search(r"^  greet +Greet\.$", shown("--help"), re.MULTILINE)
+    assert "reproduce" not in shown("--help")
+    assert shown("greet") == "hello\n"
+    assert CliRunner().invoke(cli, ["no-such"]).exit_code == 2
+
+
+def test_a_broken_plugin_leaves_the_help_and_is_told_where_a_command_is_looked_for(monkeypatch):
+    def broken():
+        raise PluginLoadError("plugin them[x] could not be imported")
+
+    monkeypatch.setattr(discovery, "default_plugins", broken)
+    assert "sample" in shown("--help")
+    assert shown("sample", "--help")
+    assert "them[x]" in str(CliRunner().invoke(cli, ["no-such"]).exception)

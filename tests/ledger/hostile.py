@@ -135,7 +135,7 @@ def main(n, folder):
     (folder / f"{CANARY}.py").write_text("def call(*args, **kwargs):\n    return args\n")
     sys.path.insert(0, str(folder))
     catalogue = default_catalogue()
-    entries = [e for e in catalogue if e.component.kind not in ("potential", "experiment")]
+    entries = [e for e in catalogue if e.component.kind != "potential"]
     targets = [e for e in catalogue if e.component.kind == "potential"]
     for entry in (*entries, *targets):
         entry.settings()

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 import surrokit as sk
+from surrokit.bench import compare, exact_run, rows_of
 from surrokit.cli.main import cli
-from surrokit.experiments.bench import compare, exact_run, rows_of
 
 FEW = ["--seeds", "2", "--warmup", "100", "--draws", "100", "--reference-draws", "200"]
 

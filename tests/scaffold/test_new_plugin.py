@@ -62,7 +62,7 @@ def test_a_part_of_each_kind_passes_the_checks_of_its_kind(tmp_path, kind, monke
 
 
 def test_there_is_a_template_for_each_kind_of_part_of_a_run():
-    assert set(KINDS) - set(SUMMARIES) == {"experiment"}
+    assert set(KINDS) == set(SUMMARIES)
 
 
 def test_its_tests_see_a_part_that_is_wrong(tmp_path):
@@ -100,7 +100,7 @@ def test_a_kind_without_a_template_is_refused():
     with pytest.raises(
         ConfigurationError, match="there are some for surrogate, sampler, potential"
     ):
-        Distribution("a", "experiment")
+        Distribution("a", "network")
 
 
 def test_nothing_is_overwritten(tmp_path):

@@ -10,17 +10,19 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.experiments.contract import Conditions, Finished
-from surrokit.experiments.work import reproduce
-from surrokit_paper.figure_3 import experiment as figure_3
-from surrokit_paper.figure_3.experiment import METHODS, Figure3
-from surrokit_paper.figure_3.report import growth, over_repeats, report
-from surrokit_paper.problems.long_gaussian import (
+from surrokit_paper import figure_3
+from surrokit_paper.figure_3 import (
     DIM,
+    METHODS,
+    Figure3,
     exact_evaluations,
+    growth,
+    growth_power,
     noisy_evaluations,
+    over_repeats,
     square_root,
 )
+from surrokit_paper.harness import Conditions, Finished, reproduce
 
 TINY = {"n_points": (100, 130), "repeats": 1, "burn_in": 3, "draws": 12}
 
@@ -57,7 +59,7 @@ def outcome(tmp_path_factory, small_networks):
 def test_every_surrogate_is_sampled_at_every_size(outcome):
     expected = {f"{method.name}/{n}/1" for method in METHODS for n in (100, 130)}
     assert {row.name for row in outcome.finished} == expected | {"hmc/exact/1"}
-    assert outcome.not_run == {}
+    assert not outcome.not_run
 
 
 @pytest.mark.long
@@ -91,6 +93,13 @@ def test_the_settings_are_those_of_the_paper():
     assert experiment.repeats == 10
     assert (experiment.burn_in, experiment.draws) == (400, 1600)
     assert (figure_3.STEP_SIZE, figure_3.N_STEPS) == (0.108, 30)
+
+
+def test_no_more_points_are_inducing_than_can_be_drawn(monkeypatch):
+    monkeypatch.setattr(figure_3, "METHODS", METHODS)
+    rows = {row.name: row.settings for row in Figure3(n_points=(60, 3000), repeats=1).rows()}
+    found = [rows[f"fitc/{n}/1"]["surrogate_settings"]["n_inducing"] for n in (60, 3000)]
+    assert found == [54, 1000]
 
 
 def test_chains_are_run_as_the_paper_says(monkeypatch):
@@ -129,8 +138,8 @@ def test_draws_have_the_covariance_of_the_target():
 def test_data_are_nested_and_noisy():
     target = sk.make("potential", "gaussian-32")
 
-    def seen(n, gradients=True):
-        return noisy_evaluations(target, n, 0.1, np.random.default_rng(5), gradients=gradients)
+    def seen(n):
+        return noisy_evaluations(target, n, 0.1, np.random.default_rng(5))
 
     few, many = seen(10), seen(2000)
     assert_allclose(few.positions, many.positions[:10])
@@ -139,9 +148,6 @@ def test_data_are_nested_and_noisy():
     values, gradients = target.value_and_gradient(many.positions)
     assert 0.09 < (many.values - values).std() < 0.11
     assert 0.098 < (many.gradients - gradients).std() < 0.102
-    without = seen(10, gradients=False)
-    assert without.gradients is None
-    assert_allclose(without.values, few.values)
 
 
 def test_exact_evaluations_have_no_noise():
@@ -150,28 +156,20 @@ def test_exact_evaluations_have_no_noise():
     assert_allclose(found.values, target.value(found.positions))
 
 
-def test_a_chain_that_never_moves_has_no_effective_draw(monkeypatch):
-    experiment = Figure3(**TINY)
-    target = sk.make("potential", "gaussian-32")
+def test_a_chain_that_never_moves_has_no_effective_draw(monkeypatch, small_networks):
     wrong = sk.potential(lambda q: -1e3 * q.sum(), lambda q: np.full(DIM, -1e3), dim=DIM)
-    result = experiment._sample(target, wrong, np.random.default_rng(1))
+    real = figure_3.train
+
+    def badly(*given):
+        return attrs.evolve(real(*given), potential=wrong)
+
+    monkeypatch.setattr(figure_3, "train", badly)
+    experiment = Figure3(**TINY)
+    (row,) = [row for row in experiment.rows() if row.name == "additive-default/100/1"]
+    result = experiment.run(row, Conditions(seed=1))
     assert result["acceptance"] == 0.0
     assert result["ess"] == {"min": 0.0, "mean": 0.0, "max": 0.0}
     assert result["mean_ess_per_second"] == 0.0
-
-
-def test_half_a_chain_is_no_result(tmp_path, monkeypatch):
-    class Interrupting(figure_3.SamplingTime):
-        def surrokit_transition_done(self, run, state, info):
-            if info.iteration == 9:
-                raise KeyboardInterrupt
-
-    whole = reproduce(Figure3(**TINY), tmp_path, only=["hmc"])
-    monkeypatch.setattr(figure_3, "SamplingTime", Interrupting)
-    experiment = Figure3(**{**TINY, "repeats": 2})
-    stopped = reproduce(experiment, tmp_path, only=["hmc"])
-    assert stopped.finished == whole.finished
-    assert "hmc/exact/2" in stopped.left
 
 
 # --- report and picture ---
@@ -197,15 +195,27 @@ def test_powers_of_growth():
     rows += [row("fitc", n, 1, training_seconds=5.0 + 0.1 * n, acceptance=0.1) for n in sizes]
     rows += [row("rbf", 100, 1, training_seconds=1.0, acceptance=0.1)]
     rows += [row("hmc", 0, 1, acceptance=0.7)]
-    powers = growth(over_repeats(rows))
+    powers = growth(over_repeats(rows), "training_seconds")
     assert_allclose([powers["gp"]["all"], powers["gp"]["upper_half"]], 3.0)
     assert powers["fitc"]["all"] < powers["fitc"]["upper_half"] < 1.0
     assert powers["rbf"] == {"all": None, "upper_half": None}
     assert "hmc" not in powers
-    found = report(rows)
+    found = Figure3().report(rows)
     assert found.printed[0].ours == 0.7
     assert found.figures["power_of_training_time"] == powers
-    assert all(len(line) == len(found.tables[0].columns) for line in found.tables[0].lines)
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 3.0])
+def test_a_power_is_found(power):
+    n = np.array([10.0, 30.0, 100.0])
+    assert_allclose(growth_power(n, 2.0 * n**power), power, atol=1e-12)
+
+
+def test_costs_that_are_unknown_are_left_out():
+    assert_allclose(growth_power([1, 2, 4, 8], [1.0, np.nan, 4.0, 0.0]), 1.0)
+    assert growth_power([1, 2], [1.0, np.nan]) is None
+    assert growth_power([3, 3], [1.0, 2.0]) is None
+    assert growth_power([], []) is None
 
 
 @pytest.mark.long
@@ -224,11 +234,3 @@ def test_a_picture_is_drawn_of_whatever_is_finished(outcome, n_rows):
     labels = [ax.get_ylabel() for ax in figure.axes]
     assert labels[0] == "training time, in processor seconds"
     assert [ax.get_xlabel() for ax in figure.axes] == ["training points N"] * 3
-
-
-def test_quick_is_small_and_settings_win():
-    quick = sk.make("experiment", "figure-3", quick=True)
-    assert max(quick.n_points) < 1000
-    assert (quick.repeats, quick.draws) == (1, 200)
-    assert sk.make("experiment", "figure-3", quick=True, repeats=2).repeats == 2
-    assert sk.make("experiment", "figure-3") == Figure3()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from types import SimpleNamespace
 
 import attrs
 import numpy as np
@@ -12,17 +11,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError
-from surrokit.experiments.contract import Conditions, Finished
-from surrokit.experiments.work import reproduce
 from surrokit.output.json import plain
 from surrokit.output.pictures import write_pictures
-from surrokit_paper.acceptance import grid
-from surrokit_paper.acceptance.figure_4 import Figure4
-from surrokit_paper.acceptance.figure_4_report import report
-from surrokit_paper.acceptance.grid_summary import GridSummary, coefficients, section
-from surrokit_paper.measures import acceptance_trial
-from surrokit_paper.measures.acceptance_trial import Trial
+from surrokit_paper import acceptance
+from surrokit_paper.acceptance import Grid, coefficients, section
+from surrokit_paper.figure_4 import Figure4
+from surrokit_paper.harness import Conditions, Finished, reproduce
 
 TINY = {
     "dims": (2, 3),
@@ -44,15 +38,8 @@ def outcome(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trial():
-    return Trial.prepare(
-        sk.make("potential", "simulated-logistic", n_rows=200, dim=3),
-        acceptance=0.7,
-        n_steps=6,
-        burn_in=30,
-        chains=20,
-        iterations=10,
-        rng=np.random.default_rng(3),
-    )
+    experiment = Figure4(n_rows=200, burn_in=30, chains=20, iterations=10)
+    return experiment.trial(3, np.random.default_rng(3))
 
 
 # --- trials ---
@@ -78,7 +65,7 @@ def test_a_wrong_surrogate_is_hardly_ever_accepted_and_nobody_is_warned(trial):
 
 @pytest.mark.long
 def test_training_points_are_new_states_of_one_chain(trial, sampled, monkeypatch):
-    monkeypatch.setattr(acceptance_trial, "_BLOCK", 20)
+    monkeypatch.setattr(acceptance, "BLOCK", 20)
     points = trial.training_points(30, np.random.default_rng(1))
     assert len(points) == len(np.unique(points.positions, axis=0)) == 30
     values, gradients = trial.target.value_and_gradient(points.positions)
@@ -93,26 +80,20 @@ def test_training_points_are_new_states_of_one_chain(trial, sampled, monkeypatch
         assert (arguments["step_size"], arguments["n_steps"]) == (trial.step_size, 6)
 
 
-def test_half_a_run_is_no_result(trial, monkeypatch):
-    monkeypatch.setattr(sk, "sample", lambda *_, **__: SimpleNamespace(complete=False))
-    with pytest.raises(KeyboardInterrupt):
-        trial.acceptance()
-
-
 # --- rows ---
 
 
 @pytest.mark.long
 def test_all_surrogates_of_a_row_are_tried_alike(sampled, monkeypatch):
     seen = []
-    real = grid.train
+    real = acceptance.train
 
     def watched(surrogate, settings, evaluations, rng):
         shown = evaluations.gradients is not None
         seen.append((surrogate, dict(settings), len(evaluations), shown))
         return real(surrogate, settings, evaluations, rng)
 
-    monkeypatch.setattr(grid, "train", watched)
+    monkeypatch.setattr(acceptance, "train", watched)
     experiment = Figure4(**TINY)
     result = experiment.run(experiment.rows()[0], Conditions(seed=1))
     assert seen == [
@@ -134,11 +115,9 @@ def test_all_surrogates_of_a_row_are_tried_alike(sampled, monkeypatch):
     assert len(exact["initial"]) == 6
 
 
-def test_rows_hold_what_their_result_depends_on_and_no_more():
+def test_more_repeats_and_sizes_use_the_same_rows():
     rows = Figure4(**TINY).rows()
     assert [row.name for row in rows] == ["2/1", "3/1", "2/2", "3/2"]
-    assert rows[1].settings["dim"] == 3
-    assert not {"dims", "repeats"} & set(rows[0].settings)
     more = Figure4(**{**TINY, "repeats": 5, "dims": (2, 3, 4)}).rows()
     known = {row.name: row.settings for row in more}
     assert all(known[row.name] == row.settings for row in rows)
@@ -203,13 +182,13 @@ ROWS = [
 
 
 def test_the_report_holds_medians_over_runs():
-    told = report(ROWS)
-    first, second, third, fourth = told.tables[0].records()
+    told = Figure4().report(ROWS)
+    first, second, third, fourth = told.tables[0].lines
     assert (first["d"], first["runs"], first["HMC"]) == (32, 3, 0.7)
     assert (first["s = 1000"], first["s = 2000"]) == (0.5, 0.69)
     assert first["coefficients of a quadratic"] == 561
     assert (second["s = 2000"], third["s = 1000"], fourth["d"]) == (0.65, 0.1, 80)
-    by_dim = told.tables[1].records()
+    by_dim = told.tables[1].lines
     assert [line["d"] for line in by_dim] == [32, 48, 64, 80] * 3
     assert {line["s"] for line in by_dim if line["N"] == 200} == {7}
     assert {line["s"] for line in by_dim[:4]} == {2000}
@@ -217,21 +196,26 @@ def test_the_report_holds_medians_over_runs():
 
 
 def test_the_papers_words_stand_beside_our_numbers():
-    ours = [(figure.printed, figure.ours) for figure in report(ROWS).printed]
+    ours = [(figure.printed, figure.ours) for figure in Figure4().report(ROWS).printed]
     assert ours == [
         ("around 0.7", 0.7),
         ("relatively high up to d of about 50", 0.65),
         ("about 50", 48),  # what comes again after a fall does not count
         ("a few", 3.0),
     ]
-    assert [figure.ours for figure in report(ROWS[4:5]).printed] == [0.7, None, None, None]
+    assert [figure.ours for figure in Figure4().report(ROWS[4:5]).printed] == [
+        0.7,
+        None,
+        None,
+        None,
+    ]
 
 
 def test_quantiles_are_over_runs():
-    found = GridSummary.of(ROWS).curve("paper", dim=32, n_nodes=1000)[0].acceptance
-    assert_allclose([found.low, found.median, found.high], [0.26, 0.5, 0.58])
-    assert_allclose(found.mean, 1.3 / 3)
-    assert GridSummary.of(ROWS).step_sizes[32] == 0.2
+    found = Grid.of(ROWS).curve("paper", dim=32, n_nodes=1000)[0]["acceptance"]
+    assert_allclose([found[name] for name in ("low", "median", "high")], [0.26, 0.5, 0.58])
+    assert_allclose(found["mean"], 1.3 / 3)
+    assert Grid.of(ROWS).step_sizes[32] == 0.2
 
 
 def test_a_quadratic_has_so_many_coefficients():
@@ -241,13 +225,6 @@ def test_a_quadratic_has_so_many_coefficients():
 def test_a_section_is_the_papers_or_the_largest():
     assert section([8, 32, 64], 32) == 32
     assert section([8, 16], 32) == 16
-
-
-def test_what_a_reader_must_know_is_noted():
-    notes = " ".join(report(ROWS).notes)
-    assert "no numbers on its axes" in notes
-    assert "does not say how many rows" in notes
-    assert "medians over runs" in notes
 
 
 # --- picture and settings ---
@@ -279,27 +256,3 @@ def test_a_picture_is_drawn_of_whatever_is_finished(outcome, tmp_path):
     for path in write_pictures(figure, tmp_path / "picture"):
         assert path.stat().st_size > 5000
     assert len(Figure4(**TINY).draw(outcome.finished).axes) == len(figure.axes) == 4
-
-
-def test_quick_is_small_and_settings_win():
-    quick = sk.make("experiment", "figure-4", quick=True)
-    assert (quick.dims, quick.n_nodes, quick.repeats) == ((8, 16, 32), (100, 500, 1000), 1)
-    assert sk.make("experiment", "figure-4", quick=True, repeats=3, dims=4).dims == (4,)
-    assert sk.make("experiment", "figure-4") == Figure4()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"dims": 0}, "dims must be a whole number of at least 1, or several"),
-        ({"n_nodes": ()}, "n_nodes must be a whole number of at least 1, or several"),
-        ({"n_points": 1.5}, "n_points must be a whole number of at least 1, or several"),
-        ({"gradient_points": "many"}, "gradient_points must be a whole number of at least 1"),
-        ({"acceptance": 1.5}, "acceptance must be"),
-        ({"ridge": -1.0}, "ridge must be"),
-        ({"repeats": 0}, "repeats must be a whole number"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(settings, message):
-    with pytest.raises(ConfigurationError, match=message):
-        Figure4(**settings)

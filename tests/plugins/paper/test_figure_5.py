@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import surrokit as sk
-from surrokit.experiments.contract import Conditions, Finished
-from surrokit_paper.acceptance.figure_5 import Figure5
-from surrokit_paper.acceptance.figure_5_report import report
+from surrokit_paper.figure_5 import Figure5
+from surrokit_paper.harness import Conditions, Finished
 
 
 def row(repeat, by_points, gradients, dim=32, hmc=0.7):
@@ -44,32 +42,32 @@ ROWS = [
 
 
 def test_the_report_holds_medians_over_runs():
-    first, second = report(ROWS).tables
+    first, second = Figure5().report(ROWS).tables
     assert "d = 32, HMC 0.70" in first.title
     assert "runs: 2" in first.title
-    assert first.columns == ("N", "s = 500", "s = 1000")
-    assert [tuple(np.round(line, 6)) for line in first.lines] == [
+    assert tuple(first.lines[0]) == ("N", "s = 500", "s = 1000")
+    assert [tuple(np.round(list(line.values()), 6)) for line in first.lines] == [
         (500, 0.2, 0.15),
         (1000, 0.2, 0.65),
         (1600, 0.2, 0.5),
         (2000, 0.2, 0.68),
     ]
-    needed = {line["surrogate"]: line["0.9 of HMC's from N"] for line in second.records()}
+    needed = {line["surrogate"]: line["0.9 of HMC's from N"] for line in second.lines}
     assert needed == {
         "the paper's network, values alone": 2000,
         "surrokit's defaults, values alone": 2000,
         "surrokit's defaults, gradients too": 50,
     }
-    assert [line["N"] for line in second.records()] == [500, 1000, 1600, 2000] * 2 + [10, 50]
+    assert [line["N"] for line in second.lines] == [500, 1000, 1600, 2000] * 2 + [10, 50]
 
 
 def test_the_papers_words_stand_beside_our_numbers():
-    figures = report(ROWS).printed
+    figures = Figure5().report(ROWS).printed
     assert [figure.printed for figure in figures] == ["around 0.1", "comparable", "around 2000"]
     few, many, needed = [figure.ours for figure in figures]
     np.testing.assert_allclose([few, many], [0.15, 0.68 / 0.7])
     assert needed == 2000
-    short = report([row(1, {300: 0.1}, {10: 0.6})])
+    short = Figure5().report([row(1, {300: 0.1}, {10: 0.6})])
     assert [figure.ours for figure in short.printed] == [None, None, None]
 
 
@@ -119,13 +117,6 @@ def test_a_tiny_run_is_drawn_and_reported():
     done = Finished(name=one.name, settings=one.settings, result=result, seconds=1.0)
     assert len(experiment.report([done]).tables[0].lines) == 2
     assert len(experiment.draw([done]).axes) == 4
-
-
-def test_quick_is_small_and_settings_win():
-    quick = sk.make("experiment", "figure-5", quick=True)
-    assert (quick.n_nodes, quick.repeats) == ((250, 500, 1000), 1)
-    assert sk.make("experiment", "figure-5", quick=True, repeats=3).repeats == 3
-    assert sk.make("experiment", "figure-5") == Figure5()
 
 
 @pytest.mark.long

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import json
 
-import attrs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import norm
 
-import surrokit as sk
-from surrokit.diagnostics import effective_sample_size
-from surrokit.errors import ConfigurationError
-from surrokit.experiments.contract import Conditions, Finished
-from surrokit.experiments.work import reproduce
 from surrokit.output.pictures import write_pictures
-from surrokit_paper.figure_6.experiment import Figure6
-from surrokit_paper.figure_6.report import differences, report
-from surrokit_paper.measures.marginals import Marginals, largest_by_chance
+from surrokit_paper.chains import Marginals, largest_by_chance
+from surrokit_paper.figure_6 import Figure6, differences
+from surrokit_paper.harness import Conditions, Finished, reproduce
 
 TINY = {
     "n_rows": 500,
@@ -42,41 +35,6 @@ def one(experiment, name):
     return found
 
 
-# --- marginals ---
-
-
-def test_independent_draws_have_the_errors_of_the_textbook():
-    draws = np.random.default_rng(1).normal([1.0, -2.0], [0.5, 3.0], (2, 4000, 2))
-    found = Marginals.of(draws)
-    assert_allclose(found.means, draws.reshape(-1, 2).mean(axis=0))
-    assert_allclose(found.sds, draws.reshape(-1, 2).std(axis=0, ddof=1))
-    assert_allclose(found.mean_errors, found.sds / 8000**0.5, rtol=0.1)
-    assert_allclose(found.sd_errors, found.sds / 16_000**0.5, rtol=0.1)
-    assert_allclose(found.ess, effective_sample_size(draws, "bulk"))
-
-
-def test_errors_are_as_large_as_the_scatter_of_chains_that_depend_on_their_past():
-    # x' = -0.5 x + noise: means are better known than from independent draws, squares worse
-    rng = np.random.default_rng(1)
-    steps = [rng.standard_normal((40, 8))]
-    for _ in range(299):
-        steps.append(-0.5 * steps[-1] + 0.75**0.5 * rng.standard_normal((40, 8)))
-    found = [Marginals.of(draws[None]) for draws in np.stack(steps, axis=1)]
-    for values, errors in (("means", "mean_errors"), ("sds", "sd_errors")):
-        scatter = np.std([getattr(one, values) for one in found], axis=0, ddof=1)
-        claimed = np.mean([getattr(one, errors) for one in found], axis=0)
-        # 8 standard deviations, each of 40 chains: together good to 4 %
-        assert 0.85 < (scatter / claimed).mean() < 1.15
-
-
-def test_a_correlation_has_an_error_of_root_2_times_that_of_an_sd():
-    draws = np.random.default_rng(1).standard_normal((400, 500, 2))
-    scatter = np.std([np.corrcoef(chain.T)[0, 1] for chain in draws], ddof=1)
-    one = Marginals.of(draws[:1])
-    claimed = (2.0 * np.prod(one.sd_errors / one.sds)) ** 0.5
-    assert_allclose(claimed, scatter, rtol=0.15)
-
-
 def marginals(means, sds, errors=0.1):
     size = len(means)
     return Marginals(
@@ -86,26 +44,6 @@ def marginals(means, sds, errors=0.1):
         sd_errors=errors * np.array(sds),
         ess=np.full(size, 100.0),
     )
-
-
-def test_differences_are_in_standard_errors_of_both():
-    found, other = marginals([1.0, 2.0], [1.0, 1.2]), marginals([1.0, 1.5], [1.0, 1.0])
-    assert_allclose(found.means_apart(other), [0.0, 0.5 / 0.02**0.5])
-    assert_allclose(found.sds_apart(other), [0.0, np.log(1.2) / 0.02**0.5])
-    kept = json.loads(json.dumps({**found.to_dict(), "other": 1}))
-    assert_allclose(Marginals.from_dict(kept).sds, found.sds)
-
-
-def test_what_chance_brings():
-    assert_allclose(largest_by_chance(1, 0.95), norm.ppf(0.975))
-    largest = np.abs(np.random.default_rng(1).standard_normal((20_000, 50))).max(axis=1)
-    assert_allclose((largest < largest_by_chance(50)).mean(), 0.99, atol=0.004)
-
-
-def test_a_parameter_that_never_moved_is_no_number():
-    found = Marginals.of(np.ones((1, 50, 1)))
-    assert np.isnan(found.mean_errors).all()
-    assert np.isnan(found.sd_errors).all()
 
 
 # --- report ---
@@ -143,17 +81,21 @@ def test_the_report_gives_the_largest_differences_and_what_chance_would():
     assert_allclose(found["correlation_apart"], 0.04 / 0.2)
     assert_allclose(found["chance"], largest_by_chance(3))
     assert_allclose(found["pairs_chance"], largest_by_chance(1))
-    told = report(ROWS)
+    told = Figure6().report(ROWS)
     drawn, largest, costs = told.tables
-    assert [line[:3] for line in drawn.lines] == [
+    assert [tuple(line.values())[:3] for line in drawn.lines] == [
         ("beta_1", "HMC", 1.0),
         ("beta_1", "RNS", 1.0),
         ("beta_2", "HMC", 2.0),
         ("beta_2", "RNS", 2.2),
     ]
-    assert [line[1] for line in largest.lines] == ["means, in sds", "sds, relative", "correlations"]
-    assert largest.lines[2] == ("RNS", "correlations", 0.04, *largest.lines[2][3:])
-    assert costs.records()[0]["seconds"] == 6.0
+    assert [line["of"] for line in largest.lines] == [
+        "means, in sds",
+        "sds, relative",
+        "correlations",
+    ]
+    assert (largest.lines[2]["method"], largest.lines[2]["largest"]) == ("RNS", 0.04)
+    assert costs.lines[0]["seconds"] == 6.0
     printed = {figure.what: (figure.printed, figure.ours) for figure in told.printed}
     assert printed["acceptance, RNS (table 1)"] == (0.76, 0.75)
     json.dumps(told.figures)
@@ -161,7 +103,10 @@ def test_the_report_gives_the_largest_differences_and_what_chance_would():
 
 def test_without_hmc_there_is_nothing_to_compare_with():
     assert differences(ROWS[1:]) == []
-    assert [table.title for table in report(ROWS[1:]).tables] == ["marginals, in log odds", "runs"]
+    assert [table.title for table in Figure6().report(ROWS[1:]).tables] == [
+        "marginals, in log odds",
+        "runs",
+    ]
 
 
 # --- runs ---
@@ -236,20 +181,6 @@ def test_full_sizes_are_those_of_the_paper():
     assert "burn_in" not in by_name["defaults"]
 
 
-@pytest.mark.parametrize("name", ["hmc", "defaults"])
-def test_half_a_run_is_no_result(monkeypatch, name):
-    real = sk.sample
-
-    def interrupted(target, **_):
-        run = real(target, sampler="hmc", chains=1, warmup=5, draws=5, seed=1, progress=False)
-        return attrs.evolve(run, stopped="interrupted")
-
-    monkeypatch.setattr(sk, "sample", interrupted)
-    experiment = Figure6(**TINY)
-    with pytest.raises(KeyboardInterrupt):
-        experiment.run(one(experiment, name), Conditions(seed=1))
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("chosen", [slice(0, 1), slice(1, 2), slice(None)])
 def test_a_picture_is_drawn_of_whatever_is_finished(outcome, tmp_path, chosen):
@@ -269,28 +200,5 @@ def test_a_single_parameter_has_no_pairs(tmp_path):
     outcome = reproduce(Figure6(**{**TINY, "parameters": 2}), tmp_path, only=["hmc", "rns"])
     experiment = Figure6(**{**TINY, "parameters": 2})
     assert differences(outcome.finished)[0]["correlation"] is None
-    assert len(report(outcome.finished).tables[1].lines) == 2
+    assert len(experiment.report(outcome.finished).tables[1].lines) == 2
     assert len(experiment.draw(outcome.finished).axes) == 1
-
-
-def test_quick_is_small_and_settings_win():
-    quick = sk.make("experiment", "figure-6", quick=True)
-    assert (quick.n_rows, quick.dim, quick.draws, quick.n_nodes) == (10_000, 20, 1500, 500)
-    assert max(quick.parameters) <= quick.dim
-    assert sk.make("experiment", "figure-6", quick=True, draws=70).draws == 70
-    assert sk.make("experiment", "figure-6") == Figure6()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"parameters": (0, 1)}, "parameters must be a whole number of at least 1, or several"),
-        ({"dim": 20}, "parameters must be numbers from 1 to dim, which is 20"),
-        ({"discard": 5000}, "discard must be less than burn_in, which is 5000, got 5000"),
-        ({"draws": 0}, "draws must be a whole number"),
-        ({"ridge": -1.0}, "ridge must be a positive"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(settings, message):
-    with pytest.raises(ConfigurationError, match=message):
-        Figure6(**settings)

@@ -8,15 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import surrokit as sk
-from surrokit.errors import ConfigurationError, SurrogateFitError, TargetError
-from surrokit.experiments.contract import Conditions, Finished
-from surrokit.experiments.work import reproduce
-from surrokit_paper.figure_7 import experiment as figure_7
-from surrokit_paper.figure_7.experiment import Figure7
-from surrokit_paper.figure_7.report import report, summaries
-from surrokit_paper.measures.acceptance_curve import Curve, binned_acceptance
-from surrokit_paper.problems.problems import PROBLEMS
+from surrokit.errors import SurrogateFitError, TargetError
+from surrokit_paper.figure_7 import Figure7, binned, passed, summaries
+from surrokit_paper.harness import Conditions, Finished, reproduce
+from surrokit_paper.problems import PROBLEMS
 
 TINY = {
     "problems": "simulated",
@@ -41,42 +36,23 @@ def outcome(tmp_path_factory):
 
 
 def test_bins_hold_their_left_edge_and_average_what_falls_into_them():
-    found = binned_acceptance(
-        [9, 10, 15, 20, 29, 40, 55], [0, 0.2, 0.4, 1, 0, 0.7, 1], [10, 20, 30, 40, 50]
-    )
+    found = binned([9, 10, 15, 20, 29, 40, 55], [0, 0.2, 0.4, 1, 0, 0.7, 1], [10, 20, 30, 40, 50])
     assert_allclose(found[:2], [0.3, 0.5])
     assert found[2] is None
     assert found[3] == 0.7
 
 
-def test_a_curve_is_the_median_over_runs_with_a_90_per_cent_band():
-    runs = [[i / 20, None, 0.5] for i in range(21)]
-    runs[3] = [3 / 20, 0.8, 0.5]
-    curve = Curve.over_runs([0, 1, 2, 3], runs)
-    assert curve.ends == (1, 2, 3)
-    assert_allclose([curve.low[0], curve.median[0], curve.high[0]], [0.05, 0.5, 0.95])
-    assert (curve.low[1], curve.median[1], curve.high[1]) == (0.8, 0.8, 0.8)
-    assert curve.median[2] == 0.5
-
-
-def curve(*medians):
-    ends = tuple(100 * (i + 1) for i in range(len(medians)))
-    return Curve(ends=ends, low=medians, median=medians, high=medians)
-
-
 def test_where_a_level_is_reached_at_first_and_for_good():
-    wavering = curve(0.1, None, 0.7, 0.5, 0.7, 0.8)
-    assert (wavering.reached(0.7), wavering.stays(0.7)) == (300, 500)
-    assert (wavering.reached(0.9), wavering.stays(0.9)) == (None, None)
-    assert curve(0.9, 0.1).reached(0.7) == 100
-    assert curve(0.9, 0.1).stays(0.7) is None
-    assert (curve(0.7, None).reached(0.7), curve(0.7, None).stays(0.7)) == (100, 100)
+    def at(level, *medians):
+        return passed(
+            {"ends": [100 * (i + 1) for i in range(len(medians))], "median": medians}, level
+        )
 
-
-def test_the_end_is_the_last_quarter():
-    assert_allclose(curve(0, 0, 0, 0, 0, 0, 0.6, 0.8).last, 0.7)
-    assert curve(0.3).last == 0.3
-    assert curve(0.3, 0.3, 0.3, None).last is None
+    wavering = 0.1, None, 0.7, 0.5, 0.7, 0.8
+    assert at(0.7, *wavering) == (300, 500)
+    assert at(0.9, *wavering) == (None, None)
+    assert at(0.7, 0.9, 0.1) == (100, None)
+    assert at(0.7, 0.7, None) == (100, 100)
 
 
 # --- report ---
@@ -89,11 +65,10 @@ def row(method, repeat, problem="bank", **result):
     )
 
 
-def learnt(method, repeat, acceptance):
+def learnt(method, repeat, acceptance, edges=(0, 100, 200, 300, 400)):
     numbers = {"starting_points": 50 + repeat, "points": 400, "deployments": 7}
     seconds = {"seconds": 2.0, "training_seconds": 1.0}
-    edges = [0, 100, 200, 300, 400]
-    return row(method, repeat, acceptance=acceptance, edges=edges, **numbers, **seconds)
+    return row(method, repeat, acceptance=acceptance, edges=list(edges), **numbers, **seconds)
 
 
 ROWS = [
@@ -105,22 +80,35 @@ ROWS = [
 ]
 
 
+def test_a_curve_is_the_median_over_runs_with_a_90_per_cent_band():
+    runs = [[i / 20, None, 0.5, 0.5, 0.6, None, 0.6, 0.8] for i in range(21)]
+    runs[3][1] = 0.8
+    rows = [learnt("paper", i, acceptance, range(0, 900, 100)) for i, acceptance in enumerate(runs)]
+    (found,) = summaries(rows)
+    curve = found["curve"]
+    assert curve["ends"] == list(range(100, 900, 100))
+    assert_allclose([curve[name][0] for name in ("low", "median", "high")], [0.05, 0.5, 0.95])
+    assert [curve[name][1] for name in ("low", "median", "high")] == [0.8, 0.8, 0.8]
+    assert curve["median"][5] is None
+    assert_allclose(found["last"], 0.7)  # of the last quarter
+    assert summaries([learnt("paper", 1, [0.3, 0.3, 0.3, None])])[0]["last"] is None
+
+
 def test_the_report_says_after_how_many_points_nine_tenths_of_hmc_are_reached():
     (found,) = summaries(ROWS)
-    assert_allclose(found.hmc, 0.8)
-    assert_allclose(found.curve.median, [0.2, 0.7, 0.73, 0.8])
-    assert found.reached == found.stays == 300
-    assert_allclose(found.last_ratio, 1.0)
-    told = report(ROWS)
-    (line,) = told.tables[0].lines
-    cells = dict(zip(told.tables[0].columns, line, strict=True))
+    assert_allclose(found["hmc"], 0.8)
+    assert_allclose(found["curve"]["median"], [0.2, 0.7, 0.73, 0.8])
+    assert found["reached"] == found["stays"] == 300
+    assert_allclose(found["last_ratio"], 1.0)
+    told = Figure7().report(ROWS)
+    (cells,) = told.tables[0].lines
     assert cells["0.9 of HMC's after"] == 300
     assert cells["starting points"] == 52
     assert cells["runs"] == 3
     figures = {figure.what: (figure.printed, figure.ours) for figure in told.printed}
     assert_allclose(figures["acceptance of HMC, bank (table 1)"], (0.70, 0.8))
     assert "acceptance of HMC, pde (table 1)" not in figures
-    (pde,) = report([row("hmc", 1, "pde", acceptance=0.9)]).printed
+    (pde,) = Figure7().report([row("hmc", 1, "pde", acceptance=0.9)]).printed
     assert (pde.printed, pde.ours) == (0.91, 0.9)
     assert figures["ARNS-HMC's acceptance at the end over HMC's, bank"][0] == "comparable"
     assert json.loads(json.dumps(told.figures))["curves"][0]["reached"] == 300
@@ -128,15 +116,8 @@ def test_the_report_says_after_how_many_points_nine_tenths_of_hmc_are_reached():
 
 def test_without_hmc_nothing_is_said_to_be_reached():
     (found,) = summaries(ROWS[2:])
-    assert (found.hmc, found.reached, found.stays, found.last_ratio) == (None,) * 4
-    assert report(ROWS[2:]).tables[0].lines[0][5] is None
-
-
-def test_what_a_reader_must_know_is_noted():
-    notes = " ".join(report(ROWS).notes)
-    assert "whitened inputs" in notes
-    assert "projection is lost" in notes
-    assert "does not say at which rate" in notes
+    assert [found[n] for n in ("hmc", "reached", "stays", "last_ratio")] == [None] * 4
+    assert Figure7().report(ROWS[2:]).tables[0].lines[0]["0.9 of HMC's after"] is None
 
 
 # --- runs ---
@@ -245,19 +226,6 @@ def test_methods_of_a_repeat_start_from_one_place(sampled):
     assert starts[0] != starts[3]
 
 
-def test_half_a_chain_is_no_result(monkeypatch):
-    class Interrupting(figure_7.StopAt):
-        def surrokit_transition_done(self, run, state, info):
-            if info.iteration == 12:
-                raise KeyboardInterrupt
-
-    monkeypatch.setattr(figure_7, "StopAt", Interrupting)
-    experiment = Figure7(**TINY)
-    (one,) = [r for r in experiment.rows() if r.name == "simulated/defaults/1"]
-    with pytest.raises(KeyboardInterrupt):
-        experiment.run(one, Conditions(seed=1))
-
-
 def test_a_surrogate_that_never_came_is_an_error():
     experiment = Figure7(**{**TINY, "default_points": (1, 2)})
     (one,) = [r for r in experiment.rows() if r.name == "simulated/defaults/1"]
@@ -299,27 +267,3 @@ def test_four_problems_have_four_panels():
     assert rows == [0, 0, 1, 1]
     three = Figure7().draw(found[:3])
     assert [ax.axison for ax in three.axes] == [True, True, True, False]
-
-
-def test_quick_is_small_and_settings_win():
-    quick = sk.make("experiment", "figure-7", quick=True)
-    assert (quick.problems, quick.repeats, quick.n_rows) == (PROBLEMS, 1, 10_000)
-    assert sk.make("experiment", "figure-7", quick=True, repeats=3, dim=4).repeats == 3
-    assert sk.make("experiment", "figure-7") == Figure7()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"problems": ("bank", "banana")}, "problems must be one or several of simulated, bank"),
-        ({"problems": ()}, "problems must be one or several of"),
-        ({"paper_points": (600, 600)}, "training points must be two whole numbers"),
-        ({"default_points": 50}, "training points must be two whole numbers"),
-        ({"updates": "often"}, "updates must be one of 'auto', 'refit', 'greville'"),
-        ({"repeats": 0}, "repeats must be a whole number"),
-        ({"kappa": 1.5}, "kappa must be a number above 0 and at most 1"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(settings, message):
-    with pytest.raises(ConfigurationError, match=message):
-        Figure7(**settings)

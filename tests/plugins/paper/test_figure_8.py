@@ -11,19 +11,18 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.contracts.observation import IterationInfo
-from surrokit.errors import ConfigurationError
-from surrokit.experiments.contract import Conditions, Finished
-from surrokit.experiments.work import reproduce
-from surrokit_paper.chains import stop_at
-from surrokit_paper.chains.stop_at import StopAt
-from surrokit_paper.figure_8 import experiment as figure_8
-from surrokit_paper.figure_8.experiment import Figure8
-from surrokit_paper.figure_8.picture import panels
-from surrokit_paper.figure_8.report import comparison, errors, report
-from surrokit_paper.measures.reference_mean import with_gradients
-from surrokit_paper.measures.running_means import means_at, part_below, relative_errors
-from surrokit_paper.problems.problems import PROBLEMS
+from surrokit_paper import chains
+from surrokit_paper.figure_8 import (
+    Figure8,
+    comparison,
+    errors,
+    means_at,
+    panels,
+    part_below,
+    relative_errors,
+    with_gradients,
+)
+from surrokit_paper.harness import Conditions, Finished, reproduce
 
 TINY = {
     "problems": "simulated",
@@ -47,7 +46,7 @@ def clock():
     """A processor that takes a millisecond for every iteration."""
     ticks = itertools.count()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stop_at, "time", SimpleNamespace(process_time=lambda: TICK * next(ticks)))
+        patch.setattr(chains, "time", SimpleNamespace(process_time=lambda: TICK * next(ticks)))
         yield
 
 
@@ -156,13 +155,13 @@ ROWS = [
 
 
 def test_errors_are_medians_over_runs():
-    by_method = {e.method: e for e in errors(ROWS)}
+    by_method = {e["method"]: e for e in errors(ROWS)}
     hmc = by_method["hmc"]
-    assert hmc.runs == 3
-    assert_allclose(hmc.median, [np.nan, 0.4, 0.2, 0.2])
-    assert_allclose([hmc.low[-1], hmc.high[-1]], [0.11, 0.29])
-    assert_allclose(by_method["arns-paper"].median, [0.8, 0.6, 0.1, 0.05])
-    assert by_method["arns-paper"].numbers["starting_seconds"] == 1.0
+    assert hmc["runs"] == 3
+    assert_allclose(hmc["median"], [np.nan, 0.4, 0.2, 0.2])
+    assert_allclose([hmc["low"][-1], hmc["high"][-1]], [0.11, 0.29])
+    assert_allclose(by_method["arns-paper"]["median"], [0.8, 0.6, 0.1, 0.05])
+    assert by_method["arns-paper"]["numbers"]["starting_seconds"] == 1.0
 
 
 def test_methods_are_compared_from_twice_the_starting_phase_on():
@@ -170,10 +169,8 @@ def test_methods_are_compared_from_twice_the_starting_phase_on():
     assert (line["problem"], line["scheme"], line["since"]) == ("bank", "paper", 2.0)
     assert_allclose(line["arns"], 1.0)
     assert_allclose(line["rns"], 6 / 8)
-    told = report(ROWS)
-    lines = [
-        dict(zip(told.tables[0].columns, cells, strict=True)) for cells in told.tables[0].lines
-    ]
+    told = Figure8().report(ROWS)
+    lines = told.tables[0].lines
     parts = [cells["part of the time below HMC's"] for cells in lines]
     assert parts[0] is None
     assert_allclose(parts[1:], [6 / 8, 1.0])
@@ -186,25 +183,25 @@ def test_methods_are_compared_from_twice_the_starting_phase_on():
 
 
 def test_a_doubtful_reference_is_noted():
-    assert not any("R-hat" in note for note in report(ROWS).notes)
+    assert not any("R-hat" in note for note in Figure8().report(ROWS).notes)
     for rhat in (1.02, None):
-        notes = report([reference(rhat), *ROWS[1:]]).notes
+        notes = Figure8().report([reference(rhat), *ROWS[1:]]).notes
         assert any(f"bank has R-hat {rhat}, above 1.01" in note for note in notes)
 
 
 def test_a_coarse_reference_is_noted():
     # the least error at the end is 0.05
-    assert not any("reference_draws" in note for note in report(ROWS).notes)
-    notes = report([reference(relative_error=0.02), *ROWS[1:]]).notes
+    assert not any("reference_draws" in note for note in Figure8().report(ROWS).notes)
+    notes = Figure8().report([reference(relative_error=0.02), *ROWS[1:]]).notes
     expected = "the reference of bank is off by about 0.02, and the least error measured with it is"
     assert any(expected in note for note in notes)
-    (cells,) = report(ROWS).tables[1].lines
-    assert cells == ("bank", 1.0, 0.7, 1e-5, 1e-4)
+    (cells,) = Figure8().report(ROWS).tables[1].lines
+    assert tuple(cells.values()) == ("bank", 1.0, 0.7, 1e-5, 1e-4)
 
 
 def test_without_a_reference_no_error_is_known():
-    told = report(ROWS[1:])
-    assert told.tables[0].lines == told.printed == ()
+    told = Figure8().report(ROWS[1:])
+    assert told.tables == told.printed == []
     assert any("do the row bank/reference" in note for note in told.notes)
 
 
@@ -240,8 +237,8 @@ def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
 
 @pytest.mark.long
 def test_hmc_converges_to_the_reference(outcome):
-    by_method = {e.method: e for e in errors(outcome.finished)}
-    assert by_method["hmc"].median[-1] < 0.5
+    by_method = {e["method"]: e for e in errors(outcome.finished)}
+    assert by_method["hmc"]["median"][-1] < 0.5
 
 
 @pytest.mark.long
@@ -267,44 +264,6 @@ def test_all_draws_since_the_burn_in_count(sampled):
     first = run.adaptation.deployments[0]
     assert_allclose(result["starting_seconds"], seconds[first - 1])
     assert_allclose(result["acceptance"], run_accepted(run)[first:].mean())
-
-
-def paid(value, gradient, jacobian=0):
-    calls = {"value": value, "gradient": gradient, "forward": 1, "vjp": 0, "jacobian": jacobian}
-    return IterationInfo(stage="sampling", iteration=1, step=None, calls=calls, seconds=9.0)
-
-
-def test_a_run_ends_when_its_time_is_over(monkeypatch):
-    now = iter([0.0, 10.0, 11.5, 12.5])
-    monkeypatch.setattr(stop_at, "time", SimpleNamespace(process_time=lambda: next(now)))
-    stop = StopAt(seconds=2.0)
-    stop.surrokit_run_started()
-    stop.surrokit_transition_done(info=paid(50, 50))
-    assert not stop.reached
-    with pytest.raises(KeyboardInterrupt):
-        stop.surrokit_transition_done(info=paid(50, 50))
-    assert stop.reached
-    assert stop.elapsed == [1.5, 2.5]
-
-
-def test_a_run_ends_when_enough_is_paid():
-    stop = StopAt(evaluations=10)
-    stop.surrokit_transition_done(info=paid(4, 2, 2))
-    with pytest.raises(KeyboardInterrupt):
-        stop.surrokit_transition_done(info=paid(4, 2, 3))
-    assert stop.reached
-
-
-def test_half_a_chain_is_no_result(monkeypatch):
-    class Interrupting(figure_8.StopAt):
-        def surrokit_transition_done(self, run, state, info):
-            if info.iteration == 12:
-                raise KeyboardInterrupt
-
-    monkeypatch.setattr(figure_8, "StopAt", Interrupting)
-    experiment = Figure8(**TINY)
-    with pytest.raises(KeyboardInterrupt):
-        experiment.run(experiment.rows()[1], Conditions(seed=1))
 
 
 def test_the_settings_of_each_method():
@@ -361,27 +320,3 @@ def test_the_outcome_is_plain_data(outcome):
     figures = json.loads(json.dumps(outcome.to_dict()))["figures"]
     assert {line["scheme"] for line in figures["below_hmc"]} == {"paper", "defaults"}
     assert set(figures["references"]) == {"simulated"}
-
-
-def test_quick_is_small_and_settings_win():
-    quick = sk.make("experiment", "figure-8", quick=True)
-    assert (quick.problems, quick.repeats, quick.n_rows) == (PROBLEMS, 1, 10_000)
-    assert sk.make("experiment", "figure-8", quick=True, seconds=1).seconds == 1
-    assert sk.make("experiment", "figure-8") == Figure8()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {"schemes": ("paper", "ours")},
-            "schemes must be one or several of paper, defaults, emulator",
-        ),
-        ({"schemes": ()}, "schemes must be one or several of"),
-        ({"problems": 3}, "problems must be one or several of"),
-        ({"seconds": 0}, "seconds must be a positive finite number"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(settings, message):
-    with pytest.raises(ConfigurationError, match=message):
-        Figure8(**settings)

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 
 from surrokit.contracts.dynamics import Status
 from surrokit.errors import ConfigurationError
-from surrokit_riemannian.integrators.anderson import Anderson
-from surrokit_riemannian.integrators.fixed_point import FixedPoint
+from surrokit_riemannian.fixed_point import Anderson, FixedPoint
 
 RNG = np.random.default_rng(7)
 

@@ -17,7 +17,7 @@ from surrokit.testing import CountingPotential, Fenced, Limited
 from surrokit.testing.checks.kernels.kernel import WIDE, invariance
 from surrokit.testing.parts.reference import ReferenceCorrection
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
-from surrokit_riemannian.metrics.definite import OwnMetric
+from surrokit_riemannian.definite import OwnMetric
 from surrokit_riemannian.rmhmc import MAX_STEPS
 
 COVARIANCE = np.array([[1.3, 0.5], [0.5, 1.6]])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit_riemannian.metrics.softabs_function import (
+from surrokit_riemannian.softabs import (
     CERTAIN,
     divided_differences,
     softabs,

@@ -1,6 +1,4 @@
-"""scikit-learn's own checks of estimators; what is expected to fail is named with its reason."""
-
-from inspect import signature
+"""scikit-learn's own checks, once for each estimator; expected failures are named with a reason."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -13,38 +11,30 @@ from surrokit_sklearn import (
     GPRegressor,
     RBFNetworkRegressor,
 )
-from surrokit_sklearn.regressors.regressor import WIDE_CHECKS
+from surrokit_sklearn.regressors import WIDE_CHECKS
 
-SHORT = {"warmup": 20, "draws": 30}
-POSTERIORS = [
-    BayesianLogisticRegression(chains=2, sampling=SHORT),
-    BayesianGLMRegressor(chains=2, sampling=SHORT),
+QUICK = {"chains": 1, "sampling": {"target_ess": None, "warmup": 10, "draws": 20}}
+ESTIMATORS = [
+    *(kind() for kind in (AdditiveNetworkRegressor, RBFNetworkRegressor, GPRegressor)),
+    FITCRegressor(),
+    BayesianLogisticRegression(**QUICK),
+    BayesianGLMRegressor(**QUICK),
 ]
 
 
-def expected(checks, reason):
-    """Return what names checks that fail; scikit-learn 1.5 asks the estimators themselves."""
-    if "expected_failed_checks" not in signature(parametrize_with_checks).parameters:
-        return {}
-    return {"expected_failed_checks": lambda _: dict.fromkeys(checks, reason)}
+def expected_failures(estimator):
+    wide = not isinstance(estimator, BayesianLogisticRegression | BayesianGLMRegressor)
+    return dict.fromkeys(WIDE_CHECKS, "more features than samples") if wide else {}
 
 
-@parametrize_with_checks(
-    [AdditiveNetworkRegressor(), RBFNetworkRegressor(), GPRegressor(), FITCRegressor()],
-    **expected(WIDE_CHECKS, "more features than samples"),
-)
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimators_keep_to_the_rules(estimator, check):
     check(estimator)
 
 
-@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-@parametrize_with_checks(POSTERIORS)
-def test_posteriors_keep_to_the_rules(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-@parametrize_with_checks([BayesianGLMRegressor(family="gamma", target_ess=100, chains=2)])
-def test_posteriors_of_positive_responses_keep_to_the_rules(estimator, check):
-    check(estimator)
+def test_responses_of_counts_and_times_are_tagged_as_positive():
+    for family in ("poisson", "gamma", "weibull"):
+        tags = BayesianGLMRegressor(family=family).__sklearn_tags__()
+        assert tags.target_tags.positive_only
+    assert not BayesianGLMRegressor().__sklearn_tags__().target_tags.positive_only

@@ -8,35 +8,23 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestRegressor, VotingRegressor
+from sklearn.ensemble import VotingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
-from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
-    ARDRegression,
     BayesianRidge,
-    ElasticNet,
     HuberRegressor,
     Lasso,
     LinearRegression,
     PoissonRegressor,
     Ridge,
-    RidgeCV,
-    TweedieRegressor,
 )
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    PolynomialFeatures,
-    RobustScaler,
-    SplineTransformer,
-    StandardScaler,
-)
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVR, LinearSVR, NuSVR
 
 from surrokit_sklearn import AdditiveNetworkRegressor
@@ -61,18 +49,12 @@ def process(kernel, **settings):
     return GaussianProcessRegressor(kernel, optimizer=None, alpha=1e-4, **settings)
 
 
-LINEAR = [
-    LinearRegression(),
-    Ridge(),
-    RidgeCV(),
-    Lasso(0.01),
-    ElasticNet(0.01),
-    BayesianRidge(),
-    ARDRegression(),
-    HuberRegressor(),
-    LinearSVR(C=0.1),
-    TweedieRegressor(power=0, alpha=0.1),
-]
+def perceptron(activation):
+    settings = {"solver": "lbfgs", "max_iter": 50, "tol": 1e9, "random_state": 0}
+    return MLPRegressor(hidden_layer_sizes=(8, 5), activation=activation, **settings)
+
+
+LINEAR = [LinearRegression(), Ridge(), Lasso(0.01), BayesianRidge(), HuberRegressor(), LinearSVR()]
 PIPELINES = [
     polynomial_ridge(degree=1),
     polynomial_ridge(degree=4),
@@ -80,25 +62,19 @@ PIPELINES = [
     make_pipeline(PolynomialFeatures((2, 3)), Ridge()),
     make_pipeline(PolynomialFeatures(0), LinearRegression()),
     make_pipeline(StandardScaler(), PolynomialFeatures(2), BayesianRidge()),
-    make_pipeline(StandardScaler(with_std=False), MinMaxScaler(), KernelRidge(kernel="rbf")),
-    make_pipeline(MinMaxScaler((-1, 1), clip=True), PolynomialFeatures(2), Ridge()),
-    make_pipeline(RobustScaler(), MaxAbsScaler(), SVR()),
-    make_pipeline(RobustScaler(with_scaling=False), SVR()),
-    make_pipeline(PCA(2), PolynomialFeatures(2), Ridge()),
-    make_pipeline(PCA(whiten=True), process(kernels.RBF())),
-    make_pipeline(FunctionTransformer(), make_pipeline(StandardScaler(), LinearRegression())),
+    make_pipeline(StandardScaler(with_std=False), KernelRidge(kernel="rbf")),
+    make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), LinearRegression())),
     Pipeline([("nothing", "passthrough"), ("none", None), ("last", Ridge())]),
     nystroem_ridge(n_components=20).set_params(nystroem__random_state=0),
-    make_pipeline(
-        Nystroem(kernel="poly", degree=2, coef0=0.5, n_components=8, random_state=0), Ridge()
-    ),
+    make_pipeline(Nystroem(kernel="poly", degree=2, coef0=0.5, n_components=8), Ridge()),
     make_pipeline(StandardScaler(), AdditiveNetworkRegressor(n_nodes=20, random_state=0)),
+    GridSearchCV(KernelRidge(kernel="rbf"), {"gamma": [0.1, 1.0]}, cv=KFold(2)),
 ]
 KERNEL_MACHINES = [
-    *[KernelRidge(kernel=name, alpha=100.0) for name in ("linear", "rbf", "poly", "sigmoid")],
+    *[KernelRidge(kernel=name, alpha=100.0) for name in ("linear", "rbf", "poly")],
     KernelRidge(kernel="polynomial", degree=2, gamma=0.3, coef0=2.0),
     KernelRidge(kernel="rbf", gamma=0.7),
-    *[SVR(kernel=name, C=2.0) for name in ("linear", "rbf", "poly", "sigmoid")],
+    *[SVR(kernel=name, C=2.0) for name in ("linear", "rbf", "poly")],
     SVR(gamma="auto", degree=2, coef0=1.5, kernel="poly"),
     NuSVR(gamma=0.2),
 ]
@@ -109,58 +85,29 @@ PROCESSES = [
     *[process(kernels.Matern(1.4, nu=nu)) for nu in (0.5, 1.5, 2.5, np.inf)],
     process(kernels.Matern(SCALES, nu=2.5)),
     process(kernels.RationalQuadratic(1.2, 0.7)),
-    process(kernels.DotProduct(0.5)),
     process(kernels.DotProduct(0.5) ** 2 + kernels.ConstantKernel(3.0)),
     process(kernels.DotProduct(1.0) * kernels.RBF(2.0)),
-    process(kernels.ExpSineSquared(1.5, 6.0) + kernels.WhiteKernel(100.0)),
     process((kernels.RBF() * kernels.Matern(nu=1.5) + kernels.RationalQuadratic()) ** 2),
 ]
-PERCEPTRONS = [
-    MLPRegressor(
-        hidden_layer_sizes=(8, 5),
-        activation=name,
-        solver="lbfgs",
-        max_iter=50,
-        tol=1e9,
-        random_state=0,
-    )
-    for name in ("relu", "tanh", "logistic", "identity")
-]
-COMPOSITIONS = [
-    VotingRegressor([("one", Ridge()), ("two", SVR())]),
-    VotingRegressor(
-        [("one", Ridge()), ("gone", "drop"), ("two", SVR())],
-        weights=[1.0, 5.0, 3.0],
-    ),
-    GridSearchCV(KernelRidge(kernel="rbf"), {"gamma": [0.1, 1.0]}, cv=KFold(2)),
-    TransformedTargetRegressor(SVR()),
-    TransformedTargetRegressor(polynomial_ridge(degree=2), transformer=StandardScaler()),
-    TransformedTargetRegressor(SVR(), transformer=StandardScaler(with_std=False)),
-    TransformedTargetRegressor(SVR(), transformer=MinMaxScaler((0, 3))),
-    TransformedTargetRegressor(SVR(), transformer=MaxAbsScaler()),
-]
-KNOWN = [*LINEAR, *PIPELINES, *KERNEL_MACHINES, *PROCESSES, *PERCEPTRONS, *COMPOSITIONS]
+PERCEPTRONS = [perceptron(name) for name in ("relu", "tanh", "logistic", "identity")]
+KNOWN = [*LINEAR, *PIPELINES, *KERNEL_MACHINES, *PROCESSES, *PERCEPTRONS]
 
 UNKNOWN = [
-    RandomForestRegressor(3, random_state=0),
     KNeighborsRegressor(),
     KernelRidge(kernel="laplacian"),
+    SVR(kernel="poly", coef0=-1.0),
     KernelRidge(kernel=lambda x, y: x @ y),
+    SVR(kernel="sigmoid"),
     process(kernels.Matern(nu=3.3)),
-    process(kernels.PairwiseKernel(metric="rbf")),
     process(kernels.RBF() + kernels.Matern(nu=0.7)),
     process(kernels.Matern(nu=0.7) ** 2),
-    make_pipeline(SplineTransformer(), Ridge()),
-    make_pipeline(RBFSampler(n_components=5, random_state=0), Ridge()),
-    make_pipeline(FunctionTransformer(np.tanh), Ridge()),
-    make_pipeline(
-        Nystroem(kernel=lambda x, y: float(x @ y), n_components=4, random_state=0), Ridge()
-    ),
+    process(kernels.ExpSineSquared(1.5, 6.0) + kernels.WhiteKernel(100.0)),
+    make_pipeline(PCA(), Ridge()),
+    make_pipeline(MinMaxScaler(), Ridge()),
+    make_pipeline(Nystroem(kernel=lambda x, y: float(x @ y), n_components=4), Ridge()),
     make_pipeline(StandardScaler(), KNeighborsRegressor()),
-    VotingRegressor([("one", Ridge()), ("two", KNeighborsRegressor())]),
-    TransformedTargetRegressor(Ridge(), func=np.arcsinh, inverse_func=np.sinh),
-    TransformedTargetRegressor(Ridge(), transformer=RobustScaler()),
-    TransformedTargetRegressor(KNeighborsRegressor()),
+    VotingRegressor([("one", Ridge()), ("two", SVR())]),
+    TransformedTargetRegressor(Ridge()),
 ]
 
 
@@ -179,7 +126,7 @@ def test_analytic_gradients_are_those_of_predictions(regressor, differences):
     expected = differences(made.predict, inputs)
     assert found.shape == (6, DIM)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    # One row gives what it gives among others, and none gives none.
+    # One row gives what it gives among others.
     np.testing.assert_allclose(gradient(inputs[:1]), found[:1], rtol=1e-9, atol=1e-12)
     again = pickle.loads(pickle.dumps(gradient))
     np.testing.assert_array_equal(again(inputs), found)
@@ -197,33 +144,12 @@ def test_coefficients_behind_a_link_are_no_gradient():
 
 def test_kernels_are_finite_where_an_input_is_a_centre():
     inputs, _ = data()
-    periodic = kernels.ExpSineSquared() + kernels.WhiteKernel(100.0)
-    for kernel in (kernels.Matern(nu=0.5), periodic, kernels.RationalQuadratic()):
+    for kernel in (kernels.Matern(nu=0.5), kernels.RationalQuadratic()):
         assert np.isfinite(analytic_gradient(fitted(process(kernel)))(inputs)).all()
 
 
-def test_slopes_stop_where_a_scaler_clips():
-    made = fitted(make_pipeline(MinMaxScaler(clip=True), LinearRegression()))
-    outside = np.array([[100.0, 0.0, 0.0]])
-    slopes = analytic_gradient(made)(outside)
-    assert slopes[0, 0] == 0.0
-    assert (slopes[0, 1:] != 0.0).all()
-
-
-def test_a_clipping_scaler_of_another_kind():
-    scaler = MaxAbsScaler()
-    if "clip" not in scaler.get_params():
-        pytest.skip("this version of scikit-learn has none")
-    scaler.set_params(clip=True)
-    slopes = analytic_gradient(fitted(make_pipeline(scaler, LinearRegression())))(
-        np.array([[100.0, 0.0, 0.0]])
-    )
-    assert slopes[0, 0] == 0.0
-    assert (slopes[0, 1:] != 0.0).all()
-
-
 class Cubed(RegressorMixin, BaseEstimator):
-    """A regressor that nobody knows."""
+    """A regressor of unknown type."""
 
     def fit(self, X, y):
         self.level_ = float(np.mean(y))
@@ -234,7 +160,7 @@ class Cubed(RegressorMixin, BaseEstimator):
 
 
 class Doubled(TransformerMixin, BaseEstimator):
-    """A transformer that nobody knows."""
+    """A transformer of unknown type."""
 
     def fit(self, X, y=None):
         return self
@@ -261,11 +187,7 @@ class Renamed(KernelRidge):
     """A subclass that predicts like its parent."""
 
 
-def test_a_family_can_be_added(monkeypatch):
-    from surrokit_sklearn.gradients import registry
-
-    monkeypatch.setattr(registry, "_GRADIENTS", dict(registry._GRADIENTS))
-    monkeypatch.setattr(registry, "_PULLBACKS", dict(registry._PULLBACKS))
+def test_types_can_be_added():
     both = fitted(make_pipeline(Doubled(), Cubed()))
     assert analytic_gradient(both) is None
     gradient_of(Cubed)(lambda regressor: lambda inputs: 3.0 * inputs**2)

@@ -1,1 +1,1 @@
-"""Checks of plugins and experiments."""
+"""Checks of plugins and policies."""

@@ -1,1 +1,0 @@
-"""Figures 4 and 5: acceptance over sizes."""

@@ -1,0 +1,232 @@
+"""Chains as the paper runs them, how they are timed and ended, and what they say of a posterior."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import attrs
+import numpy as np
+
+import surrokit as sk
+from surrokit.contracts.observation import IterationInfo
+from surrokit.contracts.potential import Potential
+from surrokit.diagnostics import effective_sample_size, mean_error
+from surrokit.errors import EvaluationWarning
+from surrokit.types import FloatArray, IntArray
+from surrokit_paper.problems import PaperProblem
+
+Counts = TypeVar("Counts", int, IntArray)
+
+NO_RESCUE = sk.Safety(rescues=0)
+"""An algorithm of the paper is shown as it is, without a fallback."""
+
+
+def complete(run: sk.Run) -> sk.Run:
+    """Return a run, or raise KeyboardInterrupt: half a run is no result to keep."""
+    if not run.complete:
+        raise KeyboardInterrupt
+    return run
+
+
+def hmc(target: Potential, *, randomize: bool = True, **settings: Any) -> sk.Run:
+    """Run HMC with unit masses; more settings are those of :func:`surrokit.sample`.
+
+    ``randomize`` draws the number of steps from {1, ..., n_steps} in each iteration.
+    """
+    metric = {"metric": "identity"}
+    return sk.sample(
+        target,
+        sampler=("hmc", metric if randomize else {**metric, "randomize": False}),
+        progress=False,
+        **settings,
+    )
+
+
+def one_chain(
+    target: Potential,
+    problem: PaperProblem,
+    start: FloatArray,
+    rng: np.random.Generator,
+    *,
+    stop: StopAt | None = None,
+    **settings: Any,
+) -> sk.Run:
+    """Run one chain of HMC with the problem's step size and number of steps, from a start.
+
+    More settings are those of :func:`surrokit.sample`. Raise KeyboardInterrupt if anybody but
+    ``stop`` ended it.
+    """
+    run = hmc(
+        target,
+        step_size=problem.step_size,
+        n_steps=problem.n_steps,
+        chains=1,
+        initial=start,
+        seed=rng,
+        observers=[] if stop is None else [stop],
+        **settings,
+    )
+    return run if stop is not None and stop.reached else complete(run)
+
+
+def burnt_in(
+    target: Potential, problem: PaperProblem, n_iterations: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return where exact HMC is after so many iterations from 0, shape (dim,).
+
+    Its step size is tuned: at 0 the potential is more curved than where the posterior is, and a
+    step that fits there may be rejected for long. The same generator brings every method to the
+    same place; its cost is no method's.
+    """
+    start = np.zeros(target.dim)
+    if not n_iterations:
+        return start
+    with warnings.catch_warnings():
+        # a step that is only tried out may lead to where the target has no value
+        warnings.simplefilter("ignore", EvaluationWarning)
+        run = hmc(
+            target,
+            n_steps=problem.n_steps,
+            chains=1,
+            warmup=n_iterations,
+            draws=1,
+            initial=start,
+            seed=rng,
+        )
+    return np.asarray(complete(run).draws[0, -1], dtype=np.float64)
+
+
+class SamplingTime:
+    """An observer that knows how long the kept draws of a run took the processor.
+
+    Seconds of the processor, all threads together, are not stretched by other programs.
+    """
+
+    def __init__(self) -> None:
+        self._began = self.ended = time.process_time()
+        self._draws = False
+
+    @property
+    def seconds(self) -> float:
+        """Processor seconds from the first kept iteration to the last."""
+        return self.ended - self._began
+
+    def surrokit_run_started(self, **_: object) -> None:
+        """Begin, for a run without warm-up."""
+        self._began = time.process_time()
+
+    def surrokit_transition_done(self, info: IterationInfo, **_: object) -> None:
+        """Begin anew after every iteration that is not kept."""
+        self.ended = time.process_time()
+        self._draws = info.stage == "sampling"
+        if not self._draws:
+            self._began = self.ended
+
+    def surrokit_surrogate_deployed(self, **_: object) -> None:
+        """Begin anew after a fit that comes between warm-up and kept iterations."""
+        if not self._draws:
+            self._began = self.ended = time.process_time()
+
+
+class StopAt:
+    """An observer that interrupts a run once it has taken so long, or evaluated so much.
+
+    The run then returns what was drawn, as after Ctrl-C; ``reached`` distinguishes the two, and
+    ``elapsed`` has the processor seconds since the run began, after each iteration.
+
+    Parameters
+    ----------
+    seconds
+        Of the processor; by default no limit.
+    evaluations
+        Positions at which the target was evaluated; by default no limit.
+    """
+
+    def __init__(self, *, seconds: float = np.inf, evaluations: float = np.inf) -> None:
+        self._limits = seconds, evaluations
+        self._began = time.process_time()
+        self.reached = False
+        self.elapsed: list[float] = []
+
+    def surrokit_run_started(self, **_: object) -> None:
+        """Begin."""
+        self._began = time.process_time()
+
+    def surrokit_transition_done(self, info: IterationInfo, **_: object) -> None:
+        """Note the time, and interrupt if enough was spent."""
+        self.elapsed.append(time.process_time() - self._began)
+        seconds, most = self._limits
+        if self.elapsed[-1] >= seconds or evaluations(info.calls) >= most:
+            self.reached = True
+            raise KeyboardInterrupt
+
+
+def evaluations(calls: Mapping[str, Counts]) -> Counts:
+    """Return at how many positions U or its forward map was evaluated, with derivatives or not."""
+    return calls["value"] + calls["gradient"] + calls["forward"] + calls["jacobian"] + calls["vjp"]
+
+
+# --- posteriors ---
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Marginals:
+    """Means and sds of each parameter with Monte Carlo standard errors, and bulk ESS: shape (dim,).
+
+    The error of an sd is that of the mean of squared deviations, over twice the sd.
+    """
+
+    means: FloatArray
+    mean_errors: FloatArray
+    sds: FloatArray
+    sd_errors: FloatArray
+    ess: FloatArray
+
+    @classmethod
+    def of(cls, draws: FloatArray) -> Marginals:
+        """Return those of draws, shape (chains, draws, dim)."""
+        means = draws.mean(axis=(0, 1))
+        squares = np.square(draws - means)
+        sds = draws.std(axis=(0, 1), ddof=1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a parameter that never moved
+            sd_errors = mean_error(squares) / (2.0 * sds)
+        return cls(
+            means=means,
+            mean_errors=mean_error(draws),
+            sds=sds,
+            sd_errors=sd_errors,
+            ess=effective_sample_size(draws, "bulk"),
+        )
+
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Sequence[float]]) -> Marginals:
+        """Return what :meth:`to_dict` gave; other keys are passed over, None becomes NaN."""
+        return cls(**{f.name: np.array(kept[f.name], np.float64) for f in attrs.fields(cls)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return lists of numbers by name."""
+        return {name: array.tolist() for name, array in attrs.asdict(self).items()}
+
+
+def largest_by_chance(n: int, level: float = 0.99) -> float:
+    """Return what the largest of n standard normal numbers, signs aside, stays under.
+
+    With the probability ``level``; where they are correlated with more than that (Sidak 1967,
+    doi:10.1080/01621459.1967.10482935).
+    """
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + 0.5 * level ** (1.0 / n)))
+
+
+def quantiles(numbers: Sequence[float] | FloatArray, low: float = 0.1) -> dict[str, float]:
+    """Return ``low``, ``median`` and ``high`` of numbers over runs, at least one.
+
+    ``low`` is the lower quantile, and the upper is as far from the other end. By default 80 % lie
+    between, as in the error bars of figure 3.
+    """
+    found = np.quantile(numbers, [low, 0.5, 1 - low]).tolist()
+    return dict(zip(("low", "median", "high"), found, strict=True))

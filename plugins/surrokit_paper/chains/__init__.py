@@ -1,1 +1,0 @@
-"""The chains of the paper, and how they are timed."""

@@ -1,1 +1,0 @@
-"""Figure 1 of the paper."""

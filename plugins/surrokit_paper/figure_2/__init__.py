@@ -1,1 +1,0 @@
-"""Figure 2 of the paper."""

@@ -1,1 +1,0 @@
-"""Figure 3 of the paper."""

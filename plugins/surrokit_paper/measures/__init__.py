@@ -1,1 +1,0 @@
-"""Figures by which methods are compared."""

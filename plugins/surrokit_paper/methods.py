@@ -1,0 +1,204 @@
+"""The surrogates that the paper and this project use, and how they are trained."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+import surrokit as sk
+from surrokit.capabilities import GRADIENT
+from surrokit.contracts.learner import LearningProblem
+from surrokit.contracts.potential import Potential
+from surrokit.settings import Limits, is_number
+from surrokit_paper.problems import PDE, PaperProblem
+
+HMC = "hmc"
+"""The exact sampler, in names of rows."""
+
+
+@attrs.frozen
+class Method:
+    """A surrogate under the name that rows and pictures call it by."""
+
+    name: str
+    label: str  # in tables and legends
+    surrogate: str  # as it is registered
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    gradients: bool = False  # is it shown gradients as well as values?
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a row's result depends on, as plain data."""
+        return {
+            "method": self.name,
+            "label": self.label,
+            "surrogate": self.surrogate,
+            "surrogate_settings": dict(self.settings),
+            "gradients": self.gradients,
+        }
+
+
+EXACT = Method(HMC, "HMC, exact", "none")
+"""For comparison."""
+
+_GP: Mapping[str, Any] = {
+    "kernel_scales": "isotropic",
+    "mean": "constant",
+    "whiten": False,
+    "tail": "full",
+    "n_search": None,
+    "max_signal": 1e4,
+}  # one length scale, raw coordinates; hyperparameters by the marginal likelihood of all points
+
+
+def processes(n_inducing: int) -> tuple[Method, Method]:
+    """Return the paper's Gaussian processes: exact, and FITC with so many inducing points."""
+    inducing = {**_GP, "n_inducing": n_inducing, "inducing": "data"}
+    return (
+        Method("gp", "GP", "gp", _GP),
+        Method("fitc", "FITC", "fitc", inducing),
+    )
+
+
+DEFAULTS = (
+    Method("additive-default", "additive, surrokit's defaults", "additive"),
+    Method("additive-gradients", "the same, from gradients too", "additive", gradients=True),
+)
+"""This project's own settings, from values alone and from gradients too."""
+
+
+# --- fits outside a run ---
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Trained:
+    """A fitted surrogate, and the processor's and the wall's seconds of the whole fit."""
+
+    potential: Potential
+    seconds: float
+    wall_seconds: float
+
+
+def train(
+    surrogate: str,
+    settings: Mapping[str, Any],
+    evaluations: sk.Evaluations,
+    rng: np.random.Generator,
+) -> Trained:
+    """Fit a registered surrogate to evaluations, with nothing explored.
+
+    Parameters
+    ----------
+    surrogate, settings
+        The registered surrogate.
+    evaluations
+        What it learns from; with gradients, the target has them.
+    rng
+        Draws what is random in it.
+
+    Raises
+    ------
+    UnknownComponentError
+        If there is no such surrogate.
+    ConfigurationError
+        If a setting is unknown or out of range.
+    SurrogateFitError
+        If it cannot be fitted to these evaluations.
+    """
+    has_gradients = evaluations.gradients is not None
+    problem = LearningProblem(
+        dim=evaluations.positions.shape[1],
+        capabilities=frozenset({GRADIENT} if has_gradients else ()),
+    )
+    learner = sk.make("surrogate", surrogate, **settings).learner(problem, rng)
+    began = time.process_time(), time.perf_counter()
+    learner.observe(evaluations)
+    potential = learner.fit()
+    return Trained(
+        potential=potential,
+        seconds=time.process_time() - began[0],
+        wall_seconds=time.perf_counter() - began[1],
+    )
+
+
+def squared_length_scale(potential: Any) -> float:
+    """Return l^2 of a Gaussian process that was fitted with one length scale."""
+    return float(potential.hyperparameters.length_scales) ** 2
+
+
+# --- surrogates that learn on the way, figures 7 and 8 ---
+
+
+@attrs.frozen(kw_only=True)
+class Scheme:
+    """What a surrogate learns from, and how; settings are those of ``additive``.
+
+    With gradients it is shown those too; of a forward map, Jacobians. With outputs it learns those
+    of a forward map in place of U, and exact HMC evaluates Jacobians in place of gradients.
+    """
+
+    name: str
+    label: str  # in tables and legends
+    settings: Mapping[str, Any]  # the paper's scheme has the problem's number of nodes too
+    gradients: bool
+    outputs: bool = False
+
+    def applies(self, problem: PaperProblem) -> bool:
+        """Whether a problem has what it learns from."""
+        return problem.name == PDE or not self.outputs
+
+    def surrogate(self, n_nodes: int, updates: str) -> tuple[str, dict[str, Any]]:
+        """Return name and settings of the surrogate; the defaults choose their own."""
+        paper = {} if self.gradients else {"n_nodes": n_nodes, "updates": updates}
+        return "additive", {**self.settings, **paper}
+
+    def adaptive(self, kappa: float, freeze_after: str | None) -> tuple[str, dict[str, Any]]:
+        """Return name and settings of the schedule of Algorithm 4.
+
+        The surrogate is deployed with probability (1 + t)^-kappa, t iterations after the starting
+        phase. It freezes after the ``"warmup"``, or never, as in the paper, with None.
+        """
+        return "greville", {
+            "kappa": kappa,
+            "freeze_after": freeze_after,
+            "derivatives": "warmup" if self.gradients else "never",
+        }
+
+
+PAPER = Scheme(
+    name="paper",
+    label="the paper's network, values alone",
+    # whitened, which the paper's inputs are not: see the notes of figure 7
+    settings={"trend": "constant", "train_on": "values", "learns": "potential"},
+    gradients=False,
+)
+"""Network alone, s as in the paper."""
+
+SCHEMES: Mapping[str, Scheme] = {
+    scheme.name: scheme
+    for scheme in (
+        PAPER,
+        Scheme(
+            name="defaults", label="surrokit's defaults, gradients too", settings={}, gradients=True
+        ),
+        Scheme(
+            name="emulator",
+            label="surrokit's defaults, forward map",
+            settings={},
+            gradients=True,
+            outputs=True,
+        ),
+    )
+}
+"""By name: the paper's, this project's surrogate of U as it comes, and of a forward map."""
+
+UPDATES = ("auto", "refit", "greville")
+"""Ways in which a network takes in points."""
+
+vanishing = Limits(
+    "a number above 0 and at most 1", lambda value: is_number(value) and 0 < value <= 1
+)
+"""Takes a kappa for which (1 + t)^-kappa vanishes, and has no finite sum."""

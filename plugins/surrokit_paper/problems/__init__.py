@@ -1,1 +1,0 @@
-"""The problems of the paper."""

@@ -1,1 +1,0 @@
-"""The surrogates of the paper, and how they are trained."""

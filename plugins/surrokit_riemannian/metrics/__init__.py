@@ -1,1 +1,0 @@
-"""Metrics that change with position."""

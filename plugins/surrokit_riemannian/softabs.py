@@ -1,0 +1,372 @@
+"""The softabs metric: the Hessian with the smooth absolute values of its eigenvalues.
+
+Betancourt (2013), arXiv:1212.4693. The function x coth(x), its slope and its divided differences
+have nearly full precision, near zero and for arguments that nearly coincide too.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from surrokit.capabilities import HESSIAN, HESSIAN_DERIVATIVE, HESSIAN_DIAGONAL
+from surrokit.contracts.matrices import (
+    HESSIAN_FIELD,
+    FormsAt,
+    MatrixField,
+    with_hessian,
+    with_hessian_derivative,
+    with_hessian_diagonal,
+)
+from surrokit.contracts.potential import Potential
+from surrokit.settings import HIDDEN, positive
+from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
+from surrokit_riemannian.definite import DenseMassMatrix, dense_cache
+from surrokit_riemannian.factors import are_definite, factorise, product
+
+HARDNESS = 30.0
+"""Default of the hardness. The metric then equals the Hessian wherever no curvature has fallen
+below two thirds of the typical one, and takes the target to be at most 5.5 of its standard
+deviations wide. With a harder one the metric changes so fast where a curvature crosses zero that
+implicit steps have no solution unless they are tiny: on a banana, warm-up finds steps of 0.2 for a
+hardness of 10, of 0.06 for 30, and of 0.01 for 100."""
+
+CERTAIN = 19.1
+"""Beyond this, x coth(x) is x to the last digit of double precision."""
+
+_SERIES = (2 / 3, -4 / 45, 4 / 315, -8 / 4725, 4 / 18711, -5528 / 212837625, 8 / 2606175)
+"""Slope of x coth(x) around 0, by odd powers; below 0.2 the next term is 1e-17."""
+
+_SMALL = 0.2
+_CLOSE = 0.5
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
+
+
+@attrs.frozen(eq=False)
+class SoftAbsMetric(DenseMassMatrix):
+    """G = L^-T Q diag(l coth(a l)) Q^T L^-1, with Q diag(l) Q^T = L^T H L and H the Hessian.
+
+    Betancourt (2013), arXiv:1212.4693, in units in which the covariance L L^T of the target is
+    the identity. G is positive definite and smooth everywhere. Where all l are beyond 19.1 / a it
+    equals H to the last digit; that is told by one Cholesky factorisation, and such rows need no
+    eigenvectors.
+
+    Besides what :class:`DenseMassMatrix` keeps, the cache has ``metric_certain`` (n,), 1 where G
+    equals H and else 0; and where it is 0, ``metric_curvatures`` (n, dim), a l, and
+    ``metric_directions`` (n, dim, dim), V = L Q with H = V^-T diag(l) V^-1.
+
+    Parameters
+    ----------
+    hardness
+        a. The least eigenvalue of G is 1 / a in these units.
+    covariance : ndarray of shape (dim, dim), optional
+        The units; None for those of the potential, until they are tuned.
+
+    Raises
+    ------
+    ConfigurationError
+        If the hardness is not positive.
+    """
+
+    field: ClassVar[MatrixField] = HESSIAN_FIELD
+    hardness: float = attrs.field(default=HARDNESS, validator=positive)
+    covariance: FloatArray | None = attrs.field(default=None, metadata=HIDDEN)
+    _factor: FloatArray | None = attrs.field(init=False, repr=False)
+    _inverse_factor: FloatArray | None = attrs.field(init=False, repr=False)
+
+    @_factor.default
+    def _lower(self) -> FloatArray | None:
+        if self.covariance is None:
+            return None
+        return np.asarray(np.linalg.cholesky(self.covariance), dtype=np.float64)
+
+    @_inverse_factor.default
+    def _inverted(self) -> FloatArray | None:
+        if self._factor is None:
+            return None
+        identity = np.eye(len(self._factor))
+        return np.asarray(solve_triangular(self._factor, identity, lower=True), dtype=np.float64)
+
+    needs: ClassVar[Capabilities] = frozenset({HESSIAN, HESSIAN_DERIVATIVE})
+    """The Hessian and its derivative."""
+
+    tunable: ClassVar[bool] = True
+    """Always: its units."""
+
+    def adapt(self, covariance: FloatArray) -> SoftAbsMetric:
+        """Return the metric in units in which a covariance (dim, dim) is the identity."""
+        return attrs.evolve(self, covariance=covariance)
+
+    def factor(self, potential: Potential, positions: FloatArray) -> Cache:
+        """Evaluate the Hessian at positions (n, dim), and factorise G."""
+        hessian = self.field.matrix(potential, positions)
+        n, dim = positions.shape
+        certain = are_definite(hessian - (CERTAIN / self.hardness) * self._unit_precision(dim))
+        cache = dense_cache(factorise(hessian))
+        cache["metric_certain"] = certain.astype(np.float64)
+        cache["metric_curvatures"] = np.zeros((n, dim))
+        cache["metric_directions"] = np.zeros((n, dim, dim))
+        if not certain.all():
+            finite = np.isfinite(hessian).all(axis=(1, 2))
+            self._soften(cache, hessian, np.flatnonzero(finite & ~certain))
+            for array in cache.values():
+                array[~finite] = np.nan
+        return cache
+
+    def _unit_precision(self, dim: int) -> FloatArray:
+        """Return L^-T L^-1, shape (dim, dim)."""
+        inverse = self._inverse_factor
+        return np.eye(dim) if inverse is None else inverse.T @ inverse
+
+    def _soften(self, cache: dict[str, FloatArray], hessian: FloatArray, rows: IntArray) -> None:
+        """Write what belongs to some rows, by their eigenvectors, into the cache."""
+        if not rows.size:
+            return
+        softened = hessian[rows]
+        if self._factor is not None:
+            softened = self._factor.T @ softened @ self._factor
+        values, vectors = np.linalg.eigh(softened)
+        curvatures = self.hardness * values
+        scales = softabs(curvatures) / self.hardness
+        # the symmetric root, which unlike the eigenvectors is one and the same on any machine
+        root = (vectors * np.sqrt(scales)[:, None, :]) @ vectors.transpose(0, 2, 1)
+        log_determinant = np.log(scales).sum(axis=1)
+        directions = vectors
+        if self._factor is not None and self._inverse_factor is not None:
+            root = self._inverse_factor.T @ root
+            directions = self._factor @ vectors
+            log_determinant -= 2.0 * np.log(np.diag(self._factor)).sum()
+        scaled = directions / np.sqrt(scales)[:, None, :]
+        cache["metric_factor"][rows] = root
+        cache["metric_inverse"][rows] = scaled @ scaled.transpose(0, 2, 1)
+        cache["log_determinant"][rows] = log_determinant
+        cache["metric_curvatures"][rows] = curvatures
+        cache["metric_directions"][rows] = directions
+
+    def log_determinant_gradient(
+        self, potential: Potential, positions: FloatArray, cache: Cache
+    ) -> FloatArray:
+        """Return tr(G^-1 d_k G) = tr(V diag(f'(l) / f(l)) V^T d_k H), shape (n, dim)."""
+        matrices = cache["metric_inverse"]
+        rows = np.flatnonzero(_soft(cache))
+        if rows.size:
+            curvatures, directions = _soften(cache, rows)
+            ratio = self.hardness * softabs_slope(curvatures) / softabs(curvatures)
+            matrices = matrices.copy()
+            matrices[rows] = (directions * ratio[:, None, :]) @ directions.transpose(0, 2, 1)
+        return self.field.trace_gradient(potential, positions, matrices)
+
+    def form_gradient(
+        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
+    ) -> FloatArray:
+        """Return u^T d_k G u, shape (n, dim).
+
+        Where G equals H that is one cheap form. Elsewhere it is tr(B d_k H) with
+        B = V (J o w w^T) V^T, w = V^-1 u, and J the divided differences of l coth(a l).
+        """
+        return self.forms_at(potential, positions, cache)(velocities, np.arange(len(positions)))
+
+    def forms_at(self, potential: Potential, positions: FloatArray, cache: Cache) -> FormsAt:
+        """Return :meth:`form_gradient` of some rows, with all that velocities do not change."""
+        soft = _soft(cache)
+        plain = self.field.forms_at(potential, positions)
+        if not soft.any():
+            return plain
+        traces = self.field.traces_at(potential, positions)
+        directions = cache["metric_directions"]
+        back = directions.transpose(0, 2, 1)
+        if self.covariance is not None:
+            back = back @ self._unit_precision(positions.shape[1])
+        differences = divided_differences(cache["metric_curvatures"])
+
+        def softened(velocities: FloatArray, rows: IntArray) -> FloatArray:
+            w = product(back[rows], velocities)
+            middle = differences[rows] * w[:, :, None] * w[:, None, :]
+            here = directions[rows]
+            return traces(here @ middle @ here.transpose(0, 2, 1), rows)
+
+        return _of_both(plain, softened, soft)
+
+
+def _of_both(plain: FormsAt, softened: FormsAt, soft: BoolArray) -> FormsAt:
+    """Return the forms of which those of ``soft (n,)`` rows are another function."""
+
+    def forms(velocities: FloatArray, rows: IntArray) -> FloatArray:
+        these = soft[rows]
+        if these.all():
+            return softened(velocities, rows)
+        if not these.any():
+            return plain(velocities, rows)
+        gradient = np.empty_like(velocities)
+        gradient[these] = softened(velocities[these], rows[these])
+        gradient[~these] = plain(velocities[~these], rows[~these])
+        return gradient
+
+    return forms
+
+
+def _soft(cache: Cache) -> BoolArray:
+    """Return the rows where G differs from H, shape (n,); not those that are NaN."""
+    return np.asarray(cache["metric_certain"] == 0.0)
+
+
+def _soften(cache: Cache, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+    return cache["metric_curvatures"][rows], cache["metric_directions"][rows]
+
+
+@attrs.frozen(eq=False)
+class DiagonalMetric:
+    """G = diag(h_j coth(a h_j)), with h the diagonal of the Hessian in units of the target.
+
+    Cheap, as in the paper's experiment with a partial differential equation (section 5.2), and
+    good where parameters are nearly independent. The cache has ``metric_diagonal`` (n, dim), that
+    of G; ``metric_slope`` (n, dim), its derivative in that of the Hessian; and
+    ``log_determinant`` (n,).
+
+    Parameters
+    ----------
+    hardness
+        a, in units in which the target's variances are 1.
+    variances : ndarray of shape (dim,), optional
+        The units; None for those of the potential, until they are tuned.
+
+    Raises
+    ------
+    ConfigurationError
+        If the hardness is not positive.
+    """
+
+    hardness: float = attrs.field(default=HARDNESS, validator=positive)
+    variances: FloatArray | None = attrs.field(default=None, metadata=HIDDEN)
+
+    needs: ClassVar[Capabilities] = frozenset({HESSIAN, HESSIAN_DERIVATIVE})
+    """The Hessian and its derivative; where there is its diagonal alone, that is used."""
+
+    tunable: ClassVar[bool] = True
+    """Always: its units."""
+
+    def adapt(self, covariance: FloatArray) -> DiagonalMetric:
+        """Return the metric in units in which variances of a covariance (dim, dim) are 1."""
+        return attrs.evolve(self, variances=np.diag(covariance).copy())
+
+    def factor(self, potential: Potential, positions: FloatArray) -> Cache:
+        """Evaluate the diagonal of the Hessian at positions (n, dim)."""
+        if HESSIAN_DIAGONAL in potential.capabilities:
+            curvatures = with_hessian_diagonal(potential).hessian_diagonal(positions)
+        else:
+            hessian = with_hessian(potential).hessian(positions)
+            curvatures = np.diagonal(hessian, axis1=1, axis2=2).copy()
+        variances = 1.0 if self.variances is None else self.variances
+        x = self.hardness * variances * curvatures
+        x[~np.isfinite(x).all(axis=1)] = np.nan
+        diagonal = softabs(x) / (self.hardness * variances)
+        return {
+            "metric_diagonal": diagonal,
+            "metric_slope": softabs_slope(x),
+            "log_determinant": np.asarray(np.log(diagonal).sum(axis=1)),
+        }
+
+    def log_determinant_gradient(
+        self, potential: Potential, positions: FloatArray, cache: Cache
+    ) -> FloatArray:
+        """Return tr(G^-1 d_k G), shape (n, dim)."""
+        weights = cache["metric_slope"] / cache["metric_diagonal"]
+        return _diagonal_gradient(potential, positions, weights)
+
+    def form_gradient(
+        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
+    ) -> FloatArray:
+        """Return u^T d_k G u, shape (n, dim)."""
+        weights = cache["metric_slope"] * np.square(velocities)
+        return _diagonal_gradient(potential, positions, weights)
+
+    def draw(self, rng: np.random.Generator, cache: Cache) -> FloatArray:
+        """Draw momenta from N(0, G), shape (n, dim)."""
+        diagonal = cache["metric_diagonal"]
+        return np.asarray(np.sqrt(diagonal) * rng.standard_normal(diagonal.shape))
+
+    def velocity(self, cache: Cache, momenta: FloatArray) -> FloatArray:
+        """Return G^-1 p, shape (n, dim)."""
+        return np.asarray(momenta / cache["metric_diagonal"])
+
+    def momentum(self, cache: Cache, velocities: FloatArray) -> FloatArray:
+        """Return G u, shape (n, dim)."""
+        return np.asarray(velocities * cache["metric_diagonal"])
+
+    def energy(self, cache: Cache, momenta: FloatArray) -> FloatArray:
+        """Return log det G / 2 + p^T G^-1 p / 2, shape (n,)."""
+        squares = (np.square(momenta) / cache["metric_diagonal"]).sum(axis=1)
+        return np.asarray(0.5 * (cache["log_determinant"] + squares))
+
+    def approximate_product(
+        self,
+        potential: Potential,  # noqa: ARG002
+        positions: FloatArray,  # noqa: ARG002
+        vectors: FloatArray,  # noqa: ARG002
+    ) -> FloatArray | None:
+        """Return None: G itself is cheap."""
+        return None
+
+
+def _diagonal_gradient(
+    potential: Potential, positions: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """Return sum_j c_j d_k H_jj, shape (n, dim), from the weights c (n, dim)."""
+    if HESSIAN_DIAGONAL in potential.capabilities:
+        return with_hessian_diagonal(potential).hessian_diagonal_gradient(positions, weights)
+    matrices = weights[:, :, None] * np.eye(weights.shape[1])
+    return with_hessian_derivative(potential).hessian_trace_gradient(positions, matrices)
+
+
+# --- the function ---
+
+
+def softabs(x: FloatArray) -> FloatArray:
+    """Return x coth(x), which is 1 at 0 and close to abs(x) far from it."""
+    with np.errstate(invalid="ignore"):
+        return np.where(x == 0.0, 1.0, x / np.tanh(x))
+
+
+def softabs_slope(x: FloatArray) -> FloatArray:
+    """Return the derivative of x coth(x)."""
+    square = np.square(x)
+    series = np.zeros_like(x)
+    for coefficient in reversed(_SERIES):
+        series = series * square + coefficient
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        slope = 1.0 / np.tanh(x) - x / np.square(np.sinh(x))
+    slope = np.where(np.abs(x) > CERTAIN, np.sign(x), slope)
+    return np.where(np.abs(x) < _SMALL, x * series, slope)
+
+
+def divided_differences(x: FloatArray) -> FloatArray:
+    """Return (f(x_i) - f(x_j)) / (x_i - x_j) for f(x) = x coth(x), and f'(x_i) where i = j.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, dim)
+        Arguments.
+
+    Returns
+    -------
+    ndarray of shape (n, dim, dim)
+        Symmetric. For arguments close to each other it is the mean of the slope between them, by
+        Gauss's quadrature with six points, which is exact to rounding for this function.
+    """
+    gap = x[:, :, None] - x[:, None, :]
+    value = softabs(x)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (value[:, :, None] - value[:, None, :]) / gap
+    close = np.abs(gap) < _CLOSE
+    both = np.arange(x.shape[1])
+    close[:, both, both] = False
+    found[:, both, both] = softabs_slope(x)
+    rows, i, j = np.nonzero(close)
+    if rows.size:
+        first, second = x[rows, i], x[rows, j]
+        between = 0.5 * (first + second)[:, None] + 0.5 * (first - second)[:, None] * _NODES
+        found[rows, i, j] = softabs_slope(between) @ (0.5 * _WEIGHTS)
+    return found

@@ -1,0 +1,163 @@
+"""Rows and columns of a regression: weights, distinct rows, and standardised features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import attrs
+import numpy as np
+
+from surrokit.types import FloatArray
+
+_ROWS_IN_A_BLOCK = 8_192  # which stay in the processor's cache
+
+
+def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
+    """Return how often each row counts, shape (n,); None where each counts once.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or not finite, there is not one for each row, or all are 0.
+    """
+    if sample_weight is None:
+        return None
+    found = np.asarray(sample_weight, dtype=np.float64)
+    if found.ndim == 0:
+        found = np.full(n, found)
+    if found.shape != (n,):
+        raise ValueError(
+            f"sample_weight.shape == {found.shape}, expected {(n,)}: one weight for each row"
+        )
+    if not (np.isfinite(found).all() and (found >= 0.0).all()):
+        raise ValueError(
+            "sample_weight must be finite and not negative, as it says how often each row counts"
+        )
+    if not found.any():
+        raise ValueError("sample_weight is zero for all rows; give at least one a positive weight")
+    return None if (found == 1.0).all() else found
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Rows:
+    """Inputs (n, n_features), responses (n,), and how often each row counts; None for once."""
+
+    inputs: FloatArray
+    response: Any
+    weights: FloatArray | None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @classmethod
+    def of(cls, inputs: FloatArray, response: Any, sample_weight: Any) -> Self:
+        """Return the rows that count.
+
+        Raises
+        ------
+        ValueError
+            As :func:`check_weights`.
+        """
+        weights = check_weights(sample_weight, len(inputs))
+        if weights is None:
+            return cls(inputs=inputs, response=response, weights=None)
+        kept = weights > 0.0
+        return cls(inputs=inputs[kept], response=response[kept], weights=weights[kept])
+
+    def merge(self) -> Self:
+        """Return distinct rows in an order of their own, and how often each counts.
+
+        A fit to them does not depend on the order of rows, nor on whether a row counts twice or is
+        there twice: not even by rounding, which other draws would follow from.
+        """
+        table = np.column_stack([self.inputs, self.response]) + 0.0  # -0 becomes 0
+        _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        counts = np.bincount(group.ravel(), self.weights, len(first)).astype(np.float64)
+        weights = None if (counts == 1.0).all() else counts
+        return attrs.evolve(
+            self, inputs=self.inputs[first], response=self.response[first], weights=weights
+        )
+
+    def mean(self) -> float:
+        """Return the mean response."""
+        return float(np.average(self.response, weights=self.weights))
+
+    def spread(self) -> float:
+        """Return the standard deviation of responses, or 1 where they are all the same."""
+        mean = self.mean()
+        found = float(np.sqrt(np.average(np.square(self.response - mean), weights=self.weights)))
+        return found if found > 1e-12 * abs(mean) else 1.0
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Columns:
+    """Features about their means in units of their standard deviations, with an intercept.
+
+    Parameters
+    ----------
+    centre, scale : ndarray of shape (n_features,)
+        What is taken off each feature, and what it is divided by.
+    intercept
+        Whether there is a column of ones, the first one.
+    """
+
+    centre: FloatArray
+    scale: FloatArray
+    intercept: bool
+
+    @classmethod
+    def of(cls, rows: Rows, *, intercept: bool, standardize: bool) -> Self:
+        """Return the columns for some rows.
+
+        Features are centred only where there is an intercept to take that up. A constant feature
+        keeps its scale. Rows count by their weights.
+        """
+        inputs, n_features = rows.inputs, rows.inputs.shape[1]
+        centre, scale = np.zeros(n_features), np.ones(n_features)
+        if standardize:
+            share = np.ones(len(rows)) if rows.weights is None else rows.weights
+            total = share.sum()
+            mean = share @ inputs / total
+            squares = np.zeros(n_features)
+            for block in _blocks(len(rows)):
+                apart = inputs[block] - mean
+                apart *= apart
+                squares += share[block] @ apart
+            spread = np.sqrt(squares / total)
+            scale = np.where(spread <= 1e-12 * np.abs(mean), 1.0, spread)
+            centre = mean if intercept else centre
+        return cls(centre=centre, scale=scale, intercept=intercept)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.scale) + self.intercept
+
+    def design(self, inputs: FloatArray) -> FloatArray:
+        """Return the columns of inputs, shape (n, count)."""
+        first = int(self.intercept)
+        found = np.empty((len(inputs), self.count))
+        factor = 1.0 / self.scale
+        for rows in _blocks(len(inputs)):
+            block = found[rows]
+            block[:, :first] = 1.0
+            np.subtract(inputs[rows], self.centre, out=block[:, first:])
+            block[:, first:] *= factor
+        return found
+
+    def undo(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return intercepts (...,) and coefficients (..., n_features) of the features themselves.
+
+        They come from ``coefficients (..., count)`` of the columns.
+        """
+        first = int(self.intercept)
+        own = coefficients[..., first:] / self.scale
+        shift = own @ self.centre
+        level = coefficients[..., 0] if self.intercept else np.zeros(shift.shape)
+        return level - shift, own
+
+
+def _blocks(n_rows: int) -> Iterator[slice]:
+    for first in range(0, n_rows, _ROWS_IN_A_BLOCK):
+        yield slice(first, first + _ROWS_IN_A_BLOCK)

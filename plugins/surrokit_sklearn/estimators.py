@@ -1,0 +1,170 @@
+"""scikit-learn regressors by what they are: made, seeded, and what they take and return."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+from surrokit.types import FloatArray
+
+_EXAMPLE = (
+    "give an unfitted regressor, such as SVR(C=100.0), or its name, such as 'sklearn.svm.SVR'"
+)
+
+
+# --- making one ---
+
+
+def unfitted_regressor(estimator: object, parameters: Mapping[str, Any] | None = None) -> Any:
+    """Return an unfitted copy of a regressor.
+
+    ``estimator`` is one, or the dotted name of its class or of a function that makes one;
+    ``parameters`` are keywords for these, or set on the regressor.
+
+    Raises
+    ------
+    ConfigurationError
+        If it cannot be imported, is no regressor, or has no such parameters.
+    """
+    given = dict(parameters or {})
+    if isinstance(estimator, str):
+        return _copy(_make(estimator, given))
+    copy = _copy(estimator)
+    try:
+        return copy.set_params(**given)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"parameters cannot be set on {type(copy).__name__}: {error}"
+        ) from error
+
+
+def _make(name: str, parameters: Mapping[str, Any]) -> Any:
+    module, _, attribute = name.rpartition(".")
+    try:
+        factory = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"estimator {name!r} cannot be imported: {error}; {_EXAMPLE}"
+        ) from error
+    if not callable(factory):
+        raise ConfigurationError(
+            f"estimator {name!r} is of type {type(factory).__name__}; {_EXAMPLE}"
+        )
+    try:
+        return factory(**parameters)
+    except (TypeError, ValueError) as error:
+        given = ", ".join(f"{key}={value!r}" for key, value in parameters.items()) or "(none)"
+        raise ConfigurationError(
+            f"estimator {name!r} could not be made of parameters {given}: {error}"
+        ) from error
+
+
+def _copy(estimator: Any) -> Any:
+    from sklearn.base import clone
+
+    if isinstance(estimator, type):
+        name = estimator.__name__
+        raise ConfigurationError(
+            f"estimator must be a regressor, got the class {name}; write {name}()"
+        )
+    problem = _why_not(estimator)
+    if problem:
+        raise ConfigurationError(
+            f"estimator must be a regressor, got a {type(estimator).__name__}{problem}; {_EXAMPLE}"
+        )
+    try:
+        return clone(estimator)
+    except (TypeError, RuntimeError) as error:
+        raise ConfigurationError(
+            f"estimator cannot be copied: {error}; a class of your own must keep what its "
+            "constructor is given unchanged"
+        ) from error
+
+
+def _why_not(estimator: Any) -> str:
+    """Return why an object is no regressor; empty if it is one."""
+    from sklearn.base import is_regressor
+
+    # Of the class: some methods of an instance exist only once it is fitted.
+    there = dir(type(estimator))
+    missing = [name for name in ("fit", "predict", "get_params") if name not in there]
+    if missing:
+        return f" without {', '.join(missing)}"
+    try:
+        known = is_regressor(estimator)
+    except Exception:  # tags of estimators that do not follow scikit-learn's rules
+        known = False
+    return "" if known else ", which scikit-learn does not count as one"
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """Return an unfitted copy in which every random state that is None is an integer."""
+    from sklearn.base import clone
+
+    copy = clone(estimator)
+    rng = np.random.default_rng(seed)
+    free = sorted(
+        name
+        for name, value in copy.get_params(deep=True).items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    )
+    return copy.set_params(**{name: int(rng.integers(2**31 - 1)) for name in free})
+
+
+# --- weights of rows ---
+
+
+def takes_weights(regressor: Any) -> bool:
+    """Return whether ``fit`` takes weights, in every regressor that it passes them to.
+
+    With metadata routing an estimator made of estimators passes on only what was requested, and
+    counts as one that does not.
+    """
+    from sklearn import get_config
+    from sklearn.base import is_regressor
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import has_fit_parameter
+
+    routing = get_config()["enable_metadata_routing"]
+    if isinstance(regressor, Pipeline):
+        return not routing and takes_weights(regressor.steps[-1][1])
+    if not has_fit_parameter(regressor, "sample_weight"):
+        return False
+    parts = regressor.get_params(deep=True).values()
+    inner = [part for part in parts if hasattr(part, "predict") and is_regressor(part)]
+    return all(not routing and takes_weights(part) for part in inner)
+
+
+def weight_arguments(regressor: Any, weights: FloatArray) -> dict[str, FloatArray]:
+    """Return the keyword of ``fit`` with the weights (n,); a pipeline's go to its last step."""
+    from sklearn.pipeline import Pipeline
+
+    prefix = ""
+    while isinstance(regressor, Pipeline):
+        step, regressor = regressor.steps[-1]
+        prefix += f"{step}__"
+    return {f"{prefix}sample_weight": weights}
+
+
+def returns_deviations(regressor: Any) -> bool:
+    """Return whether ``predict`` takes ``return_std``; of a pipeline, whether its last step's does.
+
+    With metadata routing a pipeline passes on only what was requested, and counts as one that
+    does not.
+    """
+    from sklearn import get_config
+    from sklearn.pipeline import Pipeline
+
+    while isinstance(regressor, Pipeline):
+        if get_config()["enable_metadata_routing"]:
+            return False
+        regressor = regressor.steps[-1][1]
+    try:
+        return "return_std" in inspect.signature(regressor.predict).parameters
+    except (AttributeError, TypeError, ValueError):
+        return False  # no such method before it is fitted, or not written in Python

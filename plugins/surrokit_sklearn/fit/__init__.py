@@ -1,1 +1,0 @@
-"""From evaluations to a fitted regressor."""

@@ -1,0 +1,521 @@
+"""Regressions with draws of their posteriors inside, as estimators of scikit-learn.
+
+All are fitted in the same way: rows become distinct ones with weights, features standardised
+columns, and the sum over rows that :func:`surrokit.rows_potential` makes of a family is sampled.
+Families come from the table of :mod:`surrokit.predictive.families`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, Self, TypeAlias
+
+import attrs
+import numpy as np
+from scipy.special import expit, log_expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from surrokit import rows_potential
+from surrokit.compose import sample
+from surrokit.contracts.potential import Potential
+from surrokit.errors import ConfigurationError
+from surrokit.predictive.families import ResponseFamily, response_family
+from surrokit.predictive.names import read_name, suggest
+from surrokit.settings import is_number
+from surrokit.tables.priors import check_rank
+from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
+from surrokit.targets.named import NamedPotential
+from surrokit.targets.scaling.choice import scaled, scaling_of
+from surrokit.types import FloatArray, IntArray
+from surrokit_sklearn.design import Columns, Rows
+from surrokit_sklearn.laplace import MANY, find_laplace, parts_near
+from surrokit_sklearn.normal_errors import NormalErrors
+
+_WARMUP = 200
+_LONGEST = 40  # draws for each effective one that is wanted, at most
+_NUMBERS_IN_A_BLOCK = 4_000_000
+_SPREADS = 2.5  # scale of the prior of errors, in standard deviations of the response
+_POSITIVE = ("poisson", "negative-binomial", "gamma", "exponential", "weibull")
+_FAMILIES = ("gaussian", "student", *_POSITIVE)
+
+Summary: TypeAlias = Callable[[FloatArray], FloatArray]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Regression:
+    """What is fitted: a family as :func:`surrokit.rows_potential` takes it, and its rows.
+
+    The search for intercepts starts at ``start``; their priors are about ``centre``, and the scales
+    of all priors are in units of ``unit``. A fit to few of the rows must include ``kept``.
+    """
+
+    family: str
+    rows: Rows
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    n_predictors: int = 1
+    start: float = 0.0
+    centre: float = 0.0
+    unit: float = 1.0
+    kept: IntArray = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+@attrs.define(slots=False, eq=False, repr=False, kw_only=True)
+class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
+    """A regression whose coefficients have a posterior, of which it keeps draws.
+
+    See :class:`BayesianLogisticRegression` for the parameters.
+    """
+
+    prior_scale: float | None = 2.5
+    intercept_scale: float | None = 10.0
+    fit_intercept: bool = True
+    standardize: bool = True
+    chains: int = 4
+    target_ess: float = 1000.0
+    sampling: Mapping[str, Any] | None = None
+    random_state: int | np.random.RandomState | None = None
+
+    def _columns(self, task: _Regression) -> tuple[Columns, FloatArray, GaussianPrior]:
+        """Return columns, their design, and the prior of all coefficients, intercepts first."""
+        columns = Columns.of(task.rows, intercept=self.fit_intercept, standardize=self.standardize)
+        sd = np.full(columns.count, _positive("prior_scale", self.prior_scale) * task.unit)
+        mean = np.zeros(columns.count)
+        if columns.intercept:
+            sd[0] = _positive("intercept_scale", self.intercept_scale) * task.unit
+            mean[0] = task.centre
+        design = columns.design(task.rows.inputs)
+        names = ["the intercept"] * columns.intercept + self._feature_names
+        check_rank(design, names, np.isinf(sd))
+        n = task.n_predictors
+        return columns, design, gaussian_prior(np.tile(mean, n), np.tile(sd, n))
+
+    @property
+    def _feature_names(self) -> list[str]:
+        """Names of features; x0, x1, ... where they have none, as scikit-learn calls them."""
+        unnamed = [f"x{k}" for k in range(self.n_features_in_)]
+        return list(map(str, self.__dict__.get("feature_names_in_", unnamed)))
+
+    def _coefficient_names(self, n_predictors: int) -> list[str]:
+        """Return names of coefficients: features, behind their class if there are several."""
+        columns = ["Intercept"] * self.fit_intercept + self._feature_names
+        if n_predictors > 1:
+            columns = [f"{label}: {column}" for label in self.classes_[1:] for column in columns]
+        return unlike(columns)
+
+    def _sample(self, task: _Regression) -> tuple[FloatArray, FloatArray]:
+        """Draw from the posterior of a sum over rows.
+
+        Returns intercepts (n_draws, n_predictors) and coefficients (n_draws, n_predictors,
+        n_features), in units of the features.
+        """
+        columns, design, prior = self._columns(task)
+        names = self._coefficient_names(task.n_predictors)
+        weights, response = task.rows.weights, task.rows.response
+
+        def plain(rows: Any) -> Potential:
+            more = {} if weights is None else {"weights": weights[rows]}
+            potential = rows_potential(
+                task.family, design[rows], response[rows], prior=prior, **more, **task.settings
+            )
+            return NamedPotential.of(potential, names)
+
+        scaling = scaling_of(plain(slice(None)))
+
+        def target_of(rows: Any) -> Potential:
+            return plain(rows) if scaling is None else scaled(plain(rows), scaling)
+
+        start = np.zeros(columns.count * task.n_predictors)
+        if self.fit_intercept:
+            start[:: columns.count] = task.start
+        if scaling is not None:
+            start = scaling.to_unbounded(start[None])[0]
+        target, n_rows, rng = target_of(slice(None)), len(design), _generator(self.random_state)
+        normal = find_laplace(
+            target,
+            start,
+            lambda step: target_of(np.union1d(np.arange(0, n_rows, step), task.kept)),
+            n_rows,
+        )
+        self._run(target, parts_near(normal, target, n_rows, self._n_chains, rng), rng)
+        return columns.undo(self.run_.draws.reshape(-1, task.n_predictors, columns.count))
+
+    def _run(self, target: Potential, parts: Mapping[str, Any], rng: np.random.Generator) -> None:
+        """Sample by some parts, in place of which a user's settings come."""
+        if not is_number(self.target_ess) or not 0.0 < self.target_ess < np.inf:
+            raise ValueError(f"target_ess must be a positive number, got {self.target_ess!r}")
+        shared: dict[str, Any] = {
+            "chains": self._n_chains,
+            "target_ess": float(self.target_ess),
+            "warmup": _WARMUP,
+            "draws": int(np.ceil(_LONGEST * self.target_ess / self._n_chains)),
+            "seed": rng,
+            "progress": False,
+        }
+        self.run_ = sample(target, **{**shared, **parts, **(self.sampling or {})})
+
+    @property
+    def _n_chains(self) -> int:
+        if not isinstance(self.chains, int | np.integer) or self.chains < 1:
+            raise ValueError(f"chains must be a whole number of at least 1, got {self.chains!r}")
+        return int(self.chains)
+
+    def _summarise(self, X: Any, by_draws: Summary, summary: Summary) -> FloatArray:
+        """Return a summary over axis 1 of what ``by_draws`` makes of inputs, block by block."""
+        check_is_fitted(self)
+        inputs = validate_data(self, X, reset=False, dtype=np.float64)
+        size = max(1, _NUMBERS_IN_A_BLOCK // self.intercept_draws_.size)
+        blocks = (inputs[first : first + size] for first in range(0, len(inputs), size))
+        return np.concatenate([summary(by_draws(block)) for block in blocks])
+
+    def _interval(self, X: Any, level: Any, by_draws: Summary) -> FloatArray:
+        """Return the ends of an interval with a share of the posterior, as a last axis."""
+        if not is_number(level) or not 0.0 < level < 1.0:
+            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        tail = 0.5 * (1.0 - float(level))
+        ends = (tail, 1.0 - tail)
+        return self._summarise(
+            X, by_draws, lambda found: np.moveaxis(np.quantile(found, ends, axis=1), 0, -1)
+        )
+
+
+@attrs.define(slots=False, eq=False, repr=False, kw_only=True)
+class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: ignore[misc]
+    """Logistic regression with draws from the exact posterior of its coefficients.
+
+    With more than two classes it is multinomial: the first class is the reference, whose predictor
+    is 0. Priors are independent and normal, of the coefficients of features about their means in
+    units of their standard deviations. All that is reported is in units of the features.
+
+    Findings on the draws come as :class:`surrokit.errors.SamplingWarning`.
+
+    Parameters
+    ----------
+    prior_scale : float, optional
+        Standard deviation of the prior of each coefficient; None for a flat one.
+    intercept_scale : float, optional
+        That of the intercept, where all features are at their means; None for a flat one.
+    fit_intercept
+        Whether there is an intercept.
+    standardize
+        Whether the prior is that of standardised features; else of the features as they are.
+    chains
+        Number of chains.
+    target_ess
+        Effective draws of every coefficient, at which a fit ends.
+    sampling : mapping, optional
+        Settings of :func:`surrokit.sample` in place of those that the fit chooses.
+    random_state : int, RandomState or None
+        From which random numbers are drawn.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    coef_, intercept_ : ndarray of shape (1, n_features) and (1,), or (n_classes, ...)
+        Posterior means; one row for two classes, as in scikit-learn.
+    coef_draws_, intercept_draws_ : ndarray of shape (n_draws, ...)
+        Draws of both, all chains one after another.
+    run_ : surrokit.Run
+        The run, with its verdict: of coefficients of standardised features, called by these.
+    n_features_in_ : int
+        Features in the fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, if they all have one.
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Draw from the posterior of the coefficients.
+
+        ``X`` has shape (n_samples, n_features), ``y`` the classes, shape (n_samples,), and
+        ``sample_weight (n_samples,)`` says how often each row counts.
+
+        Raises
+        ------
+        ValueError
+            If rows or a parameter cannot be used.
+        """
+        inputs, labels = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+        counting = Rows.of(inputs, labels, sample_weight)
+        self.classes_, numbers = np.unique(counting.response, return_inverse=True)
+        n_classes = len(self.classes_)
+        if n_classes < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes, got one class, "
+                f"{self.classes_[0]}"
+            )
+        rows = _merged(attrs.evolve(counting, response=numbers.astype(np.float64)))
+        task = _Regression(
+            family="logistic" if n_classes == 2 else "multinomial",
+            rows=rows,
+            n_predictors=n_classes - 1,
+            kept=np.unique(rows.response, return_index=True)[1],
+        )
+        intercepts, coefficients = self._sample(task)
+        if n_classes > 2:
+            intercepts = np.pad(intercepts, ((0, 0), (1, 0)))
+            coefficients = np.pad(coefficients, ((0, 0), (1, 0), (0, 0)))
+        self.intercept_draws_, self.coef_draws_ = intercepts, coefficients
+        self.intercept_, self.coef_ = intercepts.mean(axis=0), coefficients.mean(axis=0)
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return posterior means of classes' probabilities, shape (n_samples, n_classes).
+
+        Raises
+        ------
+        ValueError
+            If the inputs have other features than those in the fit.
+        """
+        return self._summarise(X, self._probabilities, _mean)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithm of :meth:`predict_proba`."""
+        return np.asarray(np.log(self.predict_proba(X)))
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of the largest probability, shape (n_samples,).
+
+        Raises
+        ------
+        ValueError
+            As :meth:`predict_proba`.
+        """
+        chances = self.predict_proba(X)
+        return self.classes_[chances.argmax(axis=1)]
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> FloatArray:
+        """Return an interval of each class's probability, shape (n_samples, n_classes, 2).
+
+        It has a share of ``level`` of the posterior, and as much below it as above.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` is not between 0 and 1; as :meth:`predict_proba`.
+        """
+        return self._interval(X, level, self._probabilities)
+
+    def _probabilities(self, inputs: FloatArray) -> FloatArray:
+        """Return probabilities by each draw, shape (n, n_draws, n_classes)."""
+        predictors = np.einsum("nd,skd->nsk", inputs, self.coef_draws_, optimize=True)
+        predictors = predictors + self.intercept_draws_
+        if len(self.classes_) > 2:
+            return np.asarray(softmax(predictors, axis=2))
+        return np.concatenate([np.exp(log_expit(-predictors)), expit(predictors)], axis=2)
+
+
+@attrs.define(slots=False, eq=False, repr=False, kw_only=True)
+class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[misc]
+    """A generalised linear model with draws from the exact posterior of its coefficients.
+
+    Priors are independent and normal, of the coefficients of features about their means in units of
+    their standard deviations; for ``gaussian`` and ``student`` also in units of the response's
+    standard deviation. All that is reported is in units of features and response.
+
+    Findings on the draws come as :class:`surrokit.errors.SamplingWarning`.
+
+    Parameters
+    ----------
+    family
+        ``"gaussian"``, ``"student"`` and ``"cauchy"`` with means x . b; ``"poisson"``,
+        ``"negative-binomial"`` and ``"gamma"`` with means exp(x . b); ``"exponential"`` and
+        ``"weibull"`` times with hazards in proportion to exp(x . b). Names of other libraries do as
+        well, as in :func:`surrokit.rows_potential`.
+    settings : mapping, optional
+        Known numbers of the family: ``scale``, ``degrees``, ``size`` and ``shape``, as in
+        :func:`surrokit.rows_potential`. The scale of ``"gaussian"`` is inferred unless given, with
+        half of Student's t with 3 degrees of freedom as prior, whose scale is 2.5 standard
+        deviations of the response, and hardly any mass below a thousandth of that.
+    prior_scale, intercept_scale, fit_intercept, standardize
+        See :class:`BayesianLogisticRegression`; the prior of the intercept of ``"gaussian"`` and
+        ``"student"`` is about the response's mean.
+    chains, target_ess, sampling, random_state
+        See :class:`BayesianLogisticRegression`.
+
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray of shape (n_features,) and float
+        Posterior means.
+    coef_draws_, intercept_draws_ : ndarray of shape (n_draws, n_features) and (n_draws,)
+        Draws of both, all chains one after another.
+    scale_, scale_draws_ : float and ndarray of shape (n_draws,)
+        Posterior mean and draws of the scale of ``"gaussian"`` errors, or what it is known to be.
+    run_ : surrokit.Run
+        The run, with its verdict: of coefficients of standardised features, or where the scale of
+        ``"gaussian"`` is inferred of its logarithm, given which coefficients are normal.
+    n_features_in_ : int
+        Features in the fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, if they all have one.
+    """
+
+    family: str = "gaussian"
+    settings: Mapping[str, Any] | None = None
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: which responses there may be."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = read_name(self.family, {})[0] in _POSITIVE
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Draw from the posterior of the coefficients.
+
+        ``X`` has shape (n_samples, n_features), ``y`` responses of the family's kind, shape
+        (n_samples,), and ``sample_weight (n_samples,)`` says how often each row counts.
+
+        Raises
+        ------
+        ValueError
+            If rows or a parameter cannot be used.
+        """
+        inputs, response = validate_data(
+            self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
+        )
+        rows = _merged(Rows.of(inputs, np.asarray(response, dtype=np.float64), sample_weight))
+        self._family, settings = _read_family(self.family, self.settings)
+        task, scales = _regression(self._family, settings, rows), None
+        if self._family.name == "gaussian" and "scale" not in settings:
+            self.intercept_draws_, self.coef_draws_, scales = self._sample_with_scale(task)
+        else:
+            intercepts, coefficients = self._sample(task)
+            self.intercept_draws_, self.coef_draws_ = intercepts[:, 0], coefficients[:, 0]
+            if "scale" in settings:
+                scales = np.full(len(intercepts), float(settings["scale"]))
+        self.intercept_ = float(self.intercept_draws_.mean())
+        self.coef_ = self.coef_draws_.mean(axis=0)
+        for name in ("scale_", "scale_draws_"):
+            self.__dict__.pop(name, None)
+        if scales is not None:
+            self.scale_, self.scale_draws_ = float(scales.mean()), scales
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the posterior mean of the mean response, shape (n_samples,).
+
+        Raises
+        ------
+        ValueError
+            If the inputs have other features than those in the fit.
+        """
+        check_is_fitted(self)
+        if self._family.of_errors:  # linear in the coefficients
+            return self._summarise(
+                X, lambda block: block @ self.coef_ + self.intercept_, np.asarray
+            )
+        return self._summarise(X, self._means, _mean)
+
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.9,
+        kind: Literal["mean", "response"] = "mean",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> FloatArray:
+        """Return an interval of the mean response, or of a new one, shape (n_samples, 2).
+
+        It has a share of ``level`` of the posterior, and as much below it as above. For ``kind`` of
+        ``"response"`` one new response is drawn for each draw, from ``random_state``.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` is not between 0 and 1, or ``kind`` another one; as :meth:`predict`.
+        """
+        if kind not in ("mean", "response"):
+            raise ValueError(f"kind must be 'mean' or 'response', got {kind!r}")
+        check_is_fitted(self)
+        if kind == "mean":
+            return self._interval(X, level, self._means)
+        rng = _generator(random_state)
+        scales = self.__dict__.get("scale_draws_", np.ones(1))
+        return self._interval(
+            X, level, lambda inputs: self._family.draw(rng, self._predictors(inputs), scales)
+        )
+
+    def _means(self, inputs: FloatArray) -> FloatArray:
+        """Return mean responses by each draw, shape (n, n_draws)."""
+        return self._family.mean(self._predictors(inputs))
+
+    def _predictors(self, inputs: FloatArray) -> FloatArray:
+        return np.asarray(inputs @ self.coef_draws_.T + self.intercept_draws_)
+
+    def _sample_with_scale(self, task: _Regression) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return draws of intercept, coefficients and the errors' scale: first that, then they."""
+        columns, design, prior = self._columns(task)
+        target = NormalErrors.of(design, task.rows, prior=prior, scale=_SPREADS * task.unit)
+        rng = _generator(self.random_state)
+        starts = target.draw_starts(self._n_chains, rng)
+        self._run(target, {"sampler": "hmc", "initial": starts}, rng)
+        logs = self.run_.draws.reshape(-1)
+        return *columns.undo(target.draw_coefficients(logs, rng)), np.exp(logs)
+
+
+def _merged(rows: Rows) -> Rows:
+    return rows if len(rows) >= MANY else rows.merge()
+
+
+def _regression(family: ResponseFamily, settings: Mapping[str, Any], rows: Rows) -> _Regression:
+    mean = rows.mean()
+    if family.of_errors:
+        return _Regression(
+            family=family.name,
+            rows=rows,
+            settings=settings,
+            start=mean,
+            centre=mean,
+            unit=rows.spread(),
+        )
+    start = np.log(max(mean, 0.5 / len(rows))) / family.log_mean if family.log_mean else mean
+    return _Regression(family=family.name, rows=rows, settings=settings, start=start)
+
+
+def _read_family(
+    name: object, given: Mapping[str, Any] | None
+) -> tuple[ResponseFamily, dict[str, Any]]:
+    """Return a family and its settings, of which none is None."""
+    known, settings = read_name(name, given or {})
+    settings = {key: value for key, value in settings.items() if value is not None}
+    if known not in _FAMILIES:
+        raise ConfigurationError(
+            f"family must be one of {', '.join(_FAMILIES)}, got {name!r}{suggest(name, _FAMILIES)}"
+        )
+    family = response_family(known, settings)
+    if known == "student" and "scale" not in settings:
+        raise ConfigurationError(
+            f"the family {name!r} needs scale, that of its errors, which is not inferred; give "
+            "settings={'scale': ...}, such as the residuals' standard deviation"
+        )
+    return family, settings
+
+
+def unlike(names: Iterable[str]) -> list[str]:
+    """Return names of which none comes twice: a later one of two that are alike is numbered."""
+    found: list[str] = []
+    for name in names:
+        again, k = name, 2
+        while again in found:
+            again, k = f"{name} ({k})", k + 1
+        found.append(again)
+    return found
+
+
+def _generator(random_state: int | np.random.RandomState | None) -> np.random.Generator:
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _mean(by_draws: FloatArray) -> FloatArray:
+    return np.asarray(by_draws.mean(axis=1))
+
+
+def _positive(name: str, given: Any) -> float:
+    """Return a prior's scale; infinite for None."""
+    if given is None:
+        return np.inf
+    if not is_number(given) or not given > 0.0:
+        raise ValueError(f"{name} must be a positive number, or None for a flat prior, got {given}")
+    return float(given)

@@ -1,1 +1,0 @@
-"""Regressions with draws of their posteriors inside, as estimators of scikit-learn."""

@@ -1,1 +1,0 @@
-"""Surrogates as regressors of scikit-learn."""

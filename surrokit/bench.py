@@ -1,0 +1,173 @@
+"""Parts compared over targets and seeds, each run against a long exact run of the same target."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import GRADIENT
+from surrokit.compose import make, sample
+from surrokit.errors import EvaluationWarning, SamplingWarning, SurrokitError
+from surrokit.plots.style import BLUE, VERMILION, drawing, new_figure
+from surrokit.registry.catalogue import default_catalogue
+from surrokit.registry.composer import name_and_settings
+from surrokit.registry.purposes import GRADIENTS, VALUES
+from surrokit.result.run import Run
+from surrokit.types import FloatArray
+
+LEVEL = 0.01
+"""Probability that a run is called wrong whose draws are the target's."""
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """What one run found, beside a long exact run of the same target."""
+
+    target: str
+    parts: str
+    seed: int
+    right: bool | None = None  # do means and sds agree, as far as both errors tell? None if failed
+    warned: bool = False  # by the verdict
+    error: float = np.nan  # largest difference of a mean or sd, in posterior sds
+    calls: float = np.nan  # of all kinds, exploration and training included
+    ess: float = np.nan  # the smallest
+    seconds: float = np.nan
+    failure: str | None = None  # message of the error that ended it
+
+
+def exact_run(target: Any, draws: int) -> Run:
+    """Return a run of a plain exact sampler, with so many draws of each of four chains."""
+    spec = name_and_settings(target)
+    exact = target if spec is None else make("potential", spec[0], **spec[1])
+    purpose = GRADIENTS if GRADIENT in exact.capabilities else VALUES
+    sampler = default_catalogue().serving("sampler", purpose)
+    return _quietly(exact, sampler=None if sampler is None else sampler.name, draws=draws, seed=0)
+
+
+def compare(
+    targets: Mapping[str, Any],
+    parts: Mapping[str, Mapping[str, Any]],
+    seeds: Sequence[int],
+    references: Mapping[str, Run],
+    **sizes: Any,
+) -> Iterator[Outcome]:
+    """Yield the outcome of each run, of all parts on all targets with all seeds.
+
+    Parameters
+    ----------
+    targets
+        Name to a target, as :func:`surrokit.sample` takes it.
+    parts
+        Name to keywords of :func:`surrokit.sample`.
+    seeds
+        One run has each of them.
+    references
+        Name of a target to its exact run.
+    **sizes
+        More keywords, the same for every run.
+    """
+    for target, exact in targets.items():
+        for name, given in parts.items():
+            for seed in seeds:
+                about: dict[str, Any] = {"target": target, "parts": name, "seed": seed}
+                try:
+                    run = _quietly(exact, **given, seed=seed, **sizes)
+                except SurrokitError as error:
+                    yield Outcome(**about, failure=str(error))
+                else:
+                    yield _judged(run, references[target], about)
+
+
+def rows_of(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
+    """Return a row for each target and parts, over all seeds: counts, and medians of figures."""
+    groups: dict[tuple[str, str], list[Outcome]] = {}
+    for each in outcomes:
+        groups.setdefault((each.target, each.parts), []).append(each)
+    return [_row(found) for found in groups.values()]
+
+
+def _row(runs: Sequence[Outcome]) -> dict[str, Any]:
+    figures = [(r.error, r.calls, r.calls / r.ess, r.seconds) for r in runs if r.failure is None]
+    medians = np.median(figures, axis=0).tolist() if figures else [np.nan] * 4
+    return {
+        "target": runs[0].target,
+        "parts": runs[0].parts,
+        "runs": len(runs),
+        "right": sum(bool(each.right) for each in runs),
+        "warned": sum(each.warned for each in runs),
+        "silently_wrong": sum(each.right is False and not each.warned for each in runs),
+        **dict(zip(("error", "calls", "calls_per_ess", "seconds"), medians, strict=True)),
+        "failure": next((each.failure for each in runs if each.failure is not None), None),
+    }
+
+
+def draw_picture(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Draw calls an effective draw, a point for each run; runs that are wrong have a cross.
+
+    Raises
+    ------
+    MissingDependencyError
+        If Matplotlib is not installed.
+    """
+    targets = list(dict.fromkeys(each.target for each in outcomes))
+    parts = list(dict.fromkeys(each.parts for each in outcomes))
+    with drawing():
+        figure = new_figure(7.0, 0.9 + 0.4 * len(parts) * len(targets))
+        axes = figure.subplots(len(targets), 1, sharex=True, squeeze=False)[:, 0]
+        for axis, target in zip(axes, targets, strict=True):
+            for each in outcomes:
+                if each.target == target and each.failure is None:
+                    mark, colour = ("o", BLUE) if each.right else ("x", VERMILION)
+                    at = each.calls / each.ess
+                    axis.plot(at, parts.index(each.parts), mark, color=colour, markersize=5)
+            axis.set_title(target)
+            axis.set_yticks(range(len(parts)), parts)
+            axis.set_ylim(len(parts) - 0.5, -0.5)
+            axis.set_xscale("log")
+            for side in (axis.xaxis.set_major_formatter, axis.xaxis.set_minor_formatter):
+                side(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "125" else "")
+        axes[-1].set_xlabel("exact calls an effective draw (crosses: wrong)")
+        figure.savefig(path)
+
+
+def _quietly(target: Any, **settings: Any) -> Run:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)  # the verdict has it
+        warnings.simplefilter("ignore", EvaluationWarning)
+        return sample(target, progress=False, **settings)
+
+
+def _judged(run: Run, exact: Run, about: Mapping[str, Any]) -> Outcome:
+    from scipy.stats import norm
+
+    figures, known = run.summary(), exact.summary()
+    scale = known["sd"]
+    apart = np.array([figures["mean"] - known["mean"], figures["sd"] - scale]) / scale
+    errors = np.hypot(_errors(run, exact), _errors(exact, exact)) / scale
+    likely = norm.isf(LEVEL / (2 * apart.size))
+    right = np.isfinite(apart).all() and (np.abs(apart) <= likely * errors).all()
+    return Outcome(
+        **about,
+        right=bool(right),
+        warned=bool(run.verdict.warnings),
+        error=float(np.abs(apart).max()),
+        calls=float(run.total_calls),
+        ess=float(np.min(run.ess())),
+        seconds=float(sum(run.seconds.values())),
+    )
+
+
+def _errors(run: Run, exact: Run) -> FloatArray:
+    """Return Monte Carlo errors of means and standard deviations, shape (2, d)."""
+    found = run.summary()
+    if run.answer is not None:
+        return np.array([found["mcse"], found["mcse_sd"]])
+    away = exact.draws - exact.draws.mean(axis=(0, 1))
+    tails = (away**4).mean(axis=(0, 1)) / (away**2).mean(axis=(0, 1)) ** 2
+    of_sd = found["sd"] * np.sqrt((tails - 1.0) / (4.0 * found["ess_square"]))
+    return np.array([found["mcse"], of_sd])
