@@ -12,15 +12,13 @@ from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import one_of, optional_positive, optional_positive_integer, positive, spread
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import FloatArray
-from surrokit_networks.learner.learner import NetworkLearner
-from surrokit_networks.learner.learning import learner_of
-from surrokit_networks.learner.online import OnlineLearner
-from surrokit_networks.learner.pilot import Draw
-from surrokit_networks.learner.training import Training
-from surrokit_networks.nodes.activations import Activation, find_activation
-from surrokit_networks.nodes.additive import AdditiveNodes
-from surrokit_networks.nodes.draws import Draws, normal_rows
-from surrokit_networks.online.updates import Updates
+from surrokit_networks.activations import Activation, find_activation
+from surrokit_networks.draws import Draws, normal_rows
+from surrokit_networks.learner import NetworkLearner
+from surrokit_networks.nodes import Nodes
+from surrokit_networks.online import OnlineLearner, learner_of
+from surrokit_networks.pilot import Draw
+from surrokit_networks.training import Training, Updates
 
 _SOFTPLUS: Any = "softplus"  # as users name it; the field holds the activation
 
@@ -42,7 +40,7 @@ class Additive(ShownSurrogate):
         s; None to choose from the dimension and the number of equations.
     activation
         ``"softplus"``, ``"tanh"``, ``"cosine"`` or an
-        :class:`~surrokit_networks.nodes.activations.Activation`.
+        :class:`~surrokit_networks.activations.Activation`.
     weight_scale : float, optional
         Directions are w ~ N(0, weight_scale^2 I / dim), or have that spread; None to choose one
         of :data:`WEIGHT_SCALES`.
@@ -112,7 +110,7 @@ class Additive(ShownSurrogate):
 
     def draw(
         self, whitened: FloatArray, size: int, rng: np.random.Generator, *, weight_scale: float
-    ) -> AdditiveNodes:
+    ) -> Nodes:
         """Return nodes for whitened training positions (n, dim).
 
         The same generator gives a larger network the nodes of a smaller one, and more.
@@ -120,7 +118,7 @@ class Additive(ShownSurrogate):
         dim = whitened.shape[1]
         # From generators of their own, so that neither depends on the size.
         directions, biases = rng.spawn(2)
-        return AdditiveNodes(
+        return Nodes.additive(
             directions=normal_rows(self.draws, size, dim, directions)
             * (weight_scale / np.sqrt(dim)),
             biases=biases.standard_normal(size) * self.bias_scale,

@@ -25,14 +25,12 @@ _COMPONENTS = (
         references=(f"{_PAPER}, section 3.1, Algorithm 2, equations (10) to (12)",),
         examples=(
             *_WAYS,
-            {"warp": True},
             {"activation": "tanh", "learns": "potential"},
             {"activation": "cosine", "draws": "quasi-random", "learns": "potential"},
             {"learns": "potential", "trend": "constant", "choose_ridge": "held-out"},
             {"learns": "potential", "trend": "laplace", "n_nodes": 30},
             {"weight_scale": 1.0, **_PSEUDOINVERSE},
             {"n_nodes": 30, "learns": "potential", "updates": "greville"},
-            {"n_nodes": 30, "learns": "potential", "updates": "moments"},
         ),
     ),
     Component(

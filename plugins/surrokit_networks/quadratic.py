@@ -8,11 +8,10 @@ import numpy as np
 from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import spread
 from surrokit.surrogate.shown import ShownSurrogate
-from surrokit_networks.learner.learner import NetworkLearner
-from surrokit_networks.learner.learning import network_learner
-from surrokit_networks.learner.pilot import no_nodes
-from surrokit_networks.learner.training import Training
-from surrokit_networks.regression.regression import Regression
+from surrokit_networks.learner import NetworkLearner
+from surrokit_networks.pilot import no_nodes
+from surrokit_networks.regression import Regression
+from surrokit_networks.training import Training
 
 
 @attrs.frozen(kw_only=True)
@@ -36,7 +35,7 @@ class Quadratic(ShownSurrogate):
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
         """Return a learner for a problem."""
-        return network_learner(
+        return NetworkLearner.of(
             problem,
             rng,
             n_nodes=1,

@@ -12,13 +12,11 @@ from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import one_of, optional_positive, optional_positive_integer, positive, spread
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import FloatArray
-from surrokit_networks.learner.learner import NetworkLearner
-from surrokit_networks.learner.learning import learner_of
-from surrokit_networks.learner.online import OnlineLearner
-from surrokit_networks.learner.training import Training
-from surrokit_networks.nodes.draws import Draws, data_rows, normal_rows
-from surrokit_networks.nodes.rbf import RbfNodes
-from surrokit_networks.online.updates import Updates
+from surrokit_networks.draws import Draws, data_rows, normal_rows
+from surrokit_networks.learner import NetworkLearner
+from surrokit_networks.nodes import Nodes
+from surrokit_networks.online import OnlineLearner, learner_of
+from surrokit_networks.training import Training, Updates
 
 Centres: TypeAlias = Draws | Literal["data"]
 """How centres are drawn."""
@@ -123,7 +121,7 @@ class Rbf(ShownSurrogate):
 
     def draw(
         self, whitened: FloatArray, size: int, rng: np.random.Generator, *, width_scale: float
-    ) -> RbfNodes:
+    ) -> Nodes:
         """Return nodes for whitened training positions (n, dim).
 
         The same generator gives a larger network the nodes of a smaller one, and more.
@@ -134,7 +132,7 @@ class Rbf(ShownSurrogate):
             square_widths = np.full(size, width_scale * whitened.shape[1])
         else:
             square_widths = width_scale / np.square(widths.standard_normal(size))
-        return RbfNodes(centres=self._centres(whitened, size, centres), square_widths=square_widths)
+        return Nodes.radial(self._centres(whitened, size, centres), square_widths)
 
     def _centres(self, whitened: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
         if self.draws == "data":

@@ -10,12 +10,11 @@ from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.settings import not_negative_integer, spread
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit_networks.additive import Additive
-from surrokit_networks.learner.exact_rows import ExactRows, RowChoice
-from surrokit_networks.learner.learner import NetworkLearner
-from surrokit_networks.learner.learning import network_learner
-from surrokit_networks.learner.pilot import no_nodes
-from surrokit_networks.learner.training import Training
-from surrokit_networks.regression.regression import Regression
+from surrokit_networks.exact_rows import ExactRows, RowChoice
+from surrokit_networks.learner import NetworkLearner
+from surrokit_networks.pilot import no_nodes
+from surrokit_networks.regression import Regression
+from surrokit_networks.training import Training
 
 LEAST_CURVATURE = 1e-3
 """Least eigenvalue of the trend's matrix in whitened coordinates. It may be small: in directions
@@ -43,7 +42,7 @@ class Rows(ShownSurrogate):
     The surrogate reads rows of the data that the target offers. Its copy of them is not counted
     among the exact calls, and neither is the one pass over the design, without an evaluation, by
     which it ranks the rows at each fit: both are in its time. With ``n_rows`` as large as the data
-    it is the target itself, at the target's price, and the count of exact calls says nothing.
+    it is the target itself, at the target's cost, and the count of exact calls means nothing.
 
     Parameters
     ----------
@@ -98,7 +97,7 @@ class Rows(ShownSurrogate):
                 "surrogate='additive' or 'quadratic', or a target that is a sum over rows, such as "
                 "the problem 'logistic'"
             )
-        return network_learner(
+        return NetworkLearner.of(
             problem,
             rng,
             n_nodes=self.n_nodes or 1,

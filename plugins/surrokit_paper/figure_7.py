@@ -89,7 +89,7 @@ class Figure7(ProblemExperiment):
         Of the paper's network; None for s as in the paper.
     updates
         How the paper's network takes in points. ``"greville"`` is Proposition 1; ``"auto"``
-        refits while points are few, and then takes the cheaper of that and ``"moments"``.
+        refits while points are few, and then goes on by that.
     kappa
         Deployments happen with probability (1 + t)^-kappa. The paper does not say its rate.
     """

@@ -105,7 +105,7 @@ class Figure8(ProblemExperiment):
         Of the paper's network; None for s as in the paper.
     updates
         How the paper's network takes in points. ``"greville"`` is Proposition 1; ``"auto"``
-        the cheaper of that and ``"moments"``.
+        refits while points are few, and then goes on by that.
     kappa
         ARNS-HMC deploys with probability (1 + t)^-kappa. The paper does not say its rate.
     reference_draws

@@ -195,7 +195,7 @@ SCHEMES: Mapping[str, Scheme] = {
 }
 """By name: the paper's, this project's surrogate of U as it comes, and of a forward map."""
 
-UPDATES = ("auto", "refit", "greville", "moments")
+UPDATES = ("auto", "refit", "greville")
 """Ways in which a network takes in points."""
 
 vanishing = Limits(

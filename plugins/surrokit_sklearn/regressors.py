@@ -42,8 +42,8 @@ without gradients."""
 _DEFAULTS = {"tail": "full", "trend": "constant", "mean": "constant"}
 """Defaults for any function, where those of the surrogate suit a potential."""
 
-_ONLINE = ("greville", "moments")
-"""Settings of ``updates`` with which a learner learns from rows without keeping them."""
+_ONLINE = "greville"
+"""Setting of ``updates`` with which a learner learns from rows without keeping them."""
 
 _RANDOM_STATE = "random_state : int, RandomState or None\n    From which random choices are drawn."
 
@@ -96,7 +96,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         rows = self._check_rows(X, y, gradients, sample_weight, reset=True)
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._is_online = self.get_params(deep=False).get("updates") in _ONLINE
+        self._is_online = self.get_params(deep=False).get("updates") == _ONLINE
         return self._learn([self._learner() for _ in rows], rows)
 
     def partial_fit(
@@ -109,8 +109,8 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Fit to some more rows, and to all that were there before.
 
         The result is that of one ``fit`` to all rows, and costs as much: all rows are kept, and
-        the surrogate is fitted afresh with the same seed. With ``updates="greville"`` or
-        ``"moments"``, which networks have, rows are not kept: the surrogate goes on learning in the
+        the surrogate is fitted afresh with the same seed. With ``updates="greville"``,
+        which networks have, rows are not kept: the surrogate goes on learning in the
         coordinates and with the nodes of the first fit. The first rows must suffice for a fit.
 
         Raises

@@ -25,7 +25,6 @@ from threadpoolctl import threadpool_limits
 
 import surrokit as sk
 
-WARPED = ("additive", {"warp": True})
 ROUNDS = ("rounds", {"evaluations": 900, "batch": 100})
 LONG = ("hmc", {"shortest": 0.5, "path_length": 5.0, "target_acceptance": 0.65})
 WARPED_PATHS = (
@@ -38,7 +37,6 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
     "HMC, warped": {"sampler": WARPED_PATHS, "warmup": 350},
     "NUTS": {"sampler": "nuts", "warmup": 600},
     "sub-chains": {"sampler": "sub-chain", "surrogate": "additive", "explorer": ROUNDS},
-    "sub-chains, warped": {"sampler": "sub-chain", "surrogate": WARPED, "explorer": ROUNDS},
 }
 
 

@@ -2,9 +2,8 @@
 
 Run it as ``python tests/benchmarks/greville.py``, with one BLAS thread to see single updates as
 they are in a run. It prints how far 5000 single updates of 1000 softplus features of whitened
-positions are from the batch solution, for several tolerances of the test c = 0; what single and
-block updates cost against the bare BLAS calls; and the constants of
-``surrokit_networks.online.updates``. It asserts nothing.
+positions are from the batch solution, for several tolerances of the test c = 0; and what single and
+block updates cost against the bare BLAS calls. It asserts nothing.
 """
 
 from __future__ import annotations
@@ -15,14 +14,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import blas
 
-from surrokit_networks.nodes.activations import SOFTPLUS
-from surrokit_networks.nodes.additive import AdditiveNodes
-from surrokit_networks.online.greville import Greville
-from surrokit_networks.online.moments import Moments
-from surrokit_networks.online.row_updates import RowUpdates
-from surrokit_networks.solving.basis import Basis
-from surrokit_networks.solving.equations import Equations
-from surrokit_networks.solving.trend import TrendFeatures
+from surrokit_networks.activations import SOFTPLUS
+from surrokit_networks.greville import Greville
+from surrokit_networks.nodes import Nodes
 
 DIM = 20
 
@@ -30,10 +24,8 @@ DIM = 20
 def features(n_rows: int, n_nodes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Softplus features of standard normal positions, and a smooth target."""
     rng = np.random.default_rng(seed)
-    nodes = AdditiveNodes(
-        directions=rng.standard_normal((n_nodes, DIM)) / np.sqrt(DIM),
-        biases=rng.standard_normal(n_nodes),
-        activation=SOFTPLUS,
+    nodes = Nodes.additive(
+        rng.standard_normal((n_nodes, DIM)) / np.sqrt(DIM), rng.standard_normal(n_nodes), SOFTPLUS
     )
     whitened = rng.standard_normal((n_rows, DIM))
     targets = 0.5 * np.square(whitened).sum(axis=1) + np.sin(whitened).sum(axis=1)
@@ -96,53 +88,6 @@ def speed(n_nodes: int, repeats: int = 7) -> None:
     )
 
 
-def equations(n: int, gradients: bool, seed: int) -> Equations:
-    rng = np.random.default_rng(seed)
-    whitened = rng.standard_normal((n, DIM))
-    return Equations(
-        whitened=whitened,
-        targets=np.sin(whitened).sum(axis=1)[:, None],
-        gradients=np.cos(whitened)[:, None, :] if gradients else None,
-        value_weights=np.ones(n),
-        gradient_weights=np.full(n, float(gradients)),
-        count=float(n * (1 + DIM * gradients)),
-        trains_level=True,
-    )
-
-
-def constants(n_nodes: int) -> None:
-    rng = np.random.default_rng(0)
-    nodes = AdditiveNodes(
-        directions=0.3 * rng.standard_normal((n_nodes, DIM)) / np.sqrt(DIM),
-        biases=rng.standard_normal(n_nodes),
-        activation=SOFTPLUS,
-    )
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=1), network=nodes)
-    settings = {"basis": basis, "ridge": 1e-3, "trains_level": True}
-    rows, sums = RowUpdates(**settings), {g: Moments(**settings) for g in (False, True)}
-    one, many = equations(1, False, 1), equations(100, False, 2)
-    block = {g: equations(512, g, 3) for g in sums}
-    rows.absorb(block[False])
-    for kind, engine in sums.items():
-        engine.absorb(block[kind])
-    took = medians(
-        {
-            "single": lambda: [rows.absorb(one) for _ in range(50)],
-            "block": lambda: rows.absorb(many),
-            "values": lambda: sums[False].absorb(block[False]),
-            "gradients": lambda: sums[True].absorb(block[True]),
-            "solution": lambda: sums[False].solution(one),
-        },
-        5,
-    )
-    square = float(len(basis) + 1) ** 2 * 1e-9
-    print(
-        f"{n_nodes:9d} {took['single'] / 50 / square:10.3f} {took['block'] / 100 / square:10.3f} "
-        f"{took['values'] / 512 / square:12.3f} {took['gradients'] / 512 / square:12.3f} "
-        f"{took['solution'] / square / len(basis):12.4f}"
-    )
-
-
 def main() -> None:
     print("5000 updates from no rows, 1000 features: distance of predictions from the batch ones")
     print("tolerance block         rank   rows seen  rows fresh  residual repairs  seconds")
@@ -153,11 +98,6 @@ def main() -> None:
     print("   columns  bare single us  single us    ratio  block of 100 ms  of 100 singles")
     for n_nodes in (500, 1000, 2000):
         speed(n_nodes)
-    print()
-    print("nanoseconds for each square (of a solution: cube) of the number of columns")
-    print("  columns  row alone   in block sums, values    gradients     solution")
-    for n_nodes in (500, 1000, 2000):
-        constants(n_nodes)
 
 
 if __name__ == "__main__":

@@ -20,11 +20,11 @@ from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from surrokit.surrogate.whitening import Whitening
-from surrokit_networks.nodes.activations import BUILT_IN
-from surrokit_networks.nodes.additive import AdditiveNodes
-from surrokit_networks.nodes.rbf import RbfNodes
-from surrokit_networks.regression.fitted import FittedNetwork
-from surrokit_networks.regression.polynomial import Polynomial
+from surrokit_networks.activations import BUILT_IN
+from surrokit_networks.network import Network
+from surrokit_networks.nodes import Nodes
+from surrokit_networks.potentials import FittedNetwork
+from surrokit_networks.trend import Polynomial
 
 CHAINS, NODES, DIMS, REPEATS = 4, 2000, (10, 20, 50, 100), 15
 
@@ -43,22 +43,19 @@ def milliseconds(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
 def network(kind: str, dim: int, rng: np.random.Generator) -> FittedNetwork:
     """Return a network on a quadratic that makes its Hessian positive definite."""
     whitening = Whitening.of(rng.standard_normal((400, dim)), np.ones(400))
-    nodes: AdditiveNodes | RbfNodes = AdditiveNodes(
-        directions=0.3 / np.sqrt(dim) * rng.standard_normal((NODES, dim)),
-        biases=rng.standard_normal(NODES),
-        activation=BUILT_IN["softplus"],
+    nodes = Nodes.additive(
+        0.3 / np.sqrt(dim) * rng.standard_normal((NODES, dim)),
+        rng.standard_normal(NODES),
+        BUILT_IN["softplus"],
     )
     if kind == "rbf":
-        centres = rng.standard_normal((NODES, dim))
-        nodes = RbfNodes(centres=centres, square_widths=np.full(NODES, 4.0 * dim))
-    weights = rng.standard_normal(NODES) / np.sqrt(NODES)
-    identity = np.eye(dim)
-    trend = Polynomial(centre=np.zeros(dim), slope=np.zeros(dim), matrix=3.0 * identity)
-    return FittedNetwork(
-        dim=dim, trend=trend, nodes=nodes.with_weights(weights, whitening), level=0.0,
-        n_nodes=NODES,
-        n_points=400, ridge=1.0, degrees=1.0, gcv_error=1.0,
-    )  # fmt: skip
+        nodes = Nodes.radial(rng.standard_normal((NODES, dim)), np.full(NODES, 4.0 * dim))
+    trend = Polynomial(
+        constant=np.zeros(1), linear=np.zeros((dim, 1)), matrices=3.0 * np.eye(dim)[None]
+    )
+    weights = rng.standard_normal((NODES, 1)) / np.sqrt(NODES)
+    fitted = Network(whitening=whitening, trend=trend, nodes=nodes, weights=weights)
+    return FittedNetwork(network=fitted, n_points=400, ridge=1.0, degrees=1.0, gcv_error=1.0)
 
 
 def evaluation(potential: FittedNetwork, q: np.ndarray, u: np.ndarray) -> Callable[[], object]:

@@ -83,9 +83,6 @@ def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
             banana(),
             surrogate=("additive", {"activation": "tanh", "n_nodes": 60, "ridge": 1e-5}),
         ),
-        "once/additive-trained": lambda: drawn(
-            smooth(), surrogate=("additive", {"hidden": "trained", "n_nodes": 10})
-        ),
         "once/additive-cosine": lambda: drawn(smooth(), surrogate=("additive", waves)),
         "once/additive-laplace": lambda: drawn(
             smooth(), surrogate=("additive", {"trend": "laplace", "n_nodes": 30})
@@ -221,9 +218,6 @@ def _learnt_all_along() -> Mapping[str, Callable[[], sk.Run]]:
         "greville/additive": lambda: along(smooth(), surrogate="additive"),
         "greville/updates": lambda: along(
             smooth(), surrogate=("additive", {**small, "updates": "greville"})
-        ),
-        "greville/moments": lambda: along(
-            smooth(), surrogate=("additive", {**small, "updates": "moments"})
         ),
         "greville/paper": lambda: along(
             smooth(),

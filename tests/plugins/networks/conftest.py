@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from surrokit_networks.nodes.activations import TANH
-from surrokit_networks.nodes.additive import AdditiveNodes
-from surrokit_networks.nodes.rbf import RbfNodes
-from surrokit_networks.solving.equations import Equations
+from surrokit_networks.activations import TANH
+from surrokit_networks.equations import Equations
+from surrokit_networks.nodes import Nodes
 
 
 def nodes_of(kind: str | None, dim: int, size: int, seed: int = 0):
@@ -20,8 +19,8 @@ def nodes_of(kind: str | None, dim: int, size: int, seed: int = 0):
         return None
     rows, numbers = rng.standard_normal((size, dim)), rng.uniform(0.5, 4.0, size)
     if kind == "rbf":
-        return RbfNodes(centres=rows, square_widths=numbers)
-    return AdditiveNodes(directions=rows, biases=numbers - 2.0, activation=TANH)
+        return Nodes.radial(rows, numbers)
+    return Nodes.additive(rows, numbers - 2.0, TANH)
 
 
 def equations_of(

@@ -1,25 +1,25 @@
-"""Every closed-form derivative against differences of what it is the derivative of."""
+"""Every closed-form derivative of a network with one output.
 
-from itertools import pairwise
+Sums of nodes are written out once more, in plain words and from the textbook definition of each
+node, and differentiated automatically (HIPS autograd): value and derivatives are both checked
+against something that shares no code.
+"""
 
+import autograd
+import autograd.numpy as anp
 import numpy as np
 import pytest
 
-from surrokit.errors import ConfigurationError
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.whitening import Whitening
-from surrokit_networks.nodes import row_blocks
-from surrokit_networks.nodes.activations import (
-    BUILT_IN,
-    HALF_SQUARE,
-    LINEAR,
-    Activation,
-    find_activation,
-)
-from surrokit_networks.nodes.additive import AdditiveNodes
-from surrokit_networks.nodes.outer import bilinear_forms, quadratic_forms, weighted_outer
-from surrokit_networks.nodes.rbf import RbfNodes
+from surrokit_networks.activations import BUILT_IN, EXPONENTIAL, Activation, find_activation
+from surrokit_networks.network import Network
+from surrokit_networks.nodes import Nodes, bilinear_forms, quadratic_forms, weighted_outer
+from surrokit_networks.potentials import CAPABILITIES, FittedNetwork
+from surrokit_networks.trend import Polynomial
 
-DIM, NODES = 4, 9
+DIM, NODES, N = 4, 9, 5
 SINE = Activation(
     name="sine",
     value=np.sin,
@@ -27,302 +27,268 @@ SINE = Activation(
     second=lambda x: -np.sin(x),
     third=lambda x: -np.cos(x),
 )
-ACTIVATIONS = [*BUILT_IN.values(), LINEAR, HALF_SQUARE, SINE]
+ACTIVATIONS = {**BUILT_IN, "sine": SINE, "exponential": EXPONENTIAL}
+PLAIN = {
+    "softplus": lambda x: anp.logaddexp(0.0, x),
+    "tanh": anp.tanh,
+    "cosine": anp.cos,
+    "sine": anp.sin,
+    "exponential": anp.exp,
+}
 
 
-def whitening(rng):
-    positions = rng.standard_normal((50, DIM)) @ rng.standard_normal((DIM, DIM)) + 3.0
-    return Whitening.of(positions, np.ones(50))
+class Case:
+    """A network as surrokit has it, and as a plain function of one position."""
+
+    def __init__(self, kind, with_trend):
+        rng = np.random.default_rng(12)
+        positions = rng.standard_normal((50, DIM)) @ rng.standard_normal((DIM, DIM)) + 3.0
+        whitening = Whitening.of(positions, np.ones(50))
+        vectors, weights = rng.standard_normal((NODES, DIM)), rng.standard_normal(NODES)
+        half, slope = rng.standard_normal((DIM, DIM)), rng.standard_normal(DIM)
+        matrix = (half + half.T) * with_trend
+
+        def whitened(q):
+            return anp.dot(np.linalg.inv(whitening.factor), q - whitening.mean)
+
+        def trend(q):
+            z = whitened(q)
+            return 7.0 + anp.dot(z, slope) + 0.5 * anp.dot(z, anp.dot(matrix, z))
+
+        if kind is None:
+            nodes, weights, self.plain = None, weights[:0], trend
+        elif kind == "rbf":
+            widths = rng.uniform(0.5, 4.0, NODES)
+            nodes = Nodes.radial(vectors, widths)
+
+            def plain(q):
+                squares = anp.sum((whitened(q) - vectors) ** 2, axis=1)
+                return anp.dot(anp.exp(-squares / (2 * widths)), weights) + trend(q)
+
+            self.plain = plain
+        else:
+            biases = rng.standard_normal(NODES)
+            nodes = Nodes.additive(vectors, biases, ACTIVATIONS[kind])
+
+            def plain(q):
+                arguments = anp.dot(vectors, whitened(q)) + biases
+                return anp.dot(PLAIN[kind](arguments), weights) + trend(q)
+
+            self.plain = plain
+        polynomial = Polynomial(
+            constant=np.array([7.0]),
+            linear=slope[:, None],
+            matrices=matrix[None] if with_trend else None,
+        )
+        self.fitted = FittedNetwork(
+            network=Network(
+                whitening=whitening, trend=polynomial, nodes=nodes, weights=weights[:, None]
+            ),
+            n_points=50,
+            ridge=1e-3,
+            degrees=5.0,
+            gcv_error=0.1,
+        )
+        self.positions = positions[:N]
+        half = rng.standard_normal((N, DIM, DIM))
+        self.matrices = half + half.transpose(0, 2, 1)
+        self.vectors = rng.standard_normal((N, DIM))
+        for array in (self.positions, self.matrices, self.vectors):
+            array.setflags(write=False)
 
 
-def additive(activation, rng):
-    return AdditiveNodes(
-        directions=rng.standard_normal((NODES, DIM)),
-        biases=rng.standard_normal(NODES),
-        activation=activation,
+@pytest.fixture(
+    params=[(kind, trend) for kind in [*PLAIN, "rbf", None] for trend in (False, True)], ids=str
+)
+def case(request):
+    return Case(*request.param)
+
+
+def each(function, *rows):
+    return np.array([function(*row) for row in zip(*rows, strict=True)])
+
+
+def close(actual, expected):
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-11 * (1.0 + scale))
+
+
+def test_values_and_gradients(case):
+    fitted, q = case.fitted, case.positions
+    expected = each(autograd.grad(case.plain), q)
+    values, gradients = fitted.value_and_gradient(q)
+    close(values, each(case.plain, q))
+    close(fitted.value(q), values)
+    close(gradients, expected)
+    close(fitted.gradient(q), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Output seems independent")
+def test_hessians(case):
+    hessian = each(autograd.hessian(case.plain), case.positions)
+    found = case.fitted.hessian(case.positions)
+    close(found, hessian)
+    close(found, found.transpose(0, 2, 1))
+    product = np.einsum("nij,nj->ni", hessian, case.vectors)
+    close(case.fitted.hessian_product(case.positions, case.vectors), product)
+    diagonal = np.einsum("nkk->nk", hessian)
+    close(case.fitted.hessian_diagonal(case.positions), diagonal)
+
+
+@pytest.mark.filterwarnings("ignore:Output seems independent")
+def test_contractions_of_the_derivative_of_the_hessian(case):
+    hessian, q = autograd.hessian(case.plain), case.positions
+    trace = autograd.grad(lambda q, a: anp.sum(a * hessian(q)))
+    fitted, u = case.fitted, case.vectors
+    close(fitted.hessian_trace_gradient(q, case.matrices), each(trace, q, case.matrices))
+    outer = u[:, :, None] * u[:, None, :]
+    close(fitted.hessian_form_gradient(q, u), each(trace, q, outer))
+    close(fitted.hessian_diagonal_gradient(q, u), each(trace, q, u[:, :, None] * np.eye(DIM)))
+
+
+def test_contractions_prepared_for_some_rows_are_those_of_all(case):
+    fitted, q = case.fitted, case.positions
+    for some in (np.array([0, 3]), np.arange(N)):
+        close(
+            fitted.hessian_forms_at(q)(case.vectors[some], some),
+            fitted.hessian_form_gradient(q, case.vectors)[some],
+        )
+        close(
+            fitted.hessian_traces_at(q)(case.matrices[some], some),
+            fitted.hessian_trace_gradient(q, case.matrices)[some],
+        )
+
+
+METHODS = {
+    "value": (),
+    "gradient": (),
+    "hessian": (),
+    "hessian_trace_gradient": ("matrices",),
+    "hessian_form_gradient": ("vectors",),
+    "hessian_product": ("vectors",),
+    "hessian_diagonal": (),
+    "hessian_diagonal_gradient": ("vectors",),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_one_row_and_many_agree_and_every_array_is_new(case, name):
+    method = getattr(case.fitted, name)
+    rest = [getattr(case, argument) for argument in METHODS[name]]
+    rows = np.concatenate(
+        [method(case.positions[i : i + 1], *(a[i : i + 1] for a in rest)) for i in range(N)]
     )
+    found = method(case.positions, *rest)
+    close(found, rows)
+    found += 1.0
+    close(method(case.positions, *rest), rows)
+    nothing = method(case.positions[:0], *(a[:0] for a in rest))
+    assert nothing.shape == (0, *rows.shape[1:])
+    with pytest.raises(ShapeError, match=r"positions must have shape \(n, 4\), got \(4,\); pass"):
+        method(np.zeros(DIM), *rest)
 
 
-def rbf(rng):
-    return RbfNodes(
-        centres=rng.standard_normal((NODES, DIM)), square_widths=rng.uniform(0.5, 4.0, NODES)
+@pytest.mark.parametrize("kind", ["softplus", "rbf"])
+def test_many_positions_are_the_same_in_blocks(kind):
+    """Of nine nodes, 1,820 positions are a block."""
+    fitted = Case(kind, True).fitted
+    q = np.random.default_rng(1).standard_normal((1900, DIM)) + 3.0
+    for name in ("value", "gradient"):
+        close(getattr(fitted, name)(q)[-3:], getattr(fitted, name)(q[-3:]))
+    value, gradient = fitted.value_and_gradient(q)
+    close(value, fitted.value(q))
+    close(gradient, fitted.gradient(q))
+    outputs = fitted.network.at(q).outputs[:, 0]
+    close(outputs, value)
+
+
+def test_what_is_contracted_must_fit(case):
+    with pytest.raises(ShapeError, match="matrices"):
+        case.fitted.hessian_trace_gradient(case.positions, np.zeros((N, DIM)))
+    with pytest.raises(ShapeError, match="vectors"):
+        case.fitted.hessian_form_gradient(case.positions, np.zeros((N - 1, DIM)))
+
+
+def test_what_a_fit_says_of_itself(case):
+    fitted = case.fitted
+    assert fitted.capabilities == CAPABILITIES
+    assert fitted.level == 7.0
+    text = repr(fitted)
+    assert text.startswith(f"FittedNetwork(dim=4, n_nodes={fitted.n_nodes}, n_points=50, ridge=")
+    assert text.endswith("degrees=5.0, gcv_error=0.1, held_out_variance=none)")
+    quality = FitQuality(variance=0.0321, gradient_error=None, n_points=5)
+    judged = FittedNetwork(
+        network=fitted.network, n_points=5, ridge=1, degrees=1, gcv_error=1, quality=quality
     )
+    assert repr(judged).endswith("held_out_variance=0.0321)")
 
 
-def all_nodes(rng):
-    return [*(additive(activation, rng) for activation in ACTIVATIONS), rbf(rng)]
+def test_at_the_centre_of_a_radial_node():
+    """Where the difference to a centre is zero, nothing is divided by it."""
+    fitted = Case("rbf", False).fitted
+    nodes, whitening = fitted.network.nodes, fitted.network.whitening
+    positions = whitening.undo(nodes.vectors / nodes.curvatures[:, None])
+    close(nodes.features(whitening.apply(positions)).diagonal(), np.ones(NODES))
+    assert np.isfinite(fitted.hessian(positions)).all()
 
 
-NAMES = [*(activation.name for activation in ACTIVATIONS), "rbf"]
-
-
-@pytest.fixture(params=range(len(NAMES)), ids=NAMES)
-def nodes(request):
-    return all_nodes(np.random.default_rng(3))[request.param]
-
-
-def differences(function, positions, step=1e-5):
-    """Central differences in each coordinate, as the axis after the first."""
-    return np.stack(
-        [
-            (function(positions + step * unit) - function(positions - step * unit)) / (2 * step)
-            for unit in np.eye(positions.shape[1])
-        ],
-        axis=1,
-    )
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS, ids=lambda a: a.name)
-def test_derivatives_of_activations(activation):
-    x = np.linspace(-6.0, 6.0, 49)
-    step = 1e-5
-    chain = [activation.value, activation.first, activation.second, activation.third]
-    for function, derivative in pairwise(chain):
-        numerical = (function(x + step) - function(x - step)) / (2 * step)
-        np.testing.assert_allclose(derivative(x), numerical, atol=1e-9)
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS, ids=lambda a: a.name)
-def test_core_is_the_activation(activation):
-    x = np.linspace(-40.0, 40.0, 81)
-    core = activation.core
-    value, slope = core.both(core.rate * x)
-    np.testing.assert_allclose(core.tilt * x + value, activation.value(x), atol=1e-14)
-    np.testing.assert_allclose(core.tilt + core.rate * slope, activation.first(x), atol=1e-15)
-    np.testing.assert_array_equal(core.value(core.rate * x), value)
-    np.testing.assert_array_equal(core.slope(core.rate * x), slope)
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS, ids=lambda a: a.name)
-def test_activations_leave_their_argument_alone(activation):
-    x = np.linspace(-1.0, 1.0, 5)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name):
+    activation, x = ACTIVATIONS[name], np.linspace(-6.0, 6.0, 49)
     x.setflags(write=False)
-    for function in (activation.value, activation.first, activation.second, activation.third):
-        assert np.isfinite(function(x)).all()
+    function = PLAIN[name]
+    for found in (activation.value, activation.first, activation.second, activation.third):
+        np.testing.assert_allclose(found(x), function(x), rtol=1e-9, atol=1e-12)
+        function = autograd.elementwise_grad(function)
+    value, slope = activation.both(x.copy())
+    np.testing.assert_allclose(value, activation.value(x), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(slope, activation.first(x), rtol=1e-13, atol=1e-14)
+    assert not np.shares_memory(value, slope)
 
 
 def test_softplus_far_out():
-    softplus = BUILT_IN["softplus"]
-    x = np.array([-1e5, -800.0, 800.0, 1e5])
+    softplus, x = BUILT_IN["softplus"], np.array([-1e5, -800.0, 800.0, 1e5])
     np.testing.assert_array_equal(softplus.value(x), [0.0, 0.0, 800.0, 1e5])
     np.testing.assert_array_equal(softplus.first(x), [0.0, 0.0, 1.0, 1.0])
     np.testing.assert_array_equal(softplus.second(x), np.zeros(4))
     np.testing.assert_array_equal(softplus.third(x), np.zeros(4))
+    np.testing.assert_array_equal(softplus.both(x.copy()), [softplus.value(x), softplus.first(x)])
 
 
-def test_weighted_sum_is_features_times_weights(nodes):
-    rng = np.random.default_rng(0)
-    positions, weights = rng.standard_normal((7, DIM)), rng.standard_normal(NODES)
-    to_whitened = whitening(rng)
-    expected = nodes.features(to_whitened.apply(positions)) @ weights
-    np.testing.assert_allclose(
-        nodes.with_weights(weights, to_whitened).value(positions), expected, atol=1e-12
-    )
-
-
-def test_features_in_plain_words():
-    rng = np.random.default_rng(5)
-    z = rng.standard_normal((3, DIM))
-    additive_nodes, rbf_nodes = additive(BUILT_IN["tanh"], rng), rbf(rng)
-    for n in range(3):
-        for i in range(NODES):
-            argument = additive_nodes.directions[i] @ z[n] + additive_nodes.biases[i]
-            assert additive_nodes.features(z)[n, i] == pytest.approx(np.tanh(argument))
-            distance = np.sum((z[n] - rbf_nodes.centres[i]) ** 2)
-            height = np.exp(-distance / (2 * rbf_nodes.square_widths[i]))
-            assert rbf_nodes.features(z)[n, i] == pytest.approx(height)
-
-
-def test_gradient_and_hessian_of_weighted_nodes(nodes):
-    rng = np.random.default_rng(1)
-    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
-    positions = rng.standard_normal((6, DIM)) + 3.0
-    gradient = total.gradient(positions)
-    np.testing.assert_allclose(gradient, differences(total.value, positions), atol=1e-7)
-    hessian = total.hessian(positions)
-    np.testing.assert_allclose(hessian, differences(total.gradient, positions), atol=1e-7)
-    np.testing.assert_allclose(hessian, hessian.transpose(0, 2, 1), atol=1e-12)
-    value, same = total.value_and_gradient(positions)
-    np.testing.assert_allclose(value, total.value(positions), rtol=1e-13)
-    np.testing.assert_allclose(same, gradient, rtol=1e-13)
-
-
-def factors(rng, n):
-    """Symmetric matrices, of both signs, and vectors, one for each of n positions."""
-    half = rng.standard_normal((n, DIM, DIM))
-    return half + half.transpose(0, 2, 1), rng.standard_normal((n, DIM))
-
-
-def test_contractions_of_the_derivative_of_the_hessian(nodes):
-    rng = np.random.default_rng(6)
-    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
-    positions = rng.standard_normal((6, DIM)) + 3.0
-    matrices, vectors = factors(rng, 6)
-    outer = vectors[:, :, None] * vectors[:, None, :]
-    for weights, found in (
-        (matrices, total.hessian_trace_gradient(positions, matrices)),
-        (outer, total.hessian_form_gradient(positions, vectors)),
-    ):
-        expected = differences(
-            lambda q, a=weights: np.einsum("nij,nij->n", a, total.hessian(q)), positions
-        )
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-    np.testing.assert_allclose(
-        total.hessian_trace_gradient(positions, outer),
-        total.hessian_form_gradient(positions, vectors),
-        rtol=1e-9,
-        atol=1e-10,
-    )
-
-
-def test_products_with_the_hessian_and_its_diagonal(nodes):
-    rng = np.random.default_rng(11)
-    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
-    positions = rng.standard_normal((6, DIM)) + 3.0
-    _, vectors = factors(rng, 6)
-    hessian = total.hessian(positions)
-    product = total.hessian_product(positions, vectors)
-    np.testing.assert_allclose(product, np.einsum("nij,nj->ni", hessian, vectors), atol=1e-12)
-    diagonal = total.hessian_diagonal(positions)
-    np.testing.assert_allclose(diagonal, np.einsum("nkk->nk", hessian), atol=1e-12)
-    gradient = total.hessian_diagonal_gradient(positions, vectors)
-    matrices = vectors[:, :, None] * np.eye(DIM)
-    expected = total.hessian_trace_gradient(positions, matrices)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-11)
-
-
-def test_contractions_prepared_for_some_rows_are_those_of_all():
-    rng = np.random.default_rng(21)
-    nodes = additive(ACTIVATIONS[0], rng)
-    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
-    positions, rows = rng.standard_normal((6, DIM)) + 3.0, np.array([1, 2, 5])
-    matrices, vectors = factors(rng, 6)
-    for some in (rows, np.arange(6)):
-        np.testing.assert_allclose(
-            total.hessian_forms_at(positions)(vectors[some], some),
-            total.hessian_form_gradient(positions, vectors)[some],
-            rtol=1e-12,
-        )
-        np.testing.assert_allclose(
-            total.hessian_traces_at(positions)(matrices[some], some),
-            total.hessian_trace_gradient(positions, matrices)[some],
-            rtol=1e-12,
-        )
-
-
-def test_contractions_leave_their_arguments_alone(nodes):
-    rng = np.random.default_rng(7)
-    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
-    positions = rng.standard_normal((6, DIM))
-    matrices, vectors = factors(rng, 6)
-    for array in (positions, matrices, vectors):
-        array.setflags(write=False)
-    first = total.hessian_trace_gradient(positions, matrices)
-    kept = first.copy()
-    total.hessian_form_gradient(positions, vectors)
-    np.testing.assert_array_equal(total.hessian_trace_gradient(positions, matrices), kept)
-    np.testing.assert_array_equal(first, kept)
-
-
-def test_contractions_at_the_centre_of_a_radial_node():
-    rng = np.random.default_rng(8)
-    nodes, to_whitened = rbf(rng), whitening(rng)
-    total = nodes.with_weights(rng.standard_normal(NODES), to_whitened)
-    positions = nodes.centres @ to_whitened.factor.T + to_whitened.mean
-    matrices, _ = factors(rng, NODES)
-    expected = differences(lambda q: np.einsum("nij,nij->n", matrices, total.hessian(q)), positions)
-    found = total.hessian_trace_gradient(positions, matrices)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS, ids=lambda a: a.name)
-def test_slopes_of_features(activation):
-    rng = np.random.default_rng(9)
-    nodes = additive(activation, rng)
-    whitened = rng.standard_normal((7, DIM))
-    whitened.setflags(write=False)
-    features, slopes = nodes.features_and_slopes(whitened)
-    np.testing.assert_allclose(features, nodes.features(whitened), rtol=1e-13, atol=1e-14)
-    np.testing.assert_allclose(slopes, nodes.slopes(whitened), rtol=1e-13, atol=1e-15)
-    arguments = whitened @ nodes.directions.T + nodes.biases
-    np.testing.assert_allclose(slopes, activation.first(arguments), rtol=1e-12, atol=1e-14)
-    assert features.shape == slopes.shape == (7, NODES)
-
-
-def test_trends_are_made_of_linear_and_half_square_nodes():
-    # z^T H z / 2 + g . z, with the off-diagonal part of H in nodes of direction e_k + e_l
-    rng = np.random.default_rng(10)
-    half = rng.standard_normal((DIM, DIM))
-    hessian, slope = half + half.T, rng.standard_normal(DIM)
-    first, second = np.triu_indices(DIM, 1)
-    units = np.eye(DIM)
-    pairs = hessian[first, second]
-    own = 2 * np.diag(hessian) - hessian.sum(axis=1)
-    square = AdditiveNodes(
-        directions=np.concatenate([units, units[first] + units[second]]),
-        biases=np.zeros(DIM + len(first)),
-        activation=HALF_SQUARE,
-    ).with_weights(np.concatenate([own, pairs]), Whitening.identity(DIM))
-    linear = AdditiveNodes(directions=units, biases=np.zeros(DIM), activation=LINEAR).with_weights(
-        slope, Whitening.identity(DIM)
-    )
-    z = rng.standard_normal((5, DIM))
-    expected = 0.5 * np.einsum("ni,ij,nj->n", z, hessian, z) + z @ slope
-    np.testing.assert_allclose(square.value(z) + linear.value(z), expected, rtol=1e-12)
-    np.testing.assert_allclose(square.hessian(z), np.tile(hessian, (5, 1, 1)), atol=1e-12)
-    np.testing.assert_array_equal(linear.hessian(z), np.zeros((5, DIM, DIM)))
-
-
-@pytest.mark.parametrize("name", ["linear", "half-square"])
-def test_activations_of_trends_are_none_for_a_network(name):
+@pytest.mark.parametrize("name", ["exponential", "relu"])
+def test_activations_that_no_setting_may_name(name):
     with pytest.raises(ConfigurationError, match=f"must be one of softplus, .*, got '{name}'"):
         find_activation(name)
 
 
-def test_one_row_and_many_agree(nodes):
-    rng = np.random.default_rng(2)
-    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
-    positions = rng.standard_normal((5, DIM))
-    matrices, vectors = factors(rng, 5)
-    for name, *rest in (
-        ("value",),
-        ("gradient",),
-        ("hessian",),
-        ("hessian_trace_gradient", matrices),
-        ("hessian_form_gradient", vectors),
-        ("hessian_product", vectors),
-        ("hessian_diagonal",),
-        ("hessian_diagonal_gradient", vectors),
-    ):
-        method = getattr(total, name)
-        rows = np.concatenate(
-            [method(positions[i : i + 1], *(a[i : i + 1] for a in rest)) for i in range(5)]
-        )
-        np.testing.assert_allclose(method(positions, *rest), rows, rtol=1e-10, atol=1e-12)
+@pytest.mark.parametrize("kind", ["tanh", "rbf"])
+def test_gradients_of_nodes(kind, make_nodes, differences):
+    nodes = make_nodes("rbf" if kind == "rbf" else "additive", DIM, NODES)
+    z = np.random.default_rng(9).standard_normal((7, DIM))
+    gradients = nodes.gradients(z)
+    expected = differences(nodes.features, z).transpose(0, 2, 1)
+    np.testing.assert_allclose(gradients, expected, atol=1e-8)
+    features, slopes = nodes.features_and_slopes(z)
+    np.testing.assert_allclose(features, nodes.features(z), rtol=1e-13)
+    factors, u = np.random.default_rng(2).standard_normal((7, NODES)), z[::-1].copy()
+    combined = np.einsum("ndi,ni->nd", gradients, factors / slopes)
+    np.testing.assert_allclose(nodes.combine(z, factors), combined, rtol=1e-8, atol=1e-10)
+    along = np.einsum("ndi,nd->ni", gradients, u) / slopes
+    np.testing.assert_allclose(nodes.along(z, u), along, rtol=1e-8, atol=1e-10)
 
 
-def test_sums_and_forms_in_blocks(monkeypatch):
+def test_sums_and_forms_in_one_block_and_in_several():
     rng = np.random.default_rng(4)
-    factors, vectors = rng.standard_normal((7, 5)), rng.standard_normal((3, 5))
-    expected = np.einsum("ni,ai,bi->nab", factors, vectors, vectors)
-    np.testing.assert_allclose(weighted_outer(factors, vectors), expected, atol=1e-13)
-    half = rng.standard_normal((7, 3, 3))
-    matrices = half + half.transpose(0, 2, 1)
-    forms = np.einsum("nab,ai,bi->ni", matrices, vectors, vectors)
-    np.testing.assert_allclose(quadratic_forms(matrices, vectors), forms, atol=1e-13)
-    monkeypatch.setattr(row_blocks, "_SCRATCH", 1)
-    np.testing.assert_allclose(quadratic_forms(matrices, vectors), forms, atol=1e-13)
-    np.testing.assert_allclose(weighted_outer(factors, vectors), expected, atol=1e-13)
-
-
-@pytest.mark.parametrize("m", [2, 6])
-def test_bilinear_forms_in_blocks(m, monkeypatch):
-    rng = np.random.default_rng(12)
-    weights, vectors = rng.standard_normal((7, m, 3)), rng.standard_normal((3, 5))
-    coefficients = rng.standard_normal((5, m))
-    expected = np.einsum("nma,im,ai->ni", weights, coefficients, vectors)
-    found = bilinear_forms(weights, coefficients, vectors)
-    np.testing.assert_allclose(found, expected, atol=1e-13)
-    monkeypatch.setattr(row_blocks, "_SCRATCH", 1)
-    found = bilinear_forms(weights, coefficients, vectors)
-    np.testing.assert_allclose(found, expected, atol=1e-13)
+    for n, size in ((3, 5), (5, 200_000)):  # of the second, two rows are a block
+        factors, vectors = rng.standard_normal((n, size)), rng.standard_normal((3, size))
+        expected = np.einsum("ni,ai,bi->nab", factors, vectors, vectors)
+        np.testing.assert_allclose(weighted_outer(factors, vectors), expected, atol=1e-8)
+        half = rng.standard_normal((n, 3, 3))
+        matrices = half + half.transpose(0, 2, 1)
+        forms = np.einsum("nab,ai,bi->ni", matrices, vectors, vectors)
+        np.testing.assert_allclose(quadratic_forms(matrices, vectors), forms, atol=1e-10)
+        for m in (2, 6):
+            weights, coefficients = rng.standard_normal((n, m, 3)), rng.standard_normal((size, m))
+            expected = np.einsum("nma,im,ai->ni", weights, coefficients, vectors)
+            found = bilinear_forms(weights, coefficients, vectors)
+            np.testing.assert_allclose(found, expected, atol=1e-10)

@@ -6,7 +6,7 @@ from scipy.special import ndtr
 from scipy.stats import qmc
 
 from surrokit.errors import ConfigurationError
-from surrokit_networks.nodes.draws import data_rows, normal_rows
+from surrokit_networks.draws import data_rows, normal_rows
 
 KINDS = ["gaussian", "orthogonal", "quasi-random"]
 

@@ -18,14 +18,12 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.bounded.energy import BoundedEnergy
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
-from surrokit.targets.outputs import gradient_of_energy
 from surrokit.testing import check_potential
-from surrokit_networks.nodes import row_blocks
-from surrokit_networks.nodes.activations import BUILT_IN, Activation
-from surrokit_networks.nodes.additive import AdditiveNodes
-from surrokit_networks.nodes.rbf import RbfNodes
-from surrokit_networks.outputs.emulator import FittedEmulator, emulator_capabilities
-from surrokit_networks.outputs.network import OutputNetwork
+from surrokit_networks.activations import BUILT_IN, Activation
+from surrokit_networks.network import Network
+from surrokit_networks.nodes import Nodes
+from surrokit_networks.potentials import FittedEmulator, emulator_capabilities
+from surrokit_networks.trend import Polynomial
 from surrokit_problems.ode.lynx_hare import COUNTS, LynxHare
 
 DIM, OUTPUTS, NODES = 3, 5, 8
@@ -43,14 +41,15 @@ def nodes_of(kind, rng):
     if kind == "none":
         return None
     if kind == "rbf":
-        return RbfNodes(
-            centres=rng.standard_normal((NODES, DIM)), square_widths=rng.uniform(1.0, 4.0, NODES)
-        )
-    return AdditiveNodes(
-        directions=rng.standard_normal((NODES, DIM)),
-        biases=rng.standard_normal(NODES),
-        activation=SINE if kind == "sine" else BUILT_IN[kind],
-    )
+        return Nodes.radial(rng.standard_normal((NODES, DIM)), rng.uniform(1.0, 4.0, NODES))
+    activation = SINE if kind == "sine" else BUILT_IN[kind]
+    return Nodes.additive(rng.standard_normal((NODES, DIM)), rng.standard_normal(NODES), activation)
+
+
+def network_of(constant, linear, matrices, **others):
+    """A network from the coefficients of its trend, and the rest."""
+    trend = Polynomial(constant=constant, linear=linear, matrices=matrices)
+    return Network(trend=trend, **others)
 
 
 def coefficients(kind, trend, rng):
@@ -87,9 +86,8 @@ LYNX_HARE = BoundedPotential(LynxHare(), LynxHare.parameters)
 
 def emulator_of(network, energy=ENERGY):
     return FittedEmulator(
-        network=network, energy=energy, n_nodes=NODES, n_points=50, ridge=0.1, degrees=4.0,
-        gcv_error=0.2,
-    )  # fmt: skip
+        network=network, energy=energy, n_points=50, ridge=0.1, degrees=4.0, gcv_error=0.2
+    )
 
 
 @pytest.fixture(params=KINDS)
@@ -104,7 +102,7 @@ def given(request, kind):
 
 @pytest.fixture
 def emulator(given):
-    return emulator_of(OutputNetwork.of(**given))
+    return emulator_of(network_of(**given))
 
 
 @pytest.fixture
@@ -136,13 +134,14 @@ def test_the_metric_is_the_gauss_newton_matrix(emulator, q):
     assert (np.linalg.eigvalsh(metric) > 0).all()
 
 
-def test_outputs_and_derivatives_in_blocks(emulator, q, monkeypatch):
-    whole = (*emulator.forward_and_jacobian(q), emulator.value(q), *emulator.value_and_gradient(q))
-    monkeypatch.setattr(row_blocks, "_SCRATCH", 2 * DIM * NODES + 1)
-    monkeypatch.setattr(row_blocks, "_CACHED", 2 * NODES + 1)
-    parts = (*emulator.forward_and_jacobian(q), emulator.value(q), *emulator.value_and_gradient(q))
-    for one, other in zip(parts, whole, strict=True):
-        assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+def test_derivatives_in_blocks(rng):
+    """Of 20,000 nodes in three dimensions, 33 rows are a block."""
+    nodes = Nodes.radial(rng.standard_normal((20_000, DIM)), rng.uniform(1.0, 4.0, 20_000))
+    given = coefficients("none", "quadratic", rng)
+    given |= {"nodes": nodes, "weights": rng.standard_normal((20_000, OUTPUTS))}
+    emulator, q = emulator_of(network_of(**given)), rng.standard_normal((40, DIM))
+    whole = emulator.forward_and_jacobian(q)[1]
+    assert_allclose(emulator.forward_and_jacobian(q[-1:])[1], whole[-1:], rtol=1e-9)
 
 
 def test_an_emulator_keeps_to_the_contract_of_potentials(emulator):
@@ -161,13 +160,11 @@ def test_derivatives_of_the_metric_where_the_curvatures_change(kind, rng, differ
     whitening = Whitening.of(rng.standard_normal((50, 8)), np.ones(50))
     draws = rng.standard_normal((size, 8))
     nodes = (
-        RbfNodes(centres=draws, square_widths=rng.uniform(4.0, 9.0, size))
+        Nodes.radial(draws, rng.uniform(4.0, 9.0, size))
         if kind == "rbf"
-        else AdditiveNodes(
-            directions=draws, biases=rng.standard_normal(size), activation=BUILT_IN[kind]
-        )
+        else Nodes.additive(draws, rng.standard_normal(size), BUILT_IN[kind])
     )
-    network = OutputNetwork.of(
+    network = network_of(
         nodes=nodes,
         whitening=whitening,
         weights=rng.standard_normal((size, m)),
@@ -219,18 +216,9 @@ def test_a_row_that_ran_away_leaves_the_others_alone(emulator, q):
     assert_allclose(found[others], jacobian[others], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("sizes", ["linear", "quadratic"])
-def test_one_node_kind_in_raw_coordinates(sizes, rng):
-    given = coefficients("softplus", sizes, rng) | {"whitening": Whitening.identity(DIM)}
-    q = rng.standard_normal((4, DIM))
-    assert_allclose(
-        OutputNetwork.of(**given).value(q), outputs_by_hand(given, q), rtol=1e-12, atol=1e-12
-    )
-
-
 def test_bounded_parameters(rng, differences):
     transform = Transform.of(Parameters.declare({"a": (0, None), "b": (-1.0, 2.0), "c": None}))
-    network = OutputNetwork.of(**coefficients("softplus", "quadratic", rng))
+    network = network_of(**coefficients("softplus", "quadratic", rng))
     emulator = emulator_of(network, BoundedEnergy(ENERGY, transform))
     z = rng.standard_normal((5, DIM))
     value, gradient = emulator.value_and_gradient(z)
@@ -247,7 +235,7 @@ def test_bounded_parameters(rng, differences):
 
 
 def test_without_curvatures_there_is_no_metric(rng):
-    network = OutputNetwork.of(**coefficients("tanh", "linear", rng))
+    network = network_of(**coefficients("tanh", "linear", rng))
     plain = emulator_of(network, WithoutCurvatures())
     plainly = {"gradient", "forward", "jacobian", "forward-hessian"}
     of_metric = {"metric", "metric-product", "metric-derivative"}
@@ -265,13 +253,13 @@ def test_without_curvatures_there_is_no_metric(rng):
 
 
 def test_an_emulator_can_be_pickled(rng, q):
-    emulator = emulator_of(OutputNetwork.of(**coefficients("softplus", "quadratic", rng)))
+    emulator = emulator_of(network_of(**coefficients("softplus", "quadratic", rng)))
     copy = pickle.loads(pickle.dumps(emulator))
     assert_allclose(copy.value_and_gradient(q)[1], emulator.value_and_gradient(q)[1], rtol=0)
 
 
 def test_what_an_emulator_says_of_itself(rng, q):
-    emulator = emulator_of(OutputNetwork.of(**coefficients("softplus", "linear", rng)))
+    emulator = emulator_of(network_of(**coefficients("softplus", "linear", rng)))
     assert repr(emulator) == (
         "FittedEmulator(dim=3, n_nodes=8, n_points=50, ridge=0.1, degrees=4.0, gcv_error=0.2, "
         "held_out_variance=none)"
@@ -292,44 +280,4 @@ def test_what_an_emulator_says_of_itself(rng, q):
 def test_coefficients_must_go_together(name, array, said, rng):
     given = coefficients("softplus", "quadratic", rng) | {name: array}
     with pytest.raises(ShapeError, match=f"^{said}$"):
-        OutputNetwork.of(**given)
-
-
-def test_lynx_and_hare_with_weights_made_by_hand(rng):
-    inner = LynxHare()
-    target = BoundedPotential(inner, inner.parameters)
-    middle = np.log([[0.547, 0.0278, 0.8, 0.0241, 34.0, 5.94, 0.248, 0.251]])
-    # draws from the normal density with the exact Gauss-Newton matrix at the posterior's mean
-    factor = np.linalg.inv(np.linalg.cholesky(target.metric(middle)[0])).T
-    q = middle + rng.standard_normal((160, 8)) @ factor.T
-    outputs, jacobian = target.forward_and_jacobian(q)
-    value, gradient = gradient_of_energy(target.energy, outputs, jacobian, q)
-    train, held = slice(0, 120), slice(120, None)
-
-    whitening = Whitening.of(q[train], np.ones(120))
-    nodes = AdditiveNodes(
-        directions=0.1 * rng.standard_normal((300, 8)),
-        biases=rng.standard_normal(300),
-        activation=BUILT_IN["softplus"],
-    )
-    z, mean = whitening.apply(q[train]), outputs[train].mean(axis=0)
-    columns = np.hstack([z, nodes.features(z)])
-    gram = columns.T @ columns + 1e-6 * np.eye(308)
-    weights = np.linalg.solve(gram, columns.T @ (outputs[train] - mean))
-    network = OutputNetwork.of(
-        nodes=nodes,
-        whitening=whitening,
-        weights=weights[8:],
-        constant=mean,
-        linear=weights[:8],
-        matrices=None,
-    )
-    emulator = emulator_of(network, target.energy)
-
-    exact = Evaluations(positions=q[held], values=value[held], gradients=gradient[held])
-    quality = fit_quality(emulator, exact, whitening.factor)
-    assert quality.variance < 0.02
-    assert quality.gradient_error < 0.08
-    metric = target.metric(q[held])
-    assert np.abs(emulator.metric(q[held]) - metric).max() < 0.1 * np.abs(metric).max()
-    assert (np.linalg.eigvalsh(emulator.metric(q[held])) > 1.0).all()
+        network_of(**given)

@@ -5,12 +5,9 @@ import numpy as np
 import pytest
 
 from surrokit.errors import ConfigurationError
-from surrokit_networks.nodes.activations import SOFTPLUS
-from surrokit_networks.nodes.additive import AdditiveNodes
-from surrokit_networks.online import greville
-from surrokit_networks.online.greville import DRIFT, Greville
-from surrokit_networks.online.moment_sums import MomentSums
-from surrokit_networks.online.start import TOLERANCE
+from surrokit_networks.activations import SOFTPLUS
+from surrokit_networks.greville import CHECK_EVERY, DRIFT, TOLERANCE, Greville, RowSums
+from surrokit_networks.nodes import Nodes
 
 K = 9
 TIGHT = 1e-8
@@ -48,7 +45,7 @@ def whole(triangle):
 
 def softplus_rows(n, s, dim=6, seed=0, mean=0.0, spread=1.0):
     rng = np.random.default_rng(seed)
-    nodes = AdditiveNodes(
+    nodes = Nodes.additive(
         directions=rng.standard_normal((s, dim)) / np.sqrt(dim),
         biases=rng.standard_normal(s),
         activation=SOFTPLUS,
@@ -141,7 +138,7 @@ def test_a_tolerance_below_the_rounding_error_is_useless():
     for tolerance in (TOLERANCE, 1e-16):
         engine = Greville.empty(60, tolerance=tolerance)
         for i in range(len(rows)):
-            engine._one(rows[i], targets[i])  # without repairs
+            engine.update(rows[i : i + 1], targets[i : i + 1], repairs=False)
         errors[tolerance] = np.linalg.norm(rows @ engine.solution - targets)
     assert errors[TOLERANCE] < 0.05 * np.linalg.norm(targets)
     assert errors[1e-16] > 10.0 * errors[TOLERANCE]
@@ -213,7 +210,7 @@ def test_drift_is_noticed_and_repaired(ridge):
 
 def test_drift_is_looked_for_every_so_often():
     engine, rows, targets = drifted()
-    for _ in range(greville._CHECK_EVERY // len(rows)):
+    for _ in range(CHECK_EVERY // len(rows)):
         engine.update(rows, targets)
     assert engine.repairs >= 1
     np.testing.assert_allclose(engine.solution, batch(rows, targets), atol=1e-3)
@@ -257,7 +254,7 @@ def test_a_theta_that_is_no_longer_positive_is_replaced_at_once(block):
 def test_sums_give_the_same_solution_as_rows(n):
     rows, targets = rows_of()
     for n_free, ridge in ((0, 0.0), (3, 0.0), (3, 0.3)):
-        sums = MomentSums.empty(K, n_free=n_free, ridge=ridge)
+        sums = RowSums.empty(K, n_free=n_free, ridge=ridge)
         for row, target in zip(rows[:n], targets[:n], strict=True):
             sums.add(row[None], target[None])
         engine = Greville.of_sums(sums)
@@ -283,7 +280,7 @@ def test_storage_does_not_grow():
         return sum(
             value.size if isinstance(value, np.ndarray) else numbers(value)
             for value in (getattr(record, field.name) for field in attrs.fields(type(record)))
-            if isinstance(value, np.ndarray | MomentSums)
+            if isinstance(value, np.ndarray | RowSums)
         )
 
     engine.update(rows, targets)

@@ -6,11 +6,10 @@ import pytest
 
 import surrokit as sk
 from surrokit.contracts.learner import Evaluations, LearningProblem
-from surrokit_networks.nodes.rbf import RbfNodes
-from surrokit_networks.solving.basis import Basis
-from surrokit_networks.solving.equations import Equations
-from surrokit_networks.solving.orthogonal import solve
-from surrokit_networks.solving.trend import TrendFeatures
+from surrokit_networks.equations import Basis, Equations
+from surrokit_networks.least_squares import solve
+from surrokit_networks.nodes import Nodes
+from surrokit_networks.trend import TrendColumns
 
 DIM, NOISE, LENGTH = 2, 0.3, 0.8
 
@@ -44,8 +43,8 @@ def equations(points, values, weights=None, level=False):
 
 
 def network_mean(rows, centres, ridge, fresh, degree=0):
-    nodes = RbfNodes(centres=centres, square_widths=np.full(len(centres), LENGTH**2))
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=degree), network=nodes)
+    nodes = Nodes.radial(centres=centres, square_widths=np.full(len(centres), LENGTH**2))
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=degree), network=nodes)
     found = solve(basis, rows, ridge)
     return basis.features(fresh) @ np.vstack([found.trend, found.weights])[:, 0] + found.level
 
@@ -86,7 +85,7 @@ def test_a_mean_without_prior_is_a_trend_without_ridge(data, degree):
     # Universal kriging: generalised least squares for the mean, the process for what is left.
     points, values, fresh = data
     covariance = kernel(points, points) + NOISE**2 * np.eye(len(points))
-    trend = Basis(trend=TrendFeatures(dim=DIM, degree=degree), network=None)
+    trend = Basis(trend=TrendColumns(dim=DIM, degree=degree), network=None)
     design, new = (
         np.hstack([np.ones((len(each), 1)), trend.features(each)]) for each in (points, fresh)
     )
@@ -118,8 +117,8 @@ def test_fitc_with_inducing_points_at_the_data_is_the_process(data):
 
 def test_a_ridge_matrix_that_is_a_number_times_the_identity_is_that_number(data):
     points, values, _ = data
-    nodes = RbfNodes(centres=points, square_widths=np.full(len(points), LENGTH**2))
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=0), network=nodes)
+    nodes = Nodes.radial(centres=points, square_widths=np.full(len(points), LENGTH**2))
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=0), network=nodes)
     rows = equations(points, values, level=True)
     one, other = (solve(basis, rows, ridge) for ridge in (0.2, 0.2 * np.eye(len(points))))
     for name in attrs.fields_dict(type(one)):

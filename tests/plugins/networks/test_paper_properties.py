@@ -6,12 +6,11 @@ import pytest
 from surrokit.contracts.learner import Evaluations
 from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.additive import Additive
+from surrokit_networks.equations import Basis, Equations
 from surrokit_networks.rbf import Rbf
-from surrokit_networks.regression.regression import Regression
-from surrokit_networks.regression.training_rows import TrainingRows
-from surrokit_networks.solving.basis import Basis
-from surrokit_networks.solving.equations import Equations
-from surrokit_networks.solving.trend import TrendFeatures
+from surrokit_networks.regression import Regression
+from surrokit_networks.training_rows import TrainingRows
+from surrokit_networks.trend import TrendColumns
 
 DIM, NODES, N = 2, 15, 80
 
@@ -27,7 +26,7 @@ def rows_of(shift=0.0, copies=False):
 
 def coefficients_of(nodes, rows, degree):
     """Features with the trend first, and the least-squares coefficients of them all."""
-    basis = Basis(trend=TrendFeatures(dim=DIM, degree=degree), network=nodes)
+    basis = Basis(trend=TrendColumns(dim=DIM, degree=degree), network=nodes)
     equations = Equations(
         whitened=rows.positions,
         targets=rows.values[:, None],
@@ -37,7 +36,7 @@ def coefficients_of(nodes, rows, degree):
         count=float(len(rows)),
         trains_level=True,
     )
-    solution = Regression(ridge=0.0).solve(basis, equations, None).solution
+    solution = Regression(ridge=0.0).solve(basis, equations, None)[0]
     return basis.features(rows.positions), np.vstack([solution.trend, solution.weights])[:, 0]
 
 
@@ -71,7 +70,7 @@ def test_a_shift_of_the_potential_changes_the_level_alone(kind, make_nodes):
     regression, identity = Regression(ridge=0.0, train_on="values"), Whitening.identity(DIM)
     one, other = (regression.fit(nodes, identity, rows_of(shift)) for shift in (0.0, 1000.0))
     positions = np.random.default_rng(6).standard_normal((9, DIM))
-    np.testing.assert_allclose(other.nodes.weights, one.nodes.weights, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(other.network.weights, one.network.weights, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(other.value(positions) - one.value(positions), 1000.0)
     np.testing.assert_allclose(other.gradient(positions), one.gradient(positions), atol=1e-6)
     rows = rows_of()
@@ -94,7 +93,7 @@ def test_without_ridge_weights_are_those_of_algorithm_2(kind, n_nodes, make_node
     )
     assert network.level == rows.values.min()
     # Of all solutions the one of least length, where there is more than one.
-    assert np.linalg.norm(network.nodes.weights) == pytest.approx(
+    assert np.linalg.norm(network.network.weights) == pytest.approx(
         np.linalg.norm(expected), rel=1e-5
     )
 

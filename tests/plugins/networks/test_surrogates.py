@@ -8,9 +8,16 @@ import pytest
 import surrokit as sk
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.additive import Additive
 from surrokit_networks.plugin import surrokit_components
+from surrokit_networks.potentials import CAPABILITIES, NORMAL
+from surrokit_networks.quadratic import Quadratic
 from surrokit_networks.rbf import Rbf
+from surrokit_networks.regression import Regression
+from surrokit_networks.training import Laplace, Training
+from surrokit_networks.training_rows import TrainingRows
+from surrokit_networks.trend import tells_more
 
 DIM = 3
 COMPONENTS = {component.name: component for component in surrokit_components()}
@@ -109,18 +116,18 @@ def test_the_paper_s_scheme_is_what_the_authors_code_computes():
     learns = learner(Additive.paper(50, ridge=1e-4))
     learns.observe(rows)
     nodes = learns.draws[0](rows.positions, 50, np.random.default_rng(learns.seed))
-    features = np.log1p(np.exp(rows.positions @ nodes.directions.T + nodes.biases))
+    features = np.log1p(np.exp(rows.positions @ nodes.vectors.T + nodes.offsets))
     targets = rows.values - rows.values.min()
     weights = np.linalg.solve(features.T @ features + 1e-4 * np.eye(50), features.T @ targets)
     expected = features @ weights + rows.values.min()
     np.testing.assert_allclose(learns.fit().value(rows.positions), expected, atol=1e-6)
-    np.testing.assert_allclose(nodes.directions.std(), 1 / np.sqrt(DIM), rtol=0.2)
+    np.testing.assert_allclose(nodes.vectors.std(), 1 / np.sqrt(DIM), rtol=0.2)
 
 
 def test_widths_of_the_authors_code():
     draw = learner(Rbf.paper(4000)).draws[0]
-    widths = draw(np.zeros((1, DIM)), 4000, np.random.default_rng(0)).square_widths
-    np.testing.assert_allclose(np.mean(1.0 / widths), 1.0, rtol=0.1)  # chi2(1) has mean 1
+    inverses = draw(np.zeros((1, DIM)), 4000, np.random.default_rng(0)).curvatures
+    np.testing.assert_allclose(np.mean(inverses), 1.0, rtol=0.1)  # chi2(1) has mean 1
 
 
 def moved_by(matrix, rows):
@@ -200,9 +207,9 @@ def test_a_fit_depends_on_the_rows_and_not_on_fits_before_it():
         learns.fit()
     for rows in (evaluations(50), evaluations(30, seed=9), evaluations(30, seed=10)):
         afresh.observe(rows)
-    late = learns.fit().nodes.arguments
-    np.testing.assert_array_equal(late, afresh.fit().nodes.arguments)
-    assert np.abs(late[:, :50] - early.nodes.arguments[:, :50]).max() > 0
+    late = learns.fit().value(np.eye(DIM))
+    np.testing.assert_array_equal(late, afresh.fit().value(np.eye(DIM)))
+    assert np.abs(late - early.value(np.eye(DIM))).max() > 0
 
 
 @pytest.mark.parametrize("n_nodes", [20, 200])
@@ -263,7 +270,6 @@ def test_the_trend_alone_is_exact_for_a_quadratic():
 def test_the_trend_alone_is_a_surrogate(trend):
     network = fitted(sk.make("surrogate", "quadratic", trend=trend), evaluations(gradients=True))
     assert network.n_nodes == 0
-    assert network.nodes is None
     positions = np.random.default_rng(1).standard_normal((5, DIM))
     hessian = network.hessian(positions)
     np.testing.assert_array_equal(hessian, hessian[:1].repeat(5, axis=0))
@@ -274,20 +280,13 @@ def test_the_trend_alone_is_a_surrogate(trend):
 
 def test_a_known_mode_and_hessian_take_the_place_of_the_points():
     laplace = {"mode": np.zeros(DIM), "hessian": 2.0 * np.eye(DIM)}
-    from surrokit_networks.learner.laplace import Laplace
-
     for kind in ("additive", "rbf"):
         surrogate = sk.make("surrogate", kind, n_nodes=50, laplace=Laplace(**laplace))
         network = fitted(surrogate, evaluations(20))
-        np.testing.assert_allclose(network.trend.matrix, 2.0 * np.eye(DIM))
-        np.testing.assert_array_equal(network.trend.centre, np.zeros(DIM))
-
-
-def test_repr_says_what_matters():
-    text = repr(fitted(Additive(n_nodes=20)))
-    assert text.startswith("FittedNetwork(dim=3, n_nodes=20, n_points=150, ridge=")
-    assert "gcv_error=" in text
-    assert "held_out_variance=none" in repr(fitted(Additive(n_nodes=20), evaluations(8)))
+        whitening = network.network.whitening
+        np.testing.assert_array_equal(whitening.mean, np.zeros(DIM))
+        matrix = whitening.inverse.T @ network.network.trend.matrices[0] @ whitening.inverse
+        np.testing.assert_allclose(matrix, 2.0 * np.eye(DIM))
 
 
 def test_too_few_points(small):
@@ -329,3 +328,149 @@ def test_a_block_without_rows_changes_nothing():
     learns.observe(evaluations(10))
     learns.observe(Evaluations.empty(DIM))
     assert learns.fit().n_points == 10
+
+
+@pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
+@pytest.mark.parametrize(
+    ("train_on", "needs", "uses"),
+    [
+        ("auto", {"value"}, {"value", "gradient"}),
+        ("values", {"value"}, {"value"}),
+        ("gradients", {"value", "gradient"}, {"value", "gradient"}),
+        ("values-and-gradients", {"value", "gradient"}, {"value", "gradient"}),
+    ],
+)
+def test_what_a_learner_declares(kind, train_on, needs, uses):
+    learns = learner(sk.make("surrogate", kind, train_on=train_on))
+    assert learns.needs == needs
+    assert learns.uses == uses
+    assert learns.provides == CAPABILITIES | (NORMAL if kind == "quadratic" else set())
+    learns.observe(evaluations(30, gradients=True))
+    assert learns.fit().capabilities == learns.provides
+
+
+@pytest.mark.parametrize("trend", ["auto", "linear"])
+def test_a_trend_that_may_be_flat_is_not_said_to_be_convex(trend):
+    learns = learner(Quadratic(training=Training(regression=Regression(trend=trend))))
+    learns.observe(evaluations(30, gradients=True))
+    assert learns.fit().capabilities == learns.provides == CAPABILITIES
+
+
+def test_trained_on_gradients_alone_values_give_the_level(small):
+    kind = "additive" if isinstance(small, Additive) else "rbf"
+    rows = evaluations(60, gradients=True)
+    moved = Evaluations(
+        positions=rows.positions, values=rows.values + 5.0, gradients=rows.gradients
+    )
+    surrogate = sk.make("surrogate", kind, n_nodes=100, train_on="gradients", tail="full")
+    one, other = fitted(surrogate, rows), fitted(surrogate, moved)
+    fresh = np.random.default_rng(5).standard_normal((100, DIM))
+    np.testing.assert_array_equal(one.gradient(fresh), other.gradient(fresh))
+    np.testing.assert_allclose(other.value(fresh) - one.value(fresh), 5.0)
+    left = one.value(rows.positions) - rows.values
+    assert np.mean(left) == pytest.approx(0.0, abs=1e-10)
+    assert np.sqrt(np.mean((one.gradient(fresh) - gradient(fresh)) ** 2)) < 0.1
+
+
+@pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
+def test_gradients_alone_without_any_gradient(kind):
+    learns = learner(sk.make("surrogate", kind, train_on="gradients"))
+    learns.observe(evaluations(60))
+    with pytest.raises(SurrogateFitError, match="but there are only 0 equations"):
+        learns.fit()
+
+
+def test_values_alone_leave_gradients_unread(small):
+    kind = "additive" if isinstance(small, Additive) else "rbf"
+    surrogate = sk.make("surrogate", kind, n_nodes=50, train_on="values")
+    fresh = np.random.default_rng(5).standard_normal((9, DIM))
+    one, other = (fitted(surrogate, evaluations(60, gradients=each)) for each in (False, True))
+    np.testing.assert_array_equal(one.value(fresh), other.value(fresh))
+    learns = learner(surrogate)
+    learns.observe(evaluations(60, gradients=True))
+    assert learns.state()["rows"]["gradients"] is None
+
+
+@pytest.mark.parametrize("train_on", ["auto", "gradients", "values-and-gradients"])
+def test_rows_without_gradient_among_others(small, train_on):
+    kind = "additive" if isinstance(small, Additive) else "rbf"
+    rows = evaluations(80, gradients=True)
+    slopes = np.array(rows.gradients)
+    slopes[::2] = np.nan
+    slopes[1, 2] = np.nan
+    part = Evaluations(positions=rows.positions, values=rows.values, gradients=slopes)
+    network = fitted(sk.make("surrogate", kind, n_nodes=100, train_on=train_on), part)
+    fresh = np.random.default_rng(5).standard_normal((100, DIM))
+    assert network.n_points == 80
+    assert np.sqrt(np.mean((network.gradient(fresh) - gradient(fresh)) ** 2)) < 0.1
+
+
+def test_the_level_of_the_authors_code_is_the_least_value(small):
+    kind = "additive" if isinstance(small, Additive) else "rbf"
+    rows = evaluations(60, gradients=True)
+    for train_on in ("values", "auto"):
+        surrogate = sk.make("surrogate", kind, n_nodes=100, level="minimum", train_on=train_on)
+        network = fitted(surrogate, rows)
+        assert network.level == rows.values.min()
+        left = network.value(rows.positions) - rows.values
+        assert np.sqrt(np.mean(left**2)) < 0.05
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
+def test_held_out_error_is_about_that_on_fresh_points(kind, gradients):
+    # Few nodes, so that the error is no matter of a few points; within a factor of three.
+    settings = {} if kind == "quadratic" else {"n_nodes": 5, "trend": "linear"}
+    surrogate = sk.make("surrogate", kind, hold_out=0.4, **settings)
+    network = fitted(surrogate, evaluations(250, gradients=gradients))
+    quality = network.quality
+    assert quality.n_points == pytest.approx(100, abs=1)
+    fresh = np.random.default_rng(12).standard_normal((2000, DIM))
+    near = potential(fresh) < evaluations(250).values.min() + 0.3 * (2 * DIM + 10)
+    fresh = fresh[near]
+    variance = np.var(network.value(fresh) - potential(fresh))
+    assert 1 / 3 < quality.variance / variance < 3
+    if gradients:
+        left = network.gradient(fresh) - gradient(fresh)
+        error = np.linalg.norm(left) / np.linalg.norm(gradient(fresh))
+        assert 1 / 2 < quality.gradient_error / error < 2
+    else:
+        assert quality.gradient_error is None
+
+
+def test_no_held_out_error_of_few_points_or_where_nobody_wants_it(small):
+    kind = "additive" if isinstance(small, Additive) else "rbf"
+    assert fitted(small, evaluations(9)).quality is None
+    assert fitted(small, evaluations(30)).quality.n_points == 3
+    without = sk.make("surrogate", kind, n_nodes=50, hold_out=0.0)
+    assert fitted(without, evaluations(30)).quality is None
+
+
+def test_one_gradient_among_few_values_is_not_enough(small):
+    rows = evaluations(4, gradients=True)
+    slopes = np.array(rows.gradients)
+    slopes[1:] = np.nan
+    learns = learner(small)
+    learns.observe(Evaluations(positions=rows.positions, values=rows.values, gradients=slopes))
+    with pytest.raises(SurrogateFitError, match="needs at least 5 distinct points of use, got 4"):
+        learns.fit()
+
+
+@pytest.mark.parametrize(("n_with", "told"), [(0, False), (1, False), (2, False), (30, True)])
+def test_a_few_gradients_among_many_values_do_not_whiten(n_with, told):
+    rng = np.random.default_rng(3)
+    positions = rng.standard_normal((150, 5)) * [1.0, 2.0, 3.0, 4.0, 5.0]
+    gradients = np.full_like(positions, np.nan)
+    gradients[:n_with] = positions[:n_with]
+    rows = TrainingRows.of(
+        Evaluations(
+            positions=positions,
+            values=0.5 * np.square(positions).sum(axis=1),
+            gradients=gradients,
+        ),
+        "full",
+    )
+    assert tells_more(rows.with_gradient, 5) == told
+    by_positions = Whitening.of(rows.positions, rows.weights, drops_noise=True)
+    whitening = Training().whitening(rows)
+    assert np.array_equal(whitening.factor, by_positions.factor) != told

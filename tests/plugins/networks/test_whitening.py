@@ -5,7 +5,7 @@ import pytest
 
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
 from surrokit.surrogate.whitening import Whitening
-from surrokit_networks.learner.laplace import Laplace
+from surrokit_networks.training import Laplace
 
 DIM = 4
 

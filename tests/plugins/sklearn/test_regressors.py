@@ -202,13 +202,12 @@ def online_learner(network):
     return surrogate.learner(problem, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("updates", ["greville", "moments"])
 @pytest.mark.parametrize("with_gradients", [False, True])
-def test_a_partial_fit_can_go_on_learning_online(network, updates, with_gradients):
+def test_a_partial_fit_can_go_on_learning_online(network, with_gradients):
     """It equals the surrogate's own online learner, and a fit to all rows in the first frame."""
     inputs, targets = data()
     known = slopes(inputs) if with_gradients else None
-    network.set_params(n_nodes=40, ridge=1e-4, updates=updates, **_ONE_SCALE[named(network)])
+    network.set_params(n_nodes=40, ridge=1e-4, updates="greville", **_ONE_SCALE[named(network)])
     learner = online_learner(network)
     sizes = []
     for i in range(0, 90, 30):
@@ -403,7 +402,6 @@ def test_too_few_rows(regressor):
     [
         ({"n_nodes": 0}, "n_nodes must be a whole number of at least 1"),
         ({"activation": "relu"}, "activation must be one of"),
-        ({"hidden": "trained", "updates": "greville"}, "hidden='random', or updates='refit'"),
     ],
 )
 def test_parameters_are_checked_when_fitting(settings, message):

@@ -1,1 +1,0 @@
-"""Learners, and what they learn with."""

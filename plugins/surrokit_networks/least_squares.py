@@ -1,0 +1,544 @@
+"""Ridge regression of a network's weights, and the choice of its ridge: equation (11).
+
+Level and trend are free of the ridge and projected out first. There are three ways to the rest:
+
+- orthogonal transformations of the rows written out (:func:`solve`): for a given ridge and the
+  Moore-Penrose inverse. The condition number of the features is not squared, which in the paper's
+  raw coordinates would be beyond double precision;
+- the eigendecomposition of the nodes' normal matrix (:class:`Projected`): for many rows;
+- that of the matrix of inner products between rows (:func:`dual_spectrum`): for few rows.
+
+Both eigendecompositions give a :class:`Spectrum`, from which the ridge is chosen. They square the
+condition number. Features of whitened positions bear that, as ridges below the rounding error of
+the eigenvalues are not considered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal, TypeAlias
+
+import attrs
+import numpy as np
+
+from surrokit.types import BoolArray, FloatArray
+from surrokit_networks.equations import (
+    Basis,
+    Equations,
+    NormalEquations,
+    normal_equations,
+    write_out,
+)
+from surrokit_networks.trend import COST
+
+ChooseRidge: TypeAlias = Literal["gcv", "held-out"]
+"""How a ridge is chosen: generalised cross-validation, or the error at points held out."""
+
+_RIDGES = np.logspace(-13.0, 4.0, 103)
+"""Ridges tried, in units of the largest eigenvalue."""
+
+_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+"""Eigenvalues below this are noise, in units of the trace before anything was projected out, or of
+the sum of weights: nodes that hardly see the training points get no weight for it."""
+
+_JITTERS = (0.0, 1.0, 1e2, 1e4, 1e6, 1e8)
+"""Multiples of the rounding error added to a diagonal, until the matrix has a Cholesky factor."""
+
+Complete: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""From node weights (s, m) to the level (m,) and the trend's coefficients (p, m) with them."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Solution:
+    """A fitted linear combination of the columns of a basis.
+
+    Parameters
+    ----------
+    trend : ndarray of shape (p, m)
+        Coefficients of the trend's monomials.
+    weights : ndarray of shape (s, m)
+        v of each node.
+    level : ndarray of shape (m,)
+        The constants added.
+    ridge
+        lambda in lambda |v|^2.
+    degrees
+        Effective number of parameters, trend and level included.
+    error
+        Mean squared error of an equation to expect at new points, by generalised
+        cross-validation, summed over targets; ``inf`` where the fit has as many degrees of
+        freedom as equations.
+    """
+
+    trend: FloatArray
+    weights: FloatArray
+    level: FloatArray
+    ridge: float
+    degrees: float
+    error: float
+
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers are finite."""
+        arrays = (self.trend, self.weights, self.level)
+        return all(bool(np.isfinite(array).all()) for array in arrays)
+
+
+def expected_error(count: float, weight: float, residual_squares: float, degrees: float) -> float:
+    """Return the generalised cross-validation error of a fit (Golub, Heath and Wahba 1979).
+
+    Parameters
+    ----------
+    count
+        Independent equations for each target.
+    weight
+        Sum of the weights of values and of gradients' components.
+    residual_squares
+        Weighted sum of squared residuals, over all targets.
+    degrees
+        Effective number of parameters for each target.
+    """
+    spare = 1.0 - degrees / count
+    return float("inf") if spare <= 1e-10 else float(residual_squares / weight / spare**2)
+
+
+def solve(basis: Basis, equations: Equations, ridge: float | FloatArray) -> Solution:
+    """Return the minimiser of the weighted squared error + ridge |v|^2, or + v^T ridge v.
+
+    Parameters
+    ----------
+    basis
+        The columns.
+    equations
+        The rows.
+    ridge : float or ndarray of shape (s, s)
+        lambda, on the sum of squared errors. With 0, the solution of least |v| among the
+        least-squares solutions: v = H^+ T of Algorithm 2. Or a positive definite matrix, as a
+        Gaussian process has (section 3.3): with radial nodes at the data and the matrix sigma^2 K
+        the solution is its mean.
+    """
+    triangle = triangle_of(write_out(basis, equations))
+    m, lead = equations.n_outputs, int(equations.trains_level)
+    n_free = lead + basis.n_trend
+    top, bottom = triangle[:n_free], triangle[n_free:, n_free:]
+    features, targets = bottom[:, :-m], bottom[:, -m:]
+    if isinstance(ridge, np.ndarray):
+        root = np.asarray(np.linalg.cholesky(ridge).T, dtype=np.float64)
+        weights, degrees = _penalise(features, targets, root)
+    elif ridge > 0.0:
+        weights, degrees = _ridge_solution(features, targets, ridge)
+    else:
+        least, _, rank, _ = np.linalg.lstsq(features, targets, rcond=None)
+        weights, degrees = np.asarray(least, dtype=np.float64), float(rank)
+    known = top[:, -m:] - top[:, n_free:-m] @ weights
+    free = np.asarray(np.linalg.lstsq(top[:, :n_free], known, rcond=None)[0])
+    squares = float(np.sum((targets - features @ weights) ** 2))
+    mean = float(np.mean(np.diag(ridge))) if isinstance(ridge, np.ndarray) else ridge
+    found = (free[0] if lead else np.zeros(m)), free[lead:]
+    return _solution(equations, weights, found, mean, degrees + n_free, squares)
+
+
+def _solution(
+    equations: Equations,
+    weights: FloatArray,
+    found: tuple[FloatArray, FloatArray],
+    ridge: float,
+    degrees: float,
+    residual: float,
+) -> Solution:
+    """Return a solution from node weights, level and trend, and the error to expect of it."""
+    error = expected_error(equations.count, equations.total_weight, residual, degrees)
+    return Solution(
+        level=found[0],
+        trend=found[1],
+        weights=weights,
+        ridge=ridge,
+        degrees=degrees,
+        error=error,
+    )
+
+
+def triangle_of(rows: Iterable[FloatArray]) -> FloatArray:
+    """Return R of the QR factorisation of all rows, at most as many rows as columns."""
+    triangle: FloatArray | None = None
+    for block in rows:
+        both = block if triangle is None else np.vstack([triangle, block])
+        triangle = np.asarray(np.linalg.qr(both, mode="r"), dtype=np.float64)
+    assert triangle is not None
+    return triangle
+
+
+def _ridge_solution(
+    features: FloatArray, targets: FloatArray, ridge: float
+) -> tuple[FloatArray, float]:
+    """Return node weights and effective parameters of a small ridge problem."""
+    n_rows, n_features = features.shape
+    if n_rows < n_features:
+        # v lies in the row space: v = basis u with |v| = |u|, and the problem is square.
+        basis, corner = np.linalg.qr(features.T)
+        inner, degrees = _ridge_solution(corner.T, targets, ridge)
+        return np.asarray(basis @ inner), degrees
+    return _penalise(features, targets, np.sqrt(ridge) * np.eye(n_features))
+
+
+def _penalise(
+    features: FloatArray, targets: FloatArray, bottom: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return the solution under the penalty |bottom v|^2, and its effective parameters."""
+    from scipy.linalg import solve_triangular
+
+    if features.shape[1] == 0:  # which not every LAPACK takes
+        return np.empty((0, targets.shape[1])), 0.0
+    basis, corner = np.linalg.qr(np.vstack([features, bottom]))
+    own = basis[: len(features)]
+    weights = solve_triangular(corner, own.T @ targets, check_finite=False)
+    return np.asarray(weights), float(np.sum(own**2))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Spectrum:
+    """A regression in the basis where it separates into one number at a time.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (r,)
+        Squared singular values e of the nodes' columns, with level and trend projected out.
+    projections : ndarray of shape (r, m)
+        Targets along the left singular vectors.
+    unreachable : float
+        Sum of squares of the targets that no combination of columns reaches.
+    expand
+        From coefficients (r, ...) along the left singular vectors to node weights (s, ...).
+    complete
+        Level and trend that go with node weights.
+    free
+        How many parameters are free of the ridge.
+    noise
+        Rounding error of the eigenvalues.
+    """
+
+    eigenvalues: FloatArray
+    projections: FloatArray
+    unreachable: float
+    expand: Callable[[FloatArray], FloatArray]
+    complete: Complete
+    free: int
+    noise: float
+
+    @property
+    def ridges(self) -> FloatArray:
+        """The ridges among which one is chosen."""
+        # Where every feature is constant any ridge will do.
+        ridges = _RIDGES * (float(self.eigenvalues.max(initial=0.0)) or 1.0)
+        return np.maximum(ridges, self.noise)
+
+    def cross_validated(self, count: float, cost: float = COST) -> float:
+        """Return the ridge with the least generalised cross-validation score.
+
+        The score is RSS / (n - cost degrees)^2, and infinite where there are not so many degrees of
+        freedom, n the ``count`` of independent equations.
+        """
+        ridges = self.ridges
+        held = ridges[:, None] / (self.eigenvalues + ridges[:, None])
+        residuals = self.unreachable + (held**2) @ np.square(self.projections).sum(axis=1)
+        spare = count - cost * (self.free + (1.0 - held).sum(axis=1))
+        scores = np.full(len(ridges), np.inf)
+        np.divide(residuals, spare**2, out=scores, where=spare > 0.0)
+        return _largest_of_the_best(ridges, scores)
+
+    def least_held_out(self, away: NormalEquations) -> float:
+        """Return the ridge with the least squared error at other rows."""
+        ridges = self.ridges
+        shrunk = self.projections / (self.eigenvalues[:, None] + ridges[:, None, None])
+        m = self.projections.shape[1]
+        columns = np.moveaxis(shrunk, 0, 1).reshape(len(self.eigenvalues), len(ridges) * m)
+        weights = self.expand(columns)
+        each = np.moveaxis(weights.reshape(len(weights), len(ridges), m), 1, 0)
+        trends = np.array([self.complete(one)[1] for one in each])
+        return _largest_of_the_best(ridges, squared_errors(away, trends, each))
+
+    def solution(self, equations: Equations, ridge: float) -> Solution:
+        """Return the minimiser of the weighted squared error + ridge |v|^2, ridge positive."""
+        held = ridge / (self.eigenvalues + ridge)
+        degrees = self.free + float((1.0 - held).sum())
+        squares = np.square(self.projections).sum(axis=1)
+        residual = self.unreachable + float((held**2) @ squares)
+        weights = self.expand(self.projections / (self.eigenvalues + ridge)[:, None])
+        return _solution(equations, weights, self.complete(weights), ridge, degrees, residual)
+
+
+def _largest_of_the_best(ridges: FloatArray, scores: FloatArray) -> float:
+    """Return the ridge with the least score, of equal ones the largest; ridges rise."""
+    return float(ridges[len(ridges) - 1 - int(np.argmin(scores[::-1]))])
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Projected:
+    """Normal equations of the nodes alone, with level and trend projected out.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (s, s)
+        Products of what is left of the nodes' columns.
+    right : ndarray of shape (s, m)
+        Products of what is left of nodes' columns and targets.
+    squares
+        Sum of squares of what is left of the targets.
+    complete, free, noise
+        As in :class:`Spectrum`.
+    """
+
+    gram: FloatArray
+    right: FloatArray
+    squares: float
+    complete: Complete
+    free: int
+    noise: float
+
+    @classmethod
+    def of(cls, normal: NormalEquations, n_trend: int, trains_level: bool) -> Projected:
+        """Project out the level, if it is trained, and the first ``n_trend`` columns.
+
+        Raises
+        ------
+        ValueError
+            NumPy's LinAlgError, if the trend's own matrix has no Cholesky factor.
+        """
+        centred = normal.without_level() if trains_level else normal
+        trend = centred.gram[:n_trend, :n_trend]
+        factor = _cholesky(trend, _ROUNDING * float(np.trace(trend)))
+        cross = _triangular(factor, centred.gram[:n_trend, n_trend:])
+        known = _triangular(factor, centred.right[:n_trend])
+
+        def complete(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+            found = _triangular(factor, known - cross @ weights, transposed=True)
+            if not trains_level:
+                return np.zeros(weights.shape[1]), found
+            fitted = normal.sums @ np.concatenate([found, weights])
+            return (normal.target_sums - fitted) / normal.weight, found
+
+        return cls(
+            gram=centred.gram[n_trend:, n_trend:] - cross.T @ cross,
+            right=centred.right[n_trend:] - cross.T @ known,
+            squares=float(centred.squares.sum() - np.sum(known**2)),
+            complete=complete,
+            free=n_trend + int(trains_level),
+            noise=_ROUNDING * max(float(np.trace(centred.gram[n_trend:, n_trend:])), normal.mass),
+        )
+
+    def spectrum(self) -> Spectrum:
+        """Return the spectrum, from one eigendecomposition."""
+        eigenvalues, vectors = np.linalg.eigh(self.gram)
+        kept = eigenvalues > self.noise
+        roots, vectors = np.sqrt(eigenvalues[kept]), vectors[:, kept]
+        projections = (vectors.T @ self.right) / roots[:, None]
+        return Spectrum(
+            eigenvalues=eigenvalues[kept],
+            projections=projections,
+            unreachable=max(0.0, self.squares - float(np.sum(projections**2))),
+            expand=lambda coefficients: vectors @ (roots[:, None] * coefficients),
+            complete=self.complete,
+            free=self.free,
+            noise=self.noise,
+        )
+
+    def solution(self, equations: Equations, ridge: float, *, counted: bool = True) -> Solution:
+        """Return the solution at a positive ridge, from one Cholesky factorisation.
+
+        The degrees of freedom, and with them the error, cost as much again, and are NaN unless
+        ``counted``.
+        """
+        from scipy.linalg import lapack
+
+        factor = _cholesky(self.gram + ridge * np.eye(len(self.gram)), self.noise)
+        weights = _triangular(factor, _triangular(factor, self.right), transposed=True)
+        degrees = float("nan")
+        if counted:
+            # tr((K + lambda)^-1 K) = s - lambda |R^-1|^2, with R the factor.
+            inverse, _ = lapack.dtrtri(factor, lower=1) if len(factor) else (factor, 0)
+            degrees = self.free + len(factor) - ridge * float(np.sum(np.tril(inverse) ** 2))
+        residual = max(0.0, self.squares - float(np.sum(weights * (self.right + ridge * weights))))
+        return _solution(equations, weights, self.complete(weights), ridge, degrees, residual)
+
+
+def dual_spectrum(basis: Basis, equations: Equations) -> Spectrum:
+    """Return the spectrum from the matrix of inner products between equations, which are few."""
+    rows = np.vstack(list(write_out(basis, equations)))
+    lead, m = int(equations.trains_level), equations.n_outputs
+    free = lead + basis.n_trend
+    basis_of_free, corner = np.linalg.qr(rows[:, :free])
+    rest = rows[:, free:]
+    known = basis_of_free.T @ rest
+    rest -= basis_of_free @ known
+    features, targets = np.ascontiguousarray(rest[:, :-m]), rest[:, -m:]
+    eigenvalues, vectors = np.linalg.eigh(features @ features.T)
+
+    def complete(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        left = known[:, -m:] - known[:, :-m] @ weights
+        try:
+            found = _triangular(corner.T, left, transposed=True)
+        except np.linalg.LinAlgError:  # a direction in which no position varies
+            found = np.linalg.lstsq(corner, left, rcond=None)[0]
+        return (found[0] if lead else np.zeros(m)), found[lead:]
+
+    return Spectrum(
+        eigenvalues=np.maximum(eigenvalues, 0.0),
+        projections=vectors.T @ targets,
+        unreachable=0.0,
+        expand=lambda coefficients: features.T @ (vectors @ coefficients),
+        complete=complete,
+        free=free,
+        noise=_ROUNDING * equations.mass,
+    )
+
+
+def _triangular(factor: FloatArray, right: FloatArray, transposed: bool = False) -> FloatArray:
+    """Solve with a lower triangular factor, or its transpose; one without rows, too."""
+    from scipy.linalg import solve_triangular
+
+    if not len(factor):
+        return right
+    trans = "T" if transposed else "N"
+    return np.asarray(solve_triangular(factor, right, lower=True, trans=trans, check_finite=False))
+
+
+def _cholesky(matrix: FloatArray, noise: float) -> FloatArray:
+    """Return the factor of a matrix, with as little added to its diagonal as it takes."""
+    for jitter in _JITTERS[:-1]:
+        try:
+            return np.asarray(np.linalg.cholesky(_add_to_diagonal(matrix, jitter * noise)))
+        except np.linalg.LinAlgError:
+            continue
+    return np.asarray(np.linalg.cholesky(_add_to_diagonal(matrix, _JITTERS[-1] * noise)))
+
+
+def _add_to_diagonal(matrix: FloatArray, jitter: float) -> FloatArray:
+    return matrix if jitter == 0.0 else matrix + jitter * np.eye(len(matrix))
+
+
+def squared_errors(held: NormalEquations, trends: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the squared errors of fits at rows that they were not fitted to, shape (j,).
+
+    A constant shift of all values is forgiven, since a potential is known up to a constant.
+
+    Parameters
+    ----------
+    held
+        The rows.
+    trends : ndarray of shape (j, p, m)
+        Coefficients of trends.
+    weights : ndarray of shape (j, s, m)
+        Node weights.
+    """
+    normal = held.without_level() if held.weight > 0.0 else held
+    fits = np.concatenate([trends, weights], axis=1)
+    products = np.einsum("jkm,jkm->j", fits, normal.gram @ fits)
+    crossed = np.einsum("jkm,km->j", fits, normal.right)
+    return np.asarray(float(normal.squares.sum()) - 2.0 * crossed + products)
+
+
+@attrs.frozen(kw_only=True)
+class Solver:
+    """How weights are found.
+
+    Parameters
+    ----------
+    ridge : float, optional
+        A fixed lambda; None to choose it.
+    choose_ridge
+        How. With ``"gcv"``, unless the twin then does worse at the rows held out than its trend
+        alone: the ridge is chosen at these rows instead.
+    """
+
+    ridge: float | None
+    choose_ridge: ChooseRidge
+
+    def solve(
+        self, basis: Basis, equations: Equations, held: BoolArray | None
+    ) -> tuple[Solution, Solution | None]:
+        """Return the solution, and its twin where some rows are held out.
+
+        Parameters
+        ----------
+        basis
+            The columns.
+        equations
+            The rows.
+        held : ndarray of bool, shape (n,), or None
+            Rows that are not shown to the twin, which has the same ridge.
+
+        Raises
+        ------
+        ValueError
+            NumPy's LinAlgError, if the numbers cannot be handled.
+        """
+        shown = None if held is None else equations.take(~held)
+        if self.ridge is not None and (equations.gradients is None or self.ridge == 0.0):
+            solution = solve(basis, equations, self.ridge)
+            if shown is None:
+                return solution, None
+            return solution, solve(basis, shown, self.ridge)
+        away = None
+        if held is not None:
+            away = normal_equations(basis, equations.take(held))
+        if equations.n_rows < basis.n_nodes:
+            return self._by_rows(basis, equations, shown, away)
+        return self._by_sums(basis, equations, shown, away)
+
+    def _by_rows(
+        self,
+        basis: Basis,
+        equations: Equations,
+        shown: Equations | None,
+        away: NormalEquations | None,
+    ) -> tuple[Solution, Solution | None]:
+        whole = dual_spectrum(basis, equations)
+        ridge = whole.cross_validated(equations.count) if self.ridge is None else self.ridge
+        if shown is None or away is None:
+            return whole.solution(equations, ridge), None
+        part = dual_spectrum(basis, shown)
+        twin = part.solution(shown, ridge)
+        if self.ridge is None and not self._stays(twin, part.complete, away):
+            ridge = part.least_held_out(away)
+            twin = part.solution(shown, ridge)
+        return whole.solution(equations, ridge), twin
+
+    def _by_sums(
+        self,
+        basis: Basis,
+        equations: Equations,
+        shown: Equations | None,
+        away: NormalEquations | None,
+    ) -> tuple[Solution, Solution | None]:
+        kept = normal_equations(basis, equations if shown is None else shown)
+        n_trend, level = basis.n_trend, equations.trains_level
+        whole = Projected.of(kept if away is None else kept + away, n_trend, level)
+        if self.ridge is not None:
+            solution = whole.solution(equations, self.ridge)
+        elif away is None or self.choose_ridge == "gcv":
+            spectrum = whole.spectrum()
+            solution = spectrum.solution(equations, spectrum.cross_validated(equations.count))
+        else:
+            solution = None
+        if shown is None or away is None:
+            assert solution is not None
+            return solution, None
+        part = Projected.of(kept, n_trend, level)
+        if solution is not None:
+            twin = part.solution(shown, solution.ridge, counted=False)
+            if self.ridge is not None or self._stays(twin, part.complete, away):
+                return solution, twin
+        spectrum = part.spectrum()
+        ridge = spectrum.least_held_out(away)
+        return whole.solution(equations, ridge), spectrum.solution(shown, ridge)
+
+    def _stays(self, twin: Solution, complete: Complete, away: NormalEquations) -> bool:
+        """Return whether a ridge by cross-validation stays, as nodes do no worse than none."""
+        if self.choose_ridge == "held-out":
+            return False
+        nothing = np.zeros_like(twin.weights)
+        _, alone = complete(nothing)
+        errors = squared_errors(
+            away, np.array([twin.trend, alone]), np.array([twin.weights, nothing])
+        )
+        return bool(errors[0] <= errors[1])

@@ -1,1 +1,0 @@
-"""Nodes of random networks, their activations, and how they are drawn."""

@@ -1,1 +1,0 @@
-"""Fits that take in rows as they come."""

@@ -1,1 +1,0 @@
-"""Networks of the outputs of a forward map."""

@@ -1,0 +1,366 @@
+"""The potentials that fitted networks are.
+
+:class:`FittedNetwork` learnt U itself, or what a known part leaves of it, and
+:class:`FittedEmulator` the outputs of a forward map under an exact energy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import attrs
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from surrokit import capabilities as can
+from surrokit.contracts.forward import Energy, offers_curvature_derivatives, offers_curvatures
+from surrokit.contracts.matrices import HESSIAN_FIELD, FormsAt
+from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
+from surrokit.surrogate.quality import FitQuality
+from surrokit.surrogate.shown import ShownFit
+from surrokit.targets.curvature import (
+    gauss_newton,
+    gauss_newton_form_gradient,
+    gauss_newton_product,
+    gauss_newton_trace_gradient,
+)
+from surrokit.types import BoolArray, Capabilities, FloatArray
+from surrokit_networks.border import Beyond, Border
+from surrokit_networks.network import HessianAt, Network
+
+CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
+"""What every network of U can do."""
+
+NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
+"""What a positive definite quadratic without any nodes is besides."""
+
+
+FEW = 4
+"""Values of one row in so many are computed by themselves; more rows with all gradients."""
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class NetworkFit(ShownFit, ABC):
+    """What both kinds of fit are: frozen, safe to share between threads, with new arrays only.
+
+    Methods raise :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
+
+    Parameters
+    ----------
+    network
+        The map that was fitted.
+    n_points
+        Distinct points that it was fitted to.
+    ridge
+        lambda in lambda |v|^2, in the units of the fit.
+    degrees
+        Effective number of parameters of each output.
+    gcv_error
+        Generalised cross-validation estimate of the mean squared error of an equation (of V - U, a
+        component of the whitened gradient, or an output in its unit) on new points like the
+        training points; ``inf`` for a fit that passes through every point.
+    quality : FitQuality or None
+        Error at points held out from a twin of the fit; None where there were too few.
+    """
+
+    network: Network
+    n_points: int
+    ridge: float
+    degrees: float
+    gcv_error: float
+    quality: FitQuality | None = None
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> Capabilities:
+        """What it offers."""
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.network.dim
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the network."""
+        return self.network.n_nodes
+
+    def __repr__(self) -> str:
+        held_out = "none" if self.quality is None else f"{self.quality.variance:.3g}"
+        return (
+            f"{type(self).__name__}(dim={self.dim}, n_nodes={self.n_nodes}, "
+            f"n_points={self.n_points}, ridge={self.ridge:.3g}, degrees={self.degrees:.1f}, "
+            f"gcv_error={self.gcv_error:.3g}, held_out_variance={held_out})"
+        )
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class FittedNetwork(NetworkFit):
+    """V(q) = sum_i v_i a_i(q) + b, equation (10) of the paper, on a trend; in nats.
+
+    Parameters
+    ----------
+    convex
+        Whether it is known to be a trend of degree two alone, with a positive definite matrix.
+    border : Border or None
+        The region in which the nodes are used. Values and gradients beyond are the border's;
+        second derivatives are everywhere those of the sum, which as a metric may be any.
+    known : Potential or None
+        A part of U that is added as it is: the network was fitted to the rest.
+    most : frozenset or None
+        What it may offer at most, where parts of U may be known.
+    """
+
+    convex: bool = False
+    border: Border | None = None
+    known: Potential | None = None
+    most: Capabilities | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Gradient, by itself as well, and all that concerns the Hessian.
+
+        A trend alone that is convex is ``gaussian`` too.
+        """
+        own = CAPABILITIES | NORMAL if self.convex else CAPABILITIES
+        return own if self.most is None else own & self.most
+
+    @property
+    def level(self) -> float:
+        """b, the constant."""
+        return float(self.network.trend.constant[0])
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the normal density that a convex trend is, shape (dim,)."""
+        slope = self.network.whitening.inverse.T @ self.network.trend.linear[:, 0]
+        factor = self.factor
+        return np.asarray(self.network.whitening.mean - factor @ (factor.T @ slope))
+
+    @property
+    def factor(self) -> FloatArray:
+        """L, lower triangular of shape (dim, dim); L L^T is the covariance of a convex trend."""
+        assert self.convex
+        # The matrix as R R^T with R upper triangular, its factor turned round; L = R^-T.
+        matrix = self.hessian(np.zeros((1, self.dim)))[0]
+        matrix = 0.5 * (matrix + matrix.T)
+        root = np.linalg.cholesky(matrix[::-1, ::-1])[::-1, ::-1]
+        factor = solve_triangular(root, np.eye(self.dim), lower=False).T
+        return np.ascontiguousarray(factor, dtype=np.float64)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        beyond = self._beyond(q)
+        if beyond is None:
+            return self._plus(self.network.value(q)[:, 0], "value", q)
+        return beyond.raise_values(self.network.value(beyond.pull_in(q))[:, 0])
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        beyond = self._beyond(q)
+        if beyond is None:
+            return self._plus(self.network.gradient(q), "gradient", q)
+        if FEW * len(beyond.rows) > len(q):
+            return self.value_and_gradient(q)[1]
+        # gradients alone take half of the time, and only few rows need values
+        pulled = beyond.pull_in(q)
+        values = self.network.value(pulled[beyond.rows])[:, 0]
+        return beyond.turn_gradients(values, self.network.gradient(pulled))
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return V, shape (n,), and its gradient, shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        beyond = self._beyond(q)
+        inside = q if beyond is None else beyond.pull_in(q)
+        value, gradient = self.network.value_and_gradient(inside)
+        if beyond is not None:
+            return beyond.raise_values(value), beyond.turn_gradients(value[beyond.rows], gradient)
+        if self.known is None:
+            return value, gradient
+        known, slope = with_gradient(self.known).value_and_gradient(q)
+        return value + known, gradient + slope
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of V, shape (n, dim, dim)."""
+        return self._plus(self._hessian_at(positions).matrix(), "hessian", positions)
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        own = self._hessian_at(positions).product(check_vectors(vectors, positions))
+        return self._plus(own, "hessian_product", positions, vectors)
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+        return self._plus(self._hessian_at(positions).diagonal(), "hessian_diagonal", positions)
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), with c (n, dim)."""
+        own = self._hessian_at(positions).diagonal_gradient(check_vectors(weights, positions))
+        return self._plus(own, "hessian_diagonal_gradient", positions, weights)
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""
+        own = self._hessian_at(positions).trace_gradient(check_matrices(matrices, positions))
+        return self._plus(own, "hessian_trace_gradient", positions, matrices)
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, shape (n, dim), G the Hessian and u of shape (n, dim)."""
+        own = self._hessian_at(positions).form_gradient(check_vectors(vectors, positions))
+        return self._plus(own, "hessian_form_gradient", positions, vectors)
+
+    def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
+        """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
+        own = self._hessian_at(positions).form_gradient
+        if self.known is None:
+            return own
+        known = HESSIAN_FIELD.forms_at(self.known, positions)
+        return lambda vectors, rows: own(vectors, rows) + known(vectors, rows)
+
+    def hessian_traces_at(self, positions: FloatArray) -> FormsAt:
+        """Return :meth:`hessian_trace_gradient` of rows of positions (n, dim)."""
+        own = self._hessian_at(positions).trace_gradient
+        if self.known is None:
+            return own
+        known = HESSIAN_FIELD.traces_at(self.known, positions)
+        return lambda matrices, rows: own(matrices, rows) + known(matrices, rows)
+
+    def is_beyond(self, positions: FloatArray) -> BoolArray:
+        """Return which positions (n, dim) lie beyond the border, shape (n,)."""
+        q = check_positions(positions, self.dim)
+        is_beyond = np.zeros(len(q), dtype=bool)
+        beyond = self._beyond(q)
+        if beyond is not None:
+            is_beyond[beyond.rows] = True
+        return is_beyond
+
+    def _hessian_at(self, positions: FloatArray) -> HessianAt:
+        return HessianAt(self.network, check_positions(positions, self.dim))
+
+    def _plus(self, own: FloatArray, method: str, *arguments: FloatArray) -> FloatArray:
+        """Add what a method of the known part returns."""
+        return own if self.known is None else own + getattr(self.known, method)(*arguments)
+
+    def _beyond(self, q: FloatArray) -> Beyond | None:
+        """Return how far positions (n, dim) are beyond the border; None where none is."""
+        if self.border is None or self.network.nodes is None:
+            return None
+        return self.border.cross(q)
+
+
+def emulator_capabilities(energy: Energy) -> Capabilities:
+    """Return what an emulator of a forward map can do under an energy.
+
+    Gradient, and the forward map with its first and second derivatives; also the Gauss-Newton
+    matrix and its products where the energy offers curvatures, and the derivative of that where it
+    offers theirs. No gradient alone: it takes the outputs, and the energy is cheap from there.
+    """
+    offered = {can.GRADIENT, can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
+    if offers_curvatures(energy):
+        offered |= {can.METRIC, can.METRIC_PRODUCT}
+    if offers_curvature_derivatives(energy):
+        offered.add(can.METRIC_DERIVATIVE)
+    return frozenset(offered)
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class FittedEmulator(NetworkFit):
+    """V(q) = energy(f(q), q), with f a network in place of an expensive forward map; in nats.
+
+    Only the map is learnt (Algorithm 2 with targets in R^m): misfit, noise scales and priors stay
+    exact. Where f runs over to infinity V is ``inf``, never NaN. Methods of the metric raise
+    :class:`~surrokit.errors.CapabilityError` unless the energy offers curvatures, and for the
+    metric's derivative also theirs.
+
+    Parameters
+    ----------
+    energy
+        The cheap exact part of the target.
+    """
+
+    energy: Energy
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Those of :func:`emulator_capabilities`."""
+        return emulator_capabilities(self.energy)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        with np.errstate(all="ignore"):  # a position that ran away may overflow
+            return _without_nan(self.energy.value(self.network.value(q), q))
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return V, shape (n,), and its gradient J^T dV/df + dV/dq, shape (n, dim).
+
+        The Jacobian J is not formed.
+        """
+        q = check_positions(positions, self.dim)
+        with np.errstate(all="ignore"):
+            at = self.network.at(q)
+            value, by_outputs, by_positions = self.energy.value_and_gradients(at.outputs, q)
+            return _without_nan(value), at.pull_back(by_outputs) + by_positions
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
+
+        C and R are the energy's curvatures (:class:`surrokit.contracts.forward.CurvedEnergy`).
+        """
+        q = check_positions(positions, self.dim)
+        with np.errstate(all="ignore"):
+            at = self.network.at(q)
+            return gauss_newton(self.energy, at.outputs, at.jacobian(), q)
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, G the metric, shape (n, dim), with u in ``vectors (n, dim)``.
+
+        Neither the Jacobian nor G is formed.
+        """
+        q = check_positions(positions, self.dim)
+        u = check_vectors(vectors, q)
+        with np.errstate(all="ignore"):
+            return gauss_newton_product(self.energy, self.network.at(q), q, u)
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        a = check_matrices(matrices, q)
+        with np.errstate(all="ignore"):
+            return gauss_newton_trace_gradient(self.energy, self.network.at(q), q, a)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the metric, shape (n, dim), with u in ``vectors (n, dim)``.
+
+        The Jacobian is not formed.
+        """
+        q = check_positions(positions, self.dim)
+        u = check_vectors(vectors, q)
+        with np.errstate(all="ignore"):
+            return gauss_newton_form_gradient(self.energy, self.network.at(q), q, u)
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return f, shape (n, m)."""
+        q = check_positions(positions, self.dim)
+        with np.errstate(all="ignore"):
+            return self.network.value(q)
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return f, shape (n, m), and its derivatives, shape (n, m, dim)."""
+        q = check_positions(positions, self.dim)
+        with np.errstate(all="ignore"):
+            at = self.network.at(q)
+            return at.outputs, at.jacobian()
+
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k f_m, shape (n, dim), for W (n, m, dim)."""
+        q = check_positions(positions, self.dim)
+        w = check_weights(weights, q)
+        with np.errstate(all="ignore"):
+            return self.network.at(q).hessian_product(w)
+
+
+def _without_nan(values: FloatArray) -> FloatArray:
+    return np.where(np.isnan(values), np.inf, values)

@@ -1,1 +1,0 @@
-"""From training rows to a fitted network of the potential."""

@@ -1,1 +1,0 @@
-"""Least squares: equations, bases, and how coefficients are solved for."""
