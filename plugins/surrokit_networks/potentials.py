@@ -62,6 +62,8 @@ class NetworkFit(ShownFit, ABC):
         training points; ``inf`` for a fit that passes through every point.
     quality : FitQuality or None
         Error at points held out from a twin of the fit; None where there were too few.
+    n_nodes
+        Nodes of the network.
     """
 
     network: Network
@@ -70,6 +72,11 @@ class NetworkFit(ShownFit, ABC):
     degrees: float
     gcv_error: float
     quality: FitQuality | None = None
+    n_nodes: int = attrs.field(init=False)
+
+    @n_nodes.default
+    def _n_nodes(self) -> int:
+        return self.network.n_nodes
 
     @property
     @abstractmethod
@@ -80,11 +87,6 @@ class NetworkFit(ShownFit, ABC):
     def dim(self) -> int:
         """Numbers in a position."""
         return self.network.dim
-
-    @property
-    def n_nodes(self) -> int:
-        """Nodes of the network."""
-        return self.network.n_nodes
 
     def __repr__(self) -> str:
         held_out = "none" if self.quality is None else f"{self.quality.variance:.3g}"
