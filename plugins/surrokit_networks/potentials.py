@@ -62,8 +62,6 @@ class NetworkFit(ShownFit, ABC):
         training points; ``inf`` for a fit that passes through every point.
     quality : FitQuality or None
         Error at points held out from a twin of the fit; None where there were too few.
-    n_nodes
-        Nodes of the network.
     """
 
     network: Network
@@ -72,10 +70,10 @@ class NetworkFit(ShownFit, ABC):
     degrees: float
     gcv_error: float
     quality: FitQuality | None = None
-    n_nodes: int = attrs.field(init=False)
 
-    @n_nodes.default
-    def _n_nodes(self) -> int:
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the network."""
         return self.network.n_nodes
 
     @property

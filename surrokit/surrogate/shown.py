@@ -70,6 +70,7 @@ def show_fit(fitted: Any) -> str:
         [
             ("surrogate", _kind(fitted)),
             ("dimension", f"{fitted.dim:,}"),
+            ("nodes", _nodes(fitted)),
             ("fitted to", _points(fitted)),
             *_quality(fit_quality_of(fitted)),
             ("can be evaluated", abilities_of(fitted)),
@@ -82,6 +83,11 @@ def _kind(part: Any) -> str:
     """Return the name of a part's class, and the first line of what is said of it."""
     said = inspect.cleandoc(type(part).__doc__ or "").partition("\n")[0]
     return f"{type(part).__name__}: {said}" if said else type(part).__name__
+
+
+def _nodes(fitted: Any) -> str | None:
+    n_nodes = getattr(fitted, "n_nodes", None)
+    return None if n_nodes is None else f"{n_nodes:,}"
 
 
 def _points(fitted: Any) -> str | None:

@@ -161,7 +161,7 @@ def test_a_fitted_surrogate_tells_how_good_it_is(run):
     assert told["held out"] == f"{quality.n_points} points"
     assert told["variance of V - U there"] == f"{quality.variance:.3g} squared nats"
     assert told["foretold acceptance"] == f"{quality.acceptance:.1%} of independent draws"
-    assert cells(fitted)["n_nodes"] == [str(fitted.n_nodes)]
+    assert told["nodes"] == str(fitted.n_nodes)
 
 
 def test_other_fits_are_shown():
