@@ -220,6 +220,6 @@ def _values(potential: Potential, positions: FloatArray) -> FloatArray:
 def _gradient(potential: Potential, position: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
         try:
-            return with_gradient(potential).value_and_gradient(position[None])[1][0]
+            return np.asarray(with_gradient(potential).value_and_gradient(position[None])[1][0])
         except EvaluationError:
             return np.full(len(position), np.nan)
