@@ -14,7 +14,7 @@ from surrokit.exploring.standing import demand_warmup, idle
 from surrokit.settings import optional_positive_integer
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.modes.belief import begin_about, chains_at
-from surrokit_learning.modes.limits import Limits
+from surrokit_learning.modes.limits import Limits, unnoticed
 from surrokit_learning.modes.search import ModeSearch
 
 
@@ -167,6 +167,7 @@ class ApproachExploration:
             later=most / 2,
             searches=self.settings.searches,
             spare=0 if self.settings.evaluations is not None else more,
+            beside=unnoticed(self.calls),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.contracts.potential import Potential
+from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.errors import EvaluationError, TargetError
 from surrokit.mode.directions import name_of, simplified
 from surrokit.mode.mode import Mode
@@ -32,6 +32,10 @@ ALONE = 0.999
 
 MANY = 200
 """Dimensions up to which directions of several numbers are looked for."""
+
+UNSEEN = 1e-10
+"""Part of the largest singular value of gradients below which none of them has a component along a
+direction but for rounding."""
 
 
 def demand_bottom(potential: Potential, found: Mode) -> None:
@@ -94,7 +98,56 @@ def demand_walls(potential: Potential, found: Mode) -> int:
                 f"any distance{'' if far >= BEYOND else ' of its logarithm'}, and no distribution "
                 "has such a density; declare bounds or a prior for it, or leave it out"
             )
-    for direction in _level_directions(potential, found.hessian):
+    return paid + _demand_walls_along(potential, found, _level_directions(potential, found.hessian))
+
+
+def demand_walls_by_gradients(
+    potential: Potential, found: Mode, gradients: FloatArray, *, most: int
+) -> None:
+    """Raise if the potential is the same at any distance in a direction that no gradient has.
+
+    The gradients of a search lie in the few directions it went, so that each further one, beside
+    the mode, is taken where the others say nothing yet. Where it has no component there either,
+    values far away decide.
+
+    Parameters
+    ----------
+    potential
+        What was searched, with capability ``gradient``; its parameters are named in the message.
+    found
+        Where the search ended, without second derivatives.
+    gradients : ndarray of shape (n, dim)
+        What the search saw on its way.
+    most
+        Further gradients at most. Where more directions are left, nothing is known.
+
+    Raises
+    ------
+    TargetError
+        If there is no wall either way, so that no distribution has such a density.
+    """
+    if len(found.position) > MANY:
+        return
+    rng = np.random.default_rng(0)  # its own, so that the run's goes on as it would have
+    unseen = _unseen(gradients)
+    if unseen.shape[1] > most:
+        return
+    while unseen.size:
+        way = unseen @ rng.standard_normal(unseen.shape[1])
+        beside = _gradient(potential, found.position + way / np.linalg.norm(way))
+        if not np.isfinite(beside).all():
+            return
+        gradients = np.vstack([gradients, beside])
+        before, unseen = unseen.shape[1], _unseen(gradients)
+        if unseen.shape[1] >= before:
+            _demand_walls_along(potential, found, _with_simple(potential, _sparse(unseen).T))
+            return
+
+
+def _demand_walls_along(potential: Potential, found: Mode, directions: list[FloatArray]) -> int:
+    """Raise if there is no wall either way along one of some directions; return values paid."""
+    paid = 0
+    for direction in directions:
         ends = found.position + np.outer([FAR, -FAR], direction)
         with np.errstate(all="ignore"):
             there = transform_of(potential).to_bounded(ends)
@@ -110,17 +163,35 @@ def demand_walls(potential: Potential, found: Mode) -> int:
     return paid
 
 
+def _unseen(gradients: FloatArray) -> FloatArray:
+    """Return an orthonormal basis (dim, k) of the directions that no gradient (n, dim) has."""
+    _, sizes, directions = np.linalg.svd(gradients, full_matrices=True)
+    return np.asarray(directions[np.sum(sizes > UNSEEN * sizes.max(initial=0.0)) :].T)
+
+
+def _sparse(basis: FloatArray) -> FloatArray:
+    """Return another basis (dim, k), each column of which has zeros where all others have a one."""
+    from scipy.linalg import qr
+
+    pivots = qr(basis.T, mode="r", pivoting=True)[1][: basis.shape[1]]
+    return np.asarray(np.linalg.solve(basis[pivots].T, basis.T).T)
+
+
 def _level_directions(potential: Potential, hessian: FloatArray) -> list[FloatArray]:
     """Return the directions of several numbers along which second derivatives vanish."""
     if not np.isfinite(hessian).all() or len(hessian) > MANY:
         return []
     curvatures, directions = np.linalg.eigh(hessian)
-    level = curvatures <= max(FLAT * curvatures[-1], ROUNDED)
+    level = directions.T[curvatures <= max(FLAT * curvatures[-1], ROUNDED)]
+    return _with_simple(potential, level[np.abs(level).max(axis=1) < ALONE])
+
+
+def _with_simple(potential: Potential, directions: FloatArray) -> list[FloatArray]:
+    """Return directions (k, dim), each behind one of simple coefficients, where that is near."""
     found = []
-    for direction in directions.T[level]:
-        if np.abs(direction).max() < ALONE:
-            simple = simplified(potential, direction)
-            found += [direction] if simple is None else [simple, direction]
+    for direction in directions:
+        simple = simplified(potential, direction)
+        found += [direction] if simple is None else [simple, direction]
     return found
 
 
@@ -144,3 +215,11 @@ def _values(potential: Potential, positions: FloatArray) -> FloatArray:
             return potential.value(positions)
         except EvaluationError:
             return np.full(len(positions), np.nan)
+
+
+def _gradient(potential: Potential, position: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        try:
+            return np.asarray(with_gradient(potential).value_and_gradient(position[None])[1][0])
+        except EvaluationError:
+            return np.full(len(position), np.nan)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surrokit.marginals.fit import heavy_tails
 from surrokit.result.finding import FEWEST_EFFECTIVE, Finding
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 FEWEST_DEGREES = 2.0
 """Degrees of freedom of an error below which it has no variance of its own."""
+
+_RESAMPLED = 2000  # draws by which quantiles are those of the weights
+_FEWEST_SHOWING = 20  # effective draws with fewer of which any tail may seem heavy
 
 
 def weights_findings(run: Run) -> Iterator[Finding]:
@@ -58,6 +62,7 @@ def weights_findings(run: Run) -> Iterator[Finding]:
             f"where {FEWEST_EFFECTIVE} are the least to go by; raise max_calls"
         )
         yield Finding(name="effective_draws", message=message, warns=True)
+        yield from _heavy_parameters(run)
 
 
 def limit_of(run: Run) -> str:
@@ -102,6 +107,22 @@ def _heavy_tails(run: Run) -> Iterator[Finding]:
                 "correction 'weights'"
             )
             yield Finding(name="heavy_tails", message=message, warns=True)
+
+
+def _heavy_parameters(run: Run) -> Iterator[Finding]:
+    """Yield which parameters seem to have tails that no surrogate learns, by weighted draws."""
+    if not (np.min(run.ess()) >= _FEWEST_SHOWING and run.calls.get("gradient", 0)):
+        return
+    heavy = np.flatnonzero(heavy_tails(run.resampled(_RESAMPLED, rng=0)))
+    if not heavy.size:
+        return
+    which = ", ".join(repr(run.labels[i]) for i in heavy)
+    message = (
+        f"{which} seem to have heavy tails on both sides, of which surrogates learn little, so "
+        "that more calls help little; use sampler='hmc' without a surrogate and max_calls, which "
+        "learns coordinates in which such tails are normal, or give the target such coordinates"
+    )
+    yield Finding(name="heavy_tails", message=message, warns=True)
 
 
 def _learns_from_values(run: Run) -> bool:

@@ -266,7 +266,9 @@ def test_a_density_that_does_not_fall_is_named(half):
         return float(np.minimum(q, 0.0).sum()) if half else 0.0
 
     target = sk.potential(log_density=log_density, gradient=gradient, dim=1)
-    run = sample_quietly(target, sampler="hmc", warmup=100, draws=200)
+    # a search would see at once that it is flat both ways
+    sampler = "hmc" if half else "random-walk"
+    run = sample_quietly(target, sampler=sampler, warmup=100, draws=200)
     assert run.endless == ("q[0]",)
     assert "no distribution has it" in finding(run, "improper").message
 
@@ -291,6 +293,37 @@ def test_a_ridge_off_the_axes_is_named_by_its_direction(parameters, log_density,
     target = sk.potential(log_density=log_density, parameters=parameters)
     with pytest.raises(TargetError, match=f"same at any distance along ({direction}), and no"):
         sk.sample(target, **QUIET)
+
+
+COLLINEAR = np.vander(np.linspace(-1.0, 2.0, 9), 2)
+
+
+@pytest.mark.parametrize(
+    ("design", "direction"),
+    [
+        (np.array([[0.0]]), "q[0]"),
+        (np.array([[1.0, -1.0]]), "q[0] + q[1]"),
+        (np.array([[1.0, 1.0, 0.0], [0.0, 1.0, -2.0]]), "q[0] - q[1] - 0.5 q[2]"),
+        (np.c_[COLLINEAR, COLLINEAR @ [2.37, 0.4]], "q[0] + 0.169 q[1] - 0.422 q[2]"),
+    ],
+)
+@pytest.mark.parametrize("surrogate", [None, "additive"])
+def test_a_ridge_is_named_by_the_gradients_of_a_search(design, direction, surrogate):
+    calls, dim = [], design.shape[1]
+
+    def target(prior):
+        def value(q):
+            calls.append(q)
+            return 0.5 * np.sum((design @ q - 1.0) ** 2) + 0.5 * prior * q @ q
+
+        return sk.potential(value, lambda q: design.T @ (design @ q - 1.0) + prior * q, dim=dim)
+
+    with pytest.raises(TargetError, match=re.escape(f"any distance along {direction}, and no")):
+        sk.sample(target(0.0), surrogate=surrogate, **QUIET)
+    assert len(calls) < 50
+    # a wide prior closes it
+    run = sample_quietly(target(1e-8), sampler="hmc", warmup=20, draws=2)
+    assert run.endless == ()
 
 
 def test_chains_on_a_ridge_name_its_direction():

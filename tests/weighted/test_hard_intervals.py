@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 
 import surrokit as sk
+from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.round import Round
@@ -96,6 +97,29 @@ def test_weighted_answers_warn_of_a_heavy_tail():
     found = run.verdict.named("heavy_tails")
     assert all(finding.warns for finding in found)
     assert any("the standard deviation of 'q[0]', 'q[1]'" in each.message for each in found)
+
+
+@pytest.mark.long
+def test_advice_where_surrogates_learn_little_of_heavy_tails_gives_right_quantiles():
+    def both(q):
+        return np.log1p(q**2).sum(axis=1), 2.0 * q / (1.0 + q**2)
+
+    target = sk.potential(value_and_gradient=both, dim=3, batched=True)
+    run = sk.sample(
+        target,
+        surrogate="quadratic",
+        correction="weights",
+        max_calls=300,
+        seed=1,
+        progress=False,
+    )
+    found = run.verdict.named("heavy_tails")
+    assert any("use sampler='hmc' without a surrogate and max_calls" in f.message for f in found)
+    run = sk.sample(target, sampler="hmc", seed=1, progress=False)
+    for p in (0.05, 0.5, 0.95):
+        below = run.draws < scipy.stats.cauchy.ppf(p)
+        error = mean_error(below.astype(float))
+        np.testing.assert_array_less(np.abs(below.mean(axis=(0, 1)) - p), 3.5 * error)
 
 
 def test_few_draws_of_a_heavy_tail_leave_few_degrees():

@@ -14,6 +14,13 @@ FEW, MOST = 8, 12
 """Starts to search from at most: the former and one for each dimension, but no more than the
 latter."""
 
+_USUAL, _UNNOTICED = 4000, 0.01  # calls of a run without a limit at least, and a part of any run's
+
+
+def unnoticed(calls: int | None) -> int:
+    """Return how many calls are few beside those of a run, which are limited or not."""
+    return int(_UNNOTICED * (_USUAL if calls is None else calls))
+
 
 @attrs.frozen(kw_only=True)
 class Limits:
@@ -31,12 +38,15 @@ class Limits:
     spare
         Evaluations more, in total and by later searches, while a mode is known that one search
         alone has found.
+    beside
+        Gradients beside the first mode, on top of these.
     """
 
     total: int
     later: float
     searches: int | None
     spare: int = 0
+    beside: int = 0
 
     def more(self) -> Limits:
         """Return the limits with what is spare."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -14,7 +15,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError
 from surrokit.limits.deadline import check_deadline
 from surrokit.limits.meter import SEARCHING, stage
-from surrokit.mode.bottom import demand_bottom, demand_walls
+from surrokit.mode.bottom import demand_bottom, demand_walls, demand_walls_by_gradients
 from surrokit.mode.mode import Mode
 from surrokit.mode.scales import Scales
 from surrokit.mode.search import find_mode, goes_by_values
@@ -242,11 +243,7 @@ class ModeSearch:
         if watch.mode is not None:
             return search._lead_to(watch.mode)
         if not self.ends:
-            demand_bottom(exact, found)
-            values = demand_walls(exact, found)
-            search = attrs.evolve(
-                search, spent=search.spent + -(-values // calls_per_gradient(exact))
-            )
+            search = search._demand_a_density(exact, limits, found, at)
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
         if np.array_equal(found.position, at) or self._stalls(exact, found):
@@ -257,6 +254,21 @@ class ModeSearch:
         if self.led and found.calls >= most:
             return search._give_up(exact, limits, found)
         return attrs.evolve(search, at=found.position)
+
+    def _demand_a_density(
+        self, exact: Potential, limits: Limits, found: Mode, at: FloatArray
+    ) -> ModeSearch:
+        """Return the state after a look at whether a distribution may have such a target."""
+        demand_bottom(exact, found)
+        rows = self._rows_of().gradients
+        ended = found.converged or np.array_equal(found.position, at)
+        plain = found.hessian is None and calls_per_gradient(exact) == 1
+        if ended and plain and rows is not None:
+            # what is seen far out is nothing to learn from, and shortens no search
+            aside = cast(Any, exact).fork(keep=False) if hasattr(exact, "fork") else exact
+            demand_walls_by_gradients(aside, found, rows, most=limits.beside)
+        values = demand_walls(exact, found)
+        return attrs.evolve(self, spent=self.spent + -(-values // calls_per_gradient(exact)))
 
     def _give_up(self, exact: Potential, limits: Limits, found: Mode) -> ModeSearch:
         """Return the state after a search that took too long; low places count as where it ends."""

@@ -6,7 +6,7 @@ import attrs
 
 from surrokit.contracts.potential import Potential
 from surrokit.model.model import calls_per_gradient
-from surrokit_learning.modes.limits import Limits
+from surrokit_learning.modes.limits import Limits, unnoticed
 from surrokit_learning.rounds.bill import Bill
 from surrokit_learning.rounds.settings import RoundsSettings
 
@@ -69,4 +69,5 @@ class Allowance:
             later=later,
             searches=self.settings.searches,
             spare=int(2 * later) if self.settings.evaluations is None else 0,
+            beside=unnoticed(affordable),
         )
