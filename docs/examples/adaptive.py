@@ -18,7 +18,7 @@ def gradient(q):
 
 target = sk.potential(value, gradient, dim=3)
 surrogate = ("additive", {"n_nodes": 100})
-run = sk.sample(target, surrogate=surrogate, schedule="greville", warmup=300, draws=500, seed=1)
+run = sk.sample(target, surrogate=surrogate, schedule="greville", warmup=300, draws=500, seed=2)
 # [account]
 print(f"acceptance {run.acceptance.mean():.2f}")
 print(f"{len(run.adaptation.deployments)} surrogates from {run.adaptation.training_rows} rows")
