@@ -49,10 +49,6 @@ class StanFunctions:
         name = "log_density_hessian_vector_product"
         return (-np.asarray(call(name, *parts, **settings)[1]),)
 
-    def together(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the same at rows, one after another."""
-        return tuple(map(np.stack, zip(*(self.at(what, row) for row in rows), strict=True)))
-
 
 @attrs.frozen(eq=False)
 class StanPotential(ModelPotential):

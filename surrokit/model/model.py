@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -22,7 +22,13 @@ from surrokit.model.calls import Calls
 from surrokit.model.isolated import isolate
 from surrokit.model.memo import Memo
 from surrokit.model.outcome import Outcome, Results
-from surrokit.model.source import EachRow, Source, one_after_another
+from surrokit.model.source import (
+    BatchSource,
+    EachRow,
+    Source,
+    in_a_batch_of_one,
+    one_after_another,
+)
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray, IntArray
@@ -118,7 +124,8 @@ class Model:
             outcome = self.each_row(self.source, method.name, rows)
         else:
             try:
-                outcome = Outcome(n=n, results=self.source.together(method.name, rows.copy()))
+                source = cast("BatchSource", self.source)
+                outcome = Outcome(n=n, results=source.together(method.name, rows.copy()))
             except EvaluationError as error:  # of a potential that knows which rows failed
                 outcome = Outcome(n=n, results=error.results or None, causes=error.causes)
         if outcome.results is not None:
@@ -323,10 +330,7 @@ class Methods:
 
     def at(self, what: str, row: FloatArray) -> Results:
         """Return what a method gives at one position, with its factor beside it, if any."""
-        try:
-            return tuple(array[0] for array in self.together(what, row[None]))
-        except EvaluationError as error:
-            raise error.causes[0] from None  # as if there were no batch
+        return in_a_batch_of_one(self, what, row)
 
     def together(self, what: str, rows: FloatArray) -> Results:
         """Return what a method gives at rows (n, width)."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol, TypeAlias
 
-from surrokit.errors import ShapeError
+from surrokit.errors import EvaluationError, ShapeError
 from surrokit.limits.meter import current_meter
 from surrokit.model.outcome import Outcome, Results
 from surrokit.types import FloatArray
@@ -33,9 +33,21 @@ class Source(Protocol):
         """
         ...
 
+
+class BatchSource(Source, Protocol):
+    """Functions that take rows together."""
+
     def together(self, what: str, rows: FloatArray) -> Results:
         """Return arrays for rows (n, width) that are evaluated as one batch."""
         ...
+
+
+def in_a_batch_of_one(source: BatchSource, what: str, row: FloatArray) -> Results:
+    """Return arrays for one row, from a source that takes rows together."""
+    try:
+        return tuple(array[0] for array in source.together(what, row[None]))
+    except EvaluationError as error:
+        raise error.causes[0] from None  # as if there were no batch
 
 
 EachRow: TypeAlias = Callable[[Source, str, FloatArray], Outcome]

@@ -22,7 +22,7 @@ from surrokit.coordinates.plausible import Plausible
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Model, ModelPotential
 from surrokit.model.outcome import Results
-from surrokit.model.source import one_after_another
+from surrokit.model.source import in_a_batch_of_one, one_after_another
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.curvature import (
@@ -174,9 +174,7 @@ class Maps:
 
     def at(self, what: str, row: FloatArray) -> Results:
         """Return outputs, perhaps with derivatives or a gradient, at one position (dim,)."""
-        if not self.batched:
-            return self.together(what, row)
-        return tuple(array[0] for array in self.together(what, row[None]))
+        return in_a_batch_of_one(self, what, row) if self.batched else self.together(what, row)
 
     def together(self, what: str, q: FloatArray) -> Results:
         """Return the same at positions (n, dim), or at one of shape (dim,)."""

@@ -19,7 +19,7 @@ from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Model, ModelPotential
 from surrokit.model.outcome import Results
-from surrokit.model.source import one_after_another
+from surrokit.model.source import in_a_batch_of_one, one_after_another
 from surrokit.settings import is_whole
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import with_bounds
@@ -196,9 +196,7 @@ class Functions:
 
     def at(self, what: str, row: FloatArray) -> Results:
         """Return results at one position of shape (dim,)."""
-        if not self.batched:
-            return self.together(what, row)
-        return tuple(array[0] for array in self.together(what, row[None]))
+        return in_a_batch_of_one(self, what, row) if self.batched else self.together(what, row)
 
     def together(self, what: str, q: FloatArray) -> Results:
         """Return results at positions (n, dim), or at one of shape (dim,), which may change."""

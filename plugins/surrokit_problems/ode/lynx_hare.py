@@ -11,7 +11,7 @@ from surrokit import capabilities as can
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import EvaluationError, NumericalError
 from surrokit.model.model import Model, ModelPotential
-from surrokit.model.source import row_by_row
+from surrokit.model.source import in_a_batch_of_one, row_by_row
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.outputs import PotentialOfOutputs
@@ -115,10 +115,7 @@ class Populations:
 
     def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
         """Return results at a position of shape (8,)."""
-        try:
-            return tuple(array[0] for array in self.together(what, row[None]))
-        except EvaluationError as error:
-            raise error.causes[0] from None  # as if there were no batch
+        return in_a_batch_of_one(self, what, row)
 
     def together(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
         """Return results at positions of shape (n, 8)."""

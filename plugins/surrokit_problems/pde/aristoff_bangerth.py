@@ -126,10 +126,6 @@ class Solutions:
         _, by_outputs, prior = self.energy.value_and_gradients(solved.outputs[None], row[None])
         return solved.outputs, solved.pull_back(by_outputs[0]) + prior[0]
 
-    def together(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
-        """Return results at rows, one after another."""
-        return tuple(map(np.stack, zip(*(self.at(what, row) for row in rows), strict=True)))
-
 
 @cache
 def read_measurements() -> FloatArray:

@@ -222,7 +222,3 @@ class FlowSolutions:
         if what == "metric_trace_gradient":
             return (gauss_newton_trace_gradient(self.energy, solved, q, factor)[0],)
         return (solved.hessian_product(factor)[0],)
-
-    def together(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
-        """Return results at rows, one after another."""
-        return tuple(map(np.stack, zip(*(self.at(what, row) for row in rows), strict=True)))
