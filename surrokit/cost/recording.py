@@ -75,7 +75,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
     ) -> None:
         self.target = target
         self.calls_made = Calls(on_error, retries)
-        self.rejections = Rejections(self.calls_made)
+        self.rejections = Rejections(self.calls_made, target)
         self._keeps = keep
         self._with_gradients = False
         self._wants_jacobians = False

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import attrs
 import numpy as np
 
 from surrokit.contracts.methods import CallKind
+from surrokit.contracts.potential import Potential
 from surrokit.failures.account import REMEMBERED, FailureAccount
 from surrokit.failures.log import FailureLog
 from surrokit.limits.penalties import without_penalties
 from surrokit.model.calls import Calls
-from surrokit.model.cause import MINUS_INFINITY, RETURNED_NAN, Cause
+from surrokit.model.cause import MINUS_INFINITY, RETURNED_NAN, Cause, Cure
+from surrokit.model.model import from_model, model_of
 from surrokit.types import BoolArray, FloatArray
 
 
@@ -23,6 +26,8 @@ class Rejections:
     ----------
     calls
         The calls of the model.
+    target
+        The target, in the sampling coordinates.
 
     Attributes
     ----------
@@ -35,11 +40,11 @@ class Rejections:
         The latest position at which U is finite, and U there.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, target: Potential) -> None:
         self.account = FailureAccount(calls.retries if calls.on_error == "retry" else 0)
         self.log = FailureLog()
         self.last: tuple[FloatArray, float] | None = None
-        self._calls = calls
+        self._calls, self._target = calls, target
         self._kind: CallKind = "value"
         self._at: FloatArray = np.empty((0, 0))
 
@@ -60,7 +65,7 @@ class Rejections:
         with np.errstate(all="ignore"):  # overflow far out is rejected and counted
             yield
         for cure in calls.cures:
-            self.account.cure(cure)
+            self.account.cure(self._outside(cure))
         if calls.causes:
             cause = next(iter(calls.causes.values()))
             at = positions[list(calls.causes)]
@@ -147,6 +152,14 @@ class Rejections:
         if nan.any():
             self.log.failed(RETURNED_NAN.report, self._at[nan], overflow=True)
             self.account.reject(RETURNED_NAN.kind, RETURNED_NAN.report, self._kind, self._at[nan])
+
+    def _outside(self, cure: Cure) -> Cure:
+        """Return a cure with its position in the sampling coordinates; data rows have none."""
+        if not cure.position.ndim:
+            return cure
+        width = model_of(self._target).dim
+        place = from_model(self._target, cure.position[None, :width])[0]
+        return attrs.evolve(cure, position=place)
 
     def _note_last(self, values: FloatArray) -> None:
         if not len(values):

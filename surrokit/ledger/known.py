@@ -21,7 +21,7 @@ from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import reading
 from surrokit.model.journal import Call, NoJournal
 from surrokit.model.memo import Memo
-from surrokit.model.model import Model, change_model, from_model, model_of
+from surrokit.model.model import change_model, from_model, model_of
 from surrokit.model.outcome import Answer, Results
 from surrokit.plan.parts import is_ready
 from surrokit.plan.recipe import Recipe
@@ -89,11 +89,11 @@ def add_known(asked: Recipe, known: Evaluations, past: Past | None = None) -> Re
 
 def with_memo(exact: Potential, memo: Memo) -> Potential:
     """Return a target whose model does not evaluate again what a memo holds."""
-
-    def knowing(model: Model) -> Model:
-        return attrs.evolve(model, memo=memo if model.memo is None else model.memo.joined(memo))
-
-    return change_model(exact, knowing)
+    own = model_of(exact).memo
+    if own is None:
+        return change_model(exact, lambda model: attrs.evolve(model, memo=memo))
+    own.update(memo)
+    return exact
 
 
 def evaluations_of_model(exact: Potential) -> Evaluations:
@@ -136,7 +136,7 @@ def _past(ledger: Ledger) -> Past | None:
 
 
 def _memo(events: Iterable[Event], columns: IntArray | None) -> Memo:
-    memo = Memo()
+    memo = Memo(grows=False)
     for event in events:
         if event.results is not None and event.outcome in (DONE, APART):
             at = event.positions if columns is None else event.positions[:, columns]

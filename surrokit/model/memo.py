@@ -25,14 +25,19 @@ class Memo:
 
     Rows that failed are not among them. Several posteriors of one model share one.
 
+    Parameters
+    ----------
+    grows
+        Whether what is evaluated is added: a run by itself hardly ever comes to a position twice.
+
     Attributes
     ----------
     seconds
         What the calls took whose results were given again.
     """
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    def __init__(self, *, grows: bool) -> None:
+        self.grows, self.seconds = grows, 0.0
         self._rows: dict[tuple[str, bytes], tuple[Results, float]] = {}
 
     def __len__(self) -> int:
@@ -45,15 +50,13 @@ class Memo:
         """
         share = seconds / max(len(rows), 1)
         for i, row in enumerate(rows):
-            found = tuple(array[i] for array in results)
+            found = tuple(np.array(array[i]) for array in results)
             if not any(np.isnan(part).any() for part in found):
                 self._rows[what, row.tobytes()] = found, share
 
-    def joined(self, other: Memo) -> Memo:
-        """Return a memo that holds what another one holds, too."""
-        both = Memo()
-        both._rows = {**self._rows, **other._rows}
-        return both
+    def update(self, other: Memo) -> None:
+        """Add what another one holds."""
+        self._rows.update(other._rows)
 
     def batches(self) -> Iterator[tuple[str, FloatArray, Results]]:
         """Yield what is known: a name, rows (n, k), and results in the order in which it came."""
@@ -91,7 +94,7 @@ class Memo:
             return Answer(results=stack(known, len(rows)))
         began = time.perf_counter()
         fresh = evaluate(rows[unknown])
-        if fresh.results is not None:
+        if self.grows and fresh.results is not None:
             self.add(what, keys[unknown], fresh.results, time.perf_counter() - began)
         if not known:
             return fresh

@@ -9,7 +9,7 @@ import attrs
 
 from surrokit.contracts.forward import Energy
 from surrokit.contracts.potential import Potential
-from surrokit.coordinates.parameters import Bounds, Parameter
+from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.errors import ConfigurationError
 from surrokit.model.memo import Memo
 from surrokit.model.model import change_model
@@ -98,7 +98,7 @@ class SharedModel:
     functions: Mapping[str, Any]
     declared: Mapping[str, Any]
     batched: bool
-    memo: Memo = attrs.field(factory=Memo, repr=False)
+    memo: Memo = attrs.field(factory=lambda: Memo(grows=True), repr=False)
 
     def __len__(self) -> int:
         """Return how many results are kept."""
@@ -158,9 +158,13 @@ class SharedModel:
 
     def _checked(self, parameters: Declared) -> Declared:
         own = self.declared["parameters"]
-        if own is None or list(parameters) != list(own):
+        if own is None or _shapes(parameters) != _shapes(own):
             raise ConfigurationError(
-                "parameters of a posterior must have the names of the model's own, in their order, "
-                f"got {', '.join(parameters)}; declare the parameters of the model by name"
+                "parameters of a posterior must have the names and shapes of the model's own, in "
+                f"their order, got {', '.join(parameters)}; declare the model's parameters by name"
             )
         return parameters
+
+
+def _shapes(parameters: Declared) -> list[tuple[str, tuple[int, ...]]]:
+    return [(name, spec.shape) for name, spec in Parameters.declare(parameters).specs.items()]

@@ -540,3 +540,17 @@ def test_starts_avoid_where_the_target_fails(edge, parts):
     assert (run.draws[..., 0] <= edge).all()
     assert not run.verdict.named("failing_chain")
     assert (run.acceptance > 0.1).all()
+
+
+def test_a_cured_failure_is_where_it_was_and_counts_once():
+    """Also where parameters have bounds, and where a batch is remembered."""
+    failed = FailsAtFirst(1, raise_error(OSError("flaky")))
+    target = sk.potential(failed, parameters={"a": (0.0, None), "b": None})
+    recording = recorded(target, on_error="retry", retries=1)
+    z = np.array([[0.5, 1.0]])
+    with recording.remembering():
+        recording.value(z)
+    recording.value(z)
+    (kind,) = recording.rejections.account.tell(recording.transform, 2).values()
+    assert kind.cured == 1
+    np.testing.assert_allclose(kind.position, [np.exp(0.5), 1.0])

@@ -159,5 +159,20 @@ def test_what_a_posterior_cannot_be_made_of_is_refused():
     shared = sk.model(log_likelihood=np.sum, parameters={"a": None})
     with pytest.raises(ConfigurationError, match="noise_sd is given, but the model is a log likel"):
         shared.posterior(noise_sd=1.0)
-    with pytest.raises(ConfigurationError, match="must have the names of the model's own"):
-        shared.posterior(parameters={"b": None})
+    for other in ({"b": None}, {"a": sk.real(2)}):
+        with pytest.raises(ConfigurationError, match="must have the names and shapes of the model"):
+            shared.posterior(parameters=other)
+
+
+def test_evaluations_of_a_run_that_starts_from_a_file_belong_to_the_model(tmp_path):
+    decay = Decay()
+    path, observed = tmp_path / "a", {"data": DATA, "noise_sd": 0.1}
+    sk.sample(declared(decay).posterior(**observed), sampler="hmc", path=path, **SIZES)
+    shared = declared(decay)
+    later = {**SIZES, "sampler": "hmc", "seed": 4, "warm_start": path}
+    first = sk.sample(shared.posterior(**observed), **later)
+    evaluated = len(decay.at)
+    again = sk.sample(shared.posterior(**observed), **later)
+    assert first.total_calls > 0
+    assert len(decay.at) == evaluated + 1  # whether the file is this model's
+    assert again.total_calls == 0
