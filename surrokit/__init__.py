@@ -6,8 +6,9 @@ Importing this package reads no entry points and loads no plugin; the first look
 from importlib.metadata import PackageNotFoundError, version
 
 from surrokit.compose import make, sample
-from surrokit.contracts.learner import Evaluations
-from surrokit.coordinates.declarations import (
+from surrokit.coordinates.parameters import (
+    Parameter,
+    Parameters,
     circular,
     correlation,
     covariance,
@@ -17,16 +18,17 @@ from surrokit.coordinates.declarations import (
     real,
     simplex,
     unit_vector,
+    vector,
 )
-from surrokit.coordinates.parameters import Parameter, Parameters, vector
 from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
 from surrokit.forecast import estimate
+from surrokit.interfaces import Evaluations
 from surrokit.ledger.reader import Ledger
 from surrokit.model.model import one_by_one
-from surrokit.plan.safety import Safety
+from surrokit.plan.repair import Safety
 from surrokit.programs.potential import command_potential
 from surrokit.registry.components import Component, Part
-from surrokit.registry.elsewhere import say_where_plugins_are
+from surrokit.registry.discovery import say_where_plugins_are
 from surrokit.registry.hooks import hookimpl
 from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
@@ -37,12 +39,10 @@ from surrokit.tables.glm import glm
 from surrokit.tables.rows import rows_potential
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.check import check_gradient
-from surrokit.targets.forward import forward_potential
+from surrokit.targets.forward import forward_potential, model
 from surrokit.targets.functions import potential
 from surrokit.targets.gaussian import gaussian_prior
-from surrokit.targets.observed.observed import observed
-from surrokit.targets.observed.scales import estimated
-from surrokit.targets.shared import model
+from surrokit.targets.noise import estimated, observed
 
 try:
     __version__ = version("surrokit")

@@ -10,16 +10,13 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.arguments import check_flag
+from surrokit.arguments import check_flag, is_whole
 from surrokit.contracts.explorer import Explorer
-from surrokit.contracts.learner import Evaluations, Surrogate
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Correction, Sampler
-from surrokit.contracts.schedule import Schedule
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError
 from surrokit.executors.terms import ExecutorSpec, Terms
-from surrokit.history.scratch import Keep
+from surrokit.history import Keep
+from surrokit.interfaces import Correction, Evaluations, Sampler, Schedule, Surrogate
 from surrokit.ledger.known import (
     WarmStart,
     add_known,
@@ -29,21 +26,23 @@ from surrokit.ledger.known import (
 )
 from surrokit.mode.starts import given_positions, read_evaluations
 from surrokit.model.calls import OnError
-from surrokit.plan.asked import knows_coordinates, read_seed, seed_of
 from surrokit.plan.parts import check_target
-from surrokit.plan.policy import Policy
-from surrokit.plan.recipe import Recipe
-from surrokit.plan.safety import Safety, check_safety
-from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer, Spec, describe, name_and_settings
-from surrokit.registry.kinds import Kind
-from surrokit.registry.purposes import DIFFERENCES
+from surrokit.plan.recipe import Policy, Recipe, knows_coordinates, read_seed, seed_of
+from surrokit.plan.repair import Safety, check_safety
+from surrokit.potentials import Potential
+from surrokit.registry.catalogue import (
+    Composer,
+    Spec,
+    default_catalogue,
+    describe,
+    name_and_settings,
+)
+from surrokit.registry.components import DIFFERENCES, Kind
 from surrokit.result.run import Run
 from surrokit.run.observers import list_observers
 from surrokit.sessions import let_extend, new_file, observed
-from surrokit.settings import is_whole
 from surrokit.targets.differences import Differences, suits_differences
-from surrokit.targets.scaling.choice import scaled
+from surrokit.targets.scaling import scaled
 
 RETRIES = 2
 """How often a position that failed is evaluated again, where only ``on_error="retry"`` is given."""

@@ -7,16 +7,14 @@ from typing import Any
 
 import attrs
 
-from surrokit.contracts.observation import RunInfo
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.progress import Estimate
 from surrokit.cost.measuring import measure_starts
 from surrokit.cost.recording import RecordingPotential
 from surrokit.mode.starts import given_positions
-from surrokit.plan.asked import read_seed
 from surrokit.plan.parts import check_target
-from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer, Spec
+from surrokit.plan.recipe import read_seed
+from surrokit.potentials import Potential
+from surrokit.progress import Estimate, RunInfo
+from surrokit.registry.catalogue import Composer, Spec, default_catalogue
 
 _NOT_FOR_IT = ("path", "version", "keep", "progress", "observers")
 

@@ -1,22 +1,30 @@
 """The contracts between the parts, gathered for import."""
 
-from surrokit.contracts.dynamics import Integrator, Metric, PositionMetric
 from surrokit.contracts.explorer import Exploration, ExplorationState, Explorer
-from surrokit.contracts.forward import CurvedEnergy, Energy, ForwardPotential
-from surrokit.contracts.learner import Learner, Surrogate
-from surrokit.contracts.matrices import (
-    HessianDerivativePotential,
-    HessianPotential,
-    MetricPotential,
+from surrokit.interfaces import (
+    Correction,
+    Decider,
+    Integrator,
+    Kernel,
+    Learner,
+    Metric,
+    PositionMetric,
+    Sampler,
+    Schedule,
+    Surrogate,
 )
-from surrokit.contracts.potential import (
+from surrokit.potentials import (
+    CurvedEnergy,
+    Energy,
+    ForwardPotential,
     GradientAlonePotential,
     GradientPotential,
+    HessianDerivativePotential,
+    HessianPotential,
     InitialPotential,
+    MetricPotential,
     Potential,
 )
-from surrokit.contracts.sampler import Correction, Decider, Kernel, Sampler
-from surrokit.contracts.schedule import Schedule
 
 __all__ = [
     # potential

@@ -1,11 +1,21 @@
 """The frozen records that travel between the parts, gathered for import."""
 
-from surrokit.contracts.dynamics import Phase, Status
 from surrokit.contracts.explorer import Findings
-from surrokit.contracts.learner import Evaluations, LearningProblem
-from surrokit.contracts.observation import IterationInfo, RunInfo
-from surrokit.contracts.sampler import ChainState, Excursion, Proposal, StepInfo, Tuning
-from surrokit.contracts.schedule import Decision, Moment, Stage
+from surrokit.interfaces import (
+    ChainState,
+    Decision,
+    Evaluations,
+    Excursion,
+    LearningProblem,
+    Moment,
+    Phase,
+    Proposal,
+    Stage,
+    Status,
+    StepInfo,
+    Tuning,
+)
+from surrokit.progress import IterationInfo, RunInfo
 
 __all__ = [
     # schedule

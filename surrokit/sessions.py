@@ -12,16 +12,13 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import attrs
 import numpy as np
 
-from surrokit.arguments import check_flag
-from surrokit.contracts.learner import Surrogate
-from surrokit.contracts.potential import Potential, predictor_of
-from surrokit.contracts.sampler import Correction, Sampler
+from surrokit.arguments import check_flag, is_whole
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.executors.terms import ExecutorSpec, Terms
-from surrokit.failures.account import FailureKind, Recheck
-from surrokit.history.trace import Trace
-from surrokit.ledger.events import last_event
+from surrokit.failures import FailureKind, Recheck
+from surrokit.history import Trace
+from surrokit.interfaces import Correction, Sampler, Surrogate
 from surrokit.ledger.facts import (
     read_arguments,
     read_generator,
@@ -41,27 +38,21 @@ from surrokit.ledger.fingerprint import (
 )
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Store, reading
-from surrokit.ledger.tape import Tape
-from surrokit.limits.meter import metered
-from surrokit.plan.asked import PARTS
+from surrokit.ledger.tape import Tape, last_event
+from surrokit.limits import metered
 from surrokit.plan.parts import check_target
-from surrokit.plan.plain import is_data
-from surrokit.plan.recipe import Recipe
-from surrokit.plan.sequel import Sequel, make_room
-from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer, Spec
+from surrokit.plan.recipe import PARTS, Recipe, Sequel, is_data, make_room
+from surrokit.potentials import Potential, predictor_of
+from surrokit.registry.catalogue import Composer, Spec, default_catalogue
 from surrokit.registry.discovery import default_plugins
-from surrokit.result.adaptation import Adaptation
-from surrokit.result.choice import Choice
+from surrokit.result.records import Adaptation, Choice, Weights
 from surrokit.result.run import Run
 from surrokit.result.verdict import judge
-from surrokit.result.weights import Weights
 from surrokit.run.observers import Observers, list_observers
-from surrokit.settings import is_whole
 from surrokit.tables.new_rows import read_predictor, write_predictor
-from surrokit.targets.observed.plain import KIND as ERRORS
-from surrokit.targets.observed.plain import read_errors, write_errors
-from surrokit.targets.scaling.choice import scaled
+from surrokit.targets.noise import KIND as ERRORS
+from surrokit.targets.noise import read_errors, write_errors
+from surrokit.targets.scaling import scaled
 
 PREDICTOR = "predictor"
 """The fact that holds how predictions are made of a run's draws."""

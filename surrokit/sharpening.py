@@ -5,14 +5,14 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.sampler import ChainState
+from surrokit.arguments import is_whole
 from surrokit.diagnostics import MIN_DRAWS
 from surrokit.errors import ConfigurationError
-from surrokit.kernel.binding import Binding
-from surrokit.limits.threads import one_thread
-from surrokit.result.finding import Finding, Verdict
+from surrokit.interfaces import ChainState
+from surrokit.kernel.kernel import Binding
+from surrokit.limits import one_thread
+from surrokit.result.records import Finding, Verdict
 from surrokit.result.run import Run
-from surrokit.settings import is_whole
 from surrokit.types import FloatArray
 from surrokit.weighted.sharpened import Sharpened
 

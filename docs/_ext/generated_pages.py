@@ -18,7 +18,7 @@ def parts(_: str | None) -> str:
     """Return every part of the built-in plugins by kind, with a table of its settings."""
     from surrokit.cli.parts import part_rows
     from surrokit.registry.catalogue import default_catalogue
-    from surrokit.registry.kinds import KINDS
+    from surrokit.registry.components import KINDS
 
     built_in = [entry for entry in default_catalogue() if entry.plugin.startswith("surrokit[")]
     rows = part_rows(built_in)
@@ -47,7 +47,7 @@ def _sentence(text: str) -> str:
 
 def _cell(text: str) -> str:
     """Return words of a docstring as a cell of a table in Markdown."""
-    from surrokit.registry.docstrings import without_markup
+    from surrokit.registry.components import without_markup
 
     pieces = text.split("``")
     pieces[::2] = [re.sub(r"([*<])", r"\\\1", without_markup(piece)) for piece in pieces[::2]]

@@ -6,7 +6,7 @@ from matplotlib.patches import Ellipse
 from style import BLACK, BLUE, GREY, ORANGE, save
 
 import surrokit as sk
-from surrokit.contracts.dynamics import Hamiltonian
+from surrokit.interfaces import Hamiltonian
 from surrokit.records import Phase
 
 START, DIRECTION = (1.0, 0.1), (0.2, 2.0)

@@ -14,8 +14,8 @@ import numpy as np
 from style import BLUE, GREY, ORANGE, plt, save
 
 import surrokit as sk
-from surrokit.contracts.rows import terms_of
 from surrokit.mode.search import find_mode
+from surrokit.potentials import terms_of
 from surrokit.records import Evaluations, LearningProblem
 
 ROWS = (1, 10, 30, 100, 300, 1000, 3000, 10000)

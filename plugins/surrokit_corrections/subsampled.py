@@ -6,17 +6,14 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.matrices import with_hessian
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.rows import with_rows
-from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
+from surrokit.arguments import Limits
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.mode.mode import Mode
+from surrokit.interfaces import ChainState, Proposal, Status, StepInfo
+from surrokit.mode.descent import Mode
 from surrokit.mode.search import find_mode
-from surrokit.settings import Limits
+from surrokit.potentials import Potential, with_hessian, with_rows
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_corrections.decision import carry_out, decide_by_values, state_at
+from surrokit_corrections.metropolis import carry_out, decide_by_values, state_at
 from surrokit_corrections.thinning import Thinning
 
 _TOLERANCE = 1e-5  # nats above the mode: what is missing costs acceptance, a little

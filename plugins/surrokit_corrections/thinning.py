@@ -1,23 +1,302 @@
-"""A product of one acceptance probability for each row of data, decided by a few rows."""
+"""Thinned rows: envelopes, cumulative sums and alias tables."""
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import attrs
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from surrokit.contracts.rows import (
+from surrokit.capabilities import ROWS_DRAWN, ROWS_IN_BALLS
+from surrokit.errors import NumericalError, TargetError
+from surrokit.potentials import (
     USUAL_ORDER,
+    Ball,
+    RowDraws,
     RowExpansion,
     SummedPotential,
     move_bounds,
     of_order,
 )
-from surrokit.errors import TargetError
 from surrokit.types import BoolArray, FloatArray, IntArray
-from surrokit_corrections.envelope import Envelope, envelopes, holds_most
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class AliasTable:
+    """Walker's alias method: a column for each row, shared with one other row.
+
+    Parameters
+    ----------
+    own : ndarray of shape (n,)
+        Share of each column that is its own row's.
+    other : ndarray of int, shape (n,)
+        Whose the rest of it is.
+
+    References
+    ----------
+    Walker (1977), doi:10.1145/355744.355749; the table is made by the sweep of Huebschle-Schneider
+    and Sanders (2022), doi:10.1145/3505286.
+    """
+
+    own: FloatArray
+    other: IntArray
+
+    @classmethod
+    def of(cls, weights: FloatArray) -> AliasTable:
+        """Return the table of weights that are not negative, shape (n,).
+
+        Raises
+        ------
+        NumericalError
+            If their sum is not positive and finite.
+        """
+        total = float(weights.sum())
+        if not 0.0 < total < np.inf:
+            raise NumericalError(
+                f"weights of rows must have a positive, finite sum, got {total}; is a bound of a "
+                "row infinite or NaN?"
+            )
+        own = weights * (len(weights) / total)
+        other = np.arange(len(weights))
+        light, heavy = np.flatnonzero(own <= 1.0), np.flatnonzero(own > 1.0)
+        if not (light.size and heavy.size):
+            return cls(own=np.ones_like(own), other=other)
+        # Heavy rows fill light columns one after the other. A heavy row whose excess is used up
+        # goes below 1, and the next heavy row fills its column in turn.
+        lacking = np.cumsum(1.0 - own[light])
+        excess = np.cumsum(own[heavy] - 1.0)
+        before = np.concatenate([[0.0], lacking[:-1]])
+        fills = np.minimum(np.searchsorted(excess, before, side="right"), len(heavy) - 1)
+        other[light] = heavy[fills]
+        emptied = np.searchsorted(lacking, excess, side="left")
+        last = emptied >= len(light)  # by rounding; these keep their columns whole
+        own[heavy] = np.where(
+            last, 1.0, 1.0 + excess - lacking[np.minimum(emptied, len(light) - 1)]
+        )
+        other[heavy[:-1]] = heavy[1:]
+        own[heavy[-1]] = 1.0
+        return cls(own=np.clip(own, 0.0, 1.0), other=other)
+
+    def draw(self, n: int, rng: np.random.Generator) -> IntArray:
+        """Return n rows, drawn independently with their probabilities; n uniform numbers."""
+        place = rng.random(n) * len(self.own)
+        column = place.astype(np.int64)
+        place -= column
+        return np.where(place < self.own[column], column, self.other[column])
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class CumulativeTable:
+    """The inverse of a distribution function of rows, by bisection.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n,)
+        Weights of the rows up to each, that one included.
+    """
+
+    sums: FloatArray
+
+    @classmethod
+    def of(cls, weights: FloatArray) -> CumulativeTable:
+        """Return the table of weights that are not negative, shape (n,).
+
+        Raises
+        ------
+        NumericalError
+            If their sum is not positive and finite.
+        """
+        sums = np.cumsum(weights)
+        if not 0.0 < sums[-1] < np.inf:
+            raise NumericalError(
+                f"weights of rows must have a positive, finite sum, got {sums[-1]}; is a bound of "
+                "a row infinite or NaN?"
+            )
+        return cls(sums=sums)
+
+    def draw(self, n: int, rng: np.random.Generator) -> IntArray:
+        """Return n rows, drawn independently with their probabilities; n uniform numbers."""
+        # a number below 1 may be rounded up to the whole sum, which belongs to no row
+        wanted = np.minimum(rng.random(n) * self.sums[-1], np.nextafter(self.sums[-1], 0.0))
+        return np.asarray(np.searchsorted(self.sums, wanted, side="right"))
+
+
+_BEYOND = (0.5, 1.5, 3.0, 6.0)
+"""Radii of balls, less the square root of the dimension: about where posterior draws lie, and
+nearly all of them; where they never lie; and where chains come from."""
+
+_WIDE = 2
+"""Number of the first ball that is used where rows are few in any."""
+
+_MOVES = 10_000
+"""An alias table is made in the time of so many rows' search, for each row."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class BoundedRows:
+    """Draws of rows in proportion to bounds that are all here.
+
+    Parameters
+    ----------
+    bounds : ndarray of shape (n_rows,)
+        psi_i.
+    total
+        Their sum.
+    few
+        Whether few rows will be drawn, for all that is known.
+    """
+
+    bounds: FloatArray
+    total: float
+    few: bool
+
+    @cached_property
+    def table(self) -> AliasTable | CumulativeTable:
+        """Draws rows in proportion to psi; made at the first draw, as many balls never see one."""
+        return CumulativeTable.of(self.bounds) if self.few else AliasTable.of(self.bounds)
+
+    @classmethod
+    def of(cls, bounds: FloatArray, times: float) -> BoundedRows:
+        """Return the draws for bounds, shape (n_rows,).
+
+        Parameters
+        ----------
+        bounds
+            psi_i.
+        times
+            How many rows a usual move touches for each nat of their sum.
+
+        Raises
+        ------
+        NumericalError
+            If their sum is not finite.
+        """
+        total = float(bounds.sum())
+        if not total < math.inf:
+            raise NumericalError(
+                f"bounds of rows must have a finite sum, got {total}; is a bound of a row infinite "
+                "or NaN?"
+            )
+        return cls(bounds=bounds, total=total, few=_are_few(times * total, len(bounds)))
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+        """Return n rows, each drawn with probability psi_i / total, and their psi."""
+        rows = self.table.draw(n, rng)
+        return rows, self.bounds[rows]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Envelope:
+    """psi of all rows, for all positions or those up to some radius.
+
+    Parameters
+    ----------
+    potential
+        The sum over rows.
+    factor : ndarray of shape (dim, dim)
+        L, with z = L^-1 (q - centre).
+    order
+        To which terms are expanded.
+    ball
+        Where psi holds; None for everywhere.
+    """
+
+    potential: SummedPotential
+    factor: FloatArray
+    order: int
+    ball: Ball | None = None
+
+    @property
+    def radius(self) -> float:
+        """In whitened coordinates, about the centre of the expansions."""
+        return math.inf if self.ball is None else self.ball.radius
+
+    @cached_property
+    def draws(self) -> RowDraws:
+        """Draws of rows in proportion to psi.
+
+        They cost a pass over all rows, which balls that no move ends in never pay.
+
+        Raises
+        ------
+        NumericalError
+            If bounds have no finite sum.
+        """
+        asked = of_order(self.order, self.ball)
+        if ROWS_DRAWN not in self.potential.capabilities:
+            bounds = self.potential.row_bounds(self.factor, **asked)
+            return BoundedRows.of(bounds, _usual(self.factor, self.order))
+        draws = self.potential.row_draws(self.factor, **asked)
+        if not np.isfinite(draws.total):
+            raise NumericalError(f"bounds of rows must have a finite sum, got {draws.total}")
+        return draws
+
+    @property
+    def touches_few(self) -> bool:
+        """Whether a pass over all rows costs more than all that smaller bounds would save."""
+        touched = _usual(self.factor, self.order) * self.total
+        return _are_few(touched, self.potential.n_rows)
+
+    @cached_property
+    def total(self) -> float:
+        """Sum of psi; infinite where bounds overflow."""
+        try:
+            return self.draws.total
+        except NumericalError:
+            return math.inf
+
+
+def holds_most(dim: int) -> float:
+    """Return the radius of a ball that nearly all posterior draws lie in."""
+    return math.sqrt(dim) + _BEYOND[1]
+
+
+def envelopes(
+    potential: SummedPotential, factor: FloatArray, centre: FloatArray, order: int
+) -> tuple[Envelope, ...]:
+    """Return the envelopes of a sum over rows, by growing radius.
+
+    One for all positions, or some for balls about the centre where terms have no bound everywhere.
+
+    Parameters
+    ----------
+    potential
+        The sum.
+    factor : ndarray of shape (dim, dim)
+        L, with z = L^-1 (q - centre).
+    centre : ndarray of shape (dim,)
+        Where terms are expanded.
+    order
+        To which they are expanded.
+
+    Raises
+    ------
+    NumericalError
+        If bounds have no finite sum, not even in the smallest ball.
+    """
+    everywhere = Envelope(potential=potential, factor=factor, order=order)
+    if ROWS_IN_BALLS not in potential.capabilities:
+        _ = everywhere.draws  # what raises does so here, and not amid draws
+        return (everywhere,)
+    radii = [math.sqrt(len(centre)) + beyond for beyond in _BEYOND]
+    found = [attrs.evolve(everywhere, ball=Ball(centre=centre, radius=each)) for each in radii]
+    if found[_WIDE].touches_few:
+        return tuple(found[_WIDE:])
+    _ = found[0].draws
+    return tuple(found)
+
+
+def _usual(factor: FloatArray, order: int) -> float:
+    """Return about how many times the sum of psi a usual move's rows are."""
+    return float(2.0 * len(factor) ** (0.5 * (order + 1)))
+
+
+def _are_few(touched: float, n_rows: int) -> bool:
+    """Return whether rows that usual moves touch are not worth a pass over all rows."""
+    return touched * _MOVES < n_rows
+
 
 _PAIRS_AT_ONCE = 100_000
 """Rows that are gathered in one batch, which bounds the temporaries."""

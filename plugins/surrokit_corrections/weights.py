@@ -8,15 +8,14 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, OuterSample, Sampler, SurrogateSample
+from surrokit.arguments import positive, positive_integer
 from surrokit.diagnostics import mean_error
-from surrokit.kernel.binding import Binding
-from surrokit.kernel.transitions import STEPS, follow, mover, warm_up
-from surrokit.settings import positive, positive_integer
+from surrokit.interfaces import ChainState, OuterSample, Sampler, SurrogateSample
+from surrokit.kernel.kernel import STEPS, Binding, follow, mover, warm_up
+from surrokit.potentials import Potential
 from surrokit.surrogate.umbrella import Umbrella
 from surrokit.types import Capabilities, FloatArray
-from surrokit.weighted.quality import stay_refused
+from surrokit.weighted.rounds import stay_refused
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 
 SPREAD = 2.0

@@ -10,8 +10,8 @@ import numpy as np
 
 from surrokit import rows_potential
 from surrokit.arguments import numbers
-from surrokit.contracts.rows import SummedPotential
 from surrokit.errors import ShapeError
+from surrokit.potentials import SummedPotential
 from surrokit.types import FloatArray, IntArray
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.rows import RowExpansion, of_order
+from surrokit.potentials import RowExpansion, of_order
 from surrokit.types import FloatArray, IntArray
 from surrokit_dask import tasks
 from surrokit_dask.block import Family

@@ -8,11 +8,10 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit import gaussian_prior
-from surrokit.contracts.potential import Potential, unnormalized_of
-from surrokit.contracts.rows import Ball, SummedPotential
+from surrokit.arguments import check_positions
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.potentials import Ball, Potential, SummedPotential, unnormalized_of
 from surrokit.predictive.rows import RowPredictor
-from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.contracts.rows import Ball, of_order
+from surrokit.potentials import Ball, of_order
 from surrokit.types import FloatArray, IntArray
 from surrokit_dask.block import Block, Columns
 

@@ -8,10 +8,10 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.contracts.dynamics import Hamiltonian, Phase, Status
-from surrokit.contracts.potential import with_gradient, with_gradient_alone
+from surrokit.interfaces import Hamiltonian, Phase, Status
 from surrokit.kernel.hamiltonian import constant_metric
-from surrokit.limits.deadline import check_deadline
+from surrokit.limits import check_deadline
+from surrokit.potentials import with_gradient, with_gradient_alone
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
 

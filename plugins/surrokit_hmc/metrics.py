@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
+from surrokit.arguments import HIDDEN
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.settings import HIDDEN
 from surrokit.types import FloatArray
 
 

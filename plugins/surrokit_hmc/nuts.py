@@ -5,15 +5,13 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Integrator, Metric, Phase, Status
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Proposal, Tuning
-from surrokit.kernel.hamiltonian import constant_integrator, constant_metric
-from surrokit.kernel.latest import latest
-from surrokit.kernel.paths import PathKernel
-from surrokit.settings import fraction, optional_positive, positive_integer, share
+from surrokit.arguments import fraction, optional_positive, positive_integer, share
+from surrokit.interfaces import ChainState, Integrator, Metric, Phase, Proposal, Status, Tuning
+from surrokit.kernel.hamiltonian import PathKernel, constant_integrator, constant_metric
+from surrokit.kernel.kernel import latest
+from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
-from surrokit_hmc.trajectories import Trajectories
+from surrokit_hmc.hmc import Trajectories
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -27,7 +27,7 @@ _COMPONENTS = (
         kind="sampler",
         name="random-walk",
         serves=("values",),
-        factory="surrokit_hmc.random_walk:RandomWalk",
+        factory="surrokit_hmc.independent:RandomWalk",
         summary="Random-walk Metropolis, for targets without a gradient",
         references=("Roberts, Gelman and Gilks (1997), doi:10.1214/aoap/1034625254",),
         examples=({"step_size": 0.8}, {}),
@@ -48,7 +48,7 @@ _COMPONENTS = (
         kind="sampler",
         name="gaussian",
         serves=("normal",),
-        factory="surrokit_hmc.gaussian:GaussianMoves",
+        factory="surrokit_hmc.independent:GaussianMoves",
         summary="Independent draws from a normal surrogate, or shorter moves",
         references=(
             "Cotter, Roberts, Stuart and White (2013), arXiv:1202.0709",

@@ -9,14 +9,13 @@ import attrs
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Excursion, Kernel, Proposal, Sampler, Tuning
-from surrokit.kernel.acceptance import DIVERGENCE, choose, metropolis
-from surrokit.kernel.latest import latest
-from surrokit.kernel.lengths import FIRST_LENGTH
-from surrokit.limits.deadline import check_deadline
-from surrokit.settings import optional_positive_integer
+from surrokit.arguments import optional_positive_integer
+from surrokit.interfaces import ChainState, Excursion, Kernel, Proposal, Sampler, Status, Tuning
+from surrokit.kernel.hamiltonian import DIVERGENCE, choose, metropolis
+from surrokit.kernel.kernel import latest
+from surrokit.kernel.tuning import FIRST_LENGTH
+from surrokit.limits import check_deadline
+from surrokit.potentials import Potential
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 
 

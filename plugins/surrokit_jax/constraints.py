@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from surrokit.coordinates.constraints.directions import AWAY, UnitVector
+from surrokit.coordinates.constraints import AWAY, UnitVector
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
 from surrokit_jax.library import load_jax

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.coordinates.calling import called
+from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.errors import ConfigurationError
 from surrokit.targets.functions import declare_parameters

@@ -7,10 +7,9 @@ from typing import Any
 
 import attrs
 
-from surrokit.contracts.potential import Potential
-from surrokit.coordinates.blocks import map_of
-from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.plausible import Plausible
+from surrokit.coordinates.parameters import Parameters, Plausible
+from surrokit.coordinates.transforms import map_of
+from surrokit.potentials import Potential
 from surrokit_jax.constraints import check_maps, to_user
 from surrokit_jax.declared import Declarations, declare
 from surrokit_jax.library import load_jax

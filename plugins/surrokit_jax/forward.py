@@ -8,12 +8,10 @@ from typing import Any
 import attrs
 
 import surrokit as sk
-from surrokit.contracts.forward import Energy
-from surrokit.contracts.potential import Potential
 from surrokit.errors import ShapeError
+from surrokit.potentials import Energy, Potential
 from surrokit.targets.gaussian import Prior
-from surrokit.targets.observed.model import Data, names_of_scales
-from surrokit.targets.observed.observed import Scale
+from surrokit.targets.noise import Data, Scale, names_of_scales
 from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled
 from surrokit_jax.declared import Declarations, declare

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from surrokit.errors import ConfigurationError, ResultTypeError
-from surrokit.registry.optional import load_library
+from surrokit.registry.components import load_library
 
 _TURN_ON = (
     'jax.config.update("jax_enable_x64", True)  # before any array is made, or JAX_ENABLE_X64=1 '

@@ -12,10 +12,9 @@ from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap, Reported
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
-from surrokit.registry.optional import load_library
-from surrokit.targets.modelled import ModelledPotential
-from surrokit.targets.summed.recognised import sum_if_safe
-from surrokit.targets.summed.rest import SumAndRest
+from surrokit.registry.components import load_library
+from surrokit.targets.forward import ModelledPotential
+from surrokit.targets.summed import SumAndRest, sum_if_safe
 from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled
 from surrokit_jax.library import load_jax

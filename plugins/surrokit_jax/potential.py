@@ -9,10 +9,9 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.coordinates.blocks import CoordinateMap
-from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.plausible import Plausible
-from surrokit.shapes import check_matrices, check_positions, check_vectors
+from surrokit.arguments import check_matrices, check_positions, check_vectors
+from surrokit.coordinates.parameters import Parameters, Plausible
+from surrokit.coordinates.transforms import CoordinateMap
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 from surrokit_jax.compiled import Compiled

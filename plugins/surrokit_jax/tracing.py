@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from surrokit.arguments import is_whole
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.settings import is_whole
 from surrokit_jax.derivatives import BY_ORDER, DERIVATIVES
 from surrokit_jax.library import load_jax, single_precision
 

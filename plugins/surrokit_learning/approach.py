@@ -5,13 +5,12 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from surrokit.arguments import optional_positive_integer
 from surrokit.capabilities import GRADIENT
 from surrokit.contracts.explorer import Findings, Modes
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.exploring.standing import demand_warmup, idle
-from surrokit.settings import optional_positive_integer
+from surrokit.interfaces import ChainState, Evaluations, StepInfo
+from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.modes.belief import begin_about, chains_at
 from surrokit_learning.modes.limits import Limits, unnoticed

@@ -9,26 +9,26 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.arguments import not_negative
 from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, ROWS
-from surrokit.contracts.sampler import weighs
 from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import NumericalError
+from surrokit.interfaces import weighs
 from surrokit.model.model import calls_per_gradient
-from surrokit.plan.fallback import Fallback, in_words
 from surrokit.plan.recipe import GRADIENTS_A_DRAW, TUNED_AFTER_DROP, WARMUP, Recipe
-from surrokit.registry.composer import Composer, Spec, describe
-from surrokit.registry.kinds import Kind
-from surrokit.registry.purposes import (
+from surrokit.plan.repair import Fallback, in_words
+from surrokit.registry.catalogue import Composer, Spec, describe
+from surrokit.registry.components import (
     ANSWERS,
     DEFAULT,
     GRADIENTS,
     NO_LEARNING,
     ON_SURROGATE,
     VALUES,
+    Kind,
 )
-from surrokit.settings import not_negative
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.prospect import ROWS_DECIDE, Prospect, prospect_of
 

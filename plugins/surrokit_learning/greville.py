@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.contracts.schedule import Decision, LearnFrom, Moment, check_learn_from
-from surrokit.settings import Limits, is_whole, one_of
+from surrokit.arguments import Limits, is_whole, one_of
+from surrokit.interfaces import Decision, LearnFrom, Moment, check_learn_from
 from surrokit_learning.rates import DEFAULT_KAPPA, Rate, check_kappa, check_rate, mean_rate
 
 FreezeAfter: TypeAlias = Literal["warmup"] | int | None

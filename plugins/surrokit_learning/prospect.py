@@ -7,12 +7,12 @@ from typing import Protocol
 import attrs
 import numpy as np
 
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Correction, Decider
 from surrokit.cost.recording import RecordingPotential
-from surrokit.mode.laplace import laplace_acceptance
-from surrokit.mode.mode import Mode
-from surrokit.registry.composer import Composer, Spec
+from surrokit.interfaces import Correction, Decider
+from surrokit.mode.descent import Mode
+from surrokit.mode.search import laplace_acceptance
+from surrokit.potentials import Potential
+from surrokit.registry.catalogue import Composer, Spec
 from surrokit.types import FloatArray
 
 ROWS_DECIDE = "rows"

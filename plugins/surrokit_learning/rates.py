@@ -7,8 +7,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeAlias
 
+from surrokit.arguments import is_number
 from surrokit.errors import ConfigurationError
-from surrokit.settings import is_number
 
 Rate: TypeAlias = Callable[[float], float]
 """From iterations since the exploration ended, at least 1, to a probability."""

@@ -7,18 +7,24 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.arguments import not_negative_integer, optional_positive_integer
 from surrokit.capabilities import GRADIENT
 from surrokit.contracts.explorer import Exploration, Explorer, Findings, Modes
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Correction, Decider, Sampler, StepInfo
-from surrokit.contracts.schedule import LearnFrom, check_learn_from
 from surrokit.errors import ConfigurationError
-from surrokit.kernel.binding import caches_metric
-from surrokit.kernel.tuner import Tuner, has_to_approach
-from surrokit.kernel.tuner_state import TunerState
-from surrokit.settings import not_negative_integer, optional_positive_integer
-from surrokit.surrogate.rows import training_rows
+from surrokit.interfaces import (
+    ChainState,
+    Correction,
+    Decider,
+    Evaluations,
+    LearnFrom,
+    Sampler,
+    StepInfo,
+    check_learn_from,
+)
+from surrokit.kernel.kernel import caches_metric
+from surrokit.kernel.tuning import Tuner, TunerState, has_to_approach
+from surrokit.potentials import Potential
+from surrokit.surrogate.training import training_rows
 from surrokit.types import Capabilities, FloatArray
 
 WITHIN = 2.0

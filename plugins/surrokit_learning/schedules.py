@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.schedule import Decision, Moment
+from surrokit.interfaces import Decision, Moment
 
 
 @attrs.frozen

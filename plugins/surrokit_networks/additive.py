@@ -8,8 +8,14 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import LearningProblem
-from surrokit.settings import one_of, optional_positive, optional_positive_integer, positive, spread
+from surrokit.arguments import (
+    one_of,
+    optional_positive,
+    optional_positive_integer,
+    positive,
+    spread,
+)
+from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import FloatArray
 from surrokit_networks.activations import Activation, find_activation

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 import numpy as np
 
-from surrokit.limits.deadline import check_deadline
+from surrokit.limits import check_deadline
 from surrokit.types import BoolArray, FloatArray
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.trend import TrendColumns

@@ -5,11 +5,9 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from surrokit.arguments import fraction, not_negative, optional_positive_integer
 from surrokit.capabilities import GAUSSIAN
-from surrokit.contracts.matrices import with_hessian
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.rows import SummedTerms
-from surrokit.settings import fraction, not_negative, optional_positive_integer
+from surrokit.potentials import Potential, SummedTerms, with_hessian
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray, IntArray
 

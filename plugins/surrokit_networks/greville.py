@@ -31,7 +31,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError
-from surrokit.limits.deadline import check_deadline
+from surrokit.limits import check_deadline
 from surrokit.types import BoolArray, FloatArray
 
 TOLERANCE = 1e-6

@@ -6,14 +6,13 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.forward import Energy
-from surrokit.contracts.learner import Evaluations, LearningProblem
-from surrokit.contracts.potential import Potential
 from surrokit.errors import CapabilityError, SurrogateFitError
-from surrokit.surrogate.distinct import least_points
-from surrokit.surrogate.keeping import KeepingLearner
+from surrokit.interfaces import Evaluations, LearningProblem
+from surrokit.potentials import Energy, Potential
+from surrokit.surrogate.quality import KeepingLearner
+from surrokit.surrogate.training import least_points
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.outputs import gradient_of_energy
+from surrokit.targets.functions import gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Border
 from surrokit_networks.exact_rows import ExactRows

@@ -8,10 +8,10 @@ from typing import Any, Literal, Self
 import attrs
 import numpy as np
 
-from surrokit.contracts.forward import Energy
-from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError
-from surrokit.surrogate.distinct import are_finite
+from surrokit.interfaces import Evaluations, LearningProblem
+from surrokit.potentials import Energy
+from surrokit.surrogate.training import are_finite
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
 from surrokit_networks.border import Border

@@ -11,7 +11,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.forward import Energy
+from surrokit.potentials import Energy
 from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray

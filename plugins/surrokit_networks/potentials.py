@@ -13,13 +13,19 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from surrokit import capabilities as can
-from surrokit.contracts.forward import Energy, offers_curvature_derivatives, offers_curvatures
-from surrokit.contracts.matrices import HESSIAN_FIELD, FormsAt
-from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
+from surrokit.arguments import check_matrices, check_positions, check_vectors, check_weights
+from surrokit.potentials import (
+    HESSIAN_FIELD,
+    Energy,
+    FormsAt,
+    Potential,
+    offers_curvature_derivatives,
+    offers_curvatures,
+    with_gradient,
+)
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.shown import ShownFit
-from surrokit.targets.curvature import (
+from surrokit.targets.differences import (
     gauss_newton,
     gauss_newton_form_gradient,
     gauss_newton_product,
@@ -307,7 +313,7 @@ class FittedEmulator(NetworkFit):
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
 
-        C and R are the energy's curvatures (:class:`surrokit.contracts.forward.CurvedEnergy`).
+        C and R are the energy's curvatures (:class:`surrokit.potentials.CurvedEnergy`).
         """
         q = check_positions(positions, self.dim)
         with np.errstate(all="ignore"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import LearningProblem
-from surrokit.settings import spread
+from surrokit.arguments import spread
+from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.pilot import no_nodes

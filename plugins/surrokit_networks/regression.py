@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.arguments import HIDDEN, one_of, positive
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.settings import HIDDEN, one_of, positive
 from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray

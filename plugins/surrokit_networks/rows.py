@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import LearningProblem
+from surrokit.arguments import not_negative_integer, spread
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.settings import not_negative_integer, spread
+from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit_networks.additive import Additive
 from surrokit_networks.exact_rows import ExactRows, RowChoice

@@ -8,9 +8,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import one_of, spread, up_to_half
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.settings import one_of, spread, up_to_half
-from surrokit.surrogate.distinct import Tail
+from surrokit.surrogate.training import Tail
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray
 from surrokit_networks.regression import Regression

@@ -6,10 +6,10 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.errors import SurrogateFitError
-from surrokit.surrogate.distinct import Groups, Tail, are_finite
+from surrokit.interfaces import Evaluations
+from surrokit.potentials import Potential, with_gradient
+from surrokit.surrogate.training import Groups, Tail, are_finite
 from surrokit.types import BoolArray, FloatArray
 
 _NOTHING = 1e-12

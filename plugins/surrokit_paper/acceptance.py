@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 import surrokit as sk
-from surrokit.contracts.potential import GradientPotential, Potential
+from surrokit.arguments import fraction, not_negative, positive_integer
 from surrokit.errors import SamplingWarning
-from surrokit.settings import fraction, not_negative, positive_integer
+from surrokit.potentials import GradientPotential, Potential
 from surrokit.types import FloatArray
 from surrokit_paper.chains import NO_RESCUE, complete, hmc, quantiles
 from surrokit_paper.harness import (

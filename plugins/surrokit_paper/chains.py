@@ -11,10 +11,10 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.contracts.observation import IterationInfo
-from surrokit.contracts.potential import Potential
 from surrokit.diagnostics import effective_sample_size, mean_error
 from surrokit.errors import EvaluationWarning
+from surrokit.potentials import Potential
+from surrokit.progress import IterationInfo
 from surrokit.types import FloatArray, IntArray
 from surrokit_paper.problems import PaperProblem
 

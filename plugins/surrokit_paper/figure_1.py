@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 
 import surrokit as sk
+from surrokit.arguments import positive, positive_integer
 from surrokit.errors import SurrogateFitError
-from surrokit.settings import positive, positive_integer
 from surrokit.types import FloatArray
 from surrokit_paper.harness import (
     Conditions,

@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.contracts.dynamics import Hamiltonian, Phase
-from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.settings import not_negative_integer, positive, positive_integer
+from surrokit.arguments import not_negative_integer, positive, positive_integer
+from surrokit.interfaces import Hamiltonian, Phase
+from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
 from surrokit_paper.chains import complete, hmc, quantiles
 from surrokit_paper.harness import (

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 import surrokit as sk
-from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.settings import not_negative_integer, positive, positive_integer
+from surrokit.arguments import not_negative_integer, positive, positive_integer
+from surrokit.potentials import Potential, with_gradient
 from surrokit.surrogate.quality import fit_quality
 from surrokit.types import FloatArray
 from surrokit_paper.chains import SamplingTime, complete, hmc, quantiles

@@ -9,13 +9,13 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError
-from surrokit.settings import (
+from surrokit.arguments import (
     not_negative_integer,
     optional_positive_integer,
     positive,
     positive_integer,
 )
+from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
 from surrokit_paper.chains import NO_RESCUE, Marginals, complete, largest_by_chance, one_chain
 from surrokit_paper.harness import (

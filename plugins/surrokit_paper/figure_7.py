@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.settings import (
+from surrokit.arguments import (
     is_whole,
     not_negative_integer,
     one_of,
     optional_positive_integer,
     positive_integer,
 )
+from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.types import FloatArray
 from surrokit_paper.chains import NO_RESCUE, StopAt, burnt_in, evaluations, one_chain, quantiles
 from surrokit_paper.harness import Conditions, Finished, Report, Row, groups

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 import surrokit as sk
-from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.diagnostics import mean_error, r_hat
-from surrokit.settings import (
+from surrokit.arguments import (
     not_negative_integer,
     one_of,
     optional_positive_integer,
     positive,
     positive_integer,
 )
+from surrokit.diagnostics import mean_error, r_hat
+from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
 from surrokit_paper.chains import NO_RESCUE, StopAt, burnt_in, complete, one_chain
 from surrokit_paper.figure_7 import PROJECTION, WHITENED

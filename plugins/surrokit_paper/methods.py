@@ -10,10 +10,10 @@ import attrs
 import numpy as np
 
 import surrokit as sk
+from surrokit.arguments import Limits, is_number
 from surrokit.capabilities import GRADIENT
-from surrokit.contracts.learner import LearningProblem
-from surrokit.contracts.potential import Potential
-from surrokit.settings import Limits, is_number
+from surrokit.interfaces import LearningProblem
+from surrokit.potentials import Potential
 from surrokit_paper.problems import PDE, PaperProblem
 
 HMC = "hmc"

@@ -13,9 +13,9 @@ from typing import Any
 import attrs
 
 import surrokit as sk
-from surrokit.contracts.potential import Potential
+from surrokit.arguments import positive_integer
 from surrokit.errors import TargetError
-from surrokit.settings import positive_integer
+from surrokit.potentials import Potential
 from surrokit_paper.harness import Conditions, Experiment, names_among
 
 SIMULATED, BANK, A9A, PDE = "simulated", "bank", "a9a", "pde"

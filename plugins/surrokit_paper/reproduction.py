@@ -14,7 +14,7 @@ import attrs
 
 from surrokit.errors import ConfigurationError, SurrokitError
 from surrokit.output.console import plain_table, say, terminal
-from surrokit.registry.settings import settings_of
+from surrokit.registry.components import settings_of
 from surrokit_paper.figure_1 import Figure1
 from surrokit_paper.figure_2 import Figure2
 from surrokit_paper.figure_3 import Figure3

@@ -21,8 +21,8 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.contracts.potential import GradientPotential
-from surrokit.settings import positive_integer
+from surrokit.arguments import positive_integer
+from surrokit.potentials import GradientPotential
 from surrokit.types import FloatArray
 from surrokit_paper.chains import (
     NO_RESCUE,

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from surrokit.settings import (
+from surrokit.arguments import (
     not_negative_integer,
     one_of,
     optional_positive_integer,

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.errors import ConfigurationError
-from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 

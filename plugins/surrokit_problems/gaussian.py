@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 

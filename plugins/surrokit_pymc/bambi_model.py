@@ -11,8 +11,8 @@ import numpy as np
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError
-from surrokit.registry.optional import load_library
-from surrokit.targets.modelled import ModelledPotential
+from surrokit.registry.components import load_library
+from surrokit.targets.forward import ModelledPotential
 from surrokit.types import FloatArray
 from surrokit_pymc.target import Backend, assemble, check_model, choose
 

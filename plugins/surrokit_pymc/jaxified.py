@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import surrokit as sk
-from surrokit.contracts.potential import Potential
-from surrokit.registry.optional import load_library
+from surrokit.potentials import Potential
+from surrokit.registry.components import load_library
 from surrokit_pymc.library import load_pymc
 from surrokit_pymc.line import Line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surrokit.errors import ConfigurationError
-from surrokit.registry.optional import load_library
+from surrokit.registry.components import load_library
 
 _TURN_ON = (
     'set pytensor.config.floatX = "float64", or leave floatX out of PYTENSOR_FLAGS, before the '

@@ -9,14 +9,13 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import ROWS
-from surrokit.contracts.potential import Potential
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, NotASumError, SurrokitError
+from surrokit.potentials import Potential
+from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.functions import FunctionPotential, Functions
-from surrokit.targets.modelled import ModelledPotential
-from surrokit.targets.summed.recognised import sum_if_safe
-from surrokit.targets.summed.rest import SumAndRest
+from surrokit.targets.summed import SumAndRest, sum_if_safe
 from surrokit.types import FloatArray
 from surrokit_pymc.compiled import Compiled
 from surrokit_pymc.frozen import freeze, read_observed

@@ -7,22 +7,25 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Hamiltonian, Phase, PositionMetric, Status
-from surrokit.contracts.matrices import FormsAt
-from surrokit.contracts.potential import Potential
+from surrokit.interfaces import Hamiltonian, Phase, PositionMetric, Status
 from surrokit.kernel.hamiltonian import position_metric
+from surrokit.potentials import FormsAt, Potential
 from surrokit.types import BoolArray, Cache, FloatArray, IntArray
-from surrokit_riemannian.factors import dot
-from surrokit_riemannian.fixed_point import FixedPoint, Goal, Residual, Solution, goal_near
 from surrokit_riemannian.implicit import (
+    FixedPoint,
+    Goal,
     ImplicitIntegrator,
     Part,
+    Residual,
+    Solution,
     complete,
     follow,
     force,
+    goal_near,
     phase_taken,
     place,
 )
+from surrokit_riemannian.softabs import dot
 
 MAX_PRODUCTS = 12
 """Passes with products at most. Where they are those of the metric fewer do."""

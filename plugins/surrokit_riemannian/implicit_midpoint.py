@@ -8,20 +8,23 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT_ALONE
-from surrokit.contracts.dynamics import Hamiltonian, Phase, PositionMetric, Status
-from surrokit.contracts.potential import Potential, with_gradient, with_gradient_alone
+from surrokit.interfaces import Hamiltonian, Phase, PositionMetric, Status
 from surrokit.kernel.hamiltonian import position_metric
+from surrokit.potentials import Potential, with_gradient, with_gradient_alone
 from surrokit.types import BoolArray, Cache, FloatArray, IntArray
-from surrokit_riemannian.factors import dot
-from surrokit_riemannian.fixed_point import FixedPoint, Goal, Solution, goal_near
 from surrokit_riemannian.implicit import (
+    FixedPoint,
+    Goal,
     ImplicitIntegrator,
     Part,
+    Solution,
     evaluate,
     follow,
     force,
+    goal_near,
     phase_taken,
 )
+from surrokit_riemannian.softabs import dot
 
 MOST_GROWTH = 2.0
 """Passes whose residual grows beyond twice the first are given up."""

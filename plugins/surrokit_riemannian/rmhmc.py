@@ -9,16 +9,14 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Integrator, Phase, PositionMetric
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Tuning
+from surrokit.arguments import fraction, optional_positive, optional_positive_integer
 from surrokit.errors import ConfigurationError
-from surrokit.kernel.hamiltonian import position_metric, works_by_position
-from surrokit.kernel.latest import latest
-from surrokit.kernel.paths import CountedPaths
-from surrokit.settings import fraction, optional_positive, optional_positive_integer
+from surrokit.interfaces import ChainState, Integrator, Phase, PositionMetric, Tuning
+from surrokit.kernel.hamiltonian import CountedPaths, position_metric, works_by_position
+from surrokit.kernel.kernel import latest
+from surrokit.potentials import Potential
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_riemannian.definite import OwnMetric
+from surrokit_riemannian.softabs import OwnMetric
 
 PATH_LENGTH = 0.5 * math.pi
 """Length of a tuned path. In its own metric a target has unit scale, and a path of a quarter of

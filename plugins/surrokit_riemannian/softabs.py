@@ -1,31 +1,294 @@
-"""The softabs metric: the Hessian with the smooth absolute values of its eigenvalues.
-
-Betancourt (2013), arXiv:1212.4693. The function x coth(x), its slope and its divided differences
-have nearly full precision, near zero and for arguments that nearly coincide too.
-"""
+"""Metrics made positive definite: SoftAbs, and their factors."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import attrs
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack, solve_triangular
 
-from surrokit.capabilities import HESSIAN, HESSIAN_DERIVATIVE, HESSIAN_DIAGONAL
-from surrokit.contracts.matrices import (
+from surrokit.arguments import HIDDEN, positive
+from surrokit.capabilities import (
+    CONVEX,
+    HESSIAN,
+    HESSIAN_DERIVATIVE,
+    HESSIAN_DIAGONAL,
+    METRIC,
+    METRIC_DERIVATIVE,
+)
+from surrokit.errors import IndefiniteMetricError
+from surrokit.potentials import (
     HESSIAN_FIELD,
+    METRIC_FIELD,
     FormsAt,
     MatrixField,
+    Potential,
     with_hessian,
     with_hessian_derivative,
     with_hessian_diagonal,
 )
-from surrokit.contracts.potential import Potential
-from surrokit.settings import HIDDEN, positive
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
-from surrokit_riemannian.definite import DenseMassMatrix, dense_cache
-from surrokit_riemannian.factors import are_definite, factorise, product
+
+_MANY = 8
+"""So many matrices for each of their columns are worth a loop over columns."""
+
+
+@attrs.frozen(eq=False)
+class Factors:
+    """What is known of G = L L^T for each row; NaN where G is not positive definite.
+
+    Parameters
+    ----------
+    lower : ndarray of shape (n, dim, dim)
+        L.
+    inverse : ndarray of shape (n, dim, dim)
+        G^-1.
+    log_determinant : ndarray of shape (n,)
+        log det G.
+    """
+
+    lower: FloatArray
+    inverse: FloatArray
+    log_determinant: FloatArray
+
+
+def factorise(matrices: FloatArray) -> Factors:
+    """Return the factors of symmetric matrices of shape (n, dim, dim)."""
+    with np.errstate(all="ignore"):
+        if _many(matrices):
+            lower = _lower_by_columns(matrices)
+            inverse = _inverse_by_rows(lower)
+        else:
+            lower, inverse = _factors_one_by_one(matrices)
+        diagonal = np.diagonal(lower, axis1=1, axis2=2)
+        log_determinant = np.asarray(2.0 * np.log(diagonal).sum(axis=1))
+    log_determinant[~np.isfinite(log_determinant)] = np.nan
+    return Factors(lower, inverse, log_determinant)
+
+
+def are_definite(matrices: FloatArray) -> BoolArray:
+    """Return which of some symmetric matrices (n, dim, dim) are positive definite."""
+    with np.errstate(all="ignore"):
+        if _many(matrices):
+            lower = _lower_by_columns(matrices)
+            return np.asarray(np.isfinite(lower).all(axis=(1, 2)))
+        return np.array([_is_definite(matrix) for matrix in matrices], dtype=bool)
+
+
+def product(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return M v for each row, shape (n, dim), from M (n, dim, dim) and v (n, dim)."""
+    if _many(matrices):
+        return np.asarray(np.einsum("nij,nj->ni", matrices, vectors))
+    return np.asarray(np.matmul(matrices, vectors[:, :, None])[:, :, 0])
+
+
+def dot(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the product of each two rows, shape (n,), of two arrays of shape (n, dim)."""
+    return np.asarray(np.einsum("ni,ni->n", first, second))
+
+
+def _many(matrices: FloatArray) -> bool:
+    return bool(len(matrices) > _MANY * matrices.shape[1])
+
+
+def _is_definite(matrix: FloatArray) -> bool:
+    lower, info = lapack.dpotrf(matrix.T, lower=1)
+    return bool(info == 0 and np.isfinite(np.diagonal(lower)).all())
+
+
+def _factors_one_by_one(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+    lower = np.full_like(matrices, np.nan)
+    triangle = np.full_like(matrices, np.nan)
+    for i, matrix in enumerate(matrices):
+        factor, info = lapack.dpotrf(matrix.T, lower=1, clean=1)
+        if info == 0 and np.isfinite(np.diagonal(factor)).all():
+            lower[i] = factor
+            triangle[i], _ = lapack.dpotri(factor, lower=1)
+    inverse = triangle + triangle.transpose(0, 2, 1)
+    both = np.arange(matrices.shape[1])
+    inverse[:, both, both] = triangle[:, both, both]
+    return lower, inverse
+
+
+def _lower_by_columns(matrices: FloatArray) -> FloatArray:
+    lower = np.zeros_like(matrices)
+    for j in range(matrices.shape[1]):
+        row = lower[:, j, :j]
+        root = np.sqrt(matrices[:, j, j] - dot(row, row))  # NaN unless the pivot is positive
+        lower[:, j, j] = root
+        below = np.einsum("nik,nk->ni", lower[:, j + 1 :, :j], row)
+        lower[:, j + 1 :, j] = (matrices[:, j + 1 :, j] - below) / root[:, None]
+    diagonal = np.diagonal(lower, axis1=1, axis2=2)
+    lower[~((diagonal > 0) & np.isfinite(diagonal)).all(axis=1)] = np.nan
+    return lower
+
+
+def _inverse_by_rows(lower: FloatArray) -> FloatArray:
+    inverse = np.zeros_like(lower)  # of L; that of G is its transpose times itself
+    for i in range(lower.shape[1]):
+        scale = 1.0 / lower[:, i, i]
+        inverse[:, i, i] = scale
+        above = np.einsum("nk,nkj->nj", lower[:, i, :i], inverse[:, :i, :i])
+        inverse[:, i, :i] = -above * scale[:, None]
+    return np.asarray(np.einsum("nki,nkj->nij", inverse, inverse))
+
+
+class DenseMassMatrix:
+    """Momenta of a mass matrix G = F F^T that is kept with its inverse.
+
+    The inverse is needed for the derivative of log det G in any case, and makes a velocity one
+    small product.
+
+    ====================  ===============  =========
+    in the cache          shape            what
+    ====================  ===============  =========
+    ``metric_factor``     (n, dim, dim)    F
+    ``metric_inverse``    (n, dim, dim)    G^-1
+    ``log_determinant``   (n,)             log det G
+    ====================  ===============  =========
+    """
+
+    field: ClassVar[MatrixField]
+    """The matrix of the potential that G is made of."""
+
+    def draw(self, rng: np.random.Generator, cache: Cache) -> FloatArray:
+        """Draw momenta from N(0, G), shape (n, dim)."""
+        factor = cache["metric_factor"]
+        return product(factor, rng.standard_normal(factor.shape[:2]))
+
+    def velocity(self, cache: Cache, momenta: FloatArray) -> FloatArray:
+        """Return G^-1 p, shape (n, dim)."""
+        return product(cache["metric_inverse"], momenta)
+
+    def momentum(self, cache: Cache, velocities: FloatArray) -> FloatArray:
+        """Return G u, shape (n, dim)."""
+        factor = cache["metric_factor"]
+        return product(factor, product(factor.transpose(0, 2, 1), velocities))
+
+    def energy(self, cache: Cache, momenta: FloatArray) -> FloatArray:
+        """Return log det G / 2 + p^T G^-1 p / 2, shape (n,)."""
+        return 0.5 * (cache["log_determinant"] + dot(momenta, self.velocity(cache, momenta)))
+
+    def approximate_product(
+        self, potential: Potential, positions: FloatArray, vectors: FloatArray
+    ) -> FloatArray | None:
+        """Return the field's matrix times u, shape (n, dim), if that is cheaper than the matrix."""
+        if self.field.quick_product not in potential.capabilities:
+            return None
+        return self.field.product(potential, positions, vectors)
+
+
+def dense_cache(factors: Factors) -> dict[str, FloatArray]:
+    """Return the cache of mass matrices from their factors."""
+    return {
+        "metric_factor": factors.lower,
+        "metric_inverse": factors.inverse,
+        "log_determinant": factors.log_determinant,
+    }
+
+
+class _Definite(DenseMassMatrix):
+    """A matrix of the potential that is factorised as it is; it has no units."""
+
+    tunable: ClassVar[bool] = False
+    """Never."""
+
+    def adapt(self, covariance: FloatArray) -> Self:  # noqa: ARG002
+        """Return itself."""
+        return self
+
+    def factor(self, potential: Potential, positions: FloatArray) -> Cache:
+        """Factorise G at positions (n, dim).
+
+        Raises
+        ------
+        IndefiniteMetricError
+            Where it is finite and not positive definite.
+        """
+        matrices = self.field.matrix(potential, positions)
+        what = "Hessian" if self.field == HESSIAN_FIELD else "metric"
+        return _definite_cache(matrices, what, potential, positions)
+
+    def log_determinant_gradient(
+        self, potential: Potential, positions: FloatArray, cache: Cache
+    ) -> FloatArray:
+        """Return tr(G^-1 d_k G), shape (n, dim)."""
+        return self.field.trace_gradient(potential, positions, cache["metric_inverse"])
+
+    def form_gradient(
+        self,
+        potential: Potential,
+        positions: FloatArray,
+        cache: Cache,  # noqa: ARG002
+        velocities: FloatArray,
+    ) -> FloatArray:
+        """Return u^T d_k G u, shape (n, dim)."""
+        return self.field.form_gradient(potential, positions, velocities)
+
+    def forms_at(
+        self,
+        potential: Potential,
+        positions: FloatArray,
+        cache: Cache,  # noqa: ARG002
+    ) -> FormsAt:
+        """Return :meth:`form_gradient` of some rows, with all that velocities do not change."""
+        return self.field.forms_at(potential, positions)
+
+
+@attrs.frozen
+class OwnMetric(_Definite):
+    """G = the potential's own ``metric``, its Fisher information or Gauss-Newton matrix.
+
+    Girolami and Calderhead (2011), doi:10.1111/j.1467-9868.2010.00765.x, section 4; the paper's
+    section 2.2.
+    """
+
+    field: ClassVar[MatrixField] = METRIC_FIELD
+
+    needs: ClassVar[Capabilities] = frozenset({METRIC, METRIC_DERIVATIVE})
+    """The metric and its derivative."""
+
+
+@attrs.frozen
+class HessianMetric(_Definite):
+    """G = the Hessian of a convex potential.
+
+    Parameters
+    ----------
+    trusted
+        Take Hessians of potentials that do not say that they are convex.
+    """
+
+    field: ClassVar[MatrixField] = HESSIAN_FIELD
+    trusted: bool = False
+
+    @property
+    def needs(self) -> Capabilities:
+        """The Hessian and its derivative, of a convex potential unless it is trusted."""
+        convex = frozenset() if self.trusted else frozenset({CONVEX})
+        return frozenset({HESSIAN, HESSIAN_DERIVATIVE}) | convex
+
+
+def _definite_cache(
+    matrices: FloatArray, what: str, potential: Potential, positions: FloatArray
+) -> Cache:
+    factors = factorise(matrices)
+    failed = np.flatnonzero(np.isnan(factors.log_determinant))
+    finite = np.isfinite(matrices[failed]).all(axis=(1, 2))
+    failed = failed[finite & np.isfinite(positions[failed]).all(axis=1)]
+    if failed.size:
+        i = failed[0]
+        least = np.linalg.eigvalsh(matrices[i])[0]
+        with np.printoptions(precision=4, threshold=8):
+            raise IndefiniteMetricError(
+                f"the {what} of {type(potential).__name__} must be positive definite to be a mass "
+                f"matrix, but has eigenvalue {least:.3g} at position {positions[i]}; use metric "
+                "'softabs', which is positive definite everywhere (to reject such positions would "
+                "cut them out of the target)"
+            )
+    return dense_cache(factors)
+
 
 HARDNESS = 30.0
 """Default of the hardness. The metric then equals the Hessian wherever no curvature has fallen

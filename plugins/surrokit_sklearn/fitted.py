@@ -8,8 +8,8 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
+from surrokit.arguments import check_positions
 from surrokit.errors import SurrogateFitError
-from surrokit.shapes import check_positions
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.shown import ShownFit
 from surrokit.surrogate.whitening import Whitening

@@ -9,10 +9,9 @@ import attrs
 import numpy as np
 
 from surrokit.compose import make
-from surrokit.contracts.matrices import with_hessian
-from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.errors import NumericalError
 from surrokit.mode.search import find_mode
+from surrokit.potentials import Potential, with_gradient, with_hessian
 from surrokit.targets.bounds import transform_of
 from surrokit.types import FloatArray
 

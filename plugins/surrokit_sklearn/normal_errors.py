@@ -18,8 +18,8 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_positions
 from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.shapes import check_positions
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray
 from surrokit_sklearn.design import Rows

@@ -19,16 +19,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surrokit import rows_potential
+from surrokit.arguments import is_number
 from surrokit.compose import sample
-from surrokit.contracts.potential import Potential
 from surrokit.errors import ConfigurationError
+from surrokit.potentials import Potential
 from surrokit.predictive.families import ResponseFamily, response_family
 from surrokit.predictive.names import read_name, suggest
-from surrokit.settings import is_number
 from surrokit.tables.priors import check_rank
+from surrokit.targets.functions import NamedPotential
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
-from surrokit.targets.named import NamedPotential
-from surrokit.targets.scaling.choice import scaled, scaling_of
+from surrokit.targets.scaling import scaled, scaling_of
 from surrokit.types import FloatArray, IntArray
 from surrokit_sklearn.design import Columns, Rows
 from surrokit_sklearn.laplace import MANY, find_laplace, parts_near

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
 from surrokit.compose import make
-from surrokit.contracts.learner import Evaluations, LearningProblem
-from surrokit.contracts.potential import with_gradient, with_gradient_alone
 from surrokit.errors import ShapeError, SurrogateFitError
+from surrokit.interfaces import Evaluations, LearningProblem
+from surrokit.potentials import with_gradient, with_gradient_alone
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.types import FloatArray
 from surrokit_sklearn.design import check_weights

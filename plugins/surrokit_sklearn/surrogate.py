@@ -9,14 +9,13 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
+from surrokit.arguments import one_of, optional_positive, optional_positive_integer, up_to_half
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
-from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import SurrogateFitError
-from surrokit.settings import one_of, optional_positive, optional_positive_integer, up_to_half
-from surrokit.surrogate.distinct import Tail, are_finite, are_near, least_points
-from surrokit.surrogate.keeping import KeepingLearner
-from surrokit.surrogate.quality import fit_quality
+from surrokit.interfaces import Evaluations, LearningProblem
+from surrokit.surrogate.quality import KeepingLearner, fit_quality
 from surrokit.surrogate.shown import ShownSurrogate
+from surrokit.surrogate.training import Tail, are_finite, are_near, least_points
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
 from surrokit_sklearn.estimators import (

@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_positions, check_vectors
 from surrokit.model.model import Model, ModelPotential
-from surrokit.shapes import check_positions, check_vectors
 from surrokit.types import Capabilities, FloatArray
 from surrokit_stan.model import Turns
 

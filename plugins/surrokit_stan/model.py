@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from surrokit.registry.optional import load_library
+from surrokit.registry.components import load_library
 
 
 class StanModel(Protocol):

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from surrokit.arguments import is_whole
 from surrokit.coordinates.models import ModelMap
 from surrokit.errors import ConfigurationError
-from surrokit.settings import is_whole
-from surrokit.targets.modelled import ModelledPotential
+from surrokit.targets.forward import ModelledPotential
 from surrokit_stan.density import StanPotential
 from surrokit_stan.model import REQUIRED, StanModel, Turns, load_bridgestan
 from surrokit_stan.reported import line_of, report, unconstrain

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.arguments import is_number
 from surrokit.errors import ConfigurationError, ResultTypeError, ServerError, ShapeError
-from surrokit.settings import is_number
 from surrokit.types import FloatArray
 from surrokit_umbridge.transport import Account, Transport, check_url
 

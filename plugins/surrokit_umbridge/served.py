@@ -10,9 +10,8 @@ import numpy as np
 
 import surrokit as sk
 from surrokit import capabilities as can
-from surrokit.contracts.forward import with_forward
-from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.errors import ConfigurationError, EvaluationError
+from surrokit.potentials import Potential, with_forward, with_gradient
 from surrokit.types import FloatArray
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.potential import Potential
+from surrokit.arguments import is_whole
 from surrokit.errors import ConfigurationError
-from surrokit.settings import is_whole
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 from surrokit_umbridge.model import OPERATIONS, PROTOCOL
 from surrokit_umbridge.requests import Refusal, TimedSocket, refuse_body, refuse_origin

@@ -9,12 +9,10 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.contracts.forward import Energy
-from surrokit.contracts.potential import Potential
 from surrokit.errors import ConfigurationError
+from surrokit.potentials import Energy, Potential
 from surrokit.targets.gaussian import Prior
-from surrokit.targets.observed.model import Data
-from surrokit.targets.observed.observed import Scale
+from surrokit.targets.noise import Data, Scale
 from surrokit.types import FloatArray
 from surrokit_umbridge.model import Model, connect
 

@@ -16,9 +16,7 @@ from surrokit.cli.types import NAMED, PartName, TargetName
 from surrokit.errors import ConfigurationError
 from surrokit.output.console import plain_table, say, terminal
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.docstrings import without_markup
-from surrokit.registry.kinds import KINDS, Kind
-from surrokit.registry.settings import COMPUTED, REQUIRED, Setting
+from surrokit.registry.components import COMPUTED, KINDS, REQUIRED, Kind, Setting, without_markup
 
 if TYPE_CHECKING:
     from surrokit.registry.catalogue import Entry

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import Catalogue
-from surrokit.registry.kinds import KINDS, Kind
+from surrokit.registry.components import KINDS, Kind
 
 _PARTS = ("target", *(kind for kind in KINDS if kind != "potential"))
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from surrokit.registry.kinds import KINDS
+from surrokit.registry.components import KINDS
 from surrokit.sessions import AS_BEFORE
 
 Command = TypeVar("Command", bound=Callable[..., Any])

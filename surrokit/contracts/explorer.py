@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 import attrs
 import numpy as np
 
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Tuning
-from surrokit.coordinates.blocks import CoordinateMap
+from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.interfaces import ChainState, Tuning
+from surrokit.potentials import Potential
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from surrokit.contracts.learner import Evaluations
-    from surrokit.contracts.sampler import StepInfo
+    from surrokit.interfaces import Evaluations, StepInfo
 
 
 NEGLIGIBLE = 1e-4

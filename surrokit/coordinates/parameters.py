@@ -1,8 +1,4 @@
-"""Parameters with names, shapes and bounds, and the map from the whole line to their support.
-
-A bounded number q is sampled as an unbounded z: q = lower + exp(z), q = upper - exp(z), or
-q = lower + (upper - lower) expit(z). U in z then includes minus the log of the Jacobian |dq/dz|.
-"""
+"""Named parameters: shapes, bounds and constraints."""
 
 from __future__ import annotations
 
@@ -14,8 +10,16 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.arguments import numbers
-from surrokit.coordinates.constraints.constraint import Constraint
+from surrokit.arguments import is_number, is_whole, numbers
+from surrokit.coordinates.constraints import (
+    Circular,
+    Constraint,
+    Correlation,
+    Covariance,
+    Ordered,
+    Simplex,
+    UnitVector,
+)
 from surrokit.coordinates.distributions import (
     check_prior,
     has_period,
@@ -25,7 +29,6 @@ from surrokit.coordinates.distributions import (
     support_of,
 )
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.settings import is_number, is_whole
 from surrokit.types import BoolArray, FloatArray
 
 Bounds: TypeAlias = tuple[float | None, float | None]
@@ -420,3 +423,195 @@ def _not_a_mapping(given: object) -> str:
         "parameters must be a dictionary of names and bounds (None, a pair, or "
         f"surrokit.vector(...)), got {given!r}; pass {{{example}}}"
     )
+
+
+Shape = int | tuple[int, ...]
+"""Shape of a parameter; a number is the length of a vector."""
+
+
+def real(shape: Shape = (), *, prior: Any = None, unit: str | None = None) -> Parameter:
+    """Declare real numbers.
+
+    Parameters
+    ----------
+    shape
+        Shape of the parameter; ``()`` for a number, a whole number for a vector.
+    prior
+        A univariate distribution, of each number: a frozen one of ``scipy.stats``, or whatever has
+        ``logpdf`` and ``support``. Where its support ends, so does the parameter.
+    unit
+        What the numbers are measured in, such as ``"Mpc"``. Tables, pictures and files show it
+        beside the name; nothing is converted.
+
+    Raises
+    ------
+    ConfigurationError
+        If the shape is none, the prior is none of single numbers, or the unit is no text.
+    """
+    return Parameter(_shape(shape), prior=prior, unit=unit)
+
+
+def positive(shape: Shape = (), *, prior: Any = None, unit: str | None = None) -> Parameter:
+    """Declare numbers above 0; see :func:`real`."""
+    return Parameter(_shape(shape), lower=0.0, prior=prior, unit=unit)
+
+
+def interval(
+    lower: float,
+    upper: float,
+    shape: Shape = (),
+    *,
+    prior: Any = None,
+    unit: str | None = None,
+) -> Parameter:
+    """Declare numbers between two bounds; see :func:`real`."""
+    return Parameter(_shape(shape), lower=lower, upper=upper, prior=prior, unit=unit)
+
+
+def simplex(size: int) -> Parameter:
+    """Declare ``size`` positive numbers that sum to 1."""
+    return _tied(Simplex(_at_least(2, size, "a simplex")))
+
+
+def ordered(size: int, *, unit: str | None = None) -> Parameter:
+    """Declare ``size`` numbers in increasing order; see :func:`real` for the unit."""
+    return attrs.evolve(_tied(Ordered(_at_least(1, size, "an ordered vector"))), unit=unit)
+
+
+def unit_vector(size: int) -> Parameter:
+    """Declare a vector of ``size`` numbers and length 1."""
+    return _tied(UnitVector(_at_least(2, size, "a unit vector")))
+
+
+def circular(shape: Shape = (), *, prior: Any = None) -> Parameter:
+    """Declare angles in (-pi, pi], both ends of which are one.
+
+    Parameters
+    ----------
+    shape
+        As for :func:`real`.
+    prior
+        Of each angle, such as ``scipy.stats.vonmises(kappa, loc)``.
+
+    Raises
+    ------
+    ConfigurationError
+        If the shape is none, or the prior is none of angles.
+    """
+    constraint = Circular(_shape(shape))
+    return Parameter(constraint.shape, constraint=constraint, prior=prior)
+
+
+def correlation(size: int) -> Parameter:
+    """Declare a correlation matrix of ``size`` rows."""
+    return _tied(Correlation(_at_least(2, size, "a correlation matrix")))
+
+
+def covariance(size: int) -> Parameter:
+    """Declare a covariance matrix of ``size`` rows."""
+    return _tied(Covariance(_at_least(1, size, "a covariance matrix")))
+
+
+def _tied(constraint: Constraint) -> Parameter:
+    return Parameter(constraint.shape, constraint=constraint)
+
+
+def _shape(shape: Shape) -> tuple[int, ...]:
+    return (int(shape),) if is_whole(shape, 1) else shape  # type: ignore[arg-type,return-value]
+
+
+def _at_least(least: int, size: int, what: str) -> int:
+    if not is_whole(size, least):
+        raise ConfigurationError(
+            f"the size of {what} must be a whole number of at least {least}, got {size!r}"
+        )
+    return int(size)
+
+
+@attrs.frozen(eq=False)
+class Plausible:
+    """A box in the user's coordinates, from which starting positions are drawn.
+
+    It says where to look first. The density is what it is without it.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (dim,)
+        Corners.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @classmethod
+    def declare(cls, ranges: Mapping[str, Any] | None, parameters: Parameters) -> Plausible | None:
+        """Read a range (low, high) for each parameter; None where none are given.
+
+        Parameters
+        ----------
+        ranges
+            Name to a pair of numbers, or of arrays of the parameter's shape.
+        parameters
+            The target's.
+
+        Raises
+        ------
+        ConfigurationError
+            If a range is missing, belongs to no parameter, is no pair of finite numbers with low
+            below high, or reaches beyond the parameter's bounds.
+        """
+        if ranges is None:
+            return None
+        for name, spec in parameters.specs.items():
+            if spec.constraint is not None:
+                raise ConfigurationError(
+                    f"{name!r} is {spec.constraint.meaning}, of which no range can be given; leave "
+                    "plausible out, and give initial positions instead"
+                )
+        if not isinstance(ranges, Mapping) or set(ranges) != set(parameters.specs):
+            given = ", ".join(map(str, ranges)) if isinstance(ranges, Mapping) else repr(ranges)
+            raise ConfigurationError(
+                "plausible must give a range (low, high) for each of the parameters "
+                f"{', '.join(parameters.specs)}, got {given or 'none'}"
+            )
+        sides = [
+            _read_plausible(name, spec, ranges[name]) for name, spec in parameters.specs.items()
+        ]
+        lower, upper = (np.concatenate(side) for side in zip(*sides, strict=True))
+        return cls(lower, upper)
+
+    def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return positions that are uniform in the box, shape (n, dim)."""
+        return rng.uniform(self.lower, self.upper, size=(n, len(self.lower)))
+
+
+def _read_plausible(name: str, spec: Parameter, pair: Any) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper ends of a parameter's numbers, each of shape (size,)."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise ConfigurationError(
+            f"the plausible range of {name!r} must be a pair (low, high), got {pair!r}"
+        )
+    low, high = (_fill(name, spec, side) for side in pair)
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise ConfigurationError(
+            f"the plausible range of {name!r} must be finite numbers with low < high, got "
+            f"({pair[0]}, {pair[1]})"
+        )
+    least, most = spec.bounds
+    if (low < least).any() or (high > most).any():
+        raise ConfigurationError(
+            f"the plausible range of {name!r} is ({pair[0]}, {pair[1]}), which reaches beyond its "
+            f"bounds ({least:g}, {most:g}); leave out what the bounds leave out"
+        )
+    return low, high
+
+
+def _fill(name: str, spec: Parameter, side: Any) -> FloatArray:
+    try:
+        array = np.broadcast_to(numbers(f"the plausible range of {name!r}", side), spec.shape)
+    except (ValueError, ShapeError) as error:
+        raise ConfigurationError(
+            f"the ends of the plausible range of {name!r} must be numbers, or arrays of shape "
+            f"{spec.shape}, got {side!r}"
+        ) from error
+    return array.reshape(spec.size)

@@ -1,13 +1,14 @@
-"""The map between unbounded coordinates, where samplers move, and parameters with bounds.
-
-The map z -> q is elementwise; matrices of second derivatives follow its chain rule.
-"""
+"""Maps between the user's coordinates and the line."""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import attrs
 import numpy as np
 
+from surrokit.coordinates.constraints import Constraint
+from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.types import BoolArray, FloatArray
 
@@ -206,3 +207,264 @@ def plus_diagonal(matrices: FloatArray, diagonals: FloatArray) -> FloatArray:
     dim = diagonals.shape[1]
     matrices[:, np.arange(dim), np.arange(dim)] += diagonals
     return matrices
+
+
+@attrs.frozen(eq=False)
+class Block:
+    """One parameter: where its numbers are on the line and among the user's, and its map.
+
+    Parameters
+    ----------
+    line, user
+        Slices of the two position vectors.
+    map
+        An elementwise transform, or a constraint.
+    """
+
+    line: slice
+    user: slice
+    map: Transform | Constraint
+
+
+@attrs.frozen(eq=False)
+class Blocks:
+    """The map of all parameters, one after the other.
+
+    Parameters
+    ----------
+    parameters
+        Names, shapes, bounds and constraints.
+    """
+
+    parameters: Parameters
+    blocks: tuple[Block, ...] = attrs.field(init=False)
+
+    @blocks.default
+    def _blocks(self) -> tuple[Block, ...]:
+        found, line, user = [], 0, 0
+        for spec in self.parameters.specs.values():
+            of = spec.constraint or Transform.of(Parameters({"it": spec}))
+            ends = line + spec.free, user + spec.size
+            found.append(Block(slice(line, ends[0]), slice(user, ends[1]), of))
+            line, user = ends
+        return tuple(found)
+
+    @property
+    def n_user(self) -> int:
+        """Numbers in the user's position vector."""
+        return int(self.blocks[-1].user.stop)
+
+    @property
+    def n_line(self) -> int:
+        """Numbers in a position on the line."""
+        return int(self.blocks[-1].line.stop)
+
+    @property
+    def varies(self) -> BoolArray:
+        """Which of the user's numbers are not constant, shape (n_user,)."""
+        return self.parameters.varies
+
+    @property
+    def between(self) -> BoolArray:
+        """Whether each number on the line is that of a parameter with two bounds, shape (dim,)."""
+        return np.concatenate(
+            [
+                of.between if isinstance(of := block.map, Transform) else np.zeros(of.free, bool)
+                for block in self.blocks
+            ]
+        )
+
+    def to_bounded(self, unbounded: FloatArray) -> FloatArray:
+        """Return q, shape (..., n_user), at z of shape (..., dim)."""
+        z = np.asarray(unbounded, dtype=np.float64)
+        rows = z.reshape(-1, z.shape[-1])
+        q = np.empty((len(rows), self.n_user))
+        for block in self.blocks:
+            q[:, block.user] = block.map.to_bounded(rows[:, block.line])
+        return q.reshape(*z.shape[:-1], self.n_user)
+
+    def to_unbounded(self, bounded: FloatArray) -> FloatArray:
+        """Return z, shape (n, dim), at q of shape (n, n_user); NaN where q breaks a constraint."""
+        q = np.asarray(bounded, dtype=np.float64)
+        parts = [block.map.to_unbounded(q[:, block.user]) for block in self.blocks]
+        return np.concatenate(parts, axis=1)
+
+    def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
+        """Return the log of the volume that the map makes of a volume in z, shape (n,)."""
+        parts = [block.map.log_jacobian(unbounded[:, block.line]) for block in self.blocks]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
+        """Return its gradient, shape (n, dim)."""
+        parts = [block.map.log_jacobian_gradient(unbounded[:, block.line]) for block in self.blocks]
+        return np.concatenate(parts, axis=1)
+
+    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, n_user)`` in q."""
+        parts = [b.map.vjp(unbounded[:, b.line], gradient[:, b.user]) for b in self.blocks]
+        return np.concatenate(parts, axis=1)
+
+
+@attrs.frozen(eq=False)
+class Scaling:
+    """The affine map x = shift + A z, of coordinates z of like scale to those of the line.
+
+    Parameters
+    ----------
+    shift : ndarray of shape (dim,)
+        x at z = 0.
+    matrix : ndarray of shape (dim, dim)
+        A.
+    log_volume
+        log |det A|, which the logarithm of the Jacobian has in it.
+    """
+
+    shift: FloatArray
+    matrix: FloatArray
+    log_volume: float = attrs.field()
+    _factors: FloatArray | None = attrs.field(init=False)
+
+    @_factors.default
+    def _diagonal(self) -> FloatArray | None:
+        factors = np.diag(self.matrix).copy()
+        return factors if np.array_equal(self.matrix, np.diag(factors)) else None
+
+    @log_volume.default
+    def _log_volume(self) -> float:
+        return float(np.linalg.slogdet(self.matrix)[1])
+
+    @property
+    def apart(self) -> BoolArray:
+        """Which coordinates of z are those of the line as they are, shape (dim,)."""
+        same = np.all(self.matrix == np.eye(len(self.shift)), axis=1)
+        return np.asarray(same & (self.shift == 0.0))
+
+    def to_bounded(self, unbounded: FloatArray) -> FloatArray:
+        """Return x, shape (..., dim), at z of shape (..., dim)."""
+        if self._factors is not None:  # no sum, which would round by how many rows there are
+            return np.asarray(unbounded * self._factors + self.shift)
+        return np.asarray(unbounded @ self.matrix.T + self.shift)
+
+    def to_unbounded(self, bounded: FloatArray) -> FloatArray:
+        """Return z, shape (n, dim), at x of shape (n, dim)."""
+        return np.asarray(np.linalg.solve(self.matrix, (bounded - self.shift).T).T)
+
+    def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
+        """Return log |det A|, shape (n,), at z of shape (n, dim)."""
+        return np.full(len(unbounded), self.log_volume)
+
+    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
+        """Return zeros, shape (n, dim)."""
+        return np.zeros(unbounded.shape)
+
+    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, dim)`` in x."""
+        del unbounded
+        return self.pull(gradient)
+
+    def pull(self, gradient: FloatArray) -> FloatArray:
+        """Return derivatives (..., dim) in x as those in z."""
+        return np.asarray(gradient @ self.matrix)
+
+    def push(self, vectors: FloatArray) -> FloatArray:
+        """Return directions (..., dim) in z as those in x."""
+        return np.asarray(vectors @ self.matrix.T)
+
+    def pull_form(self, matrices: FloatArray) -> FloatArray:
+        """Return A^T M A, second derivatives in z of those in x, (..., dim, dim)."""
+        return np.asarray(self.matrix.T @ matrices @ self.matrix)
+
+    def push_form(self, matrices: FloatArray) -> FloatArray:
+        """Return A B A^T, (..., dim, dim)."""
+        return np.asarray(self.matrix @ matrices @ self.matrix.T)
+
+
+@attrs.frozen(eq=False)
+class Scaled:
+    """The map from coordinates of like scale to the line, and from there to the user's coordinates.
+
+    Parameters
+    ----------
+    scaling
+        To the line.
+    inner
+        From the line.
+    """
+
+    scaling: Scaling
+    inner: Transform | Blocks | ModelMap
+
+    @property
+    def n_user(self) -> int:
+        """Numbers in the user's position vector."""
+        return self.inner.n_user
+
+    @property
+    def varies(self) -> BoolArray:
+        """Which of the user's numbers are not constant, shape (n_user,)."""
+        return self.inner.varies
+
+    @property
+    def between(self) -> BoolArray:
+        """Whether each number is that of a parameter with two bounds, shape (dim,)."""
+        return self.inner.between & self.scaling.apart
+
+    def to_bounded(self, unbounded: FloatArray) -> FloatArray:
+        """Return q, shape (..., n_user), at z of shape (..., dim)."""
+        return self.inner.to_bounded(self.scaling.to_bounded(unbounded))
+
+    def to_unbounded(self, bounded: FloatArray) -> FloatArray:
+        """Return z, shape (n, dim), at q of shape (n, n_user)."""
+        return self.scaling.to_unbounded(self.inner.to_unbounded(bounded))
+
+    def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
+        """Return the log of the volume that the map makes of a volume in z, shape (n,)."""
+        line = self.scaling.to_bounded(unbounded)
+        return self.inner.log_jacobian(line) + self.scaling.log_volume
+
+    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
+        """Return its gradient, shape (n, dim)."""
+        line = self.scaling.to_bounded(unbounded)
+        return self.scaling.pull(self.inner.log_jacobian_gradient(line))
+
+    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, n_user)`` in q."""
+        return self.scaling.pull(self.inner.vjp(self.scaling.to_bounded(unbounded), gradient))
+
+
+CoordinateMap: TypeAlias = Transform | Blocks | ModelMap | Scaled
+"""The map between the line, where samplers move, and the user's coordinates."""
+
+
+def from_line_of(of: CoordinateMap) -> Transform | Blocks | ModelMap:
+    """Return the map from the line alone, without the scaling before it."""
+    return of.inner if isinstance(of, Scaled) else of
+
+
+def map_of(parameters: Parameters) -> CoordinateMap:
+    """Return the map of parameters, elementwise where no constraint ties numbers together."""
+    return Blocks(parameters) if parameters.tied else Transform.of(parameters)
+
+
+def pull_back(
+    of: CoordinateMap | Constraint | Scaling, z: FloatArray, gradient: FloatArray
+) -> FloatArray:
+    """Return the gradient in z of U - log Jacobian, shape (n, dim), from that of U by q."""
+    if isinstance(of, Transform):
+        d = of.derivatives(z)  # once for both parts: every gradient of a bounded target comes here
+        return gradient * d.first - d.log_first
+    if isinstance(of, Blocks):
+        parts = [pull_back(b.map, z[:, b.line], gradient[:, b.user]) for b in of.blocks]
+        return np.concatenate(parts, axis=1)
+    return of.vjp(z, gradient) - of.log_jacobian_gradient(z)
+
+
+def pull_back_outputs(
+    of: CoordinateMap | Scaling, z: FloatArray, jacobian: FloatArray
+) -> FloatArray:
+    """Return derivatives of m outputs in z, shape (n, m, dim), from ``jacobian (n, m, n_user)``."""
+    if isinstance(of, Transform):
+        return jacobian * of.derivatives(z).first[:, None, :]
+    n, m, _ = jacobian.shape
+    rows = np.repeat(z, m, axis=0)
+    return of.vjp(rows, jacobian.reshape(n * m, -1)).reshape(n, m, -1)

@@ -1,14 +1,20 @@
-"""Budgets: limits at which a run stops early."""
+"""The budget of a run: its limits, its clock, and the pace at which it is used up."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
 import attrs
+import numpy as np
 
-from surrokit.settings import Limits, is_number, optional_positive_integer
+from surrokit.arguments import Limits, is_number, optional_positive_integer
+from surrokit.diagnostics import effective_sample_size
+from surrokit.model.calls import Journal, Memo, NoJournal
+from surrokit.types import FloatArray
 
 StopReason: TypeAlias = Literal[
     "draws",
@@ -143,3 +149,154 @@ def calls_paid(calls: Mapping[str, int], n_rows: int | None) -> float:
 def _least(one: Any, other: Any) -> Any:
     given = [limit for limit in (one, other) if limit is not None]
     return min(given, default=None)
+
+
+class Clock:
+    """Adds up the time spent in each phase: ``warmup``, ``training`` and ``sampling``.
+
+    Parameters
+    ----------
+    journal
+        Keeps every reading, or gives what was read before.
+    memo
+        Holds the seconds of calls that are not made again; None where there is none.
+    """
+
+    def __init__(self, journal: Journal | None = None, memo: Memo | None = None) -> None:
+        self.seconds = {"warmup": 0.0, "training": 0.0, "sampling": 0.0}
+        self._journal: Journal = journal or NoJournal()
+        self._memo = memo
+        self._began = time.perf_counter()
+
+    @property
+    def replays(self) -> bool:
+        """Whether the journal says the time."""
+        return self._journal.replays
+
+    def now(self) -> float:
+        """Return seconds since the run began, for what leaves no trace in a run that goes on."""
+        return time.perf_counter() - self._began
+
+    def elapsed(self) -> float:
+        """Return seconds since the run began."""
+        now = self.now()
+        read = self._journal.reading(now)
+        self._began += now - read  # a run that was read goes on from there
+        return read
+
+    def with_saved(self) -> float:
+        """Return seconds as they would be if every call had been made."""
+        saved = 0.0 if self._memo is None else self._memo.seconds
+        return self._journal.reading(self.now() + saved)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time of the block to a phase."""
+        start = self.elapsed()
+        try:
+            yield
+        finally:
+            self.seconds[name] += self.elapsed() - start
+
+
+TOLERATED = 0.05
+"""Share of the Monte Carlo error by which means may move so that a limit can be used in full."""
+
+_FEWEST = 4  # with fewer costs nothing is estimated
+_ROUNDING = 1e-9  # of a whole number of draws
+
+
+class Pace:
+    """Use of the limits by each iteration of a warm-up.
+
+    Only the third quarter counts: the first half is tuning, and in the last quarter the chains
+    forget the positions at which the counted costs arose.
+    """
+
+    def __init__(self) -> None:
+        self._used: list[tuple[float, ...]] = []
+
+    def begin(self, *used: float) -> None:
+        """Begin anew, with the use of each limit so far."""
+        self._used = [used]
+
+    def add(self, *used: float) -> None:
+        """Add the use of each limit after one more iteration."""
+        self._used.append(used)
+
+    def settle(self, limit: int, rest: float, margin: float) -> float:
+        """Return the largest number of draws, before the first of them.
+
+        Parameters
+        ----------
+        limit
+            Number of the limit.
+        rest
+            Remainder of the limit.
+        margin
+            Standard errors of the predicted cost to keep in reserve.
+
+        Returns
+        -------
+        float
+            A whole number or infinity, as from :func:`settle`.
+        """
+        used = np.array([row[limit] for row in self._used])
+        n = len(used) - 1
+        return settle(np.diff(used[n // 2 : (3 * n) // 4 + 1]), rest, margin)
+
+
+def settle(costs: FloatArray, rest: float, margin: float) -> float:
+    """Return the number of draws that a limit allows.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n,)
+        Costs of iterations before the draws.
+    rest
+        Remainder of the limit.
+    margin
+        Standard errors of the predicted cost to keep in reserve.
+
+    Returns
+    -------
+    float
+        A whole number, expected to use up the limit except for the margin. Infinity lets the limit
+        itself end the draws: where this moves means by no more than :data:`TOLERATED`, or where too
+        little is known.
+    """
+    mean = float(costs.mean()) if len(costs) >= _FEWEST else 0.0
+    if mean <= 0.0:
+        return math.inf
+    variance = len(costs) * relative_error(costs) ** 2  # of one iteration
+    # n + margin (sqrt(n variance) + n sqrt(variance / len(costs))) = rest / mean, in sqrt(n)
+    square = 1.0 + margin * math.sqrt(variance / len(costs))
+    linear = margin * math.sqrt(variance)
+    root = math.sqrt(linear**2 + 4.0 * square * max(rest, 0.0) / mean) - linear
+    n = math.floor((root / (2.0 * square)) ** 2 + _ROUNDING)
+    unseen = 1.0 / len(costs)  # as if one more iteration cost twice as much
+    return math.inf if 0.5 * math.sqrt((variance + unseen) / max(n, 1)) <= TOLERATED else n
+
+
+def length_bias(costs: FloatArray) -> float:
+    """Return the share of its Monte Carlo error by which a mean may be biased.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n,)
+        Costs of the draws that a limit let through, without the one in progress.
+
+    Returns
+    -------
+    float
+        Approximate maximum over the means of all functions; NaN with too few costs.
+    """
+    return 0.5 * relative_error(costs) if len(costs) >= _FEWEST else math.nan
+
+
+def relative_error(costs: FloatArray) -> float:
+    """Return the standard error of the mean of successive costs, relative to that mean."""
+    n_independent = float(effective_sample_size(costs[None, :, None], "paper")[0])
+    if math.isnan(n_independent):  # all costs are equal
+        return 0.0
+    return float(costs.std() / costs.mean()) / math.sqrt(n_independent)

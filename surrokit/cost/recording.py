@@ -1,9 +1,9 @@
-"""The wrapper of every exact call, which counts calls and keeps evaluations."""
+"""The exact potential of a run: evaluations recorded, failures rejected and counted."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
@@ -12,33 +12,327 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.forward import Energy, with_forward, with_vjp
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.methods import BY_NAME, Method
-from surrokit.contracts.potential import (
+from surrokit.arguments import check_positions
+from surrokit.capabilities import BY_NAME, CallKind, Method
+from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.cost.budget import calls_paid
+from surrokit.errors import TargetError
+from surrokit.failures import REMEMBERED, BrokenGradients, FailureAccount, FailureLog
+from surrokit.interfaces import Evaluations
+from surrokit.limits import PENALTY, Penalties, users_threads, without_penalties
+from surrokit.model.calls import Calls, Guard, Journal, OnError
+from surrokit.model.model import calls_per_gradient, change_model, from_model, model_of
+from surrokit.model.outcome import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, Outcome
+from surrokit.potentials import (
+    Energy,
     InitialPotential,
     Potential,
+    RowDraws,
+    RowExpansion,
+    WrappedExpansion,
+    of_order,
+    with_forward,
     with_gaussian,
     with_gradient,
+    with_rows,
+    with_vjp,
 )
-from surrokit.coordinates.blocks import CoordinateMap
-from surrokit.coordinates.parameters import Parameters
-from surrokit.cost.budget import calls_paid
-from surrokit.cost.lowest import Lowest
-from surrokit.cost.rejections import Rejections
-from surrokit.cost.rows import RecordedRows
-from surrokit.errors import TargetError
-from surrokit.failures.account import BrokenGradients
-from surrokit.limits.penalties import PENALTY, Penalties
-from surrokit.model.calls import Calls, Guard, OnError
-from surrokit.model.journal import Journal
-from surrokit.model.model import calls_per_gradient, change_model
-from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.differences import Differences
-from surrokit.targets.outputs import gradient_of_energy
-from surrokit.types import BoolArray, Capabilities, FloatArray
+from surrokit.targets.functions import gradient_of_energy
+from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
+
+MOST = 200
+"""Evaluations that are kept at least, where there are as many."""
+
+
+class Lowest:
+    """Keeps the evaluations of least potential, in bounded memory.
+
+    Parameters
+    ----------
+    dim
+        Numbers in a position.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self._dim = dim
+        self._blocks: list[tuple[FloatArray, FloatArray, FloatArray | None]] = []
+        self._n = 0
+
+    def add(
+        self, positions: FloatArray, values: FloatArray, gradients: FloatArray | None = None
+    ) -> None:
+        """Take in a batch: positions (n, dim), U (n,), and perhaps its gradients (n, dim)."""
+        kept = None if gradients is None else np.array(gradients)
+        self._blocks.append((np.array(positions), np.array(values), kept))
+        self._n += len(values)
+        if self._n >= 2 * MOST:
+            rows = self.evaluations()
+            self._blocks = [(rows.positions, rows.values, rows.gradients)]
+            self._n = len(rows)
+
+    def evaluations(self) -> Evaluations:
+        """Return those where U is finite, in order of U."""
+        blocks = [
+            Evaluations(positions=positions, values=values, gradients=gradients)
+            for positions, values, gradients in self._blocks
+        ]
+        rows = Evaluations.join(blocks, self._dim)
+        finite = np.flatnonzero(np.isfinite(rows.values))
+        return rows.take(finite[np.argsort(rows.values[finite], kind="stable")][:MOST])
+
+
+class Rejections:
+    """Turns what cannot be decided into rejections, with their causes.
+
+    Parameters
+    ----------
+    calls
+        The calls of the model.
+    target
+        The target, in the sampling coordinates.
+
+    Attributes
+    ----------
+    account
+        Failures by kind: positions at which the target raised, returned NaN, or claimed an
+        infinite density.
+    log
+        Warns of failures.
+    last : tuple of ndarray of shape (dim,) and float, or None
+        The latest position at which U is finite, and U there.
+    """
+
+    def __init__(self, calls: Calls, target: Potential) -> None:
+        self.account = FailureAccount(calls.retries if calls.on_error == "retry" else 0)
+        self.log = FailureLog()
+        self.last: tuple[FloatArray, float] | None = None
+        self._calls, self._target = calls, target
+        self._kind: CallKind = "value"
+        self._at: FloatArray = np.empty((0, 0))
+
+    @contextmanager
+    def evaluating(self, kind: CallKind, positions: FloatArray) -> Iterator[None]:
+        """Take note of failures of the calls in the block, which evaluate positions.
+
+        Parameters
+        ----------
+        kind
+            Kind of call.
+        positions : ndarray of shape (n, dim) or (n,)
+            In the sampling coordinates; numbers (n,) of data rows are no positions.
+        """
+        self._kind, self._at = kind, positions
+        calls = self._calls
+        calls.begin(len(positions))
+        with np.errstate(all="ignore"):  # overflow far out is rejected and counted
+            yield
+        for cure in calls.cures:
+            self.account.cure(self._outside(cure))
+        if calls.causes:
+            cause = next(iter(calls.causes.values()))
+            at = positions[list(calls.causes)]
+            self.log.failed(cause.report, at, overflow=cause.overflow)
+        elif calls.as_a_whole is not None:
+            cause = calls.as_a_whole
+            self.log.failed(cause.report, positions, overflow=cause.overflow)
+
+    @contextmanager
+    def aside(self, *, afresh: bool = False) -> Iterator[FailureAccount]:
+        """Count failures in the block in an account of its own, without warnings or retries.
+
+        Parameters
+        ----------
+        afresh
+            Whether what is known is evaluated once more.
+        """
+        kept = self.account, self.log
+        self.account, self.log = FailureAccount(), FailureLog(told=True)
+        try:
+            with self._calls.aside(afresh=afresh):
+                yield self.account
+        finally:
+            self.account, self.log = kept
+
+    def decidable(self, values: FloatArray) -> FloatArray:
+        """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
+
+        From :data:`surrokit.limits.EDGE` on U is infinite, too. U = -inf is no valid
+        density: a chain there would never leave.
+        """
+        values = without_penalties(values)
+        self._note_last(values)
+        if np.isfinite(values).all():
+            return values
+        self.account.infinite.extend(self._at[values == np.inf][-REMEMBERED:].copy())
+        failed = ~(values > -np.inf)
+        if not failed.any():
+            return values
+        self.count_nan(values[:, None])
+        endless = values == -np.inf
+        if endless.any():
+            what = "returned U = -inf, an infinite density, which no chain could leave again"
+            self.log.failed(what, self._at[endless], overflow=False)
+            self.account.reject(MINUS_INFINITY, what, self._kind, self._at[endless])
+        return np.where(failed, np.inf, values)
+
+    def count_broken_gradients(
+        self,
+        positions: FloatArray,
+        values: FloatArray,
+        gradients: FloatArray,
+        causes: Mapping[int, Cause] | None = None,
+    ) -> None:
+        """Count positions where U is finite and its gradient is not, as failures too.
+
+        Parameters
+        ----------
+        positions, gradients : ndarrays of shape (n, dim)
+            Where, and the gradients there.
+        values : ndarray of shape (n,)
+            U there.
+        causes
+            Row number to what the gradient raised; None for what the latest batch did.
+        """
+        if np.isfinite(gradients).all():
+            return
+        causes = self._calls.causes if causes is None else causes
+        broken = np.isfinite(values) & ~np.isfinite(gradients).all(axis=1)
+        for i in np.flatnonzero(broken):
+            at, value = positions[i : i + 1], float(values[i])
+            self.account.reject_gradient(causes.get(int(i)), at, value)
+
+    def count_nan(self, rows: FloatArray) -> None:
+        """Count rows with NaN, shape (n, ...), as failures, by what the target raised there."""
+        nan: BoolArray = np.asarray(np.isnan(rows).reshape(len(rows), -1).any(axis=1))
+        if not nan.any():
+            return
+        for row, cause in self._calls.causes.items():
+            if nan[row]:
+                at = self._at[row : row + 1]
+                self.account.reject(cause.kind, cause.report, self._kind, at)
+                nan[row] = False
+        if nan.any():
+            self.log.failed(RETURNED_NAN.report, self._at[nan], overflow=True)
+            self.account.reject(RETURNED_NAN.kind, RETURNED_NAN.report, self._kind, self._at[nan])
+
+    def _outside(self, cure: Cure) -> Cure:
+        """Return a cure with its position in the sampling coordinates; data rows have none."""
+        if not cure.position.ndim:
+            return cure
+        width = model_of(self._target).dim
+        place = from_model(self._target, cure.position[None, :width])[0]
+        return attrs.evolve(cure, position=place)
+
+    def _note_last(self, values: FloatArray) -> None:
+        if not len(values):
+            return
+        i = int(np.where(values > -np.inf, values, np.inf).argmin())
+        if np.isfinite(values[i]):
+            self.last = self._at[i].copy(), float(values[i])
+
+
+@attrs.frozen(eq=False)
+class RecordedExpansion(WrappedExpansion):
+    """An expansion that counts ``rows``: one for each pair of a row and a position or move.
+
+    Where the target raises or returns NaN, the result is NaN, which is rejected and counted.
+
+    Parameters
+    ----------
+    inner
+        The target's own expansion.
+    n_rows
+        Rows of the target.
+    calls, rejections
+        Count calls, and failures.
+    """
+
+    n_rows: int
+    calls: Calls
+    rejections: Rejections
+
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        """Return D_i(q), shape (m,), and count m rows."""
+        return self._count(
+            lambda pairs: self.inner.remainders(positions, rows[pairs], owners[pairs]), len(rows)
+        )
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        """Return D_i(q') - D_i(q), shape (m,), and count m rows."""
+        return self._count(
+            lambda pairs: self.inner.changes(before, after, rows[pairs], owners[pairs]), len(rows)
+        )
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return sum_i max(0, D_i(q') - D_i(q)), shape (n,), and count every row n times."""
+        return self._count(
+            lambda moves: self.inner.increases(before[moves], after[moves]),
+            len(before),
+            each=self.n_rows,
+        )
+
+    def _count(
+        self, function: Callable[[IntArray], FloatArray], n: int, each: int = 1
+    ) -> FloatArray:
+        def attempt(chosen: FloatArray) -> Outcome:
+            found = function(chosen.astype(np.int64))
+            return Outcome(n=len(chosen), results=(found,))
+
+        # a batch of numbers of pairs or moves, so that each can be evaluated alone
+        numbers = np.arange(n, dtype=np.float64)
+        with self.rejections.evaluating("rows", numbers):
+            results = self.calls.evaluate("rows", "rows", attempt, numbers, each=each)
+        if results is None:
+            results = (np.full(n, np.nan),)
+        self.rejections.count_nan(results[0])
+        return results[0]
+
+
+class RecordedRows:
+    """What a recorded potential does with the rows of a summed target."""
+
+    calls_made: Calls
+    rejections: Rejections
+    target: Potential
+
+    @property
+    def n_rows(self) -> int:
+        """Terms of a summed target."""
+        return with_rows(self.target).n_rows
+
+    @users_threads()
+    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
+        """Return the exact expansions of all terms at ``centre (dim,)``, which count rows in turn.
+
+        Third-order terms cost about as much as ``dim / 2`` Hessians, and count as that many.
+        """
+        self.calls_made.count("hessian", 1 if order == 2 else 1 + self.target.dim // 2)
+        inner = with_rows(self.target).expand(centre, **of_order(order))
+        return RecordedExpansion(inner, self.n_rows, self.calls_made, self.rejections)
+
+    @users_threads()
+    def row_bounds(self, factor: FloatArray, **asked: Any) -> FloatArray:
+        """Return the bounds psi of the terms, shape (n_rows,); an order or a ball may be asked."""
+        self.calls_made.count("rows", self.n_rows)
+        return with_rows(self.target).row_bounds(factor, **asked)
+
+    @users_threads()
+    def row_draws(self, factor: FloatArray, **asked: Any) -> RowDraws:
+        """Return draws of rows by their bounds."""
+        self.calls_made.count("rows", self.n_rows)
+        return with_rows(self.target).row_draws(factor, **asked)
+
+    @users_threads()
+    def select(self, rows: IntArray) -> Potential:
+        """Return the sum of some terms alone, which counts no further calls."""
+        self.calls_made.count("rows", len(rows))
+        return with_rows(self.target).select(rows)
 
 
 class RecordingPotential(RecordedRows, ShownTarget):
@@ -47,7 +341,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
     A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is
     rejected and counted. A position where U is finite and its gradient is not counts as a failure
     too: paths that follow the gradient end there. A warning tells of the first failure (see
-    :mod:`surrokit.failures.log`).
+    :mod:`surrokit.failures`).
 
     Calls are counted where the model is called (:mod:`surrokit.model.model`).
     A position counts as ``gradient`` if its gradient is evaluated, with the value or alone, and as
@@ -286,7 +580,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
     def __getattr__(self, name: str) -> Any:
         """Return a counted method for matrices or contractions of them.
 
-        :mod:`surrokit.contracts.methods` lists them all.
+        :mod:`surrokit.capabilities` lists them all.
         """
         method = BY_NAME.get(name)
         if method is None or method.kind is None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 
-from surrokit.contracts.potential import Potential
 from surrokit.executors.crew import Crew, OnlyBegun, Spread
 from surrokit.executors.outstanding import Key
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
 

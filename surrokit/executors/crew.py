@@ -7,13 +7,13 @@ from typing import Protocol
 
 import attrs
 
-from surrokit.contracts.potential import Potential
 from surrokit.errors import ConfigurationError
 from surrokit.executors.outstanding import Key, key_of
 from surrokit.executors.reply import Reply
 from surrokit.model.model import Model, change_model
 from surrokit.model.outcome import Outcome
 from surrokit.model.source import EachRow, Source, one_after_another, row_by_row
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
 

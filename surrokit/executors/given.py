@@ -15,7 +15,7 @@ from surrokit.executors.cargo import pack, refuse
 from surrokit.executors.outstanding import Key, key_of
 from surrokit.executors.reply import Reply, try_at
 from surrokit.executors.worker import Cargo, Conditions, evaluate, ready, whoami
-from surrokit.limits.meter import current_meter
+from surrokit.limits import current_meter
 from surrokit.model.source import Source
 from surrokit.types import FloatArray
 

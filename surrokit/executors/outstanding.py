@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from surrokit.executors.reply import Reply
-from surrokit.model.cause import say_place
+from surrokit.model.outcome import say_place
 from surrokit.types import FloatArray
 
 _GLANCE = 0.001  # seconds between looks at futures, which do not tell when they begin

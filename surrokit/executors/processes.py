@@ -13,7 +13,7 @@ from surrokit.executors.cargo import pack, refuse
 from surrokit.executors.outstanding import Key, Outstanding
 from surrokit.executors.reply import Reply
 from surrokit.executors.worker import Cargo, Conditions, evaluate, ready, settle, whoami
-from surrokit.limits.meter import current_meter
+from surrokit.limits import current_meter
 from surrokit.model.source import Source
 from surrokit.types import FloatArray
 

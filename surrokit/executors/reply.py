@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from surrokit.errors import ResultTypeError, ShapeError
-from surrokit.model.cause import Place, place_of, say_place
+from surrokit.model.outcome import Place, place_of, say_place
 from surrokit.model.source import Source, as_failure
 from surrokit.types import FloatArray
 

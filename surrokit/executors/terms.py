@@ -11,13 +11,13 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from surrokit.contracts.potential import Potential
+from surrokit.arguments import is_whole
 from surrokit.errors import ConfigurationError
 from surrokit.executors.ahead import Ahead
 from surrokit.executors.crew import Crew, Spread, spread
 from surrokit.executors.given import Given, Threads
 from surrokit.executors.processes import Processes
-from surrokit.settings import is_whole
+from surrokit.potentials import Potential
 
 ExecutorSpec: TypeAlias = Executor | Literal["processes", "threads"]
 """An executor, or a word for one that lasts as long as a run."""

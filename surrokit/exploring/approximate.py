@@ -8,17 +8,14 @@ from itertools import islice
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.methods import CALL_KINDS
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Correction, Sampler, StepInfo
-from surrokit.coordinates.blocks import CoordinateMap
+from surrokit.capabilities import CALL_KINDS
+from surrokit.coordinates.transforms import CoordinateMap
 from surrokit.errors import BudgetSpent, SurrogateFitError
-from surrokit.history.history import History
-from surrokit.kernel.binding import Binding
-from surrokit.kernel.transitions import follow, mover, warm_up
-from surrokit.limits.threads import one_thread
+from surrokit.history import History
+from surrokit.interfaces import ChainState, Correction, Evaluations, Sampler, Status, StepInfo
+from surrokit.kernel.kernel import Binding, follow, mover, warm_up
+from surrokit.limits import one_thread
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
 TRANSITIONS = 250

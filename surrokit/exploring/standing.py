@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.contracts.sampler import StepInfo
 from surrokit.errors import ConfigurationError
+from surrokit.interfaces import Status, StepInfo
+from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
 
 

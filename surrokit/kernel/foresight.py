@@ -11,8 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.sampler import ChainState, Decider, Kernel, Proposal
+from surrokit.interfaces import ChainState, Decider, Kernel, Proposal, Status
 from surrokit.types import FloatArray
 
 LEAST = 0.05
@@ -50,7 +49,7 @@ class Foreseeing(Protocol):
     ) -> ChainState:
         """Return the state if all proposals were accepted, or none.
 
-        What :meth:`~surrokit.contracts.sampler.Decider.decide` would draw from ``rng`` is drawn.
+        What :meth:`~surrokit.interfaces.Decider.decide` would draw from ``rng`` is drawn.
         The state has no exact values.
         """
         ...

@@ -1,11 +1,95 @@
-"""The pairing of metrics and integrators."""
+"""The acceptance of Hamiltonian proposals, and the paths that lead to them."""
 
 from __future__ import annotations
 
-from typing import cast
+import math
+from abc import abstractmethod
+from typing import Generic, Self, TypeVar, cast
 
-from surrokit.contracts.dynamics import Metric, PositionMetric, changes_with_position
+import attrs
+import numpy as np
+
 from surrokit.errors import ConfigurationError
+from surrokit.interfaces import (
+    ChainState,
+    Hamiltonian,
+    Integrator,
+    Metric,
+    Phase,
+    PositionMetric,
+    Proposal,
+    Status,
+    changes_with_position,
+)
+from surrokit.potentials import Potential
+from surrokit.types import BoolArray, Cache, FloatArray
+
+DIVERGENCE = 1000.0
+"""Error of the energy on a path, in nats, beyond which the integrator is not trusted there."""
+
+
+def metropolis(log_ratio: FloatArray, rng: np.random.Generator) -> tuple[BoolArray, FloatArray]:
+    """Accept each chain with probability min(1, exp(log_ratio)).
+
+    Parameters
+    ----------
+    log_ratio : ndarray of shape (n,)
+        Log of the ratio of proposed to current density, with all corrections; NaN never accepts.
+    rng
+        One uniform number is drawn for every chain, whatever the ratios.
+
+    Returns
+    -------
+    accepted : ndarray of bool, shape (n,)
+    acceptance : ndarray of shape (n,)
+        The probabilities used.
+    """
+    acceptance = np.exp(np.minimum(np.where(np.isnan(log_ratio), -np.inf, log_ratio), 0.0))
+    return rng.random(len(log_ratio)) < acceptance, acceptance
+
+
+def of_moves(
+    state: ChainState, proposal: Proposal, accepted: BoolArray, acceptance: FloatArray
+) -> tuple[BoolArray, FloatArray]:
+    """Return the outcome of a decision for moves alone, without proposals to stay.
+
+    A proposal to stay needs no decision: it would always be "accepted", however stuck the chain is.
+    The same holds for a step too small to change a position in double precision.
+
+    Parameters
+    ----------
+    state, proposal
+        The chains before the decision, and their proposals.
+    accepted : ndarray of bool, shape (n,)
+        Chains whose proposal was accepted, proposals to stay included.
+    acceptance : ndarray of shape (n,)
+        Probability of acceptance.
+
+    Returns
+    -------
+    accepted : ndarray of bool, shape (n,)
+        Chains that moved.
+    acceptance : ndarray of shape (n,)
+        NaN where the proposal was to stay.
+    """
+    there = (proposal.positions == state.positions).all(axis=1)
+    stays = (there | ~proposal.moved) & (proposal.status == Status.OK)
+    return accepted & ~stays, np.where(stays, np.nan, acceptance)
+
+
+def choose(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> FloatArray:
+    """Return proposed rows where accepted, and current ones elsewhere.
+
+    Parameters
+    ----------
+    accepted : ndarray of bool, shape (n,)
+        Whether each row is accepted.
+    proposed, current : ndarray of shape (n, ...)
+        Arrays whose first axis runs over chains; they may be returned themselves.
+    """
+    if accepted.all():
+        return proposed
+    return np.where(accepted.reshape((-1,) + (1,) * (proposed.ndim - 1)), proposed, current)
 
 
 def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
@@ -84,3 +168,99 @@ def constant_integrator(integrator: object, who: str) -> None:
             "which follows metrics that change with position; use sampler='rmhmc' for it, or "
             "integrator 'leapfrog'"
         )
+
+
+Kinetic = TypeVar("Kinetic", Metric, PositionMetric)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class PathKernel(Generic[Kinetic]):
+    """The common part of kernels that follow paths.
+
+    Parameters
+    ----------
+    potential
+        Potential of the paths.
+    integrator
+        Integrator of the paths.
+    metric
+        Kinetic energy, tuned.
+    step
+        Step size in use.
+    """
+
+    potential: Potential
+    integrator: Integrator
+    metric: Kinetic
+    step: float
+
+    @property
+    def hamiltonian(self) -> Hamiltonian:
+        """The Hamiltonian of potential and metric."""
+        return Hamiltonian(potential=self.potential, metric=self.metric)
+
+    def cache(self, positions: FloatArray) -> Cache:
+        """Return the integrator's cache for positions of shape (n, dim)."""
+        return self.integrator.cache(self.hamiltonian, positions)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class CountedPaths(PathKernel[Kinetic]):
+    """Paths with one number of steps for all chains, so that the chains stay one batch.
+
+    Parameters
+    ----------
+    max_steps
+        The longest path in steps.
+    randomize
+        Whether each iteration draws the number uniformly.
+    shortest
+        Share of ``max_steps`` below which no number is drawn.
+    """
+
+    max_steps: int
+    randomize: bool
+    shortest: float = 0.0
+
+    @abstractmethod
+    def draw_momenta(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
+        """Draw momenta, shape (n, dim)."""
+
+    @abstractmethod
+    def kinetic(self, phase: Phase) -> FloatArray:
+        """Return K, shape (n,)."""
+
+    def draw_shared(self, rng: np.random.Generator) -> Self:
+        """Return a copy in which the number of steps is drawn."""
+        return attrs.evolve(self, max_steps=self._length(rng), randomize=False)
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Follow one path for each chain."""
+        n = len(state.positions)
+        with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
+            momenta = self.draw_momenta(rng, state)
+            start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
+            n_steps = np.full(n, self._length(rng))
+            end, status = self.integrator.advance(
+                self.hamiltonian, start, np.full(n, self.step), n_steps
+            )
+            kinetic, value = self.kinetic(start), start.cache["value"]
+            log_correction = kinetic - self.kinetic(end)
+            log_path_ratio = value - end.cache["value"] + log_correction
+        return Proposal(
+            positions=end.positions,
+            log_correction=log_correction,
+            moved=status == Status.OK,
+            status=status,
+            cache=end.cache,
+            source=self.potential,
+            log_path_ratio=log_path_ratio,
+            n_steps=n_steps,
+            energy=value + kinetic,
+        )
+
+    def _length(self, rng: np.random.Generator) -> int:
+        longest = self.max_steps
+        if not self.randomize:
+            return longest
+        return int(rng.integers(max(math.ceil(self.shortest * longest), 1), longest + 1))

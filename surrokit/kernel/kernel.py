@@ -1,26 +1,303 @@
-"""The chains of a run, and the kernels that move them."""
+"""The kernel of a run: a bound sampler, a correction, and the chains that they move."""
 
 from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
 
 from surrokit.contracts.explorer import Findings
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import (
+from surrokit.interfaces import (
     ChainState,
     Correction,
     Decider,
+    Kernel,
     Proposal,
     Sampler,
     StepInfo,
     Tuning,
 )
-from surrokit.kernel.binding import Binding
 from surrokit.kernel.foresight import Foresight
-from surrokit.kernel.tuner import moves_by_gradients
-from surrokit.kernel.tuner_state import TunerState
-from surrokit.types import FloatArray
+from surrokit.kernel.tuning import Tuner, TunerState, moves_by_gradients, tuning_of
+from surrokit.limits import check_deadline
+from surrokit.potentials import Potential
+from surrokit.types import Cache, FloatArray
+
+Owner = TypeVar("Owner")
+Result = TypeVar("Result")
+
+
+def latest(
+    method: Callable[[Owner, FloatArray], Result],
+) -> Callable[[Owner, FloatArray | None], Result | None]:
+    """Let a method of a sampler remember its result for the latest covariance; None for None.
+
+    Tuning binds a sampler anew in every iteration, but the covariance (dim, dim) changes only a few
+    times, and a matrix decomposition is paid only then. Covariances are compared by identity.
+    """
+    known: WeakKeyDictionary[Owner, tuple[FloatArray, Result]] = WeakKeyDictionary()
+
+    @wraps(method)
+    def remembering(self: Owner, covariance: FloatArray | None) -> Result | None:
+        if covariance is None:
+            return None
+        last = known.get(self)
+        if last is None or last[0] is not covariance:
+            last = known[self] = covariance, method(self, covariance)
+        return last[1]
+
+    return remembering
+
+
+class Binding:
+    """Binds a sampler anew whenever its potential or its tuning changes.
+
+    Parameters
+    ----------
+    sampler, potential
+        The sampler, and the potential that it moves on.
+    chains
+        Number of chains.
+
+    Attributes
+    ----------
+    bound : Kernel or None
+        The kernel bound last; None before one is needed.
+    """
+
+    def __init__(self, sampler: Sampler, potential: Potential, chains: int) -> None:
+        self.sampler = sampler
+        self.potential = potential
+        self.bound: Kernel | None = None
+        self._chains = chains
+        self._tuner = Tuner.of(sampler, 0)
+        self._tuned: TunerState = self._tuner.start(chains, potential.dim)
+        self.tuning = self._tuner.tuning(self._tuned)
+        self._stale = False
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel that moves the chains now."""
+        if self.bound is None:
+            self.bound = self.sampler.bind(self.potential, self.tuning)
+        return self.bound
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The objects that make up the kernel; whenever it changes, one of them is another."""
+        return self.sampler, self.potential, self.tuning
+
+    @property
+    def tuned_sampler(self) -> Sampler:
+        """The sampler, with its tuning if that was ever used."""
+        if self.bound is None or not self.sampler.tunes or self.tuning is tuning_of(self.sampler):
+            return self.sampler
+        settings = self.sampler
+        if isinstance(settings, TunedSampler):
+            settings = settings.sampler
+        return cast("Sampler", TunedSampler(sampler=settings, tuning=self.tuning))
+
+    def bind_to(self, potential: Potential) -> None:
+        """Move on another potential from here on; earlier caches belong to the old one."""
+        self.potential = potential
+        self._bind()
+
+    # --- tuning ---
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the last two windows of a warm-up agree about the covariance."""
+        return self._tuned.settled
+
+    def tune(
+        self,
+        n_iterations: int,
+        *,
+        covariance: FloatArray | None,
+        step_size: float | None,
+        tuning: Tuning | None = None,
+        arrived: bool = False,
+    ) -> None:
+        """Begin a warm-up; see :class:`surrokit.kernel.tuning.Tuner`, and its method ``start``."""
+        self._tuner = Tuner.of(self.sampler, n_iterations, arrived=arrived)
+        state = self._tuner.start(
+            self._chains,
+            self.potential.dim,
+            covariance=covariance,
+            step_size=step_size,
+            tuning=tuning,
+        )
+        self._use(state)
+
+    def update(self, state: ChainState, info: StepInfo) -> None:
+        """Tune by a transition, after which the chains are in ``state``."""
+        gradients = state.cache.get("gradient")
+        self._use(self._tuner.update(self._tuned, state.positions, info, gradients))
+
+    def skip(self, positions: FloatArray) -> None:
+        """Tune by ``positions (n, dim)`` to which another kernel took the chains."""
+        self._use(self._tuner.skip(self._tuned, positions))
+
+    def learn(self, covariance: FloatArray | None) -> None:
+        """Use a covariance (dim, dim) that was estimated elsewhere, if there is one."""
+        if covariance is not None:
+            self._use(attrs.evolve(self._tuned, covariance=covariance))
+
+    def tune_afresh(self) -> None:
+        """Go on tuning, on a very different potential."""
+        self._use(self._tuner.restart(self._tuned))
+
+    def settle(self) -> None:
+        """Keep the tuning from here on, though the warm-up may have ended early."""
+        self._use(self._tuner.settle(self._tuned))
+
+    def freeze(self) -> None:
+        """Keep the tuning as it is from here on."""
+        self._use(self._tuner.end(self._tuned))
+
+    # --- caches ---
+
+    def cache(self, positions: FloatArray) -> Cache:
+        """Return the kernel's cache for chains at ``positions (n, dim)``."""
+        self._stale = False
+        return self.kernel.cache(positions)
+
+    def look_up(self, state: ChainState) -> ChainState:
+        """Return a state with a new cache of this kernel."""
+        return attrs.evolve(state, cache=self.cache(state.positions))
+
+    def renew(self, state: ChainState) -> ChainState:
+        """Return a state that has a cache of this kernel, with the cache brought up to date.
+
+        A metric that takes its units from the covariance keeps its factors in the cache. They are
+        remade after retuning, since a kernel that mixed two metrics would have no invariant
+        density.
+        """
+        return self.look_up(state) if self._stale else state
+
+    def _use(self, state: TunerState) -> None:
+        tuning = self._tuner.tuning(state)
+        changed = tuning.covariance is not self.tuning.covariance
+        self._stale |= changed and caches_metric(self.sampler)
+        self._tuned, self.tuning = state, tuning
+        self._bind()
+
+    def _bind(self) -> None:
+        self.bound = self.sampler.bind(self.potential, self.tuning)
+
+
+def caches_metric(sampler: Sampler) -> bool:
+    """Return whether a sampler's caches depend on the tuned covariance."""
+    return bool(getattr(sampler, "caches_metric", False))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class TunedSampler:
+    """A tuned sampler, for use without a warm-up; a warm-up tunes it afresh.
+
+    All other attributes, ``bind`` included, are those of the sampler.
+
+    Parameters
+    ----------
+    sampler
+        The sampler.
+    tuning
+        Tuning that a run found for it.
+    """
+
+    sampler: Sampler
+    tuning: Tuning
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.sampler, name)
+        # a sampler inside is tuned as well
+        return attrs.evolve(self, sampler=found) if name == "kernel" else found
+
+
+STEPS = (1.0, 0.5, 0.25)
+"""Parts of the tuned step size that transitions take in turn. A step that is right on the average
+is too long for narrow tails: chains would neither enter nor leave them, all of them alike, and
+look as if they had mixed."""
+
+
+def warm_up(
+    moves: Binding,
+    decider: Decider,
+    starts: FloatArray,
+    n_transitions: int,
+    rng: np.random.Generator,
+) -> Iterator[tuple[ChainState, StepInfo]]:
+    """Run chains on one potential, and tune their kernel as they go.
+
+    Parameters
+    ----------
+    moves
+        Their kernel, bound and set to be tuned.
+    decider
+        Decides on proposals, by any potential.
+    starts : ndarray of shape (chains, dim)
+        Where they begin.
+    n_transitions
+        How many for each chain.
+    rng
+        Generator.
+
+    Yields
+    ------
+    state, info
+        After each transition.
+    """
+    state = decider.start(starts, moves.cache(starts), moves.kernel.potential)
+    for _ in range(n_transitions):
+        check_deadline()
+        state = moves.renew(state)
+        state, info = decider.decide(state, moves.kernel.propose(state, rng), rng)
+        moves.update(state, info)
+        yield state, info
+
+
+def follow(
+    sampler: Sampler,
+    potential: Potential,
+    tuning: Tuning,
+    decider: Decider,
+    state: ChainState,
+    rng: np.random.Generator,
+) -> Iterator[ChainState]:
+    """Run tuned chains without end, with the tuned step size and shorter ones in turn.
+
+    Parameters
+    ----------
+    sampler, potential, tuning
+        Of the chains' kernel.
+    decider
+        Decides on proposals, by any potential.
+    state
+        Of the chains, with a cache of the kernel.
+    rng
+        Generator.
+
+    Yields
+    ------
+    state
+        After each transition.
+    """
+    steps = [tuning.step_size * part for part in STEPS]
+    kernels = [sampler.bind(potential, attrs.evolve(tuning, step_size=step)) for step in steps]
+    for kernel in itertools.cycle(kernels):
+        check_deadline()
+        state, _ = decider.decide(state, kernel.propose(state, rng), rng)
+        yield state
+
+
+def mover(sampler: Sampler) -> Sampler:
+    """Return what makes the moves of a sampler: the kernel of sub-chains, else the sampler."""
+    return cast("Sampler", getattr(sampler, "kernel", sampler))
 
 
 class Moves(Binding):

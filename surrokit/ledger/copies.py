@@ -14,12 +14,19 @@ from typing import Any
 import attrs
 
 from surrokit.errors import LedgerError, SurrokitError
-from surrokit.ledger.events import APART, COLUMNS, DONE, Event, event_of, read_events, write_events
 from surrokit.ledger.facts import names_of_arrays
 from surrokit.ledger.fingerprint import SCALING
-from surrokit.ledger.lock import Lock
-from surrokit.ledger.schema import has_tables
-from surrokit.ledger.store import DAMAGE, Store, array_of, check_file, connect, open_to_read
+from surrokit.ledger.store import (
+    DAMAGE,
+    Lock,
+    Store,
+    array_of,
+    check_file,
+    connect,
+    has_tables,
+    open_to_read,
+)
+from surrokit.ledger.tape import APART, COLUMNS, DONE, Event, event_of, read_events, write_events
 
 FACTS = ("target", "settings", "generator", "sequels", "account")
 """Names of all facts."""

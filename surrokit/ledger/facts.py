@@ -13,31 +13,32 @@ from typing import Any, Literal, cast
 import attrs
 import numpy as np
 
+from surrokit.capabilities import CALL_KINDS
 from surrokit.contracts.explorer import Past
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.methods import CALL_KINDS
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.progress import Progress, duration
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.interfaces import Evaluations
 from surrokit.ledger.store import Store, reading
-from surrokit.plan.asked import PARTS, arguments_of, seed_of
-from surrokit.plan.plain import (
+from surrokit.plan.recipe import (
     LARGEST,
+    PARTS,
+    Recipe,
+    Sequel,
     Text,
+    arguments_of,
     can_write,
     from_plain,
     is_bounded,
     is_data,
     is_of,
     numbers_of,
+    seed_of,
     to_plain,
 )
-from surrokit.plan.recipe import Recipe
-from surrokit.plan.safety import Safety
-from surrokit.plan.sequel import Sequel
-from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Spec
+from surrokit.plan.repair import Safety
+from surrokit.potentials import Potential
+from surrokit.progress import Progress, duration
+from surrokit.registry.catalogue import Spec, default_catalogue
 from surrokit.targets.differences import Differences
 from surrokit.types import FloatArray
 

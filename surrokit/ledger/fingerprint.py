@@ -9,17 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.potential import Potential
-from surrokit.coordinates.blocks import Blocks, CoordinateMap, Scaled, Scaling, from_line_of
-from surrokit.coordinates.constraints.named import from_plain, to_plain
+from surrokit.coordinates.constraints import from_plain, to_plain
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.coordinates.transforms import Transform
+from surrokit.coordinates.transforms import (
+    Blocks,
+    CoordinateMap,
+    Scaled,
+    Scaling,
+    Transform,
+    from_line_of,
+)
 from surrokit.errors import LedgerError
-from surrokit.ledger.events import COLUMNS, DONE, Event, event_of
 from surrokit.ledger.store import Store, reading
+from surrokit.ledger.tape import COLUMNS, DONE, Event, event_of
 from surrokit.model.model import from_model, model_of
-from surrokit.plan.plain import is_bounded
+from surrokit.plan.recipe import is_bounded
+from surrokit.potentials import Potential
 from surrokit.targets.bounds import describe_position, parameters_of, transform_of
 from surrokit.types import FloatArray
 

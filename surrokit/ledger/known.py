@@ -10,22 +10,21 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.explorer import Past
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import MIN_DRAWS, effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError, LedgerError
-from surrokit.ledger.events import APART, DONE, Event
+from surrokit.interfaces import Evaluations
 from surrokit.ledger.fingerprint import check_fingerprint, check_row
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import reading
-from surrokit.model.journal import Call, NoJournal
-from surrokit.model.memo import Memo
+from surrokit.ledger.tape import APART, DONE, Event
+from surrokit.model.calls import Call, Memo, NoJournal
 from surrokit.model.model import change_model, from_model, model_of
 from surrokit.model.outcome import Answer, Results
 from surrokit.plan.parts import is_ready
 from surrokit.plan.recipe import Recipe
-from surrokit.result.finding import FEWEST_EFFECTIVE
+from surrokit.potentials import Potential
+from surrokit.result.records import FEWEST_EFFECTIVE
 from surrokit.result.verdict import LARGEST_RHAT
 from surrokit.targets.differences import Differences, with_slopes
 from surrokit.types import FloatArray, IntArray

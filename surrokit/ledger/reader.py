@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.contracts.methods import ALL_BY_NAME
-from surrokit.coordinates.blocks import CoordinateMap
+from surrokit.capabilities import ALL_BY_NAME
 from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.transforms import CoordinateMap
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
-from surrokit.history.scratch import scratch_for
-from surrokit.history.trace import Trace, trace_of
-from surrokit.ledger.blocks import read_blocks, read_weights
-from surrokit.ledger.events import Event, read_events
+from surrokit.history import Trace, scratch_for, trace_of
 from surrokit.ledger.facts import read_account, read_progress
+from surrokit.ledger.file import read_blocks, read_weights
 from surrokit.ledger.fingerprint import REPORTED, read_parameters
 from surrokit.ledger.store import Store, reading
-from surrokit.result.weights import Weights
+from surrokit.ledger.tape import Event, read_events
+from surrokit.result.records import Weights
 
 _PARTS = {
     "value": ("values",),

@@ -1,28 +1,208 @@
-"""The store of a ledger: one SQLite file."""
+"""The SQLite file of a run: its tables, its lock, and how it is opened."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from surrokit.errors import LedgerError, SurrokitError
-from surrokit.ledger.lock import made_beside
-from surrokit.ledger.schema import (
-    APPLICATION_ID,
-    CHECKPOINT,
-    PAGE_SIZE,
-    SCHEMA_VERSION,
-    TABLES,
-    has_tables,
-)
 from surrokit.types import FloatArray
+
+APPLICATION_ID = 0x5355524B  # "SURK"
+"""What SQLite's header calls a ledger."""
+
+SCHEMA_VERSION = 2
+"""Version of the tables."""
+
+PAGE_SIZE = 1024
+"""Bytes of a page: of a row that takes many, little is left empty."""
+
+CHECKPOINT = 2**24 // PAGE_SIZE
+"""Pages after which SQLite moves what is written into the file itself."""
+
+TABLES = {
+    "facts": "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "arrays": (
+        "CREATE TABLE arrays (name TEXT PRIMARY KEY, shape TEXT NOT NULL, data BLOB NOT NULL)"
+    ),
+    "events": (
+        "CREATE TABLE events (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, outcome TEXT NOT NULL, "
+        "stage TEXT, iteration INTEGER, width INTEGER, seconds REAL, shapes TEXT, counts TEXT, "
+        "notes TEXT, positions BLOB, results BLOB, readings BLOB, crc INTEGER)"
+    ),
+    "draws": (
+        "CREATE TABLE draws (id INTEGER PRIMARY KEY, stage TEXT NOT NULL, columns TEXT NOT NULL, "
+        "data BLOB NOT NULL, crc INTEGER NOT NULL)"
+    ),
+}
+"""Name of a table to the statement that makes it.
+
+Files are known by their version, and by having these columns.
+
+``events`` holds batches of exact calls and marks between them, in the order in which they
+happened. ``readings`` are those of the clock since the event before.
+"""
+
+
+def has_tables(connection: sqlite3.Connection, names: Collection[str] = tuple(TABLES)) -> bool:
+    """Return whether a file has tables of a ledger, with all their columns.
+
+    They may have more columns. Views, triggers and virtual tables are no tables of a ledger:
+    whoever reads or writes these runs what is in the file.
+
+    Parameters
+    ----------
+    connection
+        To the file.
+    names
+        Of the tables.
+    """
+    held = connection.execute("SELECT type, name, rootpage FROM sqlite_schema").fetchall()
+    if any(kind not in ("table", "index") or not root for kind, _, root in held):
+        return False
+    if not {name for kind, name, _ in held if kind == "table"} >= set(names):
+        return False
+    with closing(sqlite3.connect(":memory:")) as own:
+        for statement in TABLES.values():
+            own.execute(statement)
+        return all(_columns(own, name) <= _columns(connection, name) for name in names)
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[tuple[Any, ...]]:
+    """Return name, type, place in the key, and whether it is computed, of each column."""
+    rows = connection.execute(f"PRAGMA table_xinfo({table})")
+    return {(name, of, key, hidden) for _, name, of, _, _, key, hidden in rows}
+
+
+_LOCKED: set[str] = set()  # POSIX locks do not keep a process from itself
+
+
+class Lock:
+    """The right to write a ledger, which one process has at a time.
+
+    The lock is on a file beside the ledger, and ends with the process that holds it, however that
+    ends. Children of the process do not inherit it.
+
+    Parameters
+    ----------
+    path
+        The ledger.
+
+    Raises
+    ------
+    LedgerError
+        If a run holds the lock, or the file cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path = path.absolute()  # whatever folder the process works in later
+        self._path = path.with_name(path.name + ".lock")
+        self._key = os.path.realpath(self._path)
+        if self._key in _LOCKED:
+            raise LedgerError(_taken(path, f"process {os.getpid()}, this one"))
+        self._file = self._take(path)
+        _LOCKED.add(self._key)
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.write(f"process {os.getpid()}\n")
+        self._file.flush()
+
+    def release(self) -> None:
+        """Give the lock up."""
+        if self._key in _LOCKED:
+            _LOCKED.discard(self._key)
+            self._path.unlink(missing_ok=True)
+            self._file.close()
+
+    def _take(self, path: Path) -> IO[str]:
+        while True:
+            try:
+                number = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            except OSError as error:
+                raise LedgerError(
+                    f"cannot write beside {path}: {error.strerror or error}; give a file in a "
+                    "folder that you may write to"
+                ) from error
+            file = os.fdopen(number, "r+", encoding="utf-8", errors="replace")
+            try:
+                _lock(number)
+            except OSError:
+                owner = file.read(80).strip() or "another process"
+                file.close()
+                raise LedgerError(_taken(path, owner)) from None
+            if _is_there(number, self._path):
+                return file
+            file.close()  # its owner removed it meanwhile
+
+
+@contextmanager
+def made_beside(path: Path) -> Iterator[Path]:
+    """Yield another name for a new file, which gets its own at the end of the block.
+
+    Raises
+    ------
+    LedgerError
+        If there is such a file, or none can be made.
+    """
+    new = path.with_name(path.name + ".new")
+    _forget(new)  # of a process that was killed
+    try:
+        if path.exists():
+            raise LedgerError(
+                f"{path} exists; go on with it by surrokit.resume({str(path)!r}, target), or "
+                "give another path"
+            )
+        yield new
+        os.rename(new, path)
+    except OSError as error:
+        raise LedgerError(
+            f"cannot write {path}: {error.strerror or error}; give a file in a folder that "
+            "you may write to"
+        ) from error
+    finally:
+        _forget(new)
+
+
+def _forget(path: Path) -> None:
+    for ending in ("", "-wal", "-shm", "-journal"):
+        with suppress(OSError):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
+def _taken(path: Path, owner: str) -> str:
+    return (
+        f"{path} is being written by a run ({owner}); wait for its end, or look at it with "
+        "surrokit.open_run(...)"
+    )
+
+
+def _is_there(number: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(number), path.stat())
+    except OSError:
+        return False
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(number: int) -> None:
+        msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(number: int) -> None:
+        fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
 
 _MAGIC = b"SQLite format 3\x00"
 DAMAGE = (

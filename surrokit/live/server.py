@@ -10,10 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
+from surrokit.arguments import is_whole
 from surrokit.errors import ConfigurationError
 from surrokit.live.address import LOOPBACK, look_up
 from surrokit.live.watched import Watched
-from surrokit.settings import is_whole
 
 _LARGEST_PORT = 65535
 

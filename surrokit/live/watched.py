@@ -12,7 +12,7 @@ import attrs
 from surrokit.errors import SurrokitError
 from surrokit.ledger.reader import Ledger
 from surrokit.report.page import page_of, waiting_page
-from surrokit.result.finding import Verdict
+from surrokit.result.records import Verdict
 from surrokit.result.run import Run
 from surrokit.sessions import open_run
 

@@ -1,30 +1,523 @@
-"""The way down to a mode by SciPy's optimisers, with the derivatives that a potential offers.
-
-With second derivatives the search is Newton's method in a trust region. A forward map's
-Gauss-Newton matrix takes their place, since its Jacobian gives that without further calls; in many
-dimensions, where an adjoint gives gradients for a fraction of a Jacobian, only where the search
-ends. With gradients alone the search is L-BFGS. Positions are evaluated one at a time through the
-potential, so that a recording potential counts and keeps them.
-"""
+"""Descent to a mode by gradients, with second derivatives where there are any."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias, cast
 
+import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.potential import Potential
-from surrokit.errors import NumericalError, ShapeError
-from surrokit.mode.mode import Mode
-from surrokit.mode.scales import Scales
-from surrokit.mode.steps.second_derivatives import scaling
-from surrokit.mode.steps.slide import Height, slide
-from surrokit.mode.way import Enough, Until, Way
+from surrokit.errors import EvaluationError, NumericalError, ShapeError
+from surrokit.potentials import (
+    GradientPotential,
+    HessianProductPotential,
+    Potential,
+    offers_curvatures,
+    with_forward,
+    with_gradient,
+    with_hessian,
+    with_metric,
+)
+from surrokit.targets.differences import gauss_newton
+from surrokit.targets.functions import gradient_of_energy
 from surrokit.types import FloatArray
+
+LARGEST_HESSIAN = 500
+"""Largest dimension in which a whole matrix of second derivatives is evaluated."""
+
+ADJOINT_FROM = 32
+"""Least dimension in which a search goes by the adjoint where a forward map offers that as well.
+
+With a factor kept, a Jacobian takes a solve for each parameter and an adjoint one: in 64 dimensions
+eight gradients have been measured for a Jacobian, and searches by Jacobians take a third of the
+calls."""
+
+_FLAT = 1e-10  # least curvature that scales a direction, as a part of the largest
+
+
+def matrix_of(potential: Potential) -> str | None:
+    """Return the name of the matrix to search with, ``gauss-newton`` or a capability, or None."""
+    offered = potential.capabilities
+    if goes_by_adjoint(potential):
+        return None
+    if has_gauss_newton(potential):
+        return "gauss-newton"
+    if potential.dim > LARGEST_HESSIAN:
+        return None
+    return next((name for name in (can.HESSIAN, can.METRIC) if name in offered), None)
+
+
+def has_gauss_newton(potential: Potential) -> bool:
+    """Return whether a Jacobian gives the Gauss-Newton matrix."""
+    offered = potential.capabilities >= {can.FORWARD, can.JACOBIAN}
+    return offered and offers_curvatures(with_forward(potential).energy)
+
+
+def goes_by_adjoint(potential: Potential) -> bool:
+    """Return whether Jacobians are too dear for each step of a search, where one could be had."""
+    adjoint = can.VJP in potential.capabilities and potential.dim >= ADJOINT_FROM
+    return adjoint and has_gauss_newton(potential)
+
+
+def second_derivatives(name: str | None, potential: Potential, q: FloatArray) -> FloatArray:
+    """Return the Hessian or the metric at one position; NaN where it cannot be evaluated."""
+    try:
+        if name == can.HESSIAN:
+            return np.asarray(with_hessian(potential).hessian(q[None])[0])
+        return np.asarray(with_metric(potential).metric(q[None])[0])
+    except EvaluationError:
+        return np.full((len(q), len(q)), np.nan)
+
+
+def gauss_newton_at(potential: Potential, q: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """Return value, gradient and Gauss-Newton matrix from one Jacobian."""
+    target = with_forward(potential)
+    outputs, jacobian = target.forward_and_jacobian(q[None])
+    values, gradients = gradient_of_energy(target.energy, outputs, jacobian, q[None])
+    return (
+        float(values[0]),
+        gradients[0],
+        gauss_newton(target.energy, outputs, jacobian, q[None])[0],
+    )
+
+
+def newton_decrement(hessian: FloatArray, gradient: FloatArray) -> float | None:
+    """Return g^T H^-1 g / 2; None where H is not positive definite."""
+    try:
+        half = np.linalg.solve(np.linalg.cholesky(hessian), gradient)
+    except np.linalg.LinAlgError:
+        return None
+    return 0.5 * float(half @ half)
+
+
+def scaling(matrix: FloatArray) -> FloatArray:
+    """Return T with T^T |matrix| T = identity; the scale of flat directions is bounded."""
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    sizes = np.abs(eigenvalues)
+    largest = float(sizes.max())
+    if largest == 0.0:
+        return np.eye(len(matrix))
+    return np.asarray(vectors / np.sqrt(np.maximum(sizes, _FLAT * largest)))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Mode:
+    """The position of least potential that a search found.
+
+    Parameters
+    ----------
+    position : ndarray of shape (dim,)
+        The position.
+    value : float
+        The potential there, in nats.
+    gradient : ndarray of shape (dim,)
+        Its gradient there.
+    decrement : float or None
+        g^T H^-1 g / 2, the nats that one more Newton step would gain; None where no positive
+        definite matrix is known.
+    hessian : ndarray of shape (dim, dim) or None
+        Second derivatives there, or the Gauss-Newton or Fisher matrix in place of them.
+    converged : bool
+        Whether the search ended because there was nothing left to gain.
+    calls : int
+        Evaluations paid for, each of value and gradient or of second derivatives.
+    """
+
+    position: FloatArray
+    value: float
+    gradient: FloatArray
+    decrement: float | None
+    hessian: FloatArray | None
+    converged: bool
+    calls: int
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Point:
+    """A position that has been paid for.
+
+    Parameters
+    ----------
+    position : ndarray of shape (dim,)
+        The position.
+    value : float
+        The potential there; infinite where it is not finite or cannot be evaluated.
+    gradient : ndarray of shape (dim,)
+        Its gradient; NaN where it cannot be evaluated.
+    gauss_newton : ndarray of shape (dim, dim) or None
+        The Gauss-Newton matrix, where a Jacobian was paid for.
+    """
+
+    position: FloatArray
+    value: float
+    gradient: FloatArray
+    gauss_newton: FloatArray | None
+
+    @property
+    def finite(self) -> bool:
+        """Whether potential and gradient are finite."""
+        return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
+
+
+def evaluate(potential: GradientPotential, position: FloatArray, *, gauss_newton: bool) -> Point:
+    """Pay for a position (dim,): for its Jacobian to have the Gauss-Newton matrix, else less."""
+    matrix: FloatArray | None = None
+    with np.errstate(all="ignore"):
+        try:
+            if gauss_newton:
+                value, gradient, matrix = gauss_newton_at(potential, position)
+            else:
+                values, gradients = potential.value_and_gradient(position[None])
+                value, gradient = float(values[0]), gradients[0]
+        except EvaluationError:
+            value, gradient = np.inf, np.full(len(position), np.nan)
+    return Point(
+        position=position,
+        value=value if np.isfinite(value) else np.inf,
+        gradient=np.asarray(gradient, dtype=np.float64),
+        gauss_newton=matrix,
+    )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Scales:
+    """What is known of the covariance of the mass before a search for the mode.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (dim, dim)
+        Positive definite.
+    least : float, optional
+        The potential in nats to which the search may come down, of a mode that is known. Its first
+        step then goes as far as a quadratic of such a covariance would have to.
+    """
+
+    covariance: FloatArray
+    least: float | None = None
+
+    def root(self, value: float, gradient: FloatArray) -> FloatArray:
+        """Return a square root, shape (dim, dim), in which a first step of length 1 is of use.
+
+        Parameters
+        ----------
+        value : float
+            The potential where the search begins.
+        gradient : ndarray of shape (dim,)
+            Its gradient there.
+        """
+        root = np.asarray(np.linalg.cholesky(self.covariance))
+        if self.least is None or not value > self.least:
+            return root
+        with np.errstate(over="ignore"):  # far from a mode
+            slope = float(np.linalg.norm(root.T @ gradient))
+        step = 2.0 * (value - self.least) / slope if slope > 0.0 else 1.0
+        return root * step if 0.0 < step < np.inf else root
+
+
+MOST = 8
+"""Evaluations along one line at most."""
+
+STEEPER = 2.0
+"""Times that the slope at one point must be that at the next, for their drop to tell a quadratic
+from an exponential."""
+
+OFF = 0.05
+"""Part of the drop by which an exponential may miss it."""
+
+INSIDE = 0.1
+"""Part of a bracket that the next point keeps away from both its ends."""
+
+
+@attrs.frozen(kw_only=True)
+class Height:
+    """The potential at a point of a line.
+
+    Parameters
+    ----------
+    way
+        How far along the line.
+    value, slope
+        The potential in nats and its derivative along the line; both infinite where the potential
+        cannot be evaluated, so that the line ends before.
+    """
+
+    way: float
+    value: float
+    slope: float
+
+
+Line: TypeAlias = Callable[[float], Height]
+"""The potential as far along a line as told."""
+
+
+def slide(line: Line, start: Height, *, level: float) -> int:
+    """Evaluate a potential along a line, down to where it no longer falls exponentially.
+
+    The first evaluation is at 1. More follow only if an exponential explains it better than a
+    quadratic does.
+
+    Parameters
+    ----------
+    line
+        What evaluates, and keeps what it has seen.
+    start
+        At 0, where the potential falls along the line.
+    level
+        Nats that are not worth another evaluation.
+
+    Returns
+    -------
+    int
+        How many evaluations there were.
+    """
+    lower = line(1.0)
+    rate = rate_between(start, lower)
+    upper: Height | None = None
+    for paid in range(1, MOST):
+        if rate is None:
+            return paid
+        way = _beyond(lower, rate, level) if upper is None else _between(lower, upper, rate, level)
+        if way is None:
+            return paid
+        point = line(way)
+        if point.slope >= 0.0:
+            upper = point
+        else:
+            before, lower = lower, point
+            rate = rate_between(before, lower) if upper is None else rate
+    return MOST
+
+
+def rate_between(start: Height, end: Height) -> float | None:
+    """Return the rate at which a potential falls exponentially between two points of a line.
+
+    None where a quadratic explains the difference of the potentials better, or slopes are too much
+    alike to tell. The mean slope is the arithmetic one of a quadratic's, and the logarithmic one of
+    an exponential's.
+    """
+    if not (
+        -math.inf < start.slope < 0.0 and end.slope < 0.0 and start.slope < STEEPER * end.slope
+    ):
+        return None
+    width, drop = end.way - start.way, start.value - end.value
+    rate = math.log(start.slope / end.slope) / width
+    if not (rate > 0.0 and math.isfinite(drop)):
+        return None
+    exponential = (end.slope - start.slope) / rate
+    quadratic = -0.5 * width * (start.slope + end.slope)
+    off = abs(drop - exponential)
+    return rate if off < min(abs(drop - quadratic), OFF * exponential) else None
+
+
+def _beyond(lower: Height, rate: float, level: float) -> float | None:
+    """Return where an exponential is within a level of its end; None if it nearly is."""
+    left = -lower.slope / rate
+    return lower.way + math.log(left / level) / rate if left > 2.0 * level else None
+
+
+def _between(lower: Height, upper: Height, rate: float, level: float) -> float | None:
+    """Return where an exponential and a line, which make slopes of both signs, are least together.
+
+    None if they are there within a level of the lower point's potential.
+    """
+    width = upper.way - lower.way
+    if math.isinf(upper.slope):
+        return lower.way + 0.5 * width
+    falling = (upper.slope - lower.slope) / -math.expm1(-rate * width)
+    rising = lower.slope + falling
+    if not rising > 0.0:
+        return None
+    step = math.log(falling / rising) / rate
+    gain = -(rising * step + falling * math.expm1(-rate * step) / rate)
+    if gain <= level:
+        return None
+    return lower.way + min(max(step, INSIDE * width), (1.0 - INSIDE) * width)
+
+
+Until: TypeAlias = Callable[[FloatArray, float, FloatArray], bool]
+"""Tells from a position (dim,), the potential and its gradient there whether a search may end."""
+
+STEADY = 3
+"""Iterations in a row that gain less than the tolerance, before a search without matrices ends."""
+_GROWS = 2.0  # times the gain before it, a gain on the way along a valley, which gets faster
+_FAINT = 1e-6  # of the tolerance, gains that may be rounding
+_ROUNDING = 4 * np.finfo(float).eps  # part of a potential that no two sums of it need agree in
+
+
+class Enough(Exception):  # noqa: N818 - not an error
+    """The search has converged, or may pay for no more."""
+
+
+class Way:
+    """What a search down to a mode has paid for, and the best of it.
+
+    Parameters
+    ----------
+    potential
+        One with capability ``gradient``.
+    max_calls
+        Evaluations at most.
+    tolerance
+        Nats that are not worth going on for.
+    until
+        Called with each finite position that is paid for; the search ends where it returns True.
+
+    Attributes
+    ----------
+    calls
+        Evaluations so far.
+    best
+        The one of least potential; None before the first.
+    converged
+        Whether there is no more to gain.
+    matrix
+        What second derivatives are made of; None where there are none.
+    """
+
+    def __init__(
+        self, potential: Potential, max_calls: int, tolerance: float, until: Until | None
+    ) -> None:
+        self.potential = with_gradient(potential)
+        self.until = until
+        self.max_calls = max_calls
+        self.tolerance = tolerance
+        self.calls = 0
+        self.first: Point | None = None
+        self.best: Point | None = None
+        self.last: Point | None = None
+        self.hessian: FloatArray | None = None  # at the best
+        self.decrement: float | None = None
+        self.converged = False
+        self.steady = 0
+        self.last_value = np.inf
+        self.last_gain = 0.0
+        self.same = 0  # evaluations in a row that are the best value but for rounding
+        self.matrix = matrix_of(potential)
+
+    def at(self, position: FloatArray) -> Point:
+        """Return the evaluation at a position; the first, best and last are not paid for again.
+
+        :class:`Enough` ends the search if no more calls may be made, or ``until`` ends the search.
+        """
+        for point in (self.last, self.best, self.first):
+            if point is not None and np.array_equal(point.position, position):
+                return point
+        self._pay()
+        point = self.last = self._evaluate(np.array(position))
+        self.first = self.first or point
+        if self.best is not None:
+            same = abs(point.value - self.best.value) <= _ROUNDING * abs(self.best.value)
+            self.same = self.same + 1 if same else 0
+        if point.finite and (self.best is None or point.value < self.best.value):
+            self.best, self.hessian, self.decrement = point, None, None
+        if self._seen_enough(point):
+            raise Enough
+        return point
+
+    def _seen_enough(self, point: Point) -> bool:
+        if self.until is None or not point.finite:
+            return False
+        return self.until(point.position, point.value, point.gradient)
+
+    def matrix_at(self, point: Point) -> FloatArray | None:
+        """Return second derivatives at the best point; None at any other, which the search leaves.
+
+        :class:`Enough` ends the search if a Newton step would gain less than the tolerance, the
+        matrix is not finite, or no more calls may be made.
+        """
+        if point is not self.best:
+            return None
+        if self.hessian is None:
+            matrix = point.gauss_newton
+            if matrix is None:
+                self._pay()
+                matrix = second_derivatives(self.matrix, self.potential, point.position)
+            if not np.isfinite(matrix).all():
+                raise Enough
+            self.hessian = 0.5 * (matrix + matrix.T)
+            self.decrement = newton_decrement(self.hessian, point.gradient)
+            if self.decrement is not None and self.decrement < self.tolerance:
+                self.converged = True
+                raise Enough
+        return self.hessian
+
+    def product(self, q: FloatArray, vector: FloatArray) -> FloatArray:
+        """Return the Hessian times a vector."""
+        self._pay()
+        potential = cast(HessianProductPotential, self.potential)
+        return np.asarray(potential.hessian_product(q[None], vector[None])[0])
+
+    def note_iteration(self, value: float) -> None:
+        """Take note of the value at the end of an iteration.
+
+        :class:`Enough` ends the search if several in a row gained less than the tolerance. One
+        does not count that gained far more than the one before it: where a valley is long, steps
+        along it begin small, and each is longer than the last.
+        """
+        gain = self.last_value - value
+        if gain >= self.tolerance:
+            self.steady = 0
+        elif not gain > max(_GROWS * self.last_gain, _FAINT * self.tolerance):
+            self.steady += 1
+        self.last_value, self.last_gain = value, gain
+        if self.steady == STEADY:
+            self.converged = True
+            raise Enough
+
+    def note_rounding(self) -> None:
+        """Take note of an evaluation that rounding may not tell from the best.
+
+        :class:`Enough` ends the search if several in a row were such.
+        """
+        if self.same >= STEADY:
+            self.converged = True
+            raise Enough
+
+    def look_around(self) -> None:
+        """Pay for the Gauss-Newton matrix where a search by the adjoint has converged.
+
+        :class:`Enough` ends the search if no more calls may be made, or the matrix is of no use.
+        """
+        if self.converged and goes_by_adjoint(self.potential):
+            assert self.best is not None
+            self._pay()
+            self.matrix = "gauss-newton"
+            point = self._evaluate(self.best.position)
+            self.best = point if point.finite else self.best
+            self.matrix_at(point)
+
+    @property
+    def lowest(self) -> FloatArray:
+        """The best position so far, shape (dim,)."""
+        assert self.best is not None
+        return self.best.position
+
+    def mode(self) -> Mode:
+        """Return the best position so far."""
+        assert self.best is not None
+        return Mode(
+            position=self.best.position,
+            value=self.best.value,
+            gradient=self.best.gradient,
+            decrement=self.decrement,
+            hessian=self.hessian,
+            converged=self.converged,
+            calls=self.calls,
+        )
+
+    def _pay(self) -> None:
+        if self.calls >= self.max_calls:
+            raise Enough
+        self.calls += 1
+
+    def _evaluate(self, position: FloatArray) -> Point:
+        return evaluate(self.potential, position, gauss_newton=self.matrix == "gauss-newton")
+
 
 TOLERANCE = 1e-3
 """Nats above the mode at which a search may end: 0.045 standard deviations away."""

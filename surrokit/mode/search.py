@@ -1,16 +1,322 @@
-"""The search for the mode, by what a gradient of the potential costs."""
+"""Searches for a mode, what lies at the bottom, and Laplace's approximation."""
 
 from __future__ import annotations
 
-from surrokit.contracts.potential import Potential
-from surrokit.limits.meter import SEARCHING, stage
+import numpy as np
+
+from surrokit.coordinates.transforms import Scaled
+from surrokit.errors import EvaluationError, TargetError
+from surrokit.limits import SEARCHING, stage
 from surrokit.mode.by_values import descend_by_values
-from surrokit.mode.descent import TOLERANCE, descend
-from surrokit.mode.mode import Mode
-from surrokit.mode.scales import Scales
-from surrokit.mode.way import Until
+from surrokit.mode.descent import TOLERANCE, Mode, Scales, Until, descend
 from surrokit.model.model import calls_per_gradient
+from surrokit.potentials import Potential, with_gradient
+from surrokit.targets.bounds import describe_position, labels_on_line, transform_of
 from surrokit.types import FloatArray
+
+_PARTS = 12.0  # of the largest coefficient, which take in halves, thirds and quarters
+_NEAR = 0.02  # of the largest coefficient, from which on another one is taken to be such a part
+_SHOWN = 1e-3  # of the largest coefficient, below which another one is left out of a name
+
+
+def simplified(potential: Potential, direction: FloatArray) -> FloatArray | None:
+    """Return a direction (dim,) of simple coefficients near one; None where there is none.
+
+    Those that models hold undetermined are simple as a rule, such as a sum or a difference, while
+    those that are estimated hold errors that grow with the distance.
+    """
+    line = _on_line(potential, direction)
+    simple = np.round(_PARTS * line) / _PARTS
+    if np.abs(simple - line).max() > _NEAR:
+        return None
+    transform = transform_of(potential)
+    if not isinstance(transform, Scaled):
+        return np.asarray(simple)
+    return np.asarray(np.linalg.solve(transform.scaling.matrix, simple))
+
+
+def name_of(potential: Potential, direction: FloatArray) -> str:
+    """Return a direction (dim,) in words, such as ``a + 0.5 b``."""
+    transform = transform_of(potential)
+    line, labels = _on_line(potential, direction), labels_on_line(potential)
+    if isinstance(transform, Scaled):
+        labels = [label.removesuffix(" (scaled)") for label in labels]
+    words = ""
+    for i in np.flatnonzero(np.abs(line) > _SHOWN):
+        size = abs(line[i])
+        factor = "" if abs(size - 1.0) < _SHOWN else f"{size:.3g} "
+        sign = "-" if line[i] < 0 else "+"
+        words += f" {sign} {factor}{labels[i]}" if words else f"{factor}{labels[i]}"
+    return words
+
+
+def _on_line(potential: Potential, direction: FloatArray) -> FloatArray:
+    """Return a direction on the line, its largest coefficient 1, and its first one positive."""
+    transform = transform_of(potential)
+    line = transform.scaling.matrix @ direction if isinstance(transform, Scaled) else direction
+    line = line / np.abs(line).max()
+    first = line[np.flatnonzero(np.abs(line) > _SHOWN)[0]]
+    return np.asarray(line * np.sign(first))
+
+
+BOTTOM, AWAY, BEYOND = -1e8, 1e4, 1e30
+"""Potential, in nats, and distance from 0 on the line or in the user's coordinates, beyond which a
+search that goes on has no end."""
+
+LOG_BEYOND = 600.0
+"""The same for a logarithm."""
+
+FLAT, ROUNDED, LEVEL = 1e-12, 1e-5, 0.01
+"""Part of the largest curvature below which a number is looked along, to a distance of
+:data:`BEYOND`; curvature that may be rounding, likewise; and nats by which the potential differs
+there if it ends somewhere."""
+
+
+FAR = 1e12
+"""Distance to which a direction of several numbers is followed, whose coefficients are rounded."""
+
+ALONE = 0.999
+"""Coefficient of a unit direction from which on it is that of a single number."""
+
+MANY = 200
+"""Dimensions up to which directions of several numbers are looked for."""
+
+UNSEEN = 1e-10
+"""Part of the largest singular value of gradients below which none of them has a component along a
+direction but for rounding."""
+
+
+def demand_bottom(potential: Potential, found: Mode) -> None:
+    """Raise if a search fell and fell, as on a potential whose sign is turned.
+
+    Parameters
+    ----------
+    potential
+        What was searched; its parameters are named in the message.
+    found
+        Where the search came to.
+
+    Raises
+    ------
+    TargetError
+        If that is very far down and very far away, and the search has not converged there.
+    """
+    with np.errstate(all="ignore"):
+        where = transform_of(potential).to_bounded(found.position)
+    far = np.abs(found.position).max() > AWAY or np.abs(where).max() > BEYOND
+    if found.converged or not (found.value < BOTTOM and far):
+        return
+    raise TargetError(
+        f"the target has no least potential: it falls to {found.value:.3g} at "
+        f"{describe_position(potential, found.position)}, and on; check its sign "
+        "(surrokit.potential takes U = -log density, or log_density=...), and if that is right "
+        "declare bounds or priors, as no distribution has such a density"
+    )
+
+
+def demand_walls(potential: Potential, found: Mode) -> int:
+    """Raise if the potential is the same at any distance in a direction; return what was paid.
+
+    Directions are those of single parameters, and such in which several change together.
+
+    Parameters
+    ----------
+    potential
+        What was searched; its parameters are named in the message.
+    found
+        Where the search ended. Two values are paid for each unbounded direction along which
+        second derivatives vanish there, or four.
+
+    Raises
+    ------
+    TargetError
+        If there is no wall either way, so that no distribution has such a density.
+    """
+    if found.hessian is None or not found.converged:
+        return 0
+    paid, curvatures = 0, np.abs(found.hessian).max(axis=1)
+    for i in np.flatnonzero(curvatures <= max(FLAT * curvatures.max(), ROUNDED)):
+        ends = _far_ends(potential, found.position, int(i))
+        if ends is None:
+            continue
+        paid, far = paid + len(ends), np.abs(ends).max()
+        if (np.abs(_values(potential, ends) - found.value) <= LEVEL).all():
+            raise TargetError(
+                f"the target does not depend on {labels_on_line(potential)[i]}: it is the same at "
+                f"any distance{'' if far >= BEYOND else ' of its logarithm'}, and no distribution "
+                "has such a density; declare bounds or a prior for it, or leave it out"
+            )
+    return paid + _demand_walls_along(potential, found, _level_directions(potential, found.hessian))
+
+
+def demand_walls_by_gradients(
+    potential: Potential, found: Mode, gradients: FloatArray, *, most: int
+) -> None:
+    """Raise if the potential is the same at any distance in a direction that no gradient has.
+
+    The gradients of a search lie in the few directions it went, so that each further one, beside
+    the mode, is taken where the others say nothing yet. Where it has no component there either,
+    values far away decide.
+
+    Parameters
+    ----------
+    potential
+        What was searched, with capability ``gradient``; its parameters are named in the message.
+    found
+        Where the search ended, without second derivatives.
+    gradients : ndarray of shape (n, dim)
+        What the search saw on its way.
+    most
+        Further gradients at most. Where more directions are left, nothing is known.
+
+    Raises
+    ------
+    TargetError
+        If there is no wall either way, so that no distribution has such a density.
+    """
+    if len(found.position) > MANY:
+        return
+    rng = np.random.default_rng(0)  # its own, so that the run's goes on as it would have
+    unseen = _unseen(gradients)
+    if unseen.shape[1] > most:
+        return
+    while unseen.size:
+        way = unseen @ rng.standard_normal(unseen.shape[1])
+        beside = _gradient(potential, found.position + way / np.linalg.norm(way))
+        if not np.isfinite(beside).all():
+            return
+        gradients = np.vstack([gradients, beside])
+        before, unseen = unseen.shape[1], _unseen(gradients)
+        if unseen.shape[1] >= before:
+            _demand_walls_along(potential, found, _with_simple(potential, _sparse(unseen).T))
+            return
+
+
+def _demand_walls_along(potential: Potential, found: Mode, directions: list[FloatArray]) -> int:
+    """Raise if there is no wall either way along one of some directions; return values paid."""
+    paid = 0
+    for direction in directions:
+        ends = found.position + np.outer([FAR, -FAR], direction)
+        with np.errstate(all="ignore"):
+            there = transform_of(potential).to_bounded(ends)
+        if not np.isfinite(there).all() or np.abs(there[0] - there[1]).max() < FAR:
+            continue
+        paid += len(ends)
+        if (np.abs(_values(potential, ends) - found.value) <= LEVEL).all():
+            raise TargetError(
+                f"the target is the same at any distance along {name_of(potential, direction)}, "
+                "and no distribution has such a density. Declare bounds or priors for these, or "
+                "leave one out"
+            )
+    return paid
+
+
+def _unseen(gradients: FloatArray) -> FloatArray:
+    """Return an orthonormal basis (dim, k) of the directions that no gradient (n, dim) has."""
+    _, sizes, directions = np.linalg.svd(gradients, full_matrices=True)
+    return np.asarray(directions[np.sum(sizes > UNSEEN * sizes.max(initial=0.0)) :].T)
+
+
+def _sparse(basis: FloatArray) -> FloatArray:
+    """Return another basis (dim, k), each column of which has zeros where all others have a one."""
+    from scipy.linalg import qr
+
+    pivots = qr(basis.T, mode="r", pivoting=True)[1][: basis.shape[1]]
+    return np.asarray(np.linalg.solve(basis[pivots].T, basis.T).T)
+
+
+def _level_directions(potential: Potential, hessian: FloatArray) -> list[FloatArray]:
+    """Return the directions of several numbers along which second derivatives vanish."""
+    if not np.isfinite(hessian).all() or len(hessian) > MANY:
+        return []
+    curvatures, directions = np.linalg.eigh(hessian)
+    level = directions.T[curvatures <= max(FLAT * curvatures[-1], ROUNDED)]
+    return _with_simple(potential, level[np.abs(level).max(axis=1) < ALONE])
+
+
+def _with_simple(potential: Potential, directions: FloatArray) -> list[FloatArray]:
+    """Return directions (k, dim), each behind one of simple coefficients, where that is near."""
+    found = []
+    for direction in directions:
+        simple = simplified(potential, direction)
+        found += [direction] if simple is None else [simple, direction]
+    return found
+
+
+def _far_ends(potential: Potential, position: FloatArray, i: int) -> FloatArray | None:
+    """Return the two ends (2, dim) of the line through a number of a position; None if bounded.
+
+    A number with one bound is a logarithm on the line, and goes as far as it can be a number.
+    """
+    for far in (BEYOND, LOG_BEYOND):
+        ends = position + np.outer([far, -far], np.eye(len(position))[i])
+        with np.errstate(all="ignore"):
+            there, back = transform_of(potential).to_bounded(ends)
+        if np.isfinite(there).all() and np.abs(there - back).max() >= BEYOND:
+            return np.asarray(ends)
+    return None
+
+
+def _values(potential: Potential, positions: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        try:
+            return potential.value(positions)
+        except EvaluationError:
+            return np.full(len(positions), np.nan)
+
+
+def _gradient(potential: Potential, position: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        try:
+            return np.asarray(with_gradient(potential).value_and_gradient(position[None])[1][0])
+        except EvaluationError:
+            return np.full(len(position), np.nan)
+
+
+N_DRAWS = 40
+"""Number of draws that are evaluated."""
+
+
+def laplace_acceptance(
+    target: Potential, mode: Mode, rng: np.random.Generator, n: int = N_DRAWS
+) -> float | None:
+    """Return the mean acceptance of moves between independent draws of N(mode, H^-1).
+
+    The mean is over all pairs of ``n`` draws. A few draws miss tails that are heavier than the
+    approximation's, so a figure that is not near 1 is too high.
+
+    Parameters
+    ----------
+    target
+        The exact potential, evaluated at ``n`` positions.
+    mode
+        Its mode, with second derivatives.
+    rng
+        Generator.
+    n
+        Number of draws, at least 2.
+
+    Returns
+    -------
+    float or None
+        None where no positive definite matrix of second derivatives is known.
+    """
+    if mode.hessian is None:
+        return None
+    try:
+        factor = np.linalg.cholesky(mode.hessian)
+    except np.linalg.LinAlgError:
+        return None
+    z = rng.standard_normal((n, len(factor)))
+    # H = C C^T, so that h = q - mode solves C^T h = z
+    values = target.value(mode.position + np.linalg.solve(factor.T, z.T).T)
+    with np.errstate(invalid="ignore"):
+        excess = 0.5 * np.square(z).sum(axis=1) - values
+        accepted = np.exp(np.minimum(excess[None, :] - excess[:, None], 0.0))
+    accepted[~np.isfinite(accepted)] = 0.0
+    np.fill_diagonal(accepted, 0.0)
+    return float(accepted.sum() / (n * (n - 1)))
+
 
 MOST_DIM = 60
 """Numbers in a position up to which there is a matrix of second differences, of dim^2 / 2 values

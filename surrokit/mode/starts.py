@@ -10,22 +10,21 @@ import numpy.typing as npt
 
 from surrokit.arguments import numbers
 from surrokit.capabilities import INITIAL
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import InitialPotential, Potential
-from surrokit.contracts.sampler import ChainState
-from surrokit.coordinates.blocks import Scaled, from_line_of, pull_back, pull_back_outputs
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.transforms import Scaled, from_line_of, pull_back, pull_back_outputs
 from surrokit.errors import ShapeError, TargetError
-from surrokit.failures.account import FailureAccount
-from surrokit.limits.penalties import PENALTY
+from surrokit.failures import FailureAccount
+from surrokit.interfaces import ChainState, Evaluations
+from surrokit.limits import PENALTY
+from surrokit.potentials import InitialPotential, Potential
 from surrokit.targets.bounds import (
     describe_position,
     labels_on_line,
     parameters_of,
     transform_of,
 )
-from surrokit.targets.scaling.expected import REACH, expected
+from surrokit.targets.scaling import REACH, expected
 from surrokit.types import BoolArray, FloatArray
 
 Began = TypeVar("Began")

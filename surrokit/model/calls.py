@@ -1,25 +1,209 @@
-"""The calls of a run: budget, count, retries and failures, in the order in which they apply."""
+"""The calls of a run: memo, journal, budget, count, retries and failures, in this order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import attrs
 import numpy as np
 
-from surrokit.contracts.methods import CALL_KINDS, CallKind
+from surrokit.capabilities import CALL_KINDS, CallKind
 from surrokit.errors import BudgetSpent, ResultTypeError, ShapeError, TargetError
-from surrokit.limits.meter import current_meter
-from surrokit.limits.threads import users_threads
-from surrokit.model.cause import RETURNED_NAN, Cause, Cure, report_of
-from surrokit.model.journal import Call, Journal, NoJournal
-from surrokit.model.memo import WITHIN, Memo
-from surrokit.model.outcome import Answer, Outcome, Results
+from surrokit.limits import current_meter, users_threads
+from surrokit.model.outcome import (
+    RETURNED_NAN,
+    Answer,
+    Cause,
+    Cure,
+    Outcome,
+    Results,
+    report_of,
+    stack,
+)
 from surrokit.model.source import as_failure
 from surrokit.types import FloatArray
+
+BEYOND = sys.maxsize
+"""Position of a journal that holds no more than was asked for."""
+
+
+@attrs.frozen(eq=False)
+class Call:
+    """A batch of calls that a run asks for.
+
+    Parameters
+    ----------
+    what
+        Which results; a name of :mod:`surrokit.capabilities`, or ``rows``.
+    positions : ndarray of shape (n, width)
+        The batch, in the coordinates of the model.
+    evaluate
+        Evaluates a batch of such positions.
+    counts
+        Calls so far, which known ones are added to.
+    aside
+        Whether nothing that follows depends on the call, so that a longer run need not make it.
+    spare
+        Whether nothing at all depends on it, so that it is made once and never again.
+    """
+
+    what: str
+    positions: FloatArray
+    evaluate: Callable[[FloatArray], Answer]
+    counts: MutableMapping[str, int]
+    aside: bool = False
+    spare: bool = False
+
+
+class Journal(Protocol):
+    """Keeps what happens, or gives what happened before.
+
+    :data:`BEYOND` is the position of a journal that holds no more than was asked for.
+    """
+
+    @property
+    def replays(self) -> bool:
+        """Whether it still gives what happened before."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """Number of the event that comes next."""
+        ...
+
+    def answer(self, call: Call) -> Answer:
+        """Return the answer to a call, or raise ``BudgetSpent`` where a limit forbids it."""
+        ...
+
+    def reading(self, now: float) -> float:
+        """Return the time that the run goes by."""
+        ...
+
+
+class NoJournal:
+    """Keeps nothing."""
+
+    replays = False
+    position = BEYOND
+
+    def answer(self, call: Call) -> Answer:
+        """Return the answer to a call that is made now."""
+        return call.evaluate(call.positions)
+
+    def reading(self, now: float) -> float:
+        """Return the time as it is."""
+        return now
+
+
+WITHIN: Mapping[str, tuple[tuple[str, int], ...]] = {
+    "value": (("value_and_gradient", 0),),
+    "gradient": (("value_and_gradient", 1),),
+    "forward": (("forward_and_jacobian", 0), ("forward_to_second_order", 0)),
+    "forward_hessian": (("forward_to_second_order", 2),),
+}
+"""What else holds a result, and as which of its arrays."""
+
+
+class Memo:
+    """Results of a model by what was evaluated and where, to the bit.
+
+    Rows that failed are not among them. Several posteriors of one model share one.
+
+    Parameters
+    ----------
+    grows
+        Whether what is evaluated is added: a run by itself hardly ever comes to a position twice.
+
+    Attributes
+    ----------
+    seconds
+        What the calls took whose results were given again.
+    """
+
+    def __init__(self, *, grows: bool) -> None:
+        self.grows, self.seconds = grows, 0.0
+        self._rows: dict[tuple[str, bytes], tuple[Results, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, what: str, rows: FloatArray, results: Results, seconds: float) -> None:
+        """Keep results of rows (n, width) that were evaluated in so many seconds.
+
+        Rows with NaN are left out.
+        """
+        share = seconds / max(len(rows), 1)
+        for i, row in enumerate(rows):
+            found = tuple(np.array(array[i]) for array in results)
+            if not any(np.isnan(part).any() for part in found):
+                self._rows[what, row.tobytes()] = found, share
+
+    def update(self, other: Memo) -> None:
+        """Add what another one holds."""
+        self._rows.update(other._rows)
+
+    def batches(self) -> Iterator[tuple[str, FloatArray, Results]]:
+        """Yield what is known: a name, rows (n, k), and results in the order in which it came."""
+        names = dict.fromkeys(what for what, _ in self._rows)
+        for name in names:
+            held = [(key, row) for (what, key), (row, _) in self._rows.items() if what == name]
+            rows = np.stack([np.frombuffer(key) for key, _ in held])
+            yield name, rows, stack(dict(enumerate(row for _, row in held)), len(held))
+
+    def complete(
+        self,
+        what: str,
+        keys: FloatArray,
+        rows: FloatArray,
+        evaluate: Callable[[FloatArray], Answer],
+    ) -> Answer:
+        """Return the answer for rows of which only unknown ones are evaluated.
+
+        Parameters
+        ----------
+        what
+            Which results.
+        keys : ndarray of shape (n, k)
+            What the model takes of each row.
+        rows : ndarray of shape (n, width)
+            The rows.
+        evaluate
+            Evaluates such rows.
+        """
+        found = {i: held for i, key in enumerate(keys) if (held := self._find(what, key))}
+        self.seconds += sum(seconds for _, seconds in found.values())
+        known = {i: row for i, (row, _) in found.items()}
+        unknown = [i for i in range(len(rows)) if i not in found]
+        if not unknown:
+            return Answer(results=stack(known, len(rows)))
+        began = time.perf_counter()
+        fresh = evaluate(rows[unknown])
+        if self.grows and fresh.results is not None:
+            self.add(what, keys[unknown], fresh.results, time.perf_counter() - began)
+        if not known:
+            return fresh
+        if fresh.results is not None:
+            new = {i: tuple(a[k] for a in fresh.results) for k, i in enumerate(unknown)}
+            known |= new
+        causes = {unknown[k]: cause for k, cause in fresh.causes.items()}
+        return attrs.evolve(fresh, results=stack(known, len(rows)), causes=causes)
+
+    def _find(self, what: str, key: FloatArray) -> tuple[Results, float] | None:
+        at = key.tobytes()
+        held = self._rows.get((what, at))
+        if held is not None:
+            return held
+        for other, i in WITHIN.get(what, ()):
+            whole = self._rows.get((other, at))
+            if whole is not None:
+                return (whole[0][i],), whole[1]
+        return None
+
 
 OnError: TypeAlias = Literal["reject", "raise", "retry"]
 """What happens when a target fails at a position: ``raise`` is for exceptions alone."""

@@ -15,21 +15,20 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.methods import ALL_BY_NAME, BY_NAME, CallKind, Method
-from surrokit.contracts.potential import Potential
+from surrokit.arguments import check_positions
+from surrokit.capabilities import ALL_BY_NAME, BY_NAME, CallKind, Method
 from surrokit.errors import EvaluationError, ShapeError
-from surrokit.model.calls import Calls
-from surrokit.model.isolated import isolate
-from surrokit.model.memo import Memo
+from surrokit.model.calls import Calls, Memo
 from surrokit.model.outcome import Outcome, Results
 from surrokit.model.source import (
     BatchSource,
     EachRow,
     Source,
     in_a_batch_of_one,
+    isolate,
     one_after_another,
 )
-from surrokit.shapes import check_positions
+from surrokit.potentials import Potential
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray, IntArray
 
@@ -49,7 +48,7 @@ class Model:
     each_row
         Evaluates rows one by one; None where the functions take them together.
     kinds
-        What a position counts as, where that differs from :mod:`surrokit.contracts.methods`.
+        What a position counts as, where that differs from :mod:`surrokit.capabilities`.
     memo
         What was evaluated before, and is not evaluated again; None where nothing is kept.
     columns : ndarray of shape (k,), optional
@@ -78,7 +77,7 @@ class Model:
         Parameters
         ----------
         what
-            A name of :mod:`surrokit.contracts.methods`.
+            A name of :mod:`surrokit.capabilities`.
         rows : ndarray of shape (n, width)
             Positions, in the user's coordinates, and whatever else goes with them.
         each

@@ -7,16 +7,57 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+import attrs
+import numpy as np
+
+from surrokit.arguments import unmasked
 from surrokit.errors import EvaluationError, ShapeError
-from surrokit.limits.meter import current_meter
+from surrokit.limits import current_meter
 from surrokit.model.outcome import Outcome, Results
 from surrokit.types import FloatArray
 
 
+def isolate(given: Any) -> Any:
+    """Return a copy of an array, or of all arrays in a tuple; anything else as it is.
+
+    Numbers that a mask hides become NaN.
+    """
+    if isinstance(given, tuple):
+        return tuple(isolate(each) for each in given)
+    return np.array(unmasked(given)) if isinstance(given, np.ndarray) else given
+
+
+@attrs.frozen(eq=False)
+class Isolated:
+    """An object of a user's whose methods are called with copies, and whose results are copies.
+
+    What a method does to its arguments, or later to what it has returned, then changes nothing.
+
+    Parameters
+    ----------
+    inner
+        The object.
+    """
+
+    inner: Any
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the object."""
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        found = getattr(self.inner, name)
+        return partial(_call, found) if callable(found) else found
+
+
+def _call(method: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    named = {name: isolate(each) for name, each in named.items()}
+    return isolate(method(*map(isolate, given), **named))
+
+
 class Source(Protocol):
-    """A user's functions, by the names of :mod:`surrokit.contracts.methods`.
+    """A user's functions, by the names of :mod:`surrokit.capabilities`.
 
     Worker processes get a copy of it.
     """

@@ -14,7 +14,7 @@ from surrokit.coordinates.parameters import Parameter
 from surrokit.errors import MissingDependencyError
 from surrokit.output.groups import Group, attributes_of, equally_weighted, groups_of
 from surrokit.types import FloatArray
-from surrokit.weighted.resampling import effective
+from surrokit.weighted.round import effective
 
 _OF_PARAMETERS = ("posterior", "warmup_posterior")
 

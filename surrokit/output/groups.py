@@ -11,11 +11,10 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import ROWS
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.rows import with_rows
 from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.potentials import Potential, with_rows
 from surrokit.types import FloatArray
-from surrokit.weighted.resampling import resampled_rows
+from surrokit.weighted.round import resampled_rows
 
 Group: TypeAlias = Mapping[str, np.ndarray]
 """Name to an array of shape (chains, draws, ...); data that were observed have any shape."""

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
+    from surrokit.progress import IterationInfo, RoundInfo, RunInfo
 
 LOGGER = logging.getLogger("surrokit")
 

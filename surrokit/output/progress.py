@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surrokit.limits.meter import Meter
+from surrokit.limits import Meter
 from surrokit.output import notebook
 from surrokit.output.notebook import WIDTH, Display, in_notebook
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import Progress, ProgressColumn, TaskID
 
-    from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
+    from surrokit.progress import IterationInfo, RoundInfo, RunInfo
 
 ROOM_FOR_ACCEPTANCE, ROOM_FOR_SURROGATE = 90, 120
 """Characters in a line from which on it says how good draws are, and what the surrogate learnt."""

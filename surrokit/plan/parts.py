@@ -9,23 +9,26 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.arguments import is_whole
 from surrokit.capabilities import FORWARD, GRADIENT, GRADIENT_ALONE, JACOBIAN, reasons_of, require
 from surrokit.contracts.explorer import Explorer
-from surrokit.contracts.forward import with_forward
-from surrokit.contracts.learner import Learner, LearningProblem, Surrogate
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.rows import terms_of
-from surrokit.contracts.sampler import Sampler, Tuning, weighs
-from surrokit.contracts.schedule import Schedule
 from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
-from surrokit.kernel.transitions import mover
-from surrokit.kernel.tuner import has_to_approach, tuning_of
+from surrokit.interfaces import (
+    Learner,
+    LearningProblem,
+    Sampler,
+    Schedule,
+    Surrogate,
+    Tuning,
+    weighs,
+)
+from surrokit.kernel.kernel import mover
+from surrokit.kernel.tuning import has_to_approach, tuning_of
 from surrokit.plan.recipe import Recipe
-from surrokit.plan.standby import Standby
-from surrokit.registry.catalogue import Catalogue
-from surrokit.registry.composer import Composer, Spec, describe, name_and_settings
-from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
-from surrokit.settings import is_whole
+from surrokit.plan.repair import Standby
+from surrokit.potentials import Potential, terms_of, with_forward
+from surrokit.registry.catalogue import Catalogue, Composer, Spec, describe, name_and_settings
+from surrokit.registry.components import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
 from surrokit.types import Capabilities
 
 _OF_A_POTENTIAL = ("dim", "capabilities", "value")

@@ -1,31 +1,49 @@
-"""The recipe of a run, which is filled in step by step, and the default sizes."""
+"""The recipe of a run: its parts, sizes and limits, filled in step by step."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    NewType,
+    Protocol,
+    Union,
+    get_args,
+    get_origin,
+)
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
-from surrokit.capabilities import GRADIENT
-from surrokit.contracts.explorer import Past
-from surrokit.contracts.learner import Evaluations, Learner
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Sampler
+from surrokit.arguments import is_number
+from surrokit.capabilities import GRADIENT, ROWS
+from surrokit.contracts.explorer import Findings, Past
 from surrokit.cost.budget import Budget
+from surrokit.errors import ConfigurationError, SurrokitError
 from surrokit.executors.ahead import Ahead
-from surrokit.history.scratch import Keep
-from surrokit.model.calls import OnError
+from surrokit.history import Keep
+from surrokit.interfaces import Evaluations, Learner, Sampler, weighs
+from surrokit.model.calls import Journal, OnError
 from surrokit.model.model import calls_per_gradient
-from surrokit.plan.fallback import Fallback
-from surrokit.plan.safety import Safety
-from surrokit.plan.standby import Standby
-from surrokit.registry.catalogue import Catalogue
-from surrokit.registry.composer import name_and_settings
-from surrokit.registry.purposes import NO_LEARNING
-from surrokit.result.choice import Choice, Replacement
+from surrokit.plan.repair import Fallback, Safety, Standby
+from surrokit.potentials import Potential
+from surrokit.progress import Estimate
+from surrokit.registry.catalogue import Catalogue, Composer, name_and_settings
+from surrokit.registry.components import KINDS, NO_LEARNING, Kind
+from surrokit.result.records import Choice, Replacement
 from surrokit.types import FloatArray
+
+if TYPE_CHECKING:
+    from surrokit.cost.measuring import Costs
+    from surrokit.cost.recording import RecordingPotential
+
 
 WARMUP = 1000
 """Most iterations of warm-up where no number is given."""
@@ -365,3 +383,499 @@ class Recipe:
 def _spell(spec: Any) -> str:
     """Return a part as it would be typed, or described where it is an object."""
     return repr(spec) if name_and_settings(spec) is not None else f"<{type(spec).__name__}>"
+
+
+GOALS: Final = ("target_ess", "target_rhat", "target_mcse")
+"""Limits that draws reach by being good enough."""
+
+LIMITS: Final = ("max_calls", "max_seconds")
+"""Limits that cut a run."""
+
+
+@attrs.frozen(kw_only=True)
+class Sequel:
+    """Sizes and limits of a session of a run; what was decided before stays as it was.
+
+    Parameters
+    ----------
+    draws
+        Draws of each chain in all; None where left open.
+    budget
+        Limits of the whole run.
+    after
+        Number of the last event in the journal before this session; 0 for the first one.
+    """
+
+    draws: int | None
+    budget: Budget
+    after: int = attrs.field(default=0, eq=False)
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Sequel:
+        """Return the sizes and limits that a recipe has."""
+        return cls(draws=recipe.draws, budget=recipe.budget)
+
+    def most_draws(self, recipe: Recipe) -> int:
+        """Return the most draws of each chain."""
+        return attrs.evolve(recipe, draws=self.draws, budget=self.budget).most_draws
+
+
+class Sequels:
+    """The sessions of a run, of which the journal tells the one that the run is in.
+
+    Parameters
+    ----------
+    sequels
+        At least one, in order.
+    journal
+        The run's.
+    """
+
+    def __init__(self, sequels: Sequence[Sequel], journal: Journal) -> None:
+        self._sequels = tuple(sequels)
+        self._journal = journal
+        self._most_calls: tuple[Sequel, float] | None = None
+
+    def most_calls(self, recipe: Recipe) -> float:
+        """Return the default limit on calls in the session that the run is in."""
+        now = self.now
+        if self._most_calls is None or self._most_calls[0] is not now:
+            asked = attrs.evolve(recipe, draws=now.draws, budget=now.budget)
+            self._most_calls = now, asked.most_calls
+        return self._most_calls[1]
+
+    @property
+    def now(self) -> Sequel:
+        """The sizes and limits that hold now."""
+        at = self._journal.position
+        return next((each for each in self._sequels[::-1] if each.after < at), self._sequels[0])
+
+
+def make_room(changed: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits that change, so that more draws are made than there are.
+
+    Goals that a run has reached would end it at once again: they no longer hold.
+
+    Parameters
+    ----------
+    changed
+        Limits that its user changes, by name.
+    account
+        What its file says of the run so far.
+
+    Raises
+    ------
+    ConfigurationError
+        If a limit has cut the run, and stays.
+    """
+    ended_by = account.get("stopped") if account.get("state") == "ended" else None
+    if ended_by in LIMITS and ended_by not in changed:
+        raise ConfigurationError(
+            f"the run has ended as {ended_by} was reached, which leaves no room for more draws; "
+            f"pass a larger {ended_by} too, or None for no limit"
+        )
+    met = dict.fromkeys(GOALS) if ended_by in GOALS else {}
+    return {**met, **changed}
+
+
+def warmup_length(
+    recipe: Recipe, found: Findings | None, iteration: int, *, takes_over: bool
+) -> int:
+    """Return the iterations of warm-up that are left after an exploration.
+
+    Parameters
+    ----------
+    recipe
+        What the run goes by.
+    found
+        What the exploration has found; None without one.
+    iteration
+        Iterations so far.
+    takes_over
+        Whether another kernel moved the chains until now.
+    """
+    rest = recipe.most_warmup - iteration
+    is_open = recipe.warmup is None
+    is_led = found is None or found.modes is None or found.modes.believed
+    if takes_over and is_led:
+        return TUNED_AFTER_DROP if is_open else max(rest, TUNED_AFTER_RESTART)
+    if is_open and found is not None and found.tuning is not None:
+        return 0 if found.at_draws else settling(found.acceptance)
+    if is_open and found is not None:
+        rest = min(rest, getattr(recipe.sampler, "longest_warmup", rest))
+    return max(min(rest, APPROACHED) if is_open and has_arrived(recipe, found) else rest, 0)
+
+
+def has_arrived(recipe: Recipe, found: Findings | None) -> bool:
+    """Return whether exact chains begin about modes that were found."""
+    modes = None if found is None else found.modes
+    return modes is not None and modes.believed and recipe.learner is None
+
+
+class Policy(Protocol):
+    """Picks the parts of a run where its user names neither a sampler nor a surrogate.
+
+    It is told what the target offers and what its calls cost, and finds parts by the purposes that
+    their components name (:meth:`surrokit.registry.catalogue.Catalogue.serving`).
+    """
+
+    def choose(
+        self,
+        composer: Composer,
+        recipe: Recipe,
+        target: RecordingPotential,
+        costs: Costs,
+        rng: np.random.Generator,
+    ) -> Recipe:
+        """Return a recipe with its parts picked; the run pays for the calls made for that.
+
+        The policy may also set ``exploration``, the limit of what the search for a surrogate may
+        cost, and ``fallback``, the exact kernel that replaces a surrogate not worth its cost.
+
+        Parameters
+        ----------
+        composer
+            Knows what is registered, and makes it.
+        recipe
+            Holds the parts that the user has named, which stay as they are; its ``initial`` holds
+            the starts of the chains, the best first.
+        target
+            The exact potential, which counts the policy's calls.
+        costs
+            Measured costs of calls.
+        rng
+            Generator.
+        """
+
+    def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
+        """Return a recipe with an exact kernel that suits its target, without any measurement.
+
+        Parameters
+        ----------
+        composer
+            Knows what is registered.
+        recipe
+            Holds the settings of the sampler that the user has named.
+        reason
+            Why there is no surrogate.
+        """
+
+
+FEW, FEW_A_DIMENSION = 300, 30
+"""Calls from which on weighted answers are suggested, and calls for each number in a position."""
+
+
+def estimate_of(recipe: Recipe, asked: Recipe) -> Estimate:
+    """Return what a run is expected to cost.
+
+    On a surrogate each draw takes a value, and what is learnt from before is small beside that. An
+    exact sampler takes a path of gradients, or one value, in each iteration of warm-up too.
+
+    Parameters
+    ----------
+    recipe
+        What the run goes by, with its parts made.
+    asked
+        What was asked for.
+    """
+    value, gradient = recipe.timed or (None, None)
+    learns = recipe.learner is not None or recipe.surrogate is not None
+    few, calls = None, None
+    by_gradients = not learns and GRADIENT in recipe.sampler.needs
+    weighing = recipe.correction is not None and weighs(recipe.correction)
+    if weighing and recipe.budget.calls is not None:
+        calls = recipe.budget.calls
+    elif ROWS not in getattr(recipe.correction, "needs", ()):
+        calls = recipe.expected_calls(learns=learns)
+        is_free = asked.is_open and asked.correction is None and asked.draws is None
+        if learns and is_free and asked.budget.target_rhat is None and recipe.budget.calls is None:
+            fewer = max(FEW, FEW_A_DIMENSION * recipe.exact.dim)
+            few = fewer if 2 * fewer <= calls else None
+    by_values = by_gradients and calls_per_gradient(recipe.exact) > 1
+    is_gradient = by_gradients and not by_values
+    # workers evaluate proposals before their turn, or the many points of a round
+    in_batches = weighing or (learns and recipe.budget.calls is None)
+    return Estimate(
+        seconds_a_call=gradient if is_gradient else value,
+        kind="gradient" if is_gradient else "value",
+        calls=calls,
+        workers=recipe.workers,
+        most_workers=recipe.chains * (2 if in_batches else 1),
+        weighs=weighing,
+        few_calls=few,
+    )
+
+
+LARGEST = 1_000_000
+"""Largest whole number that a file may name, of nodes, chains, steps or anything else that takes
+memory or time; seeds may be larger. A part with a larger one has to be given again."""
+
+_ARRAY_LIKE = frozenset(get_args(npt.ArrayLike))
+_OF_NUMBERS = re.compile(r"[<>=|]?[biuf]\d{1,2}")
+
+
+def to_plain(value: Any) -> Any:
+    """Return a setting as JSON can hold it.
+
+    Parameters
+    ----------
+    value
+        The setting.
+
+    Raises
+    ------
+    TypeError
+        If it is an object that JSON cannot hold.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return to_plain(value.item())
+    if isinstance(value, np.ndarray) and value.dtype.kind in "bif":
+        return {"array": value.tolist(), "dtype": value.dtype.str}
+    if isinstance(value, tuple):
+        return {"tuple": [to_plain(each) for each in value]}
+    if isinstance(value, list):
+        return [to_plain(each) for each in value]
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return {"dict": {name: to_plain(each) for name, each in value.items()}}
+    raise TypeError(f"a {type(value).__name__} is no plain data")
+
+
+def can_write(value: Any) -> bool:
+    """Return whether a setting is plain data."""
+    try:
+        to_plain(value)
+    except TypeError:
+        return False
+    return True
+
+
+def from_plain(data: Any) -> Any:
+    """Return a setting from what :func:`to_plain` made of it."""
+    if isinstance(data, list):
+        return [from_plain(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    if "tuple" in data:
+        return tuple(from_plain(each) for each in data["tuple"])
+    if "array" in data:
+        return numbers_of(data["array"], data["dtype"])
+    return {name: from_plain(each) for name, each in data["dict"].items()}
+
+
+def numbers_of(data: Any, dtype: str) -> npt.NDArray[Any]:
+    """Return an array of numbers from plain data.
+
+    Raises
+    ------
+    ValueError
+        If ``dtype`` is not the name of a type of numbers.
+    """
+    if not _OF_NUMBERS.fullmatch(dtype):
+        raise ValueError(f"{dtype!r} is no type of numbers")
+    return np.array(data, dtype=dtype)
+
+
+# --- what a file may give ---
+
+
+def is_data(name: str, value: Any, catalogue: Catalogue) -> bool:
+    """Return whether a file may hold a part of a run, or a setting of its sampler.
+
+    It may hold a registered name, with settings that are plain data by the types that the part
+    declares. It may not hold an object, or text for which a part declares no choice of words: that
+    may name what is to be imported, or a file to be read.
+
+    Parameters
+    ----------
+    name
+        A kind of part, or the name of a setting that takes a number.
+    value
+        Name, pair of name and settings, number, or anything else.
+    catalogue
+        Where names are looked up.
+
+    """
+    if name not in KINDS:
+        return value is None or is_number(value)
+    if value is None or isinstance(value, str):
+        return True
+    if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], Mapping)):
+        return False
+    found = name_and_settings(value)
+    return found is not None and _are_data(name, *found, catalogue)
+
+
+def _are_data(kind: Kind, name: str, settings: Mapping[str, Any], catalogue: Catalogue) -> bool:
+    entry = catalogue.entries.get((kind, name))
+    if entry is None or not settings:  # of an unknown name nothing is made
+        return True
+    try:
+        known, parts = entry.settings(), entry.component.parts
+    except SurrokitError:  # it cannot be imported, so that it declares nothing
+        return False
+    return all(
+        is_data(parts[each].kind, value, catalogue)
+        if each in parts
+        else each in known
+        and is_of(value, known[each].takes)
+        and (is_bounded(value) or each == "seed")
+        for each, value in settings.items()
+    )
+
+
+def is_bounded(value: Any, largest: int = LARGEST) -> bool:
+    """Return whether no whole number in plain data is larger than a file may name."""
+    if isinstance(value, Mapping):
+        return all(is_bounded(each, largest) for each in value.values())
+    if isinstance(value, tuple | list):
+        return all(is_bounded(each, largest) for each in value)
+    return not isinstance(value, int | np.integer) or abs(int(value)) <= largest
+
+
+Text = NewType("Text", str)
+"""Any text, of what is only shown; as ``str`` a type is no plain data."""
+
+
+def is_of(value: Any, declared: Any) -> bool:
+    """Return whether a value is plain data of a declared type.
+
+    Parameters
+    ----------
+    value
+        The value.
+    declared
+        The type. A dictionary of names and types stands for one that has these, if it has them.
+    """
+    if isinstance(declared, Mapping):
+        return isinstance(value, Mapping) and all(
+            is_of(value[name], of) for name, of in declared.items() if name in value
+        )
+    if declared is Text:
+        return isinstance(value, str)
+    if isinstance(value, np.generic):
+        value = value.item()
+    origin, inside = get_origin(declared), get_args(declared)
+    if declared is Any:  # numbers name nothing
+        return isinstance(value, bool) or _are_numbers(value)
+    if origin in (Union, UnionType):
+        if _ARRAY_LIKE and set(inside) >= _ARRAY_LIKE and _are_numbers(value):
+            return True
+        return any(is_of(value, each) for each in inside)
+    if origin is Literal:
+        return any(type(value) is type(word) and value == word for word in inside)
+    if declared in (bool, int, float, NoneType):
+        if isinstance(value, bool):
+            return declared is bool
+        return isinstance(value, (int, float) if declared is float else declared)
+    if declared is np.ndarray or origin is np.ndarray:
+        return _are_numbers(value)
+    if origin is tuple and isinstance(value, tuple | list):
+        if len(inside) == 2 and inside[1] is ...:
+            return all(is_of(each, inside[0]) for each in value)
+        return len(inside) == len(value) and all(map(is_of, value, inside))
+    if origin in (list, Sequence) and isinstance(value, tuple | list):
+        return all(is_of(each, inside[0]) for each in value)
+    if origin in (dict, Mapping) and isinstance(value, Mapping):
+        return all(isinstance(name, str) and is_of(each, inside[1]) for name, each in value.items())
+    return False
+
+
+def _are_numbers(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return all(map(_are_numbers, value))
+    return is_number(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "bif")
+
+
+PARTS = ("sampler", "surrogate", "schedule", "explorer", "correction", "policy")
+"""Parts of a recipe that may be objects, which no file can hold."""
+
+_USUAL = {"on_error": "reject", "keep": "memory"}
+
+
+def knows_coordinates(surrogate: object, metric: object, step_size: object) -> bool:
+    """Return whether a run is given something in the coordinates of the line.
+
+    Parameters
+    ----------
+    surrogate, metric, step_size
+        As :func:`surrokit.sample` takes them. A ready surrogate, a metric that is more than a name
+        and a step size hold there alone.
+    """
+    named = metric is None or isinstance(metric, str)
+    ready = hasattr(surrogate, "value") and not hasattr(surrogate, "learner")
+    return ready or not named or step_size is not None
+
+
+def read_seed(seed: object) -> np.random.Generator:
+    """Return the generator of a run.
+
+    Parameters
+    ----------
+    seed
+        A whole number, a generator, or None for entropy of the operating system.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is none of these.
+    """
+    try:
+        return np.random.default_rng(seed)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"seed must be a whole number of at least 0, a numpy generator or None, got {seed!r}"
+        ) from error
+
+
+def seed_of(rng: np.random.Generator) -> Any:
+    """Return the number that makes a generator again; an ellipsis if it was used already.
+
+    Without a seed it is the entropy that was drawn.
+
+    Parameters
+    ----------
+    rng
+        The generator, before the run draws from it.
+    """
+    seeds = getattr(rng.bit_generator, "seed_seq", None)
+    if not isinstance(seeds, np.random.SeedSequence) or seeds.n_children_spawned:
+        return ...
+    entropy: Any = seeds.entropy
+    if isinstance(entropy, np.integer):
+        entropy = int(entropy)
+    fresh = np.random.default_rng(entropy)
+    return entropy if fresh.bit_generator.state == rng.bit_generator.state else ...
+
+
+def arguments_of(asked: Recipe) -> dict[str, Any]:
+    """Return what :func:`surrokit.sample` was given, by name, without what is the default.
+
+    An ellipsis stands for objects and arrays. The target is left out unless it is registered.
+
+    Parameters
+    ----------
+    asked
+        The recipe as asked for.
+    """
+    given = {"target": asked.target if can_write(asked.target) else None}
+    parts = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
+    given |= {name: part if can_write(part) else ... for name, part in parts.items()}
+    given |= {"warmup": asked.warmup, "draws": asked.draws}
+    known = {
+        "initial": asked.initial,
+        "evaluations": asked.evaluations if asked.past is None else None,
+        "warm_start": asked.past,
+    }
+    given |= {name: ... for name, value in known.items() if value is not None}
+    given |= {
+        **attrs.asdict(asked.budget),
+        "safety": None if asked.safety == Safety() else asked.safety,
+    }
+    found = {name: value for name, value in given.items() if value is not None}
+    sizes = {name: getattr(asked, name) for name in _USUAL}
+    found |= {name: value for name, value in sizes.items() if value != _USUAL[name]}
+    if asked.on_error == "retry":
+        found["retries"] = asked.retries
+    return {**found, "chains": asked.chains, "seed": asked.seed}

@@ -8,16 +8,14 @@ from typing import cast
 
 import numpy as np
 
-from surrokit.contracts.methods import CallKind
-from surrokit.coordinates.blocks import CoordinateMap
-from surrokit.cost.budget import Budget, Length, StopReason, calls_paid
-from surrokit.cost.clock import Clock
-from surrokit.cost.pace import Pace
+from surrokit.capabilities import CallKind
+from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.cost.budget import Budget, Clock, Length, Pace, StopReason, calls_paid
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat, relative_error
 from surrokit.errors import BudgetSpent, StopRun
-from surrokit.history.history import History
-from surrokit.plan.sequel import Sequel, Sequels
+from surrokit.history import History
+from surrokit.plan.recipe import Sequel, Sequels
 from surrokit.types import FloatArray
 
 FIRST_LOOK = 50

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from surrokit.contracts.potential import Potential
+from surrokit.arguments import is_whole
 from surrokit.errors import ConfigurationError
 from surrokit.plots.cost import cost_panels
 from surrokit.plots.forest import forest_panel
@@ -16,7 +16,7 @@ from surrokit.plots.sample import Sample
 from surrokit.plots.surrogate import surrogate_panels
 from surrokit.plots.trace import trace_panels
 from surrokit.plots.trust import rank_panels, trust_panels
-from surrokit.settings import is_whole
+from surrokit.potentials import Potential
 
 MOST_PANELS = 24
 """Numbers that a figure shows where none are named."""

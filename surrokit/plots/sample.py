@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
-from surrokit.weighted.distribution import Distribution
+from surrokit.weighted.round import Distribution
 
 RESAMPLED = 2000
 """Draws that stand for weighted ones."""

@@ -9,12 +9,12 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.contracts.potential import Potential
 from surrokit.errors import ConfigurationError
-from surrokit.limits.threads import one_thread
+from surrokit.limits import one_thread
 from surrokit.plots.pairs import Pair
 from surrokit.plots.panel import Panel
 from surrokit.plots.style import BLUE, GREY, ORANGE, VERMILION, draw_dots, short_name
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
 MOST_DOTS = 400

@@ -16,7 +16,7 @@ from surrokit.predictive.summary import (
     summarise,
 )
 from surrokit.types import FloatArray
-from surrokit.weighted.resampling import RESAMPLING_SEED, resampled_rows
+from surrokit.weighted.round import RESAMPLING_SEED, resampled_rows
 
 
 def predict(

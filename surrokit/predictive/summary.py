@@ -12,7 +12,7 @@ from surrokit.diagnostics import check_probability
 from surrokit.errors import ConfigurationError
 from surrokit.predictive.rows import RowPredictor, Rows
 from surrokit.types import FloatArray
-from surrokit.weighted.distribution import Distribution
+from surrokit.weighted.round import Distribution
 
 Kind: TypeAlias = Literal["mean", "response"]
 """Whether means of responses are predicted, or new responses."""

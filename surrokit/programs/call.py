@@ -17,7 +17,7 @@ from typing import IO, Any
 import attrs
 
 from surrokit.errors import ProgramError, ResultTypeError
-from surrokit.model.cause import say_place
+from surrokit.model.outcome import say_place
 from surrokit.programs.command import Command
 
 LARGEST = 2**26

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Parameter
 from surrokit.errors import ConfigurationError, TargetError
+from surrokit.potentials import Potential
 from surrokit.programs.potential import command_potential
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
 

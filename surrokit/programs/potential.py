@@ -7,19 +7,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from surrokit.arguments import check_flag
-from surrokit.contracts.forward import Energy
-from surrokit.contracts.potential import Potential
-from surrokit.coordinates.parameters import Bounds, Parameter
-from surrokit.coordinates.plausible import Plausible
+from surrokit.coordinates.parameters import Bounds, Parameter, Plausible
 from surrokit.errors import ConfigurationError
+from surrokit.potentials import Energy, Potential
 from surrokit.programs.program import Program
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences
 from surrokit.targets.forward import MappedPotential, Maps
 from surrokit.targets.functions import FunctionPotential, Functions, declare_parameters
 from surrokit.targets.gaussian import Prior
-from surrokit.targets.observed.model import Data, ForwardModel
-from surrokit.targets.observed.observed import Scale
+from surrokit.targets.noise import Data, ForwardModel, Scale
 
 
 def command_potential(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import attrs
 
+from surrokit.arguments import is_number
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError
 from surrokit.programs.call import Caller
 from surrokit.programs.command import Command
 from surrokit.programs.exchange import ask, read_answer
-from surrokit.settings import is_number
 from surrokit.types import FloatArray
 
 

@@ -1,18 +1,466 @@
-"""Component: one registered part."""
+"""Components: what a plugin registers, with kind, purposes and settings."""
 
 from __future__ import annotations
 
+import difflib
+import importlib
+import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, reduce
+from importlib import import_module
+from inspect import signature
+from itertools import pairwise
+from typing import Any, Literal, Protocol, TypeAlias, Union, get_args, get_type_hints
 
 import attrs
 
-from surrokit.errors import ConfigurationError, PluginError
-from surrokit.registry.factory import PATH, load_object
-from surrokit.registry.kinds import KINDS, Kind, missing_members
-from surrokit.registry.purposes import DEFAULT
-from surrokit.registry.settings import Setting, build, settings_of
+from surrokit.arguments import is_hidden, offers_of
+from surrokit.errors import (
+    ConfigurationError,
+    MissingDependencyError,
+    PluginError,
+    PluginLoadError,
+    SurrokitError,
+)
+
+PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+"""``package.module:Class``, or ``package.module:Class.method``."""
+
+
+def load_object(path: str, what: str) -> Any:
+    """Import the module of a path, and return what the path names.
+
+    Parameters
+    ----------
+    path
+        ``package.module:Class``.
+    what
+        The name in messages of the part that it makes.
+
+    Raises
+    ------
+    PluginLoadError
+        If there is no such module, or it cannot be imported, or there is no such name in it.
+    """
+    name, _, attribute = path.partition(":")
+    try:
+        module = importlib.import_module(name)
+    except SurrokitError:
+        raise  # it says what to do already, such as to install a package
+    except (Exception, SystemExit) as error:
+        raise PluginLoadError(
+            f"{what} is to be made by {path!r}, but {name} cannot be imported: "
+            f"{type(error).__name__}: {error}; repair it, or the factory of the component"
+        ) from error
+    try:
+        return reduce(getattr, attribute.split("."), module)
+    except AttributeError as error:
+        near = difflib.get_close_matches(attribute, dir(module), n=1)
+        hint = f"did you mean {name}:{near[0]}? " if near else ""
+        raise PluginLoadError(
+            f"{what} is to be made by {path!r}, but {error}; {hint}correct the factory of the "
+            "component"
+        ) from error
+
+
+Kind: TypeAlias = Literal[
+    "potential",
+    "surrogate",
+    "explorer",
+    "schedule",
+    "sampler",
+    "integrator",
+    "metric",
+    "correction",
+    "policy",
+]
+"""What a part can be."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""All kinds, in the order in which ``surrokit plugins`` lists them."""
+
+
+_PROTOCOLS: dict[Kind, tuple[str, ...]] = {
+    "potential": ("surrokit.protocols:Potential",),
+    "surrogate": ("surrokit.protocols:Surrogate", "surrokit.protocols:Potential"),
+    "explorer": ("surrokit.protocols:Explorer",),
+    "schedule": ("surrokit.protocols:Schedule",),
+    "sampler": ("surrokit.protocols:Sampler",),
+    "integrator": ("surrokit.protocols:Integrator",),
+    "metric": ("surrokit.protocols:Metric", "surrokit.interfaces:PositionMetric"),
+    "correction": ("surrokit.protocols:Correction",),
+    "policy": ("surrokit.plan.recipe:Policy",),
+}
+"""Paths of each kind's protocols, since the policy's module imports the registry."""
+
+
+def protocols_of(kind: Kind) -> tuple[type, ...]:
+    """Return the protocols of a kind; a part has all members of one of them."""
+    return tuple(load_object(path, f"the protocol of kind {kind}") for path in _PROTOCOLS[kind])
+
+
+_HANDED: dict[tuple[str, ...], Kind] = {
+    ("potential", "tuning"): "sampler",
+    ("potential", "calls"): "explorer",
+    ("potential",): "correction",
+}
+
+BOUND_KINDS: tuple[Kind, ...] = tuple(_HANDED.values())
+"""Kinds of parts that are settings until they are bound to a potential."""
+
+
+def binds_as(part: object) -> Kind | None:
+    """Return the kind that the arguments of a part's ``bind`` tell; None without such a method."""
+    bind = getattr(part, "bind", None)
+    if not callable(bind):
+        return None
+    return _HANDED.get(tuple(name for name in signature(bind).parameters if name != "self"))
+
+
+def members_of(protocol: type) -> list[str]:
+    """Return the names that a protocol declares, inherited ones too, sorted."""
+    declared: set[str] = set()
+    for base in protocol.__mro__:
+        if base not in (Protocol, object) and getattr(base, "_is_protocol", False):
+            declared |= vars(base).keys() | vars(base).get("__annotations__", {}).keys()
+    return sorted(name for name in declared if not name.startswith("_"))
+
+
+def missing_members(kind: Kind, part: Any) -> dict[str, list[str]]:
+    """Return protocol to the members that a part lacks; empty if the part has all of one protocol.
+
+    Parameters
+    ----------
+    kind
+        Kind that the part should have.
+    part
+        The part, whose properties are not evaluated.
+    """
+    lacking = {}
+    for protocol in protocols_of(kind):
+        missing = [name for name in members_of(protocol) if not _has(part, name)]
+        if not missing and kind in BOUND_KINDS and binds_as(part) != kind:
+            handed = next(names for names, of in _HANDED.items() if of == kind)
+            missing = [f"bind({', '.join(handed)})"]
+        if not missing:
+            return {}
+        lacking[protocol.__name__] = missing
+    return lacking
+
+
+def _has(part: Any, name: str) -> bool:
+    return hasattr(type(part), name) or hasattr(part, name)
+
+
+DEFAULT = "default"
+"""Used where nothing of its kind is named."""
+
+GRADIENTS = "gradients"
+"""A sampler of exact potentials that have gradients."""
+
+VALUES = "values"
+"""A sampler of exact potentials that have nothing but values."""
+
+NO_LEARNING = "no-learning"
+"""A schedule that never learns."""
+
+STARTS = "starts"
+"""An explorer that takes the chains of an exact sampler to where the mass is."""
+
+DIFFERENCES = "differences"
+"""An explorer for which gradients made of differences of values are worth what they cost."""
+
+ON_SURROGATE = "surrogate"
+"""A sampler whose transitions on a surrogate are many for one exact call, and an explorer that
+looks for a surrogate."""
+
+ANSWERS = "answers"
+"""A correction of answers rather than of draws."""
+
+SUMS_OF_ROWS = "rows"
+"""A potential that is a sum over rows of data, by the name of its terms' family."""
+
+OWN_SUMS = "own-rows"
+"""A potential that is a sum over rows of data, of terms that a user's function gives."""
+
+PARTITIONED_SUMS = "partitioned-rows"
+"""A potential that is a sum over rows of a collection that is in partitions, perhaps elsewhere."""
+
+
+def load_library(name: str, extra: str, purpose: str = "for this target") -> Any:
+    """Return an optional library.
+
+    Parameters
+    ----------
+    name
+        How it is imported.
+    extra
+        The extra of surrokit that brings it.
+    purpose
+        What it is needed for, in words that follow "is needed".
+
+    Raises
+    ------
+    MissingDependencyError
+        If it cannot be imported.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{name} is needed {purpose} and cannot be imported ({error}); run "
+            f"python -m pip install 'surrokit[{extra}]'"
+        ) from error
+
+
+_UNDERLINE = re.compile(r"-{3,}$")
+_ROLE = re.compile(r":[a-z:]+:`(~[\w.]*\.)?([^`]+)`")
+
+
+def parameter_texts(docstring: str | None) -> dict[str, tuple[str, str]]:
+    """Return parameter to type and description; either may be empty.
+
+    Parameters
+    ----------
+    docstring
+        In numpydoc's form, whose section Parameters is read.
+    """
+    types: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    names: list[str] = []
+    for line in _section(inspect.cleandoc(docstring or ""), "Parameters"):
+        if line and not line[0].isspace():
+            before, _, kind = line.partition(" : ")
+            names = [name.strip(" *") for name in before.split(",")]
+            types |= dict.fromkeys(names, kind.strip())
+            texts |= dict.fromkeys(names, "")
+        elif line:
+            texts |= {name: f"{texts[name]} {line.strip()}".strip() for name in names}
+    return {name: (types[name], text) for name, text in texts.items()}
+
+
+def without_markup(text: str) -> str:
+    """Return a text without the markup of literals and references."""
+    return _ROLE.sub(r"\2", text).replace("``", "")
+
+
+def _section(text: str, title: str) -> Iterator[str]:
+    """Yield the lines under a title, up to the next title."""
+    inside = False
+    for line, following in pairwise([*text.splitlines(), ""]):
+        if _UNDERLINE.match(following):
+            inside = line == title
+        elif inside and not _UNDERLINE.match(line):
+            yield line
+
+
+REQUIRED: Any = inspect.Parameter.empty
+"""Default of a setting that must be given."""
+
+COMPUTED: Any = attrs.NOTHING
+"""Default of a setting that follows from the others."""
+
+_FACTORY: Any = attrs.Factory
+
+
+@attrs.frozen(kw_only=True)
+class Setting:
+    """One setting of a part.
+
+    Parameters
+    ----------
+    name
+        The keyword.
+    default
+        :data:`REQUIRED` where it must be given, :data:`COMPUTED` where it follows from others.
+    type
+        From the docstring, else from the annotation; empty where neither has it.
+    limits
+        The values that are allowed, in words; empty where only the part knows.
+    help
+        Its description in the docstring.
+    takes
+        The annotation of what may be given, as a type; ``Any`` where there is none.
+    """
+
+    name: str
+    default: Any = REQUIRED
+    type: str = ""
+    limits: str = ""
+    help: str = ""
+    takes: Any = attrs.field(default=Any, eq=False)
+
+
+def settings_of(factory: Callable[..., Any]) -> dict[str, Setting]:
+    """Return name to setting for a class or function.
+
+    Parameters
+    ----------
+    factory
+        An attrs class, whose fields are the settings; or any other class or function, whose
+        arguments are the settings.
+
+    Raises
+    ------
+    ConfigurationError
+        If two records inside the class have a setting of one name, or an argument of the function
+        cannot be given by name.
+    """
+    found: dict[str, Setting] = {}
+    read = _of_record if _is_record(factory) else _of_signature
+    for setting in read(factory):
+        if setting.name in found:
+            raise ConfigurationError(
+                f"{_name_of(factory)} has two settings {setting.name!r}; name those that spread() "
+                "shall offer"
+            )
+        found[setting.name] = setting
+    return found
+
+
+def build(factory: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    """Return what a class or function makes of settings, with records inside it filled in."""
+    return factory(**(_gather(factory, settings) if _is_record(factory) else settings))
+
+
+def _is_record(factory: object) -> bool:
+    return isinstance(factory, type) and attrs.has(factory)
+
+
+def _name_of(factory: Callable[..., Any]) -> str:
+    return getattr(factory, "__qualname__", repr(factory))
+
+
+def _of_signature(function: Callable[..., Any]) -> Iterator[Setting]:
+    texts, hints = parameter_texts(function.__doc__), _hints(function)
+    for argument in inspect.signature(function).parameters.values():
+        if argument.kind not in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD):
+            raise ConfigurationError(
+                f"{_name_of(function)} takes {argument}, which cannot be given by name as settings "
+                "are; spell its settings out"
+            )
+        kind, text = texts.get(argument.name, ("", ""))
+        yield Setting(
+            name=argument.name,
+            default=argument.default,
+            type=kind or _spell(argument.annotation),
+            help=text,
+            takes=hints.get(argument.name, Any),
+        )
+
+
+def _of_record(owner: Any) -> Iterator[Setting]:
+    """Yield the settings of an attrs class, or of a record with its values as defaults."""
+    cls = owner if isinstance(owner, type) else type(owner)
+    texts, hints = _texts_of(cls), _hints(cls)
+    for field in _fields(owner):
+        if offers_of(field) is not None:
+            yield from _spread_out(_value(owner, field), field)
+        else:
+            kind, text = texts.get(_keyword(field), ("", ""))
+            yield Setting(
+                name=_keyword(field),
+                default=_value(owner, field),
+                type=kind or _spell(field.type),
+                limits=_limits(field.validator),
+                help=text,
+                takes=Union[hints.get(field.name, Any), _converted(field)],  # noqa: UP007
+            )
+
+
+def _spread_out(record: Any, field: attrs.Attribute[Any]) -> Iterator[Setting]:
+    if not attrs.has(type(record)):
+        raise ConfigurationError(
+            f"the field {field.name!r} is spread, but its default is {record!r}; give it a record "
+            "of settings as its default"
+        )
+    offers = offers_of(field)
+    for setting in _of_record(record):
+        if offers is None or offers(setting.name):
+            yield setting
+
+
+def _converted(field: attrs.Attribute[Any]) -> Any:
+    """Return the annotation of what a field's converter takes; ``Any`` if there is none."""
+    converter: Any = field.converter
+    if not inspect.isfunction(converter):
+        return Any
+    first = next(iter(inspect.signature(converter).parameters), "")
+    return _hints(converter).get(first, Any)
+
+
+@cache
+def _hints(annotated: Any) -> dict[str, Any]:
+    """Return the annotations of a class or function as types; none where one cannot be found."""
+    try:
+        return get_type_hints(annotated)
+    except Exception:  # a name that is imported for the type checker alone, or no annotations
+        return {}
+
+
+def _fields(owner: Any) -> list[attrs.Attribute[Any]]:
+    fields = attrs.fields(owner if isinstance(owner, type) else type(owner))
+    return [
+        field
+        for field in fields
+        if field.init and not (field.name.startswith("_") or is_hidden(field))
+    ]
+
+
+def _keyword(field: attrs.Attribute[Any]) -> str:
+    return field.alias or field.name
+
+
+def _value(owner: Any, field: attrs.Attribute[Any]) -> Any:
+    """Return the value of a record's field, or the default of a class's."""
+    if not isinstance(owner, type):
+        return getattr(owner, field.name)
+    default: Any = field.default
+    if default is attrs.NOTHING:
+        return REQUIRED
+    if isinstance(default, _FACTORY):
+        return COMPUTED if default.takes_self else default.factory()
+    return default
+
+
+def _gather(owner: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a class, with settings of records inside it gathered into these."""
+    own = dict(settings)
+    for field in filter(offers_of, _fields(owner)):
+        record = _value(owner, field)
+        names = [setting.name for setting in _spread_out(record, field)]
+        inner = {name: own.pop(name) for name in names if name in own}
+        if inner:
+            own[_keyword(field)] = attrs.evolve(record, **_gather(record, inner))
+    return own
+
+
+def _texts_of(cls: type) -> dict[str, tuple[str, str]]:
+    """Return the types and descriptions of fields in docstrings, inherited ones too."""
+    texts: dict[str, tuple[str, str]] = {}
+    for each in reversed(cls.__mro__):
+        texts |= parameter_texts(each.__doc__)
+    return texts
+
+
+def _limits(validator: Any) -> str:
+    """Return the values that a validator allows, in words, as far as they can be read off it."""
+    joined = getattr(validator, "_validators", None)  # of attrs.validators.and_
+    if joined is not None:
+        return " and ".join(filter(None, map(_limits, joined)))
+    if hasattr(validator, "compare_op"):
+        return f"{validator.compare_op} {validator.bound}"
+    if hasattr(validator, "options"):
+        return f"one of {', '.join(map(repr, validator.options))}"
+    return str(getattr(validator, "expected", ""))
+
+
+def _spell(annotation: Any) -> str:
+    if annotation is None or annotation is inspect.Parameter.empty:
+        return ""
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -97,7 +545,7 @@ class Component:
         Whether it is used where nothing of its kind is named.
     serves
         Other purposes for which it is used where its kind is not named, each perhaps with settings.
-        Runs look for the purposes in :mod:`surrokit.registry.purposes`.
+        Runs look for the purposes in :mod:`surrokit.registry.components`.
 
     Raises
     ------

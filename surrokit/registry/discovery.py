@@ -1,15 +1,15 @@
-"""The discovery of plugins by their entry points, and their loading.
-
-Built-in and other plugins are announced in the same entry-point group, ``surrokit``. Finding
-imports nothing; loading imports each plugin's module.
-"""
+"""Plugins that are installed, and where others are to be had."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.util import find_spec
 from types import ModuleType
 
 import attrs
@@ -188,3 +188,46 @@ def _register(manager: pluggy.PluginManager, module: ModuleType, label: str) -> 
             f"plugin {label} does not fit this version of surrokit: {error}; "
             "upgrade surrokit, or the plugin"
         ) from error
+
+
+_PACKAGE = "surrokit"
+
+
+class PluginsElsewhere(MetaPathFinder):
+    """Finds no module, and says where the plugin is that was looked for.
+
+    Plugins are packages of their own, so ``import surrokit.NAME`` cannot work. Python asks this
+    finder after all others.
+    """
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """Return None, as for any module that is unknown.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If there is a plugin of this name.
+        """
+        del path, target
+        package, _, name = fullname.partition(".")
+        if package != _PACKAGE or not name.isidentifier():
+            return None
+        plugin = f"{_PACKAGE}_{name}"
+        if find_spec(plugin) is None:
+            return None
+        # without the name of a module: Python would replace the message of a from-import
+        raise ModuleNotFoundError(
+            f"there is no {fullname}: plugins are packages of their own; write "
+            f"from {plugin} import ..."
+        )
+
+
+def say_where_plugins_are() -> None:
+    """Have Python ask the finder, once."""
+    if not any(isinstance(each, PluginsElsewhere) for each in sys.meta_path):
+        sys.meta_path.append(PluginsElsewhere())

@@ -15,9 +15,9 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
-    from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
-    from surrokit.contracts.potential import Potential
-    from surrokit.contracts.sampler import ChainState
+    from surrokit.interfaces import ChainState
+    from surrokit.potentials import Potential
+    from surrokit.progress import IterationInfo, RoundInfo, RunInfo
     from surrokit.registry.components import Component
     from surrokit.result.run import Run
 

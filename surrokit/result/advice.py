@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
-from surrokit.contracts.dynamics import Status
-from surrokit.cost.budget import LIMITS, calls_paid
-from surrokit.cost.pace import length_bias
+from surrokit.cost.budget import LIMITS, calls_paid, length_bias
+from surrokit.interfaces import Status
 from surrokit.result.mode_visits import ModeVisits
 from surrokit.types import FloatArray
 
 if TYPE_CHECKING:
-    from surrokit.history.trace import Trace
+    from surrokit.history import Trace
     from surrokit.result.run import Run
     from surrokit.types import FloatArray
 

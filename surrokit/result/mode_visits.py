@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.explorer import Modes
-from surrokit.result.finding import Finding
+from surrokit.result.records import Finding
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:

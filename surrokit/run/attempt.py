@@ -9,28 +9,25 @@ import numpy as np
 
 from surrokit.capabilities import FORWARD
 from surrokit.contracts.explorer import Findings
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.sampler import ChainState, StepInfo, weighs
-from surrokit.contracts.schedule import Decision, Stage
 from surrokit.cost.budget import Budget
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.exploring.approximate import Approximation, of_evaluations, of_warmup
-from surrokit.kernel.windows import LAST
-from surrokit.limits.meter import EXPLORING, SAMPLING, WARMING
+from surrokit.interfaces import ChainState, Decision, Evaluations, Stage, StepInfo, weighs
+from surrokit.kernel.tuning import LAST
+from surrokit.limits import EXPLORING, SAMPLING, WARMING
 from surrokit.mode.starts import Began, start
-from surrokit.plan.length import has_arrived, warmup_length
 from surrokit.plan.recipe import (
     JUDGED,
     SHORTEST,
     TUNED_AFTER_DROP,
     TUNED_AFTER_RESTART,
     Recipe,
+    has_arrived,
+    warmup_length,
 )
-from surrokit.plan.safety import LESSON, LESSONS, MIXED, POOR, SURE
-from surrokit.plan.standby import SOONER
-from surrokit.result.adaptation import Adaptation, Rescue
+from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SOONER, SURE
+from surrokit.result.records import Adaptation, Rescue, Weights
 from surrokit.result.run import Run
-from surrokit.result.weights import Weights
 from surrokit.run.book import Book
 from surrokit.run.explore import Exploring, bound_within, complaint_after, note_limit
 from surrokit.run.kernels import Kernels
@@ -38,7 +35,7 @@ from surrokit.run.learning import Learning
 from surrokit.run.net import SafetyNet
 from surrokit.run.strays import Strays
 from surrokit.run.weighing import Weighing
-from surrokit.surrogate.rows import training_rows
+from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray
 

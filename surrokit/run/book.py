@@ -12,34 +12,34 @@ import numpy as np
 
 from surrokit.capabilities import ROWS
 from surrokit.contracts.explorer import Findings
-from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
-from surrokit.contracts.potential import Potential, observed_data_of, predictor_of
-from surrokit.contracts.progress import Progress
-from surrokit.contracts.sampler import ChainState, StepInfo
-from surrokit.contracts.schedule import Moment, Stage
-from surrokit.cost.clock import Clock
-from surrokit.cost.endless import endless_along
-from surrokit.cost.exchange import Exchange, find_exchange
-from surrokit.cost.recheck import evaluate_again
+from surrokit.cost.budget import Clock
+from surrokit.cost.probes import Exchange, endless_along, evaluate_again, find_exchange
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent
 from surrokit.exploring.approximate import Approximation
-from surrokit.failures.account import FailureKind
-from surrokit.history.history import History
+from surrokit.failures import FailureKind
+from surrokit.history import History
+from surrokit.interfaces import ChainState, Moment, Stage, StepInfo
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import INTERVAL, NoFile, RunFile
-from surrokit.limits.meter import SAMPLING, STARTING, WARMING, WEIGHING
+from surrokit.limits import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.model.model import model_of
-from surrokit.plan.asked import arguments_of
-from surrokit.plan.price import estimate_of
-from surrokit.plan.recipe import LAST_PART, Recipe, ending
-from surrokit.plan.sequel import Sequel, Sequels
-from surrokit.plan.standby import LATELY, Pace
+from surrokit.plan.recipe import (
+    LAST_PART,
+    Recipe,
+    Sequel,
+    Sequels,
+    arguments_of,
+    ending,
+    estimate_of,
+)
+from surrokit.plan.repair import LATELY, Pace
 from surrokit.plan.stopping import Stopping
-from surrokit.result.adaptation import Adaptation
+from surrokit.potentials import Potential, observed_data_of, predictor_of
+from surrokit.progress import IterationInfo, Progress, RoundInfo, RunInfo
+from surrokit.result.records import Adaptation, Weights
 from surrokit.result.run import Run
 from surrokit.result.verdict import judge
-from surrokit.result.weights import Weights
 from surrokit.run.observers import Observers
 from surrokit.run.recorder import Recorder
 from surrokit.targets.bounds import parameters_of, transform_of

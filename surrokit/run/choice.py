@@ -6,16 +6,15 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import ROWS, reasons_of, require
-from surrokit.contracts.learner import Evaluations
 from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs, measure_starts
 from surrokit.errors import ConfigurationError
+from surrokit.interfaces import Evaluations
 from surrokit.plan.parts import check_recipe, make_parts
-from surrokit.plan.policy import Policy
-from surrokit.plan.recipe import WARMUP, Recipe
+from surrokit.plan.recipe import WARMUP, Policy, Recipe
 from surrokit.plan.stopping import reason_of
-from surrokit.registry.composer import Composer
-from surrokit.registry.purposes import NO_LEARNING
+from surrokit.registry.catalogue import Composer
+from surrokit.registry.components import NO_LEARNING
 from surrokit.run.book import ENDS, Book
 
 

@@ -10,14 +10,13 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.explorer import Exploration, Explorer, Findings, recalls
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, StepInfo
-from surrokit.cost.clock import Clock
+from surrokit.cost.budget import Clock
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
-from surrokit.plan.fallback import in_words
+from surrokit.interfaces import ChainState, Evaluations, StepInfo
 from surrokit.plan.recipe import Recipe
+from surrokit.plan.repair import in_words
+from surrokit.potentials import Potential
 from surrokit.run.learning import Learning
 from surrokit.types import FloatArray
 

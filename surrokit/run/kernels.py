@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from surrokit.capabilities import ROWS
-from surrokit.contracts.sampler import Sampler, StepInfo, Tuning
 from surrokit.cost.recording import RecordingPotential
+from surrokit.interfaces import Sampler, StepInfo, Tuning
 from surrokit.kernel.foresight import Foresight, can_foresee
 from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.plan.recipe import Recipe

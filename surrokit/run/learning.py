@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.schedule import Decision, Moment
-from surrokit.cost.clock import Clock
+from surrokit.cost.budget import Clock
 from surrokit.exploring.approximate import Approximation, fit_near, of_surrogate
-from surrokit.limits.meter import FITTING, stage
-from surrokit.limits.threads import threads_for
+from surrokit.interfaces import Decision, Evaluations, Moment
+from surrokit.limits import FITTING, stage, threads_for
 from surrokit.plan.parts import uses_derivatives
 from surrokit.plan.recipe import Recipe
+from surrokit.potentials import Potential
 from surrokit.run.kernels import InUse
 from surrokit.surrogate.quality import fit_quality_of
 from surrokit.types import FloatArray

@@ -9,20 +9,18 @@ from typing import NoReturn
 
 import numpy as np
 
-from surrokit.contracts.sampler import weighs
 from surrokit.cost.budget import LIMITS
 from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
 from surrokit.exploring.approximate import Approximation
+from surrokit.interfaces import weighs
 from surrokit.ledger.file import NoFile, RunFile
-from surrokit.limits.deadline import deadline
-from surrokit.limits.threads import one_thread
+from surrokit.limits import deadline, one_thread
 from surrokit.model.source import as_failure
-from surrokit.plan.recipe import Recipe
-from surrokit.plan.sequel import Sequel
+from surrokit.plan.recipe import Recipe, Sequel
 from surrokit.plan.stopping import reason_of
-from surrokit.registry.composer import Composer
+from surrokit.registry.catalogue import Composer
 from surrokit.result.run import Run
-from surrokit.result.weights_findings import limit_of
+from surrokit.result.verdict import limit_of
 from surrokit.run.attempt import Attempt
 from surrokit.run.book import ENDS, Book
 from surrokit.run.choice import choose

@@ -5,12 +5,10 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import StepInfo
-from surrokit.contracts.schedule import Stage
-from surrokit.plan.safety import MOST_RESTARTS, PATHS_WORK, Safety
-from surrokit.result.adaptation import Rescue
+from surrokit.interfaces import Evaluations, Stage, StepInfo
+from surrokit.plan.repair import MOST_RESTARTS, PATHS_WORK, Safety
+from surrokit.potentials import Potential
+from surrokit.result.records import Rescue
 from surrokit.surrogate.quality import fit_quality_of
 from surrokit.types import FloatArray, IntArray
 

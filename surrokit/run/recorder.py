@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit.capabilities import FORWARD
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.observation import IterationInfo
-from surrokit.contracts.sampler import ChainState, StepInfo
-from surrokit.contracts.schedule import Stage
-from surrokit.cost.clock import Clock
+from surrokit.cost.budget import Clock
 from surrokit.cost.recording import RecordingPotential
-from surrokit.history.history import History
-from surrokit.history.scratch import Scratch
+from surrokit.history import History, Scratch
+from surrokit.interfaces import ChainState, Evaluations, Stage, StepInfo
+from surrokit.progress import IterationInfo
 from surrokit.types import FloatArray, IntArray
 
 

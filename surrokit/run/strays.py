@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
-from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.contracts.sampler import ChainState
 from surrokit.errors import NumericalError
+from surrokit.interfaces import ChainState
 from surrokit.mode.search import find_mode
-from surrokit.result.adaptation import Stray
+from surrokit.potentials import Potential, with_gradient
+from surrokit.result.records import Stray
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 BLOCK = 50

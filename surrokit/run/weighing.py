@@ -10,30 +10,42 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Status
 from surrokit.contracts.explorer import Findings
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential, unnormalized_of
-from surrokit.contracts.sampler import ChainState, StepInfo, SurrogateSample, Weigher
-from surrokit.contracts.schedule import Stage
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
-from surrokit.limits.meter import WEIGHING
-from surrokit.limits.threads import one_thread
+from surrokit.interfaces import (
+    ChainState,
+    Evaluations,
+    Stage,
+    Status,
+    StepInfo,
+    SurrogateSample,
+    Weigher,
+)
+from surrokit.limits import WEIGHING, one_thread
 from surrokit.model.model import calls_per_gradient
 from surrokit.plan.recipe import Recipe
-from surrokit.result.weights import Weights
+from surrokit.potentials import Potential, unnormalized_of
+from surrokit.result.records import Weights
 from surrokit.run.book import Book
 from surrokit.run.learning import Learning
-from surrokit.surrogate.edges import Edges
+from surrokit.surrogate.umbrella import Edges
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
-from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.normalizer import bridge
-from surrokit.weighted.paid.cross_fitting import CrossFit, cross_fit, is_worth_it, parts_of
-from surrokit.weighted.paid.payments import Payments, choose, look_back
-from surrokit.weighted.quality import complaint, complaint_about_draws, disagreement
-from surrokit.weighted.round import Round
+from surrokit.weighted.round import Estimate, Round
+from surrokit.weighted.rounds import (
+    CrossFit,
+    Payments,
+    choose,
+    complaint,
+    complaint_about_draws,
+    cross_fit,
+    disagreement,
+    is_worth_it,
+    look_back,
+    parts_of,
+)
 
 PATIENCE = 3
 """Rounds in a row that may fail before chains take over."""

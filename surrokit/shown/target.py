@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.potential import observed_data_of
 from surrokit.coordinates.distributions import name_of
 from surrokit.coordinates.parameters import Parameter, Parameters
+from surrokit.potentials import observed_data_of
 from surrokit.shown.elements import Markup, items, tag
 from surrokit.shown.tables import MOST_ROWS, table
 from surrokit.shown.values import describe_value

@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import numbers
-from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.potentials import Potential
 from surrokit.studies.told import Nearest, Told
 from surrokit.targets.forward import forward_potential
 from surrokit.targets.functions import potential

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from surrokit.capabilities import INITIAL
-from surrokit.contracts.potential import InitialPotential, Potential
+from surrokit.potentials import InitialPotential, Potential
 from surrokit.targets.bounds import transform_of
 from surrokit.types import FloatArray
 

@@ -10,22 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.arguments import check_flag, numbers
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
+from surrokit.arguments import check_flag, check_positions, numbers
 from surrokit.coordinates.parameters import Bounds, Parameter
 from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.interfaces import Evaluations
 from surrokit.ledger.fingerprint import read_parameters
-from surrokit.ledger.lock import Lock, made_beside
-from surrokit.ledger.store import reading
-from surrokit.plan.asked import PARTS
-from surrokit.plan.plain import is_data
+from surrokit.ledger.store import Lock, made_beside, reading
+from surrokit.plan.recipe import PARTS, is_data
+from surrokit.potentials import Potential
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.kinds import Kind
-from surrokit.registry.purposes import ANSWERS, DEFAULT, ON_SURROGATE
+from surrokit.registry.components import ANSWERS, DEFAULT, ON_SURROGATE, Kind
 from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
-from surrokit.shapes import check_positions
 from surrokit.studies.description import Description, observed
 from surrokit.studies.design import spread
 from surrokit.studies.told import Nearest, Told, key_of

@@ -8,10 +8,10 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
-from surrokit.contracts.learner import Evaluations, LearningProblem
-from surrokit.contracts.potential import Potential
 from surrokit.errors import SurrogateFitError
-from surrokit.surrogate.keeping import KeepingLearner
+from surrokit.interfaces import Evaluations, LearningProblem
+from surrokit.potentials import Potential
+from surrokit.surrogate.quality import KeepingLearner
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import Capabilities
 

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import SurrogateFitError
-from surrokit.limits.deadline import check_deadline
+from surrokit.limits import check_deadline
 from surrokit.types import FloatArray
 
 _JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)

@@ -8,12 +8,11 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
-from surrokit.arguments import matched
-from surrokit.contracts.rows import SummedPotential
+from surrokit.arguments import is_number, matched
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.potentials import SummedPotential
 from surrokit.predictive.names import read_name
 from surrokit.predictive.rows import RowPredictor
-from surrokit.settings import is_number
 from surrokit.tables.formula import Matrices, parse_formula
 from surrokit.tables.frames import (
     NaAction,
@@ -29,7 +28,7 @@ from surrokit.tables.ordinal import ORDINAL, check_decided, cutpoints_of, order_
 from surrokit.tables.priors import ByName, One, check_rank, flat_columns, prior_by_name
 from surrokit.tables.rows import rows_potential
 from surrokit.tables.separation import check_separation
-from surrokit.targets.named import NamedPotential
+from surrokit.targets.functions import NamedPotential
 from surrokit.types import BoolArray, FloatArray
 
 _OF_CLASSES = "multinomial"

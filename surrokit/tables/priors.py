@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from surrokit.arguments import is_number
 from surrokit.errors import ConfigurationError
-from surrokit.settings import is_number
 from surrokit.tables.formula import INTERCEPT
 from surrokit.tables.frames import check_columns
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from surrokit.contracts.rows import SummedPotential
 from surrokit.errors import ConfigurationError
+from surrokit.potentials import SummedPotential
 from surrokit.predictive.names import read_name
-from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer
-from surrokit.registry.purposes import OWN_SUMS, PARTITIONED_SUMS, SUMS_OF_ROWS
+from surrokit.registry.catalogue import Composer, default_catalogue
+from surrokit.registry.components import OWN_SUMS, PARTITIONED_SUMS, SUMS_OF_ROWS
 
 
 def rows_potential(terms: Any, data: Any, response: Any = None, **settings: Any) -> SummedPotential:

@@ -1,8 +1,9 @@
-"""Targets from plain functions."""
+"""Targets from functions of one position."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
@@ -10,22 +11,181 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_flag, check_functions
-from surrokit.contracts.potential import Potential
-from surrokit.coordinates.calling import called
-from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
-from surrokit.coordinates.plausible import Plausible
+from surrokit.arguments import check_flag, check_functions, check_positions, is_whole
+from surrokit.coordinates.models import called
+from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.model.model import Model, ModelPotential
+from surrokit.model.model import Model, ModelPotential, Wrapper
 from surrokit.model.outcome import Results
 from surrokit.model.source import in_a_batch_of_one, one_after_another
-from surrokit.settings import is_whole
-from surrokit.shapes import check_positions
+from surrokit.potentials import Energy, Potential
+from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
-from surrokit.targets.differences import Differences
-from surrokit.targets.precision import Precision
+from surrokit.targets.differences import Differences, gauss_newton
+from surrokit.targets.gaussian import Precision
 from surrokit.types import Capabilities, FloatArray
+
+
+class PotentialOfOutputs(ShownTarget, ABC):
+    """U(q) = energy(forward(q), q), computed from the outputs and their derivatives."""
+
+    energy: Energy
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Numbers in a position."""
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> Capabilities:
+        """What it offers besides the value."""
+
+    @abstractmethod
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs, shape (n, m)."""
+
+    @abstractmethod
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What of the energy may lack its normalising constant."""
+        told: tuple[str, ...] = getattr(self.energy, "unnormalized", ("the energy",))
+        return told
+
+    @property
+    def observed_data(self) -> Mapping[str, FloatArray]:
+        """What the outputs are compared with, as far as the energy tells."""
+        told: Mapping[str, FloatArray] = getattr(self.energy, "observed_data", {})
+        return told
+
+    @property
+    def predictor(self) -> Energy | None:
+        """The energy, if it can draw data: it then has ``draw_data``."""
+        return self.energy if hasattr(self.energy, "draw_data") else None
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        outputs = self.forward(q)
+        return np.full(len(q), np.nan) if _unknown(outputs) else self.energy.value(outputs, q)
+
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim).
+
+        By the Jacobian, unless a subclass has an adjoint.
+        """
+        q = check_positions(positions, self.dim)
+        outputs, jacobian = self.forward_and_jacobian(q)
+        if _unknown(outputs):
+            return outputs, np.full(q.shape, np.nan)
+        return outputs, gradient_of_energy(self.energy, outputs, jacobian, q)[1]
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint if any."""
+        q = check_positions(positions, self.dim)
+        if can.VJP in self.capabilities:
+            outputs, gradient = self.forward_and_gradient(q)
+            if not _unknown(outputs):
+                return self.energy.value(outputs, q), gradient
+        else:
+            outputs, jacobian = self.forward_and_jacobian(q)
+            if not _unknown(outputs):
+                return gradient_of_energy(self.energy, outputs, jacobian, q)
+        return np.full(len(q), np.nan), np.full(q.shape, np.nan)
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
+
+        C and R are the energy's curvatures (:class:`surrokit.potentials.CurvedEnergy`).
+        """
+        q = check_positions(positions, self.dim)
+        outputs, jacobian = self.forward_and_jacobian(q)
+        if _unknown(outputs):
+            return np.full((*q.shape, self.dim), np.nan)
+        return gauss_newton(self.energy, outputs, jacobian, q)
+
+
+def _unknown(outputs: FloatArray) -> bool:
+    """Return whether a map has failed everywhere: the number of its outputs is not known."""
+    return bool(outputs.shape[1] == 0)
+
+
+def gradient_of_energy(
+    energy: Energy, outputs: FloatArray, jacobian: FloatArray, positions: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return U, shape (n,), and J^T dU/doutputs + dU/dq, shape (n, dim)."""
+    value, by_outputs, by_positions = energy.value_and_gradients(outputs, positions)
+    gradient = np.einsum("nm,nmd->nd", by_outputs, jacobian) + by_positions
+    return value, gradient
+
+
+@attrs.frozen(eq=False)
+class NamedPotential(Wrapper, ShownTarget):
+    """A potential of unbounded numbers, each of which is a parameter with a name.
+
+    It does all that the inner potential does, by the same methods.
+
+    Parameters
+    ----------
+    inner
+        The potential.
+    parameters
+        Names; no bounds.
+    predictor
+        Makes predictions of draws, by these names' data; None for nothing.
+
+    Raises
+    ------
+    ShapeError
+        If there are not as many names as the potential takes numbers.
+    """
+
+    inner: Potential
+    parameters: Parameters
+    predictor: Any = attrs.field(default=None, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.parameters.dim != self.inner.dim:
+            raise ShapeError(
+                f"there are {self.parameters.dim} names, but the potential takes {self.inner.dim} "
+                "numbers; give one name for each"
+            )
+
+    @classmethod
+    def of(cls, inner: Potential, names: Sequence[str], predictor: Any = None) -> NamedPotential:
+        """Return the potential with these names.
+
+        Raises
+        ------
+        ShapeError
+            If there are not as many names as numbers.
+        """
+        return cls(inner, Parameters.declare({name: Parameter() for name in names}), predictor)
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.inner.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner potential offers."""
+        return self.inner.capabilities
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        return self.inner.value(positions)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the inner potential has."""
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
 
 Function = Callable[[FloatArray], Any]
 """A user's function of one position (dim,), or of rows of them."""

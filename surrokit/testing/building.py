@@ -69,7 +69,7 @@ def _example(component: Component, settings: Any, catalogue: Catalogue | None) -
 
 
 def _compose(component: Component, settings: dict[str, Any], catalogue: Catalogue | None) -> Any:
-    from surrokit.registry.composer import Composer
+    from surrokit.registry.catalogue import Composer
 
     known = default_catalogue() if catalogue is None else catalogue
     key = (component.kind, component.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 from surrokit.errors import ConfigurationError
-from surrokit.registry.kinds import Kind, binds_as
+from surrokit.registry.components import Kind, binds_as
 from surrokit.testing.checks.dynamics import integrator, metric, position_metric
 from surrokit.testing.checks.kernels import correction, kernel, sampler, tuning
 from surrokit.testing.checks.learning import explorer, schedule, surrogate

@@ -11,12 +11,10 @@ from scipy.special import expit, gammaln
 
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.limits.deadline import check_deadline
+from surrokit.limits import check_deadline
 from surrokit.types import FloatArray
-from surrokit.weighted.combination import combine_degrees, count_rounds
 from surrokit.weighted.correction import measure_degrees, sum_without
-from surrokit.weighted.estimate import Estimate
-from surrokit.weighted.round import Round
+from surrokit.weighted.round import Estimate, Round, combine_degrees, count_rounds
 
 DEGREES = (3.0, 5.0, 10.0, 30.0, 1e3)
 """Of the t distributions that are tried; the last is as good as normal."""

@@ -1,12 +1,114 @@
-"""A round of weighted answers: draws of one surrogate, a few of them paid for."""
+"""A round of weighted draws, the estimates that it gives, and how rounds are joined."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, IntArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Estimate:
+    """What draws say about an expectation.
+
+    Parameters
+    ----------
+    value : ndarray
+        The estimate, of any shape; the other arrays have the same.
+    error : ndarray
+        Its standard error.
+    effective : ndarray
+        Independent exact draws that would be as good.
+    degrees : ndarray
+        Degrees of freedom that the error has.
+    calls : float
+        Exact calls of the whole run.
+    unnormalized
+        What of the target may lack its normalising constant, of a logarithm of the evidence: then
+        that is known up to these constants alone.
+    """
+
+    value: FloatArray
+    error: FloatArray
+    effective: FloatArray
+    degrees: FloatArray
+    calls: float
+    unnormalized: tuple[str, ...] = ()
+
+    def interval(self, probability: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return both ends of an interval that holds the truth with a probability."""
+        # imported late, so that importing the package stays fast
+        from scipy.stats import t as student
+
+        half = student.ppf(0.5 + 0.5 * probability, self.degrees) * self.error
+        return self.value - half, self.value + half
+
+    def __repr__(self) -> str:
+        if np.ndim(self.value) == 0:
+            about = f"{self.value:.6g} +- {self.error:.2g}"
+        else:
+            about = f"{np.array2string(self.value)} +- {np.array2string(self.error, precision=2)}"
+        told = f"{about}; {np.min(self.effective):.0f} effective draws"
+        if self.unnormalized:
+            told += f"; up to what {' and '.join(self.unnormalized)} may lack of a constant"
+        return f"<Estimate {told}>"
+
+
+_PLACES = 1001  # of an interval, among which the shortest is looked for
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Distribution:
+    """Distribution functions of k numbers, made monotone: masses may be negative.
+
+    Parameters
+    ----------
+    points : ndarray of shape (k, n)
+        In order.
+    below : ndarray of shape (k, n)
+        The values half-way through the step at each of them, in order.
+    """
+
+    points: FloatArray
+    below: FloatArray
+
+    @classmethod
+    def of(cls, points: FloatArray, masses: FloatArray) -> Distribution:
+        """Return the distribution functions of draws (n, k) with masses (n,) of sum one."""
+        order = np.argsort(points.T, axis=1)
+        steps = masses[order]
+        half = np.cumsum(steps, axis=1) - 0.5 * steps
+        # as much too high as too low
+        rising = np.maximum.accumulate(half, axis=1)
+        falling = np.minimum.accumulate(half[:, ::-1], axis=1)[:, ::-1]
+        return cls(
+            points=np.take_along_axis(points.T, order, axis=1), below=0.5 * (rising + falling)
+        )
+
+    def invert(self, probabilities: FloatArray) -> FloatArray:
+        """Return where each function has a value of its own, shape (k,); ends are not left."""
+        rows = zip(probabilities, self.below, self.points, strict=True)
+        return np.array(
+            [np.interp(probability, below, points) for probability, below, points in rows]
+        )
+
+    def shortest(self, probability: float) -> FloatArray:
+        """Return the shortest interval of each number with so much between its ends, (k, 2)."""
+        lower = np.linspace(0.0, 1.0 - probability, _PLACES)
+        found = []
+        for below, points in zip(self.below, self.points, strict=True):
+            ends = np.interp([lower, lower + probability], below, points)
+            found.append(ends[:, np.argmin(ends[1] - ends[0])])
+        return np.array(found)
+
+    def place(self, points: FloatArray) -> FloatArray:
+        """Return the value of each function at a point of its own, shape (k,)."""
+        rows = zip(points, self.points, self.below, strict=True)
+        return np.array([np.interp(point, found, below) for point, found, below in rows])
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -31,11 +133,11 @@ class Round:
         Exact evaluations that V has learnt from.
     hindsight : ndarray of shape (chains, m), optional
         By how much weights vary about every k-th draw of each chain, as a later surrogate
-        foretells; see :func:`~surrokit.weighted.paid.payments.look_back`. By default zero at the
+        foretells; see :func:`~surrokit.weighted.rounds.look_back`. By default zero at the
         first draws. It is no part of what the round says, only of how sure that is.
     tilt : ndarray of shape (chains, m), optional
         What every k-th draw of each chain counts for, of mean one, where better surrogates than V
-        are corrected; see :class:`~surrokit.weighted.paid.cross_fitting.CrossFit`. One by default.
+        are corrected; see :class:`~surrokit.weighted.rounds.CrossFit`. One by default.
 
     Raises
     ------
@@ -152,3 +254,70 @@ def _mean_one(logs: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore"):
         weights = np.exp(logs - logs.max(initial=-np.inf))
     return np.asarray(weights / weights.mean())
+
+
+def count_rounds(rounds: Sequence[Round]) -> FloatArray:
+    """Return what each round counts, shape (rounds,); the sum is one.
+
+    It is the number of draws paid for times the square of that of the evaluations learnt from. If
+    variances of weights fall as any power of the latter between none and the fourth, the square is
+    the middle of what would be best, and at worst the variance is 9/5 of the least (the argument of
+    Owen and Zhou 2019, arXiv:1901.02976, for square roots). Surrogates improve fast.
+    """
+    counts = np.array([len(each) * max(each.learnt, 1) ** 2.0 for each in rounds])
+    return np.asarray(counts / counts.sum())
+
+
+def combine_degrees(parts: FloatArray, degrees: FloatArray, total: FloatArray) -> FloatArray:
+    """Return the degrees of freedom of total variances, after Welch and Satterthwaite.
+
+    See doi:10.2307/3002019. What a total has beside its parts is known well.
+
+    Parameters
+    ----------
+    parts, degrees : ndarray of shape (rounds, k)
+        Parts of the variances, and their degrees of freedom.
+    total : ndarray of shape (k,)
+        The variances.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fractions = np.where(np.isinf(total), np.isinf(parts), parts / total)
+        inverse = (np.square(np.nan_to_num(fractions)) / degrees).sum(axis=0)
+        return np.asarray(1.0 / inverse)
+
+
+RESAMPLING_SEED = 0
+"""By which weighted draws are drawn anew unless another is given: exports are the same each time.
+"""
+
+
+def shares(log_weights: FloatArray) -> FloatArray:
+    """Return weights of sum one, shape (n,), of logarithms of any shape with n numbers."""
+    logs = log_weights.ravel()
+    weights = np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum())
+
+
+def effective(log_weights: FloatArray) -> float:
+    """Return the number of equally weighted draws that weights are worth (Kish 1965)."""
+    return float(1.0 / np.square(shares(log_weights)).sum())
+
+
+def resampled_rows(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Return as many places of draws as there are, in random order, each as often as its weight.
+
+    Systematic resampling: a draw of weight w, in units of the mean weight, comes floor(w) or
+    ceil(w) times, which adds less noise than independent choices do (Douc, Cappe and Moulines 2005,
+    doi:10.1109/ISPA.2005.195385).
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (chains, draws)
+        Of the draws.
+    rng
+        Draws places.
+    """
+    n = log_weights.size
+    edges = np.cumsum(shares(log_weights))
+    rows = np.searchsorted(edges, (rng.random() + np.arange(n)) / n, side="right")
+    return np.asarray(rng.permutation(np.minimum(rows, n - 1)))

@@ -9,11 +9,9 @@ import numpy as np
 
 from surrokit.diagnostics import mean_error
 from surrokit.types import BoolArray, FloatArray
-from surrokit.weighted.answering import Answering, Function, bounded_by, quantile_of
+from surrokit.weighted.answer import Answering, Figures, Function, bounded_by, quantile_of
 from surrokit.weighted.correction import LEAST_DEGREES, is_heavy, measure_degrees
-from surrokit.weighted.distribution import Distribution
-from surrokit.weighted.estimate import Estimate
-from surrokit.weighted.figures import Figures
+from surrokit.weighted.round import Distribution, Estimate
 
 _STEPS = 3  # towards a quantile; the last one is far below its error
 

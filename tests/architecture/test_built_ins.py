@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from surrokit.registry.catalogue import default_catalogue
+from surrokit.registry.components import KINDS
 from surrokit.registry.discovery import DISABLE_VARIABLE, default_plugins, find
 from surrokit.registry.hooks import GROUP
-from surrokit.registry.kinds import KINDS
 
 
 def test_every_plugin_folder_is_found_through_its_entry_point(plugin_names):

@@ -9,9 +9,9 @@ from functools import cache
 import pytest
 
 from surrokit import capabilities as can
-from surrokit.contracts.methods import CALL_KINDS
+from surrokit.capabilities import CALL_KINDS
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.kinds import KINDS
+from surrokit.registry.components import KINDS
 
 PLUGGY_FILES = {
     "surrokit/registry/discovery.py",

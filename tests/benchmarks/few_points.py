@@ -22,8 +22,8 @@ import click
 import numpy as np
 
 import surrokit as sk
-from surrokit.contracts.learner import LearningProblem
-from surrokit.contracts.potential import Potential
+from surrokit.interfaces import LearningProblem
+from surrokit.potentials import Potential
 from surrokit.surrogate.quality import FitQuality, fit_quality
 from surrokit.types import FloatArray
 

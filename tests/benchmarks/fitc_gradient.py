@@ -19,7 +19,7 @@ from collections.abc import Callable
 import click
 import numpy as np
 
-from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit_gp.fit.fitc import Fitc
 from surrokit_gp.posterior.fitted import FittedProcess
 

@@ -19,8 +19,7 @@ import numpy as np
 import scipy.special
 
 import surrokit as sk
-from surrokit.weighted.answering import Answering
-from surrokit.weighted.figures import Figures
+from surrokit.weighted.answer import Answering, Figures
 
 FIGURES = ("mean", "sd", "q05", "q50", "q95")
 DIRECT, MOVES, CHAINS, CHAINS_ON_V = 4_000_000, 16_000, 4, 32

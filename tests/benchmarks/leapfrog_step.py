@@ -17,8 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit
 
-from surrokit.contracts.dynamics import Phase
-from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit.interfaces import Evaluations, LearningProblem, Phase
 from surrokit_networks.additive import Additive
 
 DIM, NODES, POINTS, STEPS, REPEATS = 50, 1000, 400, 20, 200
@@ -68,7 +67,7 @@ def bare(
 def leapfrog(fitted, positions: np.ndarray) -> Callable[[], object] | None:
     """A path of ``STEPS`` steps; None if the integrator is not there."""
     try:
-        from surrokit.contracts.dynamics import Hamiltonian
+        from surrokit.interfaces import Hamiltonian
         from surrokit_hmc.leapfrog import Leapfrog
         from surrokit_hmc.metrics import IdentityMetric
     except ImportError as error:

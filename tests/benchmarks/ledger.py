@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 import surrokit as sk
-from surrokit.ledger.events import Event, read_events, write_events
 from surrokit.ledger.store import Store
+from surrokit.ledger.tape import Event, read_events, write_events
 
 DIM = 50
 DRAWS = 2000

@@ -22,7 +22,7 @@ import click
 import numpy as np
 
 import surrokit as sk
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 
 
 @attrs.frozen(kw_only=True)

@@ -16,7 +16,7 @@ import click
 import numpy as np
 
 import surrokit as sk
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.region.independence import predicted_acceptance
 

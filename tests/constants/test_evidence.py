@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 import surrokit as sk
-from surrokit.contracts.potential import unnormalized_of
+from surrokit.potentials import unnormalized_of
 
 RNG = np.random.default_rng(20240517)
 N = 12

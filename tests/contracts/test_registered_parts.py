@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.kinds import KINDS
+from surrokit.registry.components import KINDS
 from surrokit.testing import FAMILY_SIZE, checks_for, parametrize_with_checks
 
 COMPONENTS = [

@@ -237,7 +237,7 @@ class TestPlain:
 
 
 def _state(**cache):
-    from surrokit.contracts.sampler import ChainState
+    from surrokit.interfaces import ChainState
 
     positions = np.zeros((3, 2))
     return ChainState(positions=positions, values=np.zeros(3), cache={"value": np.ones(3), **cache})

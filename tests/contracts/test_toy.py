@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.registry.catalogue import make_catalogue
-from surrokit.registry.composer import Composer
+from surrokit.registry.catalogue import Composer, make_catalogue
 from surrokit.registry.discovery import make_plugins
 from surrokit.testing import check_plugin
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit.kernel.acceptance import metropolis
+from surrokit.kernel.hamiltonian import metropolis
 
 
 def test_the_probability_is_the_ratio_cut_at_one(rng):

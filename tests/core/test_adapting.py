@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.schedule import Decision
 from surrokit.errors import SamplingWarning
+from surrokit.interfaces import Decision
 from surrokit.result.advice import advice
 from surrokit.result.verdict import judge
 from surrokit.testing.targets.densities import Gaussian

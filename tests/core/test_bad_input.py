@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit import settings
+from surrokit import arguments as settings
 from surrokit.errors import ConfigurationError, SamplingWarning
 
 

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.learner import LearningProblem
 from surrokit.errors import SurrogateFitError
+from surrokit.interfaces import LearningProblem
 
 PROBLEM = LearningProblem(dim=2, capabilities=frozenset())
 ROWS = sk.Evaluations(positions=[[1, 2], [3, 4], [5, 6]], values=[1.0, np.inf, np.nan])

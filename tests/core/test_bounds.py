@@ -13,10 +13,9 @@ from surrokit import BoundedPotential, Parameters
 from surrokit.errors import ConfigurationError, EvaluationError, ShapeError
 from surrokit.model.calls import Calls
 from surrokit.model.model import change_model
-from surrokit.targets.bounded.energy import BoundedEnergy
-from surrokit.targets.bounds import parameters_of, transform_of, with_bounds
+from surrokit.targets.bounds import BoundedEnergy, parameters_of, transform_of, with_bounds
+from surrokit.targets.functions import gradient_of_energy
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
-from surrokit.targets.outputs import gradient_of_energy
 
 BOUNDS = {"a": (0.0, None), "b": (None, None), "c": (-1.0, 2.0), "d": (None, 1.0)}
 PARAMETERS = Parameters.declare(BOUNDS)

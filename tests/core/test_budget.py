@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.cost import clock as run_clock
-from surrokit.cost.budget import Budget, calls_paid
-from surrokit.cost.clock import Clock
+from surrokit.cost import budget as run_clock
+from surrokit.cost.budget import Budget, Clock, calls_paid
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import relative_error
 from surrokit.errors import BudgetSpent, ConfigurationError, SamplingWarning
 from surrokit.plan import stopping as stopping_file
 from surrokit.plan.stopping import FIRST_LOOK, Stopping
 from surrokit.result.advice import advice
-from surrokit.result.choice import Choice
+from surrokit.result.records import Choice
 from surrokit.result.verdict import judge
 from surrokit.targets.bounds import transform_of
 from surrokit.testing.targets.counting import CountingPotential

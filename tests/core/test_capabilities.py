@@ -7,8 +7,14 @@ import types
 import pytest
 
 from surrokit import capabilities as can
-from surrokit.contracts.forward import with_forward, with_forward_hessian, with_vjp
-from surrokit.contracts.matrices import (
+from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.potentials import (
+    with_convex,
+    with_forward,
+    with_forward_hessian,
+    with_gaussian,
+    with_gradient,
+    with_gradient_alone,
     with_hessian,
     with_hessian_derivative,
     with_hessian_diagonal,
@@ -16,15 +22,9 @@ from surrokit.contracts.matrices import (
     with_metric,
     with_metric_derivative,
     with_metric_product,
+    with_rows,
+    with_vjp,
 )
-from surrokit.contracts.potential import (
-    with_convex,
-    with_gaussian,
-    with_gradient,
-    with_gradient_alone,
-)
-from surrokit.contracts.rows import with_rows
-from surrokit.errors import CapabilityError, ConfigurationError
 
 
 def potential(*names):

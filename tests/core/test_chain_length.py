@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.contracts.sampler import Excursion, StepInfo
-from surrokit.kernel.lengths import FIRST_LENGTH, MAX_LENGTH, LengthSearch
-from surrokit.kernel.tuner import Tuner
-from surrokit.kernel.windows import windows
+from surrokit.interfaces import Excursion, StepInfo
+from surrokit.kernel.tuning import FIRST_LENGTH, MAX_LENGTH, LengthSearch, Tuner, windows
 
 DIM = 10
 CHAINS = 4

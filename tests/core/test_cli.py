@@ -15,7 +15,7 @@ from surrokit.cli.main import main
 from surrokit.cli.settings import parse_settings, specs_of
 from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.result.adaptation import Adaptation, Rescue
+from surrokit.result.records import Adaptation, Rescue
 from surrokit.result.verdict import judge
 
 TARGETS = """

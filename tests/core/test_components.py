@@ -8,10 +8,8 @@ import pytest
 
 from surrokit import Component, Part
 from surrokit.errors import ConfigurationError, MissingDependencyError, PluginError, PluginLoadError
-from surrokit.registry.catalogue import Catalogue, Entry
-from surrokit.registry.composer import Composer
-from surrokit.registry.kinds import KINDS, members_of, missing_members, protocols_of
-from surrokit.registry.settings import REQUIRED
+from surrokit.registry.catalogue import Catalogue, Composer, Entry
+from surrokit.registry.components import KINDS, REQUIRED, members_of, missing_members, protocols_of
 
 
 def factory(*, size, scale=2.0, sampler=None):

@@ -14,14 +14,13 @@ from surrokit.errors import (
     ShapeError,
     UnknownComponentError,
 )
-from surrokit.registry.catalogue import Catalogue, Entry
-from surrokit.registry.composer import Composer
+from surrokit.registry.catalogue import Catalogue, Composer, Entry
 from surrokit.testing.fixtures import HookCalls
 from surrokit.testing.parts.reference import ConstantMetric
 from surrokit_corrections.metropolis import Metropolis
 from surrokit_hmc.hmc import HMC
+from surrokit_hmc.independent import RandomWalk
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric
-from surrokit_hmc.random_walk import RandomWalk
 
 SMALL = {"chains": 2, "warmup": 20, "draws": 5, "seed": 4, "progress": False}
 

@@ -9,11 +9,16 @@ import pytest
 import scipy.stats
 
 import surrokit as sk
-from surrokit.coordinates.constraints.directions import Circular, UnitVector
-from surrokit.coordinates.constraints.matrices import Correlation, Covariance
-from surrokit.coordinates.constraints.named import from_plain, to_plain
-from surrokit.coordinates.constraints.ordered import Ordered
-from surrokit.coordinates.constraints.simplex import Simplex
+from surrokit.coordinates.constraints import (
+    Circular,
+    Correlation,
+    Covariance,
+    Ordered,
+    Simplex,
+    UnitVector,
+    from_plain,
+    to_plain,
+)
 from surrokit.errors import ConfigurationError, TargetError
 
 ALL = [

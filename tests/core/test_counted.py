@@ -10,7 +10,7 @@ import pytest
 
 import surrokit as sk
 from surrokit import BoundedPotential, Parameters
-from surrokit.contracts.methods import METHODS
+from surrokit.capabilities import METHODS
 from surrokit.cost.recording import RecordingPotential
 from surrokit.testing.targets.counting import CountingPotential
 

@@ -13,8 +13,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.potential import observed_data_of
 from surrokit.errors import CapabilityError, ConfigurationError, MissingDependencyError
+from surrokit.potentials import observed_data_of
 from surrokit.testing.targets.densities import Gaussian
 
 arviz = pytest.importorskip("arviz")

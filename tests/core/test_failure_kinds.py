@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.cost.recheck import MOST, evaluate_again
+from surrokit.cost.probes import MOST, evaluate_again
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import (
     ConfigurationError,
@@ -21,9 +21,8 @@ from surrokit.errors import (
     ShapeError,
     TargetError,
 )
-from surrokit.failures.account import FailureAccount
-from surrokit.model.cause import kind_of
-from surrokit.model.outcome import Outcome
+from surrokit.failures import FailureAccount
+from surrokit.model.outcome import Outcome, kind_of
 
 Q = np.array([[-1.0, 0.0], [2.0, 1.0], [-2.0, 1.0]])
 LEFT = np.array([True, False, True])

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit import failures
 from surrokit.errors import EvaluationWarning, SamplingWarning, TargetError
-from surrokit.failures import log as failures
-from surrokit.failures.log import FailureLog
+from surrokit.failures import FailureLog
 
 SIZES = {"warmup": 200, "draws": 100, "seed": 1, "progress": False}
 X = 2.0 * np.random.default_rng(0).standard_normal((2000, 3))

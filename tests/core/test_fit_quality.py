@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from surrokit.capabilities import GRADIENT
-from surrokit.contracts.learner import Evaluations
+from surrokit.interfaces import Evaluations
 from surrokit.surrogate.quality import FitQuality, fit_quality
 
 

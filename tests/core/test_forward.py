@@ -8,15 +8,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.contracts.forward import (
+from surrokit.errors import CapabilityError, ConfigurationError, EvaluationError, ShapeError
+from surrokit.model.calls import Calls
+from surrokit.model.model import change_model
+from surrokit.potentials import (
     offers_curvatures,
     with_curvature_derivatives,
     with_curvatures,
 )
-from surrokit.errors import CapabilityError, ConfigurationError, EvaluationError, ShapeError
-from surrokit.model.calls import Calls
-from surrokit.model.model import change_model
-from surrokit.targets.curvature import gauss_newton
+from surrokit.targets.differences import gauss_newton
 from surrokit.targets.gaussian import GaussianEnergy
 from surrokit.testing import check_potential
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.targets.curvature import (
+from surrokit.targets.differences import (
     KnownDerivatives,
     gauss_newton,
     gauss_newton_form_gradient,

@@ -7,12 +7,11 @@ import errno
 import numpy as np
 import pytest
 
-from surrokit.contracts.methods import CALL_KINDS
-from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.capabilities import CALL_KINDS
 from surrokit.coordinates.transforms import Transform
 from surrokit.errors import LedgerError
-from surrokit.history.history import BLOCK, History
-from surrokit.history.scratch import EXTENT, FileScratch, Scratch, scratch_for
+from surrokit.history import BLOCK, EXTENT, FileScratch, History, Scratch, scratch_for
+from surrokit.interfaces import ChainState, StepInfo
 
 CHAINS, DIM, N = 2, 3, 2 * BLOCK + 17
 LINE = Transform(lower=np.full(DIM, -np.inf), upper=np.full(DIM, np.inf))
@@ -143,7 +142,7 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("surrokit.history.scratch._reserve", refuse)
+    monkeypatch.setattr("surrokit.history._reserve", refuse)
     with pytest.raises(LedgerError, match=r"No space left on device.*make room, and go on"):
         history(N, FileScratch(tmp_path))
 

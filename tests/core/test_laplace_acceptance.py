@@ -4,8 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from surrokit.mode.laplace import laplace_acceptance
-from surrokit.mode.search import find_mode
+from surrokit.mode.search import find_mode, laplace_acceptance
 from surrokit.testing.targets.counting import CountingPotential
 from surrokit.testing.targets.densities import Gaussian, Student
 

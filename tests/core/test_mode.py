@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, EvaluationError, NumericalError, ShapeError
+from surrokit.mode.descent import Enough, Way
 from surrokit.mode.search import find_mode
-from surrokit.mode.way import Enough, Way
 
 WIDE_AND_NARROW = np.array([1e-2, 1.0, 1e3])
 """Curvatures of a quadratic."""

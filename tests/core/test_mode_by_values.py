@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import NumericalError, ShapeError
+from surrokit.mode.by_values import Model, least_radius, step_within
 from surrokit.mode.descent import descend
 from surrokit.mode.search import MOST_DIM, find_mode, goes_by_values
-from surrokit.mode.steps.trust import Model, least_radius, step_within
 from surrokit.targets.differences import Differences
 from surrokit.testing.targets.densities import Banana, Gaussian
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.mode.scales import Scales
+from surrokit.mode.descent import Scales
 from surrokit.mode.search import find_mode
 
 COVARIANCE = np.array([[1e6, 9e-1], [9e-1, 1e-6]])

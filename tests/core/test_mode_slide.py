@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit.mode.descent import MOST, Height, rate_between, slide
 from surrokit.mode.search import find_mode
-from surrokit.mode.steps.slide import MOST, Height, rate_between, slide
 
 
 def along(value, slope):

@@ -12,7 +12,7 @@ from surrokit.coordinates.models import Axis, ModelMap, Reported
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError, LedgerError, ShapeError, TargetError
 from surrokit.mode.starts import draw_positions
-from surrokit.targets.modelled import ModelledPotential
+from surrokit.targets.forward import ModelledPotential
 
 OWN = Parameters({"scale": Parameter(), "w": Parameter((2,))})
 REPORTED = Parameters(

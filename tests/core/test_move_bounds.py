@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.contracts.rows import move_bounds
+from surrokit.potentials import move_bounds
 
 
 def ends(dim, n=4000, seed=0):

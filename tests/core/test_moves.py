@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.sampler import Tuning
 from surrokit.errors import SurrogateFitError
+from surrokit.interfaces import Tuning
 from surrokit.kernel.kernel import Moves
-from surrokit.kernel.windows import LAST, agree, windows
+from surrokit.kernel.tuning import LAST, agree, windows
 from surrokit.plan.recipe import SETTLING
 from surrokit.testing.targets.densities import Gaussian
 
@@ -272,7 +272,7 @@ def test_a_warm_up_of_open_length_ends_once_windows_agree(sampler):
 
 
 def test_a_warm_up_goes_on_while_windows_do_not_agree(monkeypatch):
-    monkeypatch.setattr("surrokit.kernel.tuner.agree", lambda *_: False)
+    monkeypatch.setattr("surrokit.kernel.tuning.agree", lambda *_: False)
     run = sk.sample(Gaussian(), sampler="hmc", draws=20, seed=1, progress=False)
     assert run.warmup.draws.shape[1] >= 400
 

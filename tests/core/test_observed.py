@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 import surrokit as sk
 from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.targets.observed.scales import HalfStudent
+from surrokit.targets.noise import HalfStudent
 from surrokit.testing import check_potential
 
 TIMES = np.array([0.0, 0.5, 1.0, 1.5])

@@ -10,10 +10,10 @@ import pytest
 
 import surrokit as sk
 from surrokit import sessions
-from surrokit.contracts.dynamics import Hamiltonian
-from surrokit.contracts.observation import IterationInfo
 from surrokit.errors import ConfigurationError, StopRun
+from surrokit.interfaces import Hamiltonian
 from surrokit.output.log import RunLog
+from surrokit.progress import IterationInfo
 from surrokit.registry.discovery import make_plugins
 from surrokit.run.observers import EVENTS, Observers
 from surrokit.testing.fixtures import HookCalls

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.methods import METHODS
+from surrokit.capabilities import METHODS
 from surrokit.errors import EvaluationError
 from surrokit.testing.targets.densities import Gaussian
 

@@ -12,10 +12,8 @@ import pytest
 from scipy.special import ndtr
 
 import surrokit as sk
-from surrokit.cost import clock as run_clock
-from surrokit.cost.budget import Budget
-from surrokit.cost.clock import Clock
-from surrokit.cost.pace import Pace, length_bias, settle
+from surrokit.cost import budget as run_clock
+from surrokit.cost.budget import Budget, Clock, Pace, length_bias, settle
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent, SamplingWarning
 from surrokit.plan.recipe import ending

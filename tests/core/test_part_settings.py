@@ -5,10 +5,17 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from surrokit.arguments import HIDDEN, fraction, one_of, spread
 from surrokit.errors import ConfigurationError
-from surrokit.registry.docstrings import parameter_texts, without_markup
-from surrokit.registry.settings import COMPUTED, REQUIRED, Setting, build, settings_of
-from surrokit.settings import HIDDEN, fraction, one_of, spread
+from surrokit.registry.components import (
+    COMPUTED,
+    REQUIRED,
+    Setting,
+    build,
+    parameter_texts,
+    settings_of,
+    without_markup,
+)
 
 
 @attrs.frozen(kw_only=True)

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 import surrokit as sk
-from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
 from surrokit.errors import TargetError
-from surrokit.limits.meter import Meter
+from surrokit.limits import Meter
 from surrokit.output.progress import columns_for, progress_bar
+from surrokit.progress import IterationInfo, RoundInfo, RunInfo
 
 RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
 

@@ -8,9 +8,8 @@ import pytest
 from surrokit.cost.budget import Budget
 from surrokit.plan.parts import make_parts
 from surrokit.plan.recipe import DRAWS, MOST_DRAWS, WARMUP, Recipe
-from surrokit.plan.safety import Safety
-from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer
+from surrokit.plan.repair import Safety
+from surrokit.registry.catalogue import Composer, default_catalogue
 from surrokit.testing.targets.densities import Gaussian
 
 

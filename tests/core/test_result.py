@@ -11,8 +11,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.dynamics import Status
 from surrokit.errors import SamplingWarning
+from surrokit.interfaces import Status
 from surrokit.result.advice import advice
 from surrokit.result.summary import Summary
 from surrokit.result.verdict import judge

@@ -11,10 +11,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
+from surrokit.interfaces import StepInfo, Tuning
 from surrokit.plan import parts
-from surrokit.plan.safety import LESSON, LESSONS, MIXED, MOST_RESTARTS
+from surrokit.plan.repair import LESSON, LESSONS, MIXED, MOST_RESTARTS
 from surrokit.result.verdict import judge
 from surrokit.run import learning
 from surrokit.run.net import SafetyNet, Watch

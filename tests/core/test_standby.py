@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 import surrokit as sk
-from surrokit.plan.standby import LATELY, SOONER, Pace, Standby
+from surrokit.plan.repair import LATELY, SOONER, Pace, Standby
 
 STANDBY = Standby(name="hmc", sampler=sk.make("sampler", "hmc"), most_steps=4, wanted=1000)
 GOOD = Pace(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.sampler import ChainState
 from surrokit.errors import SamplingWarning
+from surrokit.interfaces import ChainState
 from surrokit.run.strays import BLOCK, Strays
 from surrokit.testing.targets.densities import Gaussian
 

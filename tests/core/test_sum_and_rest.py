@@ -8,12 +8,19 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, NotASumError, ShapeError
-from surrokit.targets.summed import forms
-from surrokit.targets.summed.forms import Form
-from surrokit.targets.summed.level import Level, Raised
-from surrokit.targets.summed.recognised import check_worth, confirm, sum_if_safe
-from surrokit.targets.summed.rest import SumAndRest
-from surrokit.targets.summed.rows import ModelRows, design_of, rows_of
+from surrokit.targets import summed as forms
+from surrokit.targets.summed import (
+    Form,
+    Level,
+    ModelRows,
+    Raised,
+    SumAndRest,
+    check_worth,
+    confirm,
+    design_of,
+    rows_of,
+    sum_if_safe,
+)
 from surrokit.testing import check_potential
 
 C, LINEAR, E, LOGISTIC, OTHER = Form

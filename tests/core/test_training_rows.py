@@ -7,10 +7,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from surrokit import Evaluations
-from surrokit.contracts.sampler import ChainState, StepInfo
-from surrokit.contracts.schedule import check_learn_from
 from surrokit.errors import ConfigurationError
-from surrokit.surrogate.rows import training_rows
+from surrokit.interfaces import ChainState, StepInfo, check_learn_from
+from surrokit.surrogate.training import training_rows
 
 # three chains: the first accepted, the second rejected, the third accepted a move that cost no row
 AFTER = ChainState(

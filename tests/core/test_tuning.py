@@ -8,10 +8,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.errors import SamplingWarning
-from surrokit.kernel.tuner import STEPS_BEFORE_COVARIANCE, Tuner
-from surrokit.kernel.windows import pool, windows
+from surrokit.interfaces import StepInfo, Tuning
+from surrokit.kernel.tuning import STEPS_BEFORE_COVARIANCE, Tuner, pool, windows
 
 ALL = frozenset({"step_size", "n_steps", "metric"})
 

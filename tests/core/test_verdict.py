@@ -10,7 +10,7 @@ import surrokit as sk
 from surrokit.cli.report import print_run
 from surrokit.contracts.explorer import Modes
 from surrokit.errors import SamplingWarning
-from surrokit.result.adaptation import Stray
+from surrokit.result.records import Stray
 from surrokit.result.verdict import judge
 from surrokit.testing.targets.densities import Gaussian
 

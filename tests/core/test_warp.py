@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit.contracts.sampler import StepInfo, Tuning
-from surrokit.kernel.tuner import Tuner
-from surrokit.marginals.fit import _misfit, fit_marginals
-from surrokit.marginals.warp import Warp
+from surrokit.interfaces import StepInfo, Tuning
+from surrokit.kernel.tuning import Tuner
+from surrokit.marginals import Warp, _misfit, fit_marginals
 from surrokit.testing import CountingPotential, Limited
 from surrokit.testing.targets.densities import Banana
-from surrokit.warping.warped import Warped
+from surrokit.warping import Warped
 
 WARP = Warp(
     centre=np.array([0.5, -1.0]),

@@ -28,11 +28,10 @@ from surrokit.run import weighing
 from surrokit.run.attempt import Attempt
 from surrokit.run.learning import Learning
 from surrokit.run.weighing import EDGES, Weighing
-from surrokit.weighted import quality
-from surrokit.weighted.answer import Answer
-from surrokit.weighted.figures import Figures
-from surrokit.weighted.paid.cross_fitting import FOLDS, CrossFit
+from surrokit.weighted import rounds as quality
+from surrokit.weighted.answer import Answer, Figures
 from surrokit.weighted.round import Round
+from surrokit.weighted.rounds import FOLDS, CrossFit
 
 FEW = {"chains": 8, "warmup": 60, "effective": 800}
 PARTS = {"sampler": "hmc", "surrogate": "quadratic", "explorer": "rounds"}

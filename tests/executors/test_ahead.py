@@ -9,8 +9,8 @@ import pytest
 import models
 import surrokit as sk
 from models import gentle, steep
-from surrokit.ledger.events import APART, read_events
 from surrokit.ledger.store import Store
+from surrokit.ledger.tape import APART, read_events
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 SETTINGS = {"sampler": "sub-chain", "warmup": 20, "draws": 60, "seed": 1, "progress": False}

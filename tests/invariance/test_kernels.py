@@ -6,9 +6,9 @@ import pytest
 import all_mutants as mutants
 from surrokit.capabilities import ROWS
 from surrokit.compose import make
-from surrokit.contracts.dynamics import changes_with_position
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
+from surrokit.interfaces import changes_with_position
 from surrokit.kernel.hamiltonian import works_by_position
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.testing.checks.kernels.kernel import SURROGATES, affordable, flux, invariance

@@ -17,8 +17,7 @@ from ledgers import KINDS, SIZES, Counted, cut, forward, plain, query, values
 import surrokit as sk
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError, SamplingWarning
 from surrokit.ledger.copies import compact, merge
-from surrokit.ledger.lock import Lock
-from surrokit.ledger.store import Store
+from surrokit.ledger.store import Lock, Store
 
 HMC = {**KINDS["hmc"][1], **SIZES}
 
@@ -382,7 +381,7 @@ def test_two_runs_on_one_file_are_refused(tmp_path):
 
 def test_another_process_is_refused_until_the_first_dies(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from surrokit.ledger.lock import Lock\n"
+        "import sys; from pathlib import Path; from surrokit.ledger.store import Lock\n"
         "lock = Lock(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     holder = subprocess.Popen(

@@ -12,12 +12,10 @@ from parsed import Parsed
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
-from surrokit.plan.asked import seed_of
+from surrokit.plan.recipe import seed_of
 from surrokit.report.page import SECTIONS, page_of
 from surrokit.report.recipe import lines_of
-from surrokit.result.adaptation import Rescue
-from surrokit.result.choice import Choice
-from surrokit.result.finding import Finding, Verdict
+from surrokit.result.records import Choice, Finding, Rescue, Verdict
 from surrokit.shown.elements import Markup, escape, tag
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")

@@ -226,7 +226,7 @@ def test_without_a_surrogate_there_is_none_to_show(exact_run):
 
 
 def test_a_surrogate_of_tied_numbers_can_be_shown():
-    from surrokit.coordinates.declarations import simplex
+    from surrokit.coordinates.parameters import simplex
 
     def value_and_gradient(p):
         return -2.0 * np.log(p).sum(), -2.0 / p

@@ -7,7 +7,7 @@ from hostile_names import HOSTILE
 from parsed import Parsed
 
 import surrokit as sk
-from surrokit.result.finding import Finding, Verdict
+from surrokit.result.records import Finding, Verdict
 
 
 def test_a_run_is_shown_with_its_verdict_first(run):

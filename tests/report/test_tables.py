@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.diagnostics import highest_density
 from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeError
-from surrokit.weighted.distribution import Distribution
+from surrokit.weighted.round import Distribution
 
 
 def test_a_data_frame_has_a_row_for_each_draw(run):

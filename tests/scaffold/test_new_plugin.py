@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError
-from surrokit.registry.kinds import KINDS
+from surrokit.registry.components import KINDS
 from surrokit.scaffold.distribution import SUMMARIES, Distribution
 from surrokit.testing import check_plugin
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose
 
-from surrokit.surrogate.edges import APART, Edges
+from surrokit.surrogate.umbrella import APART, Edges
 
 
 class Cut:

@@ -11,7 +11,7 @@ import scipy.linalg  # noqa: F401  # loads its library of linear algebra
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import surrokit as sk
-from surrokit.limits.threads import FEW, threads_for
+from surrokit.limits import FEW, threads_for
 
 LIBRARIES = ThreadpoolController().select(user_api="blas").lib_controllers
 

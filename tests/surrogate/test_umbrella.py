@@ -9,13 +9,12 @@ import pytest
 from known_rounds import fewest_hits
 from numpy.testing import assert_allclose
 
-from surrokit.contracts.sampler import OuterSample, SurrogateSample
+from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.surrogate.umbrella import FLATTEST, RAREST, STEEPEST, Umbrella
 from surrokit.testing.targets.densities import Gaussian
 from surrokit.weighted.answer import Answer
-from surrokit.weighted.paid.payments import choose
-from surrokit.weighted.quality import complaint
 from surrokit.weighted.round import Round
+from surrokit.weighted.rounds import choose, complaint
 
 GRID = np.linspace(-12.0, 12.0, 60_001)
 DEGREES = 5

@@ -13,7 +13,7 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeError
 from surrokit.tables.frames import library
 from surrokit.tables.priors import check_rank
-from surrokit.targets.named import NamedPotential
+from surrokit.targets.functions import NamedPotential
 from surrokit.testing import check_potential
 
 REASON = "reads formulas and tables: the extra surrokit[formula]"

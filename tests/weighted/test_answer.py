@@ -9,13 +9,9 @@ from known_rounds import bias_in_errors, chains, fewest_hits, pay, positions, ti
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-from surrokit.weighted.answer import Answer
-from surrokit.weighted.combination import combine_degrees
+from surrokit.weighted.answer import Answer, Figures
 from surrokit.weighted.correction import correct
-from surrokit.weighted.distribution import Distribution
-from surrokit.weighted.estimate import Estimate
-from surrokit.weighted.figures import Figures
-from surrokit.weighted.round import Round
+from surrokit.weighted.round import Distribution, Estimate, Round, combine_degrees
 
 REPEATS = 100
 LACKS = np.log(40.0)

@@ -9,12 +9,11 @@ from known_rounds import bias_in_errors, chains, fewest_hits, positions
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-from surrokit.contracts.sampler import OuterSample, SurrogateSample
+from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.correction import correct
-from surrokit.weighted.paid.cross_fitting import FOLDS, cross_fit, is_worth_it, parts_of
-from surrokit.weighted.paid.payments import Payments, choose
 from surrokit.weighted.round import Round
+from surrokit.weighted.rounds import FOLDS, Payments, choose, cross_fit, is_worth_it, parts_of
 
 SHIFT = 0.5
 """Mean of the target; V is standard normal."""

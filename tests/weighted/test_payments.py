@@ -5,11 +5,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.sampler import OuterSample, SurrogateSample
+from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.testing.targets.densities import Gaussian
-from surrokit.weighted.paid.cross_fitting import FOLDS, cross_fit
-from surrokit.weighted.paid.payments import Payments, _thin, choose, look_back
 from surrokit.weighted.round import Round, thin_as
+from surrokit.weighted.rounds import FOLDS, Payments, _thin, choose, cross_fit, look_back
 
 
 def sample_of(rng, outer=True):
@@ -97,7 +96,7 @@ def test_hindsight_is_what_payments_vary_by(rng):
 
 
 def test_a_later_surrogate_looks_at_a_part_of_many_draws(rng, monkeypatch):
-    monkeypatch.setattr("surrokit.weighted.paid.payments.LOOKED_AT", 700)
+    monkeypatch.setattr("surrokit.weighted.rounds.LOOKED_AT", 700)
     sample = sample_of(rng)
     found = look_back(sample, choose(sample, Gaussian(), 28, rng), Tilted())
     assert found.shape == (4, 167)
@@ -109,7 +108,7 @@ def test_a_later_surrogate_looks_at_a_part_of_many_draws(rng, monkeypatch):
 @pytest.mark.parametrize("draws", [1, 7, 10, 23, 500])
 @pytest.mark.parametrize("most", [1, 4, 8, 9, 40, 4000])
 def test_a_round_knows_which_draws_were_looked_at(rng, monkeypatch, draws, most):
-    monkeypatch.setattr("surrokit.weighted.paid.payments.LOOKED_AT", most)
+    monkeypatch.setattr("surrokit.weighted.rounds.LOOKED_AT", most)
     positions = rng.standard_normal((4, draws, 2))
     values = Gaussian().value(positions.reshape(-1, 2)).reshape(4, draws)
     sample = SurrogateSample(positions=positions, values=values)

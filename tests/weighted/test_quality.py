@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from known_rounds import chains, pay, tilted
 
-from surrokit.weighted.quality import (
+from surrokit.weighted.rounds import (
     FEWEST,
     LARGEST_K,
     complaint,

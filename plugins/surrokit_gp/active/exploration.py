@@ -9,14 +9,12 @@ import numpy as np
 
 from surrokit.capabilities import INITIAL
 from surrokit.contracts.explorer import Findings
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import InitialPotential, Potential
-from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import SurrogateFitError
 from surrokit.exploring.standing import demand_warmup, evaluate_alone, idle
-from surrokit.kernel.binding import Binding
-from surrokit.kernel.transitions import warm_up
-from surrokit.limits.threads import one_thread
+from surrokit.interfaces import ChainState, Evaluations, Tuning
+from surrokit.kernel.kernel import Binding, warm_up
+from surrokit.limits import one_thread
+from surrokit.potentials import InitialPotential, Potential
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray
 from surrokit_gp.active.choosing import choose

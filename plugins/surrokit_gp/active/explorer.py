@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 from surrokit.types import Capabilities
 from surrokit_gp.active.exploration import ActiveExploration
 from surrokit_gp.active.settings import ActiveSettings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from surrokit.contracts.sampler import Correction, Sampler
-from surrokit.settings import fraction, optional_positive_integer
+from surrokit.arguments import fraction, optional_positive_integer
+from surrokit.interfaces import Correction, Sampler
 
 
 @attrs.frozen(kw_only=True, eq=False)

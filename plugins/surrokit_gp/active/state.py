@@ -7,7 +7,7 @@ import math
 import attrs
 import numpy as np
 
-from surrokit.contracts.sampler import ChainState, StepInfo, Tuning
+from surrokit.interfaces import ChainState, StepInfo, Tuning
 from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray

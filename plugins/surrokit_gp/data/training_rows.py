@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import Evaluations
 from surrokit.errors import SurrogateFitError
-from surrokit.surrogate.distinct import Groups, Tail, are_finite, are_near
+from surrokit.interfaces import Evaluations
+from surrokit.surrogate.training import Groups, Tail, are_finite, are_near
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 _RAN_AWAY = 1e4

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import LearningProblem
-from surrokit.settings import one_of, optional_positive_integer
+from surrokit.arguments import one_of, optional_positive_integer
+from surrokit.interfaces import LearningProblem
 from surrokit_gp.fit.learner import ProcessLearner
 from surrokit_gp.fit.process import Process
 from surrokit_gp.posterior.inducing import Inducing

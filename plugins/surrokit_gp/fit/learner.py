@@ -8,9 +8,9 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import Evaluations
-from surrokit.surrogate.distinct import Tail
-from surrokit.surrogate.keeping import KeepingLearner
+from surrokit.interfaces import Evaluations
+from surrokit.surrogate.quality import KeepingLearner
+from surrokit.surrogate.training import Tail
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities
 from surrokit_gp.data.observations import Frame

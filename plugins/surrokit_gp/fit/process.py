@@ -5,10 +5,10 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import LearningProblem
-from surrokit.settings import one_of, positive, positive_integer
-from surrokit.surrogate.distinct import Tail
+from surrokit.arguments import one_of, positive, positive_integer
+from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
+from surrokit.surrogate.training import Tail
 from surrokit_gp.data.mean_functions import Mean
 from surrokit_gp.fit.learner import ProcessLearner
 from surrokit_gp.fit.search import KernelScales, Search

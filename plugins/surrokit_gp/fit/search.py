@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import SurrogateFitError
-from surrokit.limits.deadline import check_deadline
+from surrokit.limits import check_deadline
 from surrokit.types import FloatArray
 from surrokit_gp.data.observations import Observations
 from surrokit_gp.fit.space import MAX_SIGNAL, Space

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.arguments import Limits, is_number, not_negative, positive
 from surrokit.errors import ConfigurationError
-from surrokit.settings import Limits, is_number, not_negative, positive
 from surrokit.types import FloatArray
 
 LengthScales: TypeAlias = float | tuple[float, ...]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
+from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE
-from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.shown import ShownFit
 from surrokit.types import Capabilities, FloatArray

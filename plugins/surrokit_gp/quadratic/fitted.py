@@ -7,8 +7,8 @@ from typing import Self
 import attrs
 import numpy as np
 
+from surrokit.arguments import check_positions
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
-from surrokit.shapes import check_positions
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.shown import ShownFit
 from surrokit.surrogate.whitening import Whitening

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.limits.deadline import check_deadline
+from surrokit.limits import check_deadline
 from surrokit.types import FloatArray
 from surrokit_gp.quadratic.heights import Heights
 from surrokit_gp.quadratic.prior import QuadraticPrior, bounds, penalty

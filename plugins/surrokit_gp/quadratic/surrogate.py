@@ -5,12 +5,12 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import Evaluations, LearningProblem
-from surrokit.limits.threads import threads_for
-from surrokit.settings import positive_integer
-from surrokit.surrogate.distinct import least_points
-from surrokit.surrogate.keeping import KeepingLearner
+from surrokit.arguments import positive_integer
+from surrokit.interfaces import Evaluations, LearningProblem
+from surrokit.limits import threads_for
+from surrokit.surrogate.quality import KeepingLearner
 from surrokit.surrogate.shown import ShownSurrogate
+from surrokit.surrogate.training import least_points
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
 from surrokit_gp.data.training_rows import TrainingRows

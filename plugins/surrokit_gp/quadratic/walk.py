@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.limits.deadline import check_deadline
+from surrokit.limits import check_deadline
 from surrokit.types import FloatArray
 from surrokit_gp.quadratic.walled import Walled
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.targets.summed.forms import (
+from surrokit.targets.summed import (
     Form,
     add,
     apply,

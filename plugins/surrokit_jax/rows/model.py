@@ -10,7 +10,7 @@ import numpy as np
 
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import NotASumError
-from surrokit.targets.summed.forms import Form
+from surrokit.targets.summed import Form
 from surrokit_jax.library import load_jax
 
 

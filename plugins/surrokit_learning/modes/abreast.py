@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 import numpy as np
 
-from surrokit.contracts.methods import BY_NAME
-from surrokit.contracts.potential import Potential
+from surrokit.capabilities import BY_NAME
 from surrokit.errors import EvaluationError
+from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
 
 Result = TypeVar("Result")
@@ -32,7 +32,7 @@ def run_abreast(
     Parameters
     ----------
     exact
-        The potential; methods of :mod:`surrokit.contracts.methods` evaluate it.
+        The potential; methods of :mod:`surrokit.capabilities` evaluate it.
     searches
         Each takes the potential to evaluate.
 

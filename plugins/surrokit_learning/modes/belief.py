@@ -6,9 +6,9 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.explorer import Modes
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState
 from surrokit.exploring.standing import evaluate_with_gradients
+from surrokit.interfaces import ChainState
+from surrokit.potentials import Potential
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.region.independence import quotas
 from surrokit_learning.region.region import cholesky_factor

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.contracts.learner import Evaluations
-from surrokit.limits.deadline import check_deadline
+from surrokit.interfaces import Evaluations
+from surrokit.limits import check_deadline
 from surrokit.types import BoolArray, FloatArray
 
 _USUAL = 1e-3  # what the usual curvature counts for in a direction, beside a row of data as 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from surrokit.capabilities import CONVEX
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 
 LEAST = 3
 """Searches that are made as long as there are starts, whatever they cost."""

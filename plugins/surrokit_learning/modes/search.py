@@ -10,16 +10,19 @@ import numpy as np
 
 from surrokit.capabilities import CONVEX
 from surrokit.contracts.explorer import Modes
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError
-from surrokit.limits.deadline import check_deadline
-from surrokit.limits.meter import SEARCHING, stage
-from surrokit.mode.bottom import demand_bottom, demand_walls, demand_walls_by_gradients
-from surrokit.mode.mode import Mode
-from surrokit.mode.scales import Scales
-from surrokit.mode.search import find_mode, goes_by_values
+from surrokit.interfaces import Evaluations
+from surrokit.limits import SEARCHING, check_deadline, stage
+from surrokit.mode.descent import Mode, Scales
+from surrokit.mode.search import (
+    demand_bottom,
+    demand_walls,
+    demand_walls_by_gradients,
+    find_mode,
+    goes_by_values,
+)
 from surrokit.model.model import calls_per_gradient
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 from surrokit_learning.modes.abreast import run_abreast
 from surrokit_learning.modes.curvature import foretold_covariance

@@ -7,8 +7,8 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from surrokit.capabilities import INITIAL
-from surrokit.contracts.potential import Potential
 from surrokit.mode.starts import spread_positions
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 from surrokit_learning.region.region import cholesky_factor
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit.contracts.explorer import Modes
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.mode.mode import Mode
+from surrokit.interfaces import Evaluations
+from surrokit.mode.descent import Mode
 from surrokit.model.model import calls_per_gradient
+from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
 
 SAME_VALUE = 0.5

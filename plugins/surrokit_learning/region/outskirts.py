@@ -7,11 +7,10 @@ import itertools
 import attrs
 import numpy as np
 
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Correction, Sampler, Tuning
-from surrokit.kernel.transitions import STEPS, follow
-from surrokit.surrogate.edges import Edges
-from surrokit.surrogate.umbrella import Umbrella
+from surrokit.interfaces import ChainState, Correction, Sampler, Tuning
+from surrokit.kernel.kernel import STEPS, follow
+from surrokit.potentials import Potential
+from surrokit.surrogate.umbrella import Edges, Umbrella
 from surrokit.types import FloatArray
 from surrokit_learning.region.region import Confined, Region
 

@@ -6,9 +6,9 @@ import attrs
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
-from surrokit.limits.deadline import check_deadline
+from surrokit.interfaces import Evaluations
+from surrokit.limits import check_deadline
+from surrokit.potentials import Potential
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_learning.region.independence import temperature_of

@@ -5,12 +5,11 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Correction, Sampler, Tuning
-from surrokit.kernel.binding import Binding
-from surrokit.kernel.transitions import mover, warm_up
-from surrokit.limits.threads import one_thread
-from surrokit.surrogate.edges import Edges
+from surrokit.interfaces import Correction, Sampler, Tuning
+from surrokit.kernel.kernel import Binding, mover, warm_up
+from surrokit.limits import one_thread
+from surrokit.potentials import Potential
+from surrokit.surrogate.umbrella import Edges
 from surrokit.types import FloatArray
 from surrokit_learning.region.outskirts import look_around
 from surrokit_learning.region.region import Confined, Region

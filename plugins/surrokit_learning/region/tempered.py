@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential, with_gradient, with_gradient_alone
+from surrokit.interfaces import Evaluations
+from surrokit.potentials import Potential, with_gradient, with_gradient_alone
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.region.region import Region, lowest_temperature
 

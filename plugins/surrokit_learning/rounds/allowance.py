@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from surrokit.contracts.potential import Potential
 from surrokit.model.model import calls_per_gradient
+from surrokit.potentials import Potential
 from surrokit_learning.modes.limits import Limits, unnoticed
 from surrokit_learning.rounds.bill import Bill
 from surrokit_learning.rounds.settings import RoundsSettings

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit.capabilities import GRADIENT, HESSIAN
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.matrices import with_hessian
-from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError
+from surrokit.interfaces import Evaluations
 from surrokit.mode.descent import descend
+from surrokit.potentials import Potential, with_hessian
 from surrokit.types import FloatArray
 from surrokit_learning.region.design import Design, inverse_curvature, normal_design
 

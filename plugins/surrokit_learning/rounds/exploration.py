@@ -7,13 +7,12 @@ import numpy as np
 
 from surrokit.capabilities import CONVEX, GRADIENT, require
 from surrokit.contracts.explorer import Exploration, Findings, Past
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Sampler
 from surrokit.errors import SurrogateFitError
 from surrokit.exploring.standing import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
-from surrokit.kernel.transitions import mover
+from surrokit.interfaces import ChainState, Evaluations, Sampler
+from surrokit.kernel.kernel import mover
 from surrokit.model.model import calls_per_gradient
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 from surrokit_learning.region.independence import predicted_acceptance, resample
 from surrokit_learning.region.region import Region, find_region

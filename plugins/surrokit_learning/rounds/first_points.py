@@ -9,8 +9,8 @@ import numpy as np
 
 from surrokit.capabilities import INITIAL
 from surrokit.contracts.explorer import Modes
-from surrokit.contracts.potential import InitialPotential, Potential
 from surrokit.errors import SurrogateFitError
+from surrokit.potentials import InitialPotential, Potential
 from surrokit.types import FloatArray
 from surrokit_learning.region.box import Box
 from surrokit_learning.region.design import (

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.explorer import Past
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 from surrokit_learning.region.independence import predicted_acceptance, spread
 from surrokit_learning.rounds.queue import Queue

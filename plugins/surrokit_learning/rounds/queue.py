@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.potential import Potential
-from surrokit.surrogate.edges import Edges
+from surrokit.potentials import Potential
+from surrokit.surrogate.umbrella import Edges
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.region.surrogate_draws import SurrogateDraws
 

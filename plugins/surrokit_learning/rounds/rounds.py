@@ -6,7 +6,7 @@ import attrs
 
 from surrokit.capabilities import GRADIENT
 from surrokit.contracts.explorer import Past
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 from surrokit.types import Capabilities
 from surrokit_learning.rounds.allowance import Allowance
 from surrokit_learning.rounds.exploration import RoundsExploration

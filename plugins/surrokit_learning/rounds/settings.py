@@ -6,16 +6,16 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from surrokit.capabilities import GRADIENT
-from surrokit.contracts.explorer import Explorer
-from surrokit.contracts.sampler import Correction, Sampler
-from surrokit.settings import (
+from surrokit.arguments import (
     fraction,
     one_of,
     optional_positive_integer,
     positive,
     positive_integer,
 )
+from surrokit.capabilities import GRADIENT
+from surrokit.contracts.explorer import Explorer
+from surrokit.interfaces import Correction, Sampler
 from surrokit.types import Capabilities
 from surrokit_learning.region.box import Box, optional_box
 

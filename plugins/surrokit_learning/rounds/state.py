@@ -8,10 +8,9 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.explorer import Modes, Past
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, StepInfo, Tuning
 from surrokit.exploring.standing import idle
+from surrokit.interfaces import ChainState, Evaluations, StepInfo, Tuning
+from surrokit.potentials import Potential
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.modes.belief import begin_about
 from surrokit_learning.modes.search import ModeSearch

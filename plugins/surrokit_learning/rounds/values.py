@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from surrokit.contracts.potential import Potential
 from surrokit.exploring.standing import evaluate_alone, evaluate_with_gradients
+from surrokit.potentials import Potential
 from surrokit.targets.differences import RISE
 from surrokit.types import FloatArray
 from surrokit_learning.region.design import inverse_curvature

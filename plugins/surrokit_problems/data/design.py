@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.limits.threads import one_thread
+from surrokit.limits import one_thread
 from surrokit.types import FloatArray, IntArray
 from surrokit_problems.data.data_file import array_from, design_from
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from surrokit.contracts.forward import CURVATURE_DERIVATIVES, CURVATURES
+from surrokit.potentials import CURVATURE_DERIVATIVES, CURVATURES
 from surrokit.types import BoolArray, Capabilities, FloatArray
 
 _RATE = {"mean": 1.0, "sd": 0.5}

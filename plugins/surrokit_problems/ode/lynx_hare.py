@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_positions
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import EvaluationError, NumericalError
 from surrokit.model.model import Model, ModelPotential
 from surrokit.model.source import in_a_batch_of_one, row_by_row
-from surrokit.shapes import check_positions
 from surrokit.targets.bounds import BoundedPotential
-from surrokit.targets.outputs import PotentialOfOutputs
+from surrokit.targets.functions import PotentialOfOutputs
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.ode.energy import LynxHareEnergy, in_support
 from surrokit_problems.ode.lotka_volterra import log_populations, log_populations_and_sensitivities

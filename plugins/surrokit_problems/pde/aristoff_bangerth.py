@@ -10,11 +10,10 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_positions, one_of
 from surrokit.model.model import Model, ModelPotential
-from surrokit.settings import one_of
-from surrokit.shapes import check_positions
+from surrokit.targets.functions import PotentialOfOutputs
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
-from surrokit.targets.outputs import PotentialOfOutputs
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.pde.block_diffusion import BlockDiffusion
 

@@ -6,21 +6,24 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.methods import CallKind
-from surrokit.errors import ShapeError
-from surrokit.model.model import Model, ModelPotential
-from surrokit.settings import (
+from surrokit.arguments import (
     Limits,
+    check_matrices,
+    check_positions,
+    check_vectors,
+    check_weights,
     is_whole,
     not_negative_integer,
     one_of,
     positive,
     positive_integer,
 )
-from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
-from surrokit.targets.curvature import gauss_newton_form_gradient, gauss_newton_trace_gradient
+from surrokit.capabilities import CallKind
+from surrokit.errors import ShapeError
+from surrokit.model.model import Model, ModelPotential
+from surrokit.targets.differences import gauss_newton_form_gradient, gauss_newton_trace_gradient
+from surrokit.targets.functions import PotentialOfOutputs
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
-from surrokit.targets.outputs import PotentialOfOutputs
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.pde.steady_flow import SteadyFlow
 

@@ -127,7 +127,7 @@ class SteadyFlow:
 class SolvedFlow:
     """The pressure at one position, and its derivatives with the factor that gave it.
 
-    Keeps to :class:`surrokit.contracts.forward.ForwardDerivatives` with one row.
+    Keeps to :class:`surrokit.potentials.ForwardDerivatives` with one row.
 
     Parameters
     ----------

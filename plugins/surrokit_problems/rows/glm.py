@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.shapes import check_positions, check_vectors
+from surrokit.arguments import check_positions, check_vectors
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.data.design import Design, back, blocks, check_design, gram

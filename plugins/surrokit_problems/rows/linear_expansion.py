@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from surrokit.contracts.rows import USUAL_ORDER
+from surrokit.potentials import USUAL_ORDER
 from surrokit.types import FloatArray, IntArray
 from surrokit_problems.data.design import Design, along, blocks, gram, products
 from surrokit_problems.rows.linear_terms import LinearTerms

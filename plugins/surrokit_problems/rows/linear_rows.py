@@ -8,8 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from surrokit.contracts.rows import USUAL_ORDER, Ball, check_ball
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.potentials import USUAL_ORDER, Ball, check_ball
 from surrokit.predictive.rows import RowPredictor
 from surrokit.shown.target import ShownTarget
 from surrokit.types import FloatArray, IntArray

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.contracts.rows import USUAL_ORDER
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.potentials import USUAL_ORDER
 from surrokit.types import FloatArray, IntArray
 from surrokit_problems.data.data_file import array_from
 from surrokit_problems.rows.families.family import Family

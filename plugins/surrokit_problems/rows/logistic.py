@@ -12,9 +12,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.limits.threads import one_thread
-from surrokit.shapes import check_matrices, check_positions, check_vectors
+from surrokit.limits import one_thread
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.data.design import (
     Design,

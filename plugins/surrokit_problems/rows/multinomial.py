@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_positions, check_vectors
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.predictive.classes import MultinomialClasses
 from surrokit.predictive.rows import RowPredictor
-from surrokit.shapes import check_positions, check_vectors
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray

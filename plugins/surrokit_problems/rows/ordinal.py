@@ -9,12 +9,12 @@ import numpy as np
 from scipy import sparse
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_positions
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.predictive.classes import OrdinalClasses
 from surrokit.predictive.rows import RowPredictor
-from surrokit.shapes import check_positions
 from surrokit.targets.gaussian import GaussianPrior
-from surrokit.targets.summed.rest import SumAndRest
+from surrokit.targets.summed import SumAndRest
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.data.data_file import array_from
 from surrokit_problems.data.design import Design, check_design

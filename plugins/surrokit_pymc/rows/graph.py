@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from surrokit.targets.summed.forms import (
+from surrokit.targets.summed import (
     Form,
     add,
     apply,

@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_positions
 from surrokit.errors import NotASumError
-from surrokit.shapes import check_positions
-from surrokit.targets.summed.forms import Form
+from surrokit.targets.summed import Form
 from surrokit.types import Capabilities, FloatArray
 from surrokit_pymc.compiled import Compiled, Function
 from surrokit_pymc.line import Line

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 
 import surrokit as sk
-from surrokit.contracts.potential import Potential
 from surrokit.errors import NotASumError
+from surrokit.potentials import Potential
 from surrokit.targets.gaussian import GaussianPrior
-from surrokit.targets.summed.forms import Form
-from surrokit.targets.summed.recognised import check_worth, confirm
-from surrokit.targets.summed.rest import SumAndRest
-from surrokit.targets.summed.rows import design_of, rows_of
+from surrokit.targets.summed import Form, SumAndRest, check_worth, confirm, design_of, rows_of
 from surrokit.types import FloatArray
 from surrokit_pymc.compiled import Compiled
 from surrokit_pymc.line import Line

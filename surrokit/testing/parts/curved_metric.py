@@ -7,7 +7,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 from surrokit.types import Cache, Capabilities, FloatArray
 
 

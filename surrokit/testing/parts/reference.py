@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Self
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Decider, Kernel, Proposal, StepInfo, Tuning
-from surrokit.kernel.acceptance import metropolis, of_moves
+from surrokit.interfaces import ChainState, Decider, Kernel, Proposal, Status, StepInfo, Tuning
+from surrokit.kernel.hamiltonian import metropolis, of_moves
+from surrokit.potentials import Potential
 from surrokit.testing.targets.densities import Gaussian
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
@@ -176,7 +175,7 @@ def proposal_at(positions: FloatArray, log_correction: FloatArray, **others: Any
     log_correction : ndarray of shape (n,)
         c.
     **others
-        Other fields of :class:`~surrokit.contracts.sampler.Proposal`.
+        Other fields of :class:`~surrokit.interfaces.Proposal`.
     """
     return Proposal(positions=positions, log_correction=log_correction, **others)
 

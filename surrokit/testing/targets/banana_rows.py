@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.shapes import check_positions
+from surrokit.arguments import check_positions
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.methods import BY_NAME, METHODS
-from surrokit.contracts.potential import Potential
+from surrokit.arguments import check_positions
+from surrokit.capabilities import BY_NAME, METHODS
 from surrokit.model.model import Wrapper
-from surrokit.shapes import check_positions
+from surrokit.potentials import Potential
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 

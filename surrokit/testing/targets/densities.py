@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import expit, ndtr, ndtri, stdtr, stdtrit
 
 from surrokit import capabilities as can
-from surrokit.shapes import check_weights
+from surrokit.arguments import check_weights
 from surrokit.targets.gaussian import GaussianEnergy
 from surrokit.testing.targets.target import MetricTarget, Target
 from surrokit.types import Capabilities, FloatArray

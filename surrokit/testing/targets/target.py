@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.coordinates.transforms import products
-from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 

@@ -8,7 +8,7 @@ import mici
 import numpy as np
 
 from peers.outcome import Outcome, OverTimeError, Stopwatch, Task
-from surrokit.contracts.potential import with_gradient
+from surrokit.potentials import with_gradient
 from surrokit.types import FloatArray
 
 ITERATIONS_AT_ONCE = 10

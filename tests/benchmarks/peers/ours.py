@@ -15,7 +15,7 @@ import surrokit as sk
 from peers.outcome import Outcome, Task
 from surrokit.errors import SamplingWarning
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.kinds import KINDS
+from surrokit.registry.components import KINDS
 
 
 class NotThereError(LookupError):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import attrs
 
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
 PHASES = ("warmup", "training", "sampling")

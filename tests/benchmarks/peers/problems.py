@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
 PRIOR_VARIANCE = 100.0

@@ -14,7 +14,7 @@ import numpy as np
 import surrokit as sk
 from real_posteriors.cases import CASES, Case, Reference
 from real_posteriors.models import by_hand
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
 Function = Callable[[FloatArray], FloatArray]

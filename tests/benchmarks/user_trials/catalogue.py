@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import surrokit as sk
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 from user_trials import densities, references
 from user_trials.densities import CURVE, EPIDEMIC, REGRESSION, Density

@@ -15,8 +15,8 @@ import numpy as np
 import surrokit as sk
 from real_posteriors.judging import LARGEST_RHAT, OFF_MEAN, OFF_SD, complaints
 from real_posteriors.rows_file import Row
-from surrokit.contracts.potential import Potential
 from surrokit.errors import SurrokitError
+from surrokit.potentials import Potential
 from user_trials.references import Moments
 
 AT_ONCE = 2.0

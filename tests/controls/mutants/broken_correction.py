@@ -7,8 +7,8 @@ from typing import Self
 import attrs
 import numpy as np
 
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Correction, Decider, Proposal, StepInfo
+from surrokit.interfaces import ChainState, Correction, Decider, Proposal, StepInfo
+from surrokit.potentials import Potential
 from surrokit.types import Cache, Capabilities, FloatArray
 
 

@@ -7,9 +7,9 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Hamiltonian, Phase, PositionMetric
-from surrokit.contracts.potential import Potential
+from surrokit.interfaces import Hamiltonian, Phase, PositionMetric
 from surrokit.kernel.hamiltonian import position_metric
+from surrokit.potentials import Potential
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
 

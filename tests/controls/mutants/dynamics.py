@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Hamiltonian, Integrator, Metric, Phase, Status
-from surrokit.contracts.potential import with_gradient
+from surrokit.interfaces import Hamiltonian, Integrator, Metric, Phase, Status
+from surrokit.potentials import with_gradient
 from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 

@@ -9,19 +9,18 @@ import numpy as np
 
 from mutants.broken_correction import BrokenCorrection
 from surrokit.capabilities import HESSIAN
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.matrices import with_hessian
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import (
+from surrokit.interfaces import (
     ChainState,
     Decider,
     Kernel,
     Proposal,
     Sampler,
+    Status,
     StepInfo,
     Tuning,
 )
-from surrokit.kernel.acceptance import metropolis
+from surrokit.kernel.hamiltonian import metropolis
+from surrokit.potentials import Potential, with_hessian
 from surrokit.testing.parts.reference import SubChain, proposal_at
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 

@@ -8,9 +8,16 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import Evaluations, Learner, LearningProblem, Surrogate
-from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.contracts.schedule import Decision, Moment, Schedule
+from surrokit.interfaces import (
+    Decision,
+    Evaluations,
+    Learner,
+    LearningProblem,
+    Moment,
+    Schedule,
+    Surrogate,
+)
+from surrokit.potentials import Potential, with_gradient
 from surrokit.types import Capabilities, FloatArray
 
 

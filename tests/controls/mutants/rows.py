@@ -8,9 +8,8 @@ import attrs
 import numpy as np
 
 from mutants.broken_correction import BrokenCorrection
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.rows import RowExpansion, move_bounds, with_rows
-from surrokit.contracts.sampler import ChainState, Decider, Proposal, StepInfo
+from surrokit.interfaces import ChainState, Decider, Proposal, StepInfo
+from surrokit.potentials import Potential, RowExpansion, move_bounds, with_rows
 from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import FloatArray, IntArray
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from surrokit.capabilities import CONVEX, HESSIAN, HESSIAN_DERIVATIVE, METRIC_DERIVATIVE
-from surrokit.contracts.potential import with_gaussian
-from surrokit.contracts.rows import with_rows
+from surrokit.potentials import with_gaussian, with_rows
 from surrokit.testing.targets.counting import Wrapped, methods_of
 from surrokit.types import Capabilities, FloatArray
 

@@ -14,11 +14,11 @@ from exact_starts.kernels import KERNELS, Kernel, tuning
 from exact_starts.targets import CASES
 from exact_starts.trying import Outcome, Size, metropolis, settings, tried_once
 from surrokit.compose import make
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Decider, Proposal, Tuning
+from surrokit.interfaces import Decider, Proposal, Tuning
+from surrokit.potentials import Potential
 from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import FloatArray
-from surrokit.warping.kernel import WarpedKernel
+from surrokit.warping import WarpedKernel
 
 Spoil = Callable[[Any, Potential], tuple[Any, Decider]]
 """From a sampler and the exact potential to a broken sampler, or what is broken and decides."""

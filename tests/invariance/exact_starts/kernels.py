@@ -12,12 +12,9 @@ import numpy as np
 from exact_starts.targets import Case
 from surrokit.capabilities import GRADIENT
 from surrokit.compose import make
-from surrokit.contracts.dynamics import changes_with_position
-from surrokit.contracts.learner import Evaluations, LearningProblem
-from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.contracts.sampler import Tuning
-from surrokit.marginals.fit import fit_marginals
-from surrokit.marginals.warp import Warp
+from surrokit.interfaces import Evaluations, LearningProblem, Tuning, changes_with_position
+from surrokit.marginals import Warp, fit_marginals
+from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
 
 EXACT = "exact"

@@ -7,9 +7,9 @@ import numpy as np
 
 import surrokit as sk
 from exact_starts.densities import Betas, CutNormals, Funnel, Gammas, Hole, Step
-from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameters
 from surrokit.coordinates.transforms import Transform
+from surrokit.potentials import Potential
 from surrokit.targets.bounds import with_bounds
 from surrokit.testing.targets.densities import Banana, Gaussian, HalfPlane, Mixture, Student
 from surrokit.testing.targets.target import Target

@@ -13,10 +13,10 @@ from exact_starts.comparing import compared, z_score
 from exact_starts.kernels import EXACT, POTENTIALS, Kernel, fitted, tuning
 from exact_starts.targets import Case
 from surrokit.compose import make
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Decider
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning
+from surrokit.interfaces import Decider
+from surrokit.potentials import Potential
 from surrokit.testing.checks.kernels.kernel import LEAST_ACCEPTANCE
 from surrokit.testing.measures.statistics import Verdict
 from surrokit.testing.parts.reference import transitions

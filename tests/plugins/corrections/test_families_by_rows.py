@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.rows import Ball, move_bounds
-from surrokit.contracts.sampler import ChainState
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import TargetError
+from surrokit.interfaces import ChainState
+from surrokit.potentials import Ball, move_bounds
 from surrokit.testing import check_potential
 from surrokit.testing.parts.reference import proposal_at
 from surrokit_corrections.subsampled import Subsampled

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.sampler import ChainState, Proposal
-from surrokit.kernel.acceptance import DIVERGENCE
+from surrokit.interfaces import ChainState, Proposal, Status
+from surrokit.kernel.hamiltonian import DIVERGENCE
 from surrokit.testing.targets.counting import CountingPotential
 from surrokit_corrections.metropolis import Metropolis
 

@@ -9,14 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import surrokit as sk
-from surrokit.contracts.sampler import ChainState
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, NumericalError, TargetError
+from surrokit.interfaces import ChainState
 from surrokit.testing.parts.reference import proposal_at
 from surrokit.testing.targets.counting import Wrapped
-from surrokit_corrections.alias import AliasTable
-from surrokit_corrections.cumulative import CumulativeTable
 from surrokit_corrections.subsampled import Subsampled
+from surrokit_corrections.thinning import AliasTable, CumulativeTable
 from surrokit_problems.rows.families.ready_made import LOGISTIC, PROBIT, student_errors
 from surrokit_problems.rows.glm import GeneralizedLinearModel
 from surrokit_problems.rows.logistic import LogisticRegression

@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.sampler import weighs
 from surrokit.diagnostics import effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError
+from surrokit.interfaces import weighs
 from surrokit.testing.targets.densities import Gaussian, Mixture
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 from surrokit_corrections.weights import LONGEST, SHORTEST, STEPS, Weights
@@ -137,7 +137,7 @@ def test_narrow_tails_are_entered_and_left(monkeypatch):
         return np.std(ends, ddof=1) / 0.0455
 
     assert spread() < 0.25
-    monkeypatch.setattr("surrokit.kernel.transitions.STEPS", STEPS[:1])
+    monkeypatch.setattr("surrokit.kernel.kernel.STEPS", STEPS[:1])
     assert spread() > 0.25
 
 

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit import capabilities as can
-from surrokit.contracts.rows import Ball
 from surrokit.errors import ConfigurationError, NumericalError, ShapeError
+from surrokit.potentials import Ball
 from surrokit.testing import check_potential
 from surrokit_corrections.subsampled import Subsampled
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import SurrogateFitError
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
 from surrokit_gp.quadratic.heights import Heights, flat_from
 from surrokit_gp.quadratic.model import Model

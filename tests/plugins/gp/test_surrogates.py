@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit_gp.fit.fitc import Fitc
 from surrokit_gp.fit.gp import GaussianProcess
 from surrokit_gp.kernel.hyperparameters import Hyperparameters

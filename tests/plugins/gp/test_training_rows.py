@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from surrokit.contracts.learner import Evaluations
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.surrogate.distinct import demand_numbers
+from surrokit.interfaces import Evaluations
+from surrokit.surrogate.training import demand_numbers
 from surrokit.surrogate.whitening import Whitening
 from surrokit_gp.data.training_rows import TrainingRows, typical_excess
 

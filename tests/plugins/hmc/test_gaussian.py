@@ -10,14 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.capabilities import GAUSSIAN
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.learner import Evaluations, LearningProblem
-from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.interfaces import ChainState, Evaluations, LearningProblem, Status, Tuning
 from surrokit.testing.targets.counting import Fenced
 from surrokit.testing.targets.densities import Banana, Gaussian
-from surrokit_hmc.gaussian import GaussianMoves
+from surrokit_hmc.independent import GaussianMoves
 
 TARGET = Gaussian()
 

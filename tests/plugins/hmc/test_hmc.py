@@ -9,9 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import ConfigurationError
+from surrokit.interfaces import ChainState, Status, Tuning
 from surrokit_hmc.hmc import HMC, MAX_STEPS, PATH_LENGTH
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit.contracts.dynamics import Hamiltonian, Phase, Status
 from surrokit.errors import CapabilityError
+from surrokit.interfaces import Hamiltonian, Phase, Status
 from surrokit.testing.targets.counting import CountingPotential, Limited
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, DiagonalMetric, IdentityMetric

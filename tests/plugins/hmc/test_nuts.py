@@ -7,19 +7,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.dynamics import Hamiltonian, Phase, Status
-from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import ConfigurationError
-from surrokit.kernel.acceptance import DIVERGENCE
+from surrokit.interfaces import ChainState, Hamiltonian, Phase, Status, Tuning
+from surrokit.kernel.hamiltonian import DIVERGENCE
 from surrokit.testing.checks.kernels import sampler as quick
 from surrokit.testing.checks.kernels import tuning as tuned
 from surrokit.testing.targets.counting import CountingPotential, Fenced
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
-from surrokit_hmc.half import Half
+from surrokit_hmc.half import Half, turns_back
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric
 from surrokit_hmc.nuts import NUTS
-from surrokit_hmc.turning import turns_back
 
 BANANA = Banana()
 

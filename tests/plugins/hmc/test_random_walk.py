@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import ConfigurationError
-from surrokit_hmc.random_walk import RandomWalk
+from surrokit.interfaces import ChainState, Status, Tuning
+from surrokit_hmc.independent import RandomWalk
 
 COVARIANCE = np.array([[4.0, 1.0], [1.0, 0.5]])
 TUNING = Tuning(step_size=9.0)

@@ -8,11 +8,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.errors import ConfigurationError
-from surrokit.kernel.acceptance import metropolis
-from surrokit.kernel.lengths import FIRST_LENGTH
+from surrokit.interfaces import ChainState, Proposal, Status, Tuning
+from surrokit.kernel.hamiltonian import metropolis
+from surrokit.kernel.tuning import FIRST_LENGTH
 from surrokit.testing.parts.reference import take
 from surrokit.testing.targets.counting import CountingPotential, Forbidden
 from surrokit.testing.targets.densities import Banana, Gaussian

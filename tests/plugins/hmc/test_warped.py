@@ -8,12 +8,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.sampler import ChainState, Tuning
-from surrokit.marginals.warp import Warp
+from surrokit.interfaces import ChainState, Status, Tuning
+from surrokit.marginals import Warp
 from surrokit.testing import CountingPotential
 from surrokit.testing.targets.densities import Banana
-from surrokit.warping.kernel import WarpedKernel
+from surrokit.warping import WarpedKernel
 from surrokit_hmc.hmc import HMC, HMCKernel
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.coordinates import declarations as declare
-from surrokit.coordinates.blocks import map_of
+from surrokit.coordinates import parameters as declare
 from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.transforms import map_of
 from surrokit_jax.constraints import to_user
 
 KINDS = {

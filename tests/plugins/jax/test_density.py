@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import surrokit as sk
-from surrokit.coordinates import declarations as declare
+from surrokit.coordinates import parameters as declare
 from surrokit.errors import ConfigurationError, ResultTypeError, ShapeError
 from surrokit.testing import check_potential
 from surrokit_jax import from_jax

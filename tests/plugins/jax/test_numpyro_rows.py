@@ -246,7 +246,7 @@ def test_a_run_says_why_its_model_is_sampled_whole(numpyro):
 
 def test_a_graph_that_lies_is_caught_by_the_density(numpyro, monkeypatch):
     """As if a form were told wrongly: the sum has another density than the model."""
-    from surrokit.targets.summed.forms import Form
+    from surrokit.targets.summed import Form
     from surrokit_jax.rows import recognise
 
     told = recognise.read_forms

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.sampler import ChainState
 from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
-from surrokit.mode.bottom import demand_walls
-from surrokit.mode.mode import Mode
+from surrokit.interfaces import ChainState
+from surrokit.mode.descent import Mode
+from surrokit.mode.search import demand_walls
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
 from surrokit_learning.approach import Approach
 from surrokit_learning.modes.limits import Limits

@@ -22,11 +22,10 @@ from surrokit.errors import (
     TargetError,
 )
 from surrokit.plan import recipe as recipes
-from surrokit.plan.fallback import in_words
 from surrokit.plan.parts import make_parts
 from surrokit.plan.recipe import SETTLING, SHORTEST, Recipe, settling
-from surrokit.registry.catalogue import Catalogue, default_catalogue
-from surrokit.registry.composer import Composer
+from surrokit.plan.repair import in_words
+from surrokit.registry.catalogue import Catalogue, Composer, default_catalogue
 from surrokit.run import choice as first_phase
 from surrokit.testing.targets.counting import CountingPotential
 from surrokit.testing.targets.densities import Gaussian

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.learner import Evaluations
+from surrokit.interfaces import Evaluations
 from surrokit.mode.descent import descend
 from surrokit.mode.search import find_mode
 from surrokit.testing.targets.densities import Banana, Gaussian

@@ -9,9 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.learner import LearningProblem
-from surrokit.contracts.schedule import Decision, Moment
 from surrokit.errors import ConfigurationError
+from surrokit.interfaces import Decision, LearningProblem, Moment
 from surrokit.result.verdict import judge
 from surrokit.testing.targets.densities import Banana, Gaussian
 from surrokit_learning.rates import mean_rate

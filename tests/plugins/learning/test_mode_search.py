@@ -12,10 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.capabilities import INITIAL
 from surrokit.contracts.explorer import Modes
-from surrokit.contracts.learner import Evaluations
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning
-from surrokit.mode.mode import Mode
+from surrokit.interfaces import Evaluations
+from surrokit.mode.descent import Mode
 from surrokit.mode.search import find_mode
 from surrokit.mode.starts import draw_positions
 from surrokit.testing.targets.densities import Gaussian

@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.capabilities import FORWARD, GRADIENT
-from surrokit.contracts.forward import with_forward
-from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, SurrogateFitError
+from surrokit.interfaces import Evaluations, LearningProblem
+from surrokit.potentials import with_forward
 from surrokit.testing.targets.densities import Banana, Gaussian
 from surrokit_learning.region.independence import predicted_acceptance
 from surrokit_learning.rounds.exploration import OUTER, WITHIN

@@ -10,7 +10,7 @@ import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
 from surrokit_corrections.metropolis import Metropolis
-from surrokit_hmc.random_walk import RandomWalk
+from surrokit_hmc.independent import RandomWalk
 
 
 class Normal:

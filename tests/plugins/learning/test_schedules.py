@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.schedule import Decision, Moment
+from surrokit.interfaces import Decision, Moment
 
 STAGES = ("exploration", "warmup", "sampling")
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.sampler import ChainState
+from surrokit.interfaces import ChainState, Evaluations
 from surrokit_learning.rounds import steering
 from surrokit_learning.rounds.state import RoundsState
 from surrokit_learning.rounds.steering import predict_failures, steer, with_failures

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit_networks.border import TAIL
 
 DIM = 3

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.contracts.learner import Evaluations
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import Transform
 from surrokit.errors import CapabilityError, ShapeError
+from surrokit.interfaces import Evaluations
 from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.bounded.energy import BoundedEnergy
-from surrokit.targets.bounds import BoundedPotential
+from surrokit.targets.bounds import BoundedEnergy, BoundedPotential
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
 from surrokit.testing import check_potential
 from surrokit_networks.activations import BUILT_IN, Activation

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit_networks.equations import Basis, Equations
 from surrokit_networks.least_squares import solve
 from surrokit_networks.nodes import Nodes

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.targets.densities import Banana
 from surrokit_networks.learner import NetworkLearner

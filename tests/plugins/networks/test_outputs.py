@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import CapabilityError, SurrogateFitError
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
+from surrokit.targets.functions import gradient_of_energy
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
-from surrokit.targets.outputs import gradient_of_energy
 from surrokit_networks.equations import Equations
 from surrokit_networks.network import Mixing, Network
 from surrokit_networks.outputs import fit_outputs, leading_directions, output_scales

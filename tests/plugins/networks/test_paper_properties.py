@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surrokit.contracts.learner import Evaluations
+from surrokit.interfaces import Evaluations
 from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.additive import Additive
 from surrokit_networks.equations import Basis, Equations

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import SurrogateFitError
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.quality import expected_acceptance
 from surrokit_networks.pilot import (
     Candidate,

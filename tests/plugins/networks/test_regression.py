@@ -4,8 +4,8 @@ import attrs
 import numpy as np
 import pytest
 
-from surrokit.contracts.learner import Evaluations
 from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.interfaces import Evaluations
 from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.activations import TANH
 from surrokit_networks.equations import Basis, Equations, normal_equations

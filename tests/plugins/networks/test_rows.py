@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.learner import Evaluations, LearningProblem
-from surrokit.contracts.rows import SummedTerms
 from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.interfaces import Evaluations, LearningProblem
+from surrokit.potentials import SummedTerms
 from surrokit_networks.exact_rows import RowChoice
 from surrokit_networks.rows import Rows
 from surrokit_networks.training import Training

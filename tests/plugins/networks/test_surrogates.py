@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.additive import Additive
 from surrokit_networks.plugin import surrokit_components

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit.interfaces import Evaluations, LearningProblem
 
 NODES = 240
 

@@ -4,9 +4,9 @@ import attrs
 import numpy as np
 import pytest
 
-from surrokit.contracts.learner import Evaluations
 from surrokit.errors import ConfigurationError
-from surrokit.surrogate.distinct import demand_numbers
+from surrokit.interfaces import Evaluations
+from surrokit.surrogate.training import demand_numbers
 from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows
 

@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 import surrokit as sk
-from surrokit.contracts.observation import IterationInfo
 from surrokit.diagnostics import effective_sample_size
 from surrokit.errors import UnknownComponentError
+from surrokit.progress import IterationInfo
 from surrokit_paper.chains import Marginals, SamplingTime, StopAt, largest_by_chance, one_chain
 from surrokit_paper.figure_1 import METHODS as OF_FIGURE_1
 from surrokit_paper.figure_3 import METHODS as OF_FIGURE_3

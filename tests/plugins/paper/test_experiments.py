@@ -11,7 +11,7 @@ import pytest
 import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit.output.json import plain
-from surrokit.registry.settings import settings_of
+from surrokit.registry.components import settings_of
 from surrokit_paper.figure_1 import Figure1
 from surrokit_paper.figure_2 import Figure2
 from surrokit_paper.figure_4 import Figure4

@@ -11,9 +11,9 @@ from scipy.special import expit
 
 import surrokit as sk
 from surrokit import capabilities as can
-from surrokit.contracts.rows import Ball
-from surrokit.contracts.sampler import ChainState
 from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
+from surrokit.interfaces import ChainState
+from surrokit.potentials import Ball
 from surrokit.testing import check_potential
 from surrokit.testing.parts.reference import proposal_at
 from surrokit_corrections.subsampled import Subsampled

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.contracts.dynamics import Status
 from surrokit.errors import ConfigurationError
-from surrokit_riemannian.fixed_point import Anderson, FixedPoint
+from surrokit.interfaces import Status
+from surrokit_riemannian.implicit import Anderson, FixedPoint
 
 RNG = np.random.default_rng(7)
 

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.dynamics import Hamiltonian, Phase, Status
 from surrokit.errors import ConfigurationError
+from surrokit.interfaces import Hamiltonian, Phase, Status
 from surrokit.testing import CountingPotential, Fenced, Limited
 from surrokit.testing.parts.curved_metric import CurvedMetric
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture, Student

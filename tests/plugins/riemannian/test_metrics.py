@@ -12,9 +12,15 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError, IndefiniteMetricError
 from surrokit.testing import CountingPotential, Limited
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture, Student
-from surrokit_riemannian.definite import HessianMetric, OwnMetric
-from surrokit_riemannian.factors import are_definite, factorise, product
-from surrokit_riemannian.softabs import DiagonalMetric, SoftAbsMetric
+from surrokit_riemannian.softabs import (
+    DiagonalMetric,
+    HessianMetric,
+    OwnMetric,
+    SoftAbsMetric,
+    are_definite,
+    factorise,
+    product,
+)
 
 COVARIANCE = np.array([[1.3, 0.5], [0.5, 2.6]])
 CURVED = [Banana(), Mixture(), Student()]

@@ -9,16 +9,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import CapabilityError, ConfigurationError, IndefiniteMetricError
-from surrokit.kernel.binding import Binding
+from surrokit.interfaces import ChainState, Status, Tuning
+from surrokit.kernel.kernel import Binding
 from surrokit.testing import CountingPotential, Fenced, Limited
 from surrokit.testing.checks.kernels.kernel import WIDE, invariance
 from surrokit.testing.parts.reference import ReferenceCorrection
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
-from surrokit_riemannian.definite import OwnMetric
 from surrokit_riemannian.rmhmc import MAX_STEPS
+from surrokit_riemannian.softabs import OwnMetric
 
 COVARIANCE = np.array([[1.3, 0.5], [0.5, 1.6]])
 TUNING = Tuning(step_size=1.0)

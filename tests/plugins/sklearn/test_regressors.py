@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 import surrokit_sklearn
 from surrokit.capabilities import GRADIENT, HESSIAN
 from surrokit.compose import make
-from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.registry.catalogue import default_catalogue
 from surrokit_sklearn import (
     AdditiveNetworkRegressor,

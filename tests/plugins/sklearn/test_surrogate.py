@@ -22,8 +22,8 @@ from sklearn.svm import SVR
 
 import surrokit as sk
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
-from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit_sklearn.fitted import NARROW, WIDE
 from surrokit_sklearn.ready_made import nystroem_ridge, polynomial_ridge
 

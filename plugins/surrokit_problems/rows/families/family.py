@@ -12,8 +12,8 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.contracts.rows import USUAL_ORDER
 from surrokit.errors import ConfigurationError
+from surrokit.potentials import USUAL_ORDER
 from surrokit.predictive.families import ResponseFamily
 from surrokit.types import FloatArray
 from surrokit_problems.rows.families.responses import Responses

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import unmasked
-from surrokit.contracts.rows import Ball
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.potentials import Ball
 from surrokit.types import FloatArray, IntArray
 from surrokit_problems.rows.own.row_data import RowData, Rows
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit import gaussian_prior
-from surrokit.contracts.rows import Ball, check_ball
+from surrokit.arguments import check_positions
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.shapes import check_positions
+from surrokit.potentials import Ball, check_ball
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.dynamics import Hamiltonian, Metric, Phase, PositionMetric, Status
-from surrokit.contracts.potential import Potential
+from surrokit.interfaces import Hamiltonian, Metric, Phase, PositionMetric, Status
 from surrokit.kernel.hamiltonian import works_by_position
+from surrokit.potentials import Potential
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.parts.curved_metric import CurvedMetric
 from surrokit.testing.parts.reference import ConstantMetric

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.dynamics import changes_with_position
+from surrokit.interfaces import changes_with_position
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.measures.differences import difference
 from surrokit.testing.measures.statistics import Verdict, normality

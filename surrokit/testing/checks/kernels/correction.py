@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from surrokit.capabilities import ROWS
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
 from surrokit.cost.recording import RecordingPotential
+from surrokit.interfaces import ChainState, Proposal, Status, StepInfo
+from surrokit.potentials import Potential
 from surrokit.testing.checks.kernels.failing import FailingRows, NaNNear
 from surrokit.testing.checks.kernels.kernel import NARROW, WIDE, flux, invariance
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape

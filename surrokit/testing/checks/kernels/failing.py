@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.potential import Potential
+from surrokit.potentials import Potential
 from surrokit.testing.targets.counting import CountingPotential
 from surrokit.testing.targets.summed import CubicExpansion
 from surrokit.types import FloatArray, IntArray

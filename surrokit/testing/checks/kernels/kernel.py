@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.dynamics import changes_with_position
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Decider, Tuning
+from surrokit.interfaces import Decider, Tuning, changes_with_position
+from surrokit.potentials import Potential
 from surrokit.testing.checks.kernels.sampler import ready, usable
 from surrokit.testing.measures.demands import demand
 from surrokit.testing.measures.statistics import Verdict, check_balance, normality

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.dynamics import Status
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Proposal, Tuning
+from surrokit.interfaces import ChainState, Proposal, Status, Tuning
+from surrokit.potentials import Potential
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.parts.reference import ReferenceCorrection

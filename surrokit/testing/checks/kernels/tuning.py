@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.dynamics import Status, changes_with_position
-from surrokit.contracts.sampler import ChainState, Proposal, Tuning
+from surrokit.interfaces import ChainState, Proposal, Status, Tuning, changes_with_position
 from surrokit.testing.checks.kernels.sampler import demand_same, start, usable
 from surrokit.testing.measures.demands import demand
 from surrokit.testing.results import Check, Factory

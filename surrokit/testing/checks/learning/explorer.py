@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from surrokit.contracts.explorer import Modes
-from surrokit.contracts.learner import Evaluations
 from surrokit.cost.recording import RecordingPotential
+from surrokit.interfaces import Evaluations
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.results import Check, Factory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.contracts.schedule import Decision, Moment, Stage
+from surrokit.interfaces import Decision, Moment, Stage
 from surrokit.testing.measures.demands import demand
 from surrokit.testing.results import Check, Factory
 

@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.learner import Evaluations, Learner
 from surrokit.errors import SurrogateFitError
+from surrokit.interfaces import Evaluations, Learner
 from surrokit.testing.checks.learning.training import (
     LOOSE,
     TARGET,

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.learner import Evaluations, Learner, LearningProblem
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.rows import SummedTerms
+from surrokit.interfaces import Evaluations, Learner, LearningProblem
+from surrokit.potentials import Potential, SummedTerms
 from surrokit.testing.measures import evaluating
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal
 from surrokit.testing.results import Factory

@@ -10,16 +10,15 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
-from surrokit.contracts.potential import Potential
 from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrokitError
 from surrokit.plan.parts import make_parts
 from surrokit.plan.recipe import Recipe
-from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer
-from surrokit.registry.kinds import Kind
+from surrokit.potentials import Potential
+from surrokit.registry.catalogue import Composer, default_catalogue
+from surrokit.registry.components import Kind
 from surrokit.testing.measures.demands import demand
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.counting import Limited

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.forward import offers_curvature_derivatives, offers_curvatures
+from surrokit.potentials import offers_curvature_derivatives, offers_curvatures
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.measures.evaluating import arguments, demand_derivative, has, place
 from surrokit.testing.results import Check, Factory

@@ -234,14 +234,14 @@ def check_wrong_shape(make: Factory) -> None:
             _demand_refused(
                 partial(method, np.zeros(shape), *factors),
                 f"{name} of positions of shape {shape}",
-                f"since dim is {dim}; surrokit.shapes.check_positions does",
+                f"since dim is {dim}; surrokit.arguments.check_positions does",
             )
         for right in factors:
             for wrong in (right[:1], right[..., 0], right[..., None]):
                 _demand_refused(
                     partial(method, positions, wrong),
                     f"{name} at 2 positions of dim {dim} with factors of shape {wrong.shape}",
-                    f"since shape {right.shape} is expected; surrokit.shapes has checks of both",
+                    f"since shape {right.shape} is expected; surrokit.arguments has checks of both",
                 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.rows import Ball, move_bounds, of_order
+from surrokit.potentials import Ball, move_bounds, of_order
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.measures.evaluating import finite_positions, has, place
 from surrokit.testing.results import Check, Factory

@@ -15,8 +15,8 @@ import numpy as np
 import surrokit as sk
 from real_posteriors.samplers.outcome import Drawn
 from real_posteriors.targets import Posterior
-from surrokit.contracts.potential import Potential
 from surrokit.errors import SamplingWarning
+from surrokit.potentials import Potential
 
 CHAINS = 4
 TOUCHED = (1, CHAINS, 64)

@@ -1,0 +1,587 @@
+"""Constraints of parameters: simplex, ordered, directions, correlation and covariance matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+
+from surrokit.types import BoolArray, FloatArray
+
+
+class Constraint(Protocol):
+    """A set of arrays q of one shape, and a smooth map z -> q onto it from the whole space.
+
+    Positions come in rows: z of shape (n, free), and q as vectors of shape (n, size), arrays in C
+    order.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name, for files."""
+        ...
+
+    @property
+    def meaning(self) -> str:
+        """What q is, for messages."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of q."""
+        ...
+
+    @property
+    def free(self) -> int:
+        """Numbers in z."""
+        ...
+
+    @property
+    def varies(self) -> BoolArray:
+        """Which numbers of q are not the same for all z, shape (size,)."""
+        ...
+
+    def to_bounded(self, z: FloatArray) -> FloatArray:
+        """Return q at z."""
+        ...
+
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
+        """Return z at q, of which there may be several; NaN where q breaks the constraint."""
+        ...
+
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return the log of the volume that the map makes of a volume in z, shape (n,).
+
+        A map from more numbers than the set has dimensions adds the log density of what is left
+        over, which integrates to a constant.
+        """
+        ...
+
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
+        """Return its gradient, shape (n, free)."""
+        ...
+
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the gradient in z, shape (n, free), of what has a ``gradient (n, size)`` in q."""
+        ...
+
+
+def every(size: int) -> BoolArray:
+    """Return that all numbers vary, shape (size,)."""
+    return np.ones(size, dtype=bool)
+
+
+def only_where(inside: BoolArray, z: FloatArray) -> FloatArray:
+    """Return z (n, free) with NaN in rows that are not inside."""
+    return np.where(inside[:, None], z, np.nan)
+
+
+CLOSE = 1e-8
+"""How far a sum or a length that must be 1 may be from it."""
+
+
+AWAY = 4.0
+"""Power of the length that keeps vectors away from the origin.
+
+Without it, where lengths are those of a standard normal vector as in Stan, the density of vectors
+is highest at the origin. It has no derivatives there, so searches for modes end where no mode is.
+
+A smaller power makes an angle of which nothing is known cheaper (10 gradients an effective draw
+with 4, 7 with 2, 5 with 1), and one that is well known worse: of 1,200 paths for a direction known
+to 1/17, 1 or 2 diverged with 4, 5 with 2, and 10 to 16 with 1.
+"""
+
+
+@attrs.frozen
+class UnitVector:
+    """Vectors of ``size`` numbers and length 1.
+
+    q = z / |z|, where the density of z by its length is |z|^a exp(-|z|^2 / 2), with a of
+    :data:`AWAY`. Volumes are those of the surface.
+    """
+
+    size: int
+    name = "unit_vector"
+    meaning = "a vector of length 1"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of q."""
+        return (self.size,)
+
+    @property
+    def free(self) -> int:
+        """Numbers in z, one more than the surface has dimensions."""
+        return self.size
+
+    @property
+    def varies(self) -> BoolArray:
+        """All numbers vary."""
+        return every(self.size)
+
+    def to_bounded(self, z: FloatArray) -> FloatArray:
+        """Return z / |z|; NaN at the origin."""
+        with np.errstate(invalid="ignore"):
+            return z / _length(z)
+
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
+        """Return a vector of the likeliest length in the direction of q."""
+        inside = np.abs(np.square(q).sum(axis=1) - 1.0) < CLOSE
+        return only_where(inside, q * np.sqrt(AWAY))
+
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return a log |z| - |z|^2 / 2, less the log of what it adds up to along a ray."""
+        return _log_length(np.square(z).sum(axis=1), self.size)
+
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
+        """Return (a / |z|^2 - 1) z."""
+        return _by_length(np.square(z).sum(axis=1, keepdims=True)) * z
+
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return (g - q q^T g) / |z|."""
+        q = self.to_bounded(z)
+        along = np.einsum("nk,nk->n", q, gradient)
+        with np.errstate(invalid="ignore"):
+            return np.asarray((gradient - q * along[:, None]) / _length(z))
+
+
+@attrs.frozen
+class Circular:
+    """Angles in (-pi, pi], of which both ends are one.
+
+    Each is the direction of a vector in the plane, as of a :class:`UnitVector`. So chains cross the
+    ends as they cross any other angle.
+    """
+
+    shape: tuple[int, ...] = ()
+    name = "circular"
+    ends = (-math.pi, math.pi)
+    """Of each number, which are one."""
+    meaning = "angles between -pi and pi"
+
+    @property
+    def _size(self) -> int:
+        return int(np.prod(self.shape, dtype=int))
+
+    @property
+    def free(self) -> int:
+        """Numbers in z: two for each angle."""
+        return 2 * self._size
+
+    @property
+    def varies(self) -> BoolArray:
+        """All numbers vary."""
+        return every(self._size)
+
+    def to_bounded(self, z: FloatArray) -> FloatArray:
+        """Return atan2(y, x); z holds all x and then all y."""
+        x, y = self._parts(z)
+        return np.asarray(np.arctan2(y, x))
+
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
+        """Return vectors of the likeliest length."""
+        inside = np.asarray((np.abs(q) <= np.pi).all(axis=1))
+        return only_where(inside, np.sqrt(AWAY) * np.concatenate([np.cos(q), np.sin(q)], axis=1))
+
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return the sum over vectors of the logs of their lengths' densities along a ray."""
+        x, y = self._parts(z)
+        return np.asarray(_log_length(np.square(x) + np.square(y), 2).sum(axis=1))
+
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
+        """Return (a / |z|^2 - 1) z of each vector z."""
+        x, y = self._parts(z)
+        by_length = _by_length(np.square(x) + np.square(y))
+        return np.concatenate([by_length * x, by_length * y], axis=1)
+
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return g (-y, x) / (x^2 + y^2)."""
+        x, y = self._parts(z)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            turn = gradient / (np.square(x) + np.square(y))
+        return np.concatenate([-y * turn, x * turn], axis=1)
+
+    def _parts(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return z[:, : self._size], z[:, self._size :]
+
+
+def _length(z: FloatArray) -> FloatArray:
+    return np.asarray(np.sqrt(np.square(z).sum(axis=1, keepdims=True)))
+
+
+def _log_length(squares: FloatArray, dim: int) -> FloatArray:
+    """Return the log density of vectors with squared lengths (...), which is 1 along each ray."""
+    half = 0.5 * (dim + AWAY)
+    along_a_ray = (half - 1.0) * np.log(2.0) + math.lgamma(half)
+    with np.errstate(divide="ignore"):
+        return np.asarray(0.5 * AWAY * np.log(squares) - 0.5 * squares - along_a_ray)
+
+
+def _by_length(squares: FloatArray) -> FloatArray:
+    """Return what vectors are multiplied by for the gradient of :func:`_log_length`."""
+    with np.errstate(divide="ignore"):
+        return AWAY / squares - 1.0
+
+
+@attrs.frozen
+class Covariance:
+    """Positive definite symmetric matrices of ``size`` rows.
+
+    q = L L^T with the logs of L's diagonal and what is below it in z, as in Stan's reference
+    manual. Volumes are those of the numbers on and below the diagonal of q. A gradient may be that
+    of a function of all numbers of the matrix; above and below the diagonal are added up.
+    """
+
+    size: int
+    name = "covariance"
+    meaning = "a symmetric positive definite matrix"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of q."""
+        return (self.size, self.size)
+
+    @property
+    def free(self) -> int:
+        """Numbers in z."""
+        return self.size * (self.size + 1) // 2
+
+    @property
+    def varies(self) -> BoolArray:
+        """All numbers vary."""
+        return every(self.size**2)
+
+    def to_bounded(self, z: FloatArray) -> FloatArray:
+        """Return L L^T."""
+        return _squared(self._factor(z))
+
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
+        """Return the Cholesky factor, with logs on its diagonal."""
+        factor, inside = _factors(q, self.size)
+        rows, columns = np.tril_indices(self.size)
+        on = rows == columns
+        z = factor[:, rows, columns]
+        z[:, on] = np.log(z[:, on])
+        return only_where(inside, z)
+
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return size log 2 + sum_k (size - k + 2) log L_kk, k = 1, 2, ..."""
+        return np.asarray(self.size * np.log(2.0) + z @ self._weights)
+
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
+        """Return size - k + 2 on the diagonal."""
+        return np.broadcast_to(self._weights, z.shape).copy()
+
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return (G + G^T) L, with the derivative of exp on the diagonal."""
+        factor = self._factor(z)
+        found = _to_factor(factor, gradient, self.size)
+        rows, columns = np.tril_indices(self.size)
+        on = rows == columns
+        pulled = found[:, rows, columns]
+        pulled[:, on] *= factor[:, rows[on], columns[on]]
+        return pulled
+
+    @property
+    def _weights(self) -> FloatArray:
+        rows, columns = np.tril_indices(self.size)
+        return np.where(rows == columns, self.size - rows + 1.0, 0.0)
+
+    def _factor(self, z: FloatArray) -> FloatArray:
+        factor = np.zeros((len(z), self.size, self.size))
+        rows, columns = np.tril_indices(self.size)
+        on = rows == columns
+        with np.errstate(over="ignore"):
+            factor[:, rows, columns] = np.where(on, np.exp(np.where(on, z, 0.0)), z)
+        return factor
+
+
+@attrs.frozen
+class Correlation:
+    """Correlation matrices of ``size`` rows: positive definite, with ones on the diagonal.
+
+    tanh(z) are canonical partial correlations (Lewandowski, Kurowicka and Joe 2009,
+    doi:10.1016/j.jmva.2009.04.008), as in Stan's reference manual. Volumes are those of the numbers
+    below the diagonal of q. A gradient may be that of a function of all numbers of the matrix;
+    above and below the diagonal are added up.
+    """
+
+    size: int
+    name = "correlation"
+    meaning = "a symmetric positive definite matrix with ones on its diagonal"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of q."""
+        return (self.size, self.size)
+
+    @property
+    def free(self) -> int:
+        """Numbers in z."""
+        return self.size * (self.size - 1) // 2
+
+    @property
+    def varies(self) -> BoolArray:
+        """All but the diagonal vary."""
+        return ~np.eye(self.size, dtype=bool).ravel()
+
+    def to_bounded(self, z: FloatArray) -> FloatArray:
+        """Return L L^T, with ones on the diagonal."""
+        q = _squared(self._factor(z)).reshape(len(z), self.size, self.size)
+        q[:, np.arange(self.size), np.arange(self.size)] = 1.0
+        return q.reshape(len(z), -1)
+
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
+        """Return atanh of the partial correlations."""
+        factor, inside = _factors(q, self.size)
+        diagonal = np.einsum("nkk->nk", q.reshape(-1, self.size, self.size))
+        inside &= (np.abs(diagonal - 1.0) < CLOSE).all(axis=1)
+        left = 1.0 - np.cumsum(np.square(factor), axis=2) + np.square(factor)
+        rows, columns = np.tril_indices(self.size, -1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            partial = factor[:, rows, columns] / np.sqrt(left[:, rows, columns])
+            return only_where(inside, np.arctanh(partial))
+
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return sum over i > j of (size - j + 1) log(1 - w_ij^2) / 2, j = 1, 2, ..."""
+        return np.asarray(_log_sech_squared(z) @ self._weights)
+
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
+        """Return its gradient: d log(1 - tanh^2) = -2 tanh."""
+        return -2.0 * self._weights * np.tanh(z)
+
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return (G + G^T) L, led back through the rows of L from their ends."""
+        n, k = len(z), self.size
+        w, sech = self._below(np.tanh(z), 0.0), self._below(_sech(z), 1.0)
+        room = _room(sech)
+        slope = _to_factor(self._factor(z), gradient, k)
+        found = np.zeros((n, k, k))
+        rest = np.einsum("nkk->nk", slope).copy()  # derivative by what is left of a row's length
+        for j in range(k - 2, -1, -1):
+            below = slice(j + 1, None)
+            here, left = slope[:, below, j], room[:, below, j]
+            by_w, tail = here * left, rest[:, below] * left
+            found[:, below, j] = by_w * np.square(sech[:, below, j])
+            found[:, below, j] -= tail * w[:, below, j] * sech[:, below, j]
+            rest[:, below] = here * w[:, below, j] + rest[:, below] * sech[:, below, j]
+        rows, columns = np.tril_indices(k, -1)
+        return found[:, rows, columns]
+
+    @property
+    def _weights(self) -> FloatArray:
+        _, columns = np.tril_indices(self.size, -1)
+        return (self.size - columns) / 2.0
+
+    def _below(self, values: FloatArray, elsewhere: float) -> FloatArray:
+        """Return matrices with ``values (n, free)`` below the diagonal."""
+        rows, columns = np.tril_indices(self.size, -1)
+        found = np.full((len(values), self.size, self.size), elsewhere)
+        found[:, rows, columns] = values
+        return found
+
+    def _factor(self, z: FloatArray) -> FloatArray:
+        room = _room(self._below(_sech(z), 1.0))
+        factor = self._below(np.tanh(z), 0.0) * room
+        at = np.arange(self.size)
+        factor[:, at, at] = room[:, at, at]
+        return factor
+
+
+def _room(sech: FloatArray) -> FloatArray:
+    """Return the length that is left of each row of L before each of its numbers."""
+    room = np.ones_like(sech)
+    room[:, :, 1:] = np.cumprod(sech, axis=2)[:, :, :-1]
+    return np.tril(room)
+
+
+def _log_sech_squared(z: FloatArray) -> FloatArray:
+    """Return log(1 - tanh(z)^2), also far out."""
+    size = np.abs(z)
+    return np.asarray(2.0 * (np.log(2.0) - size - np.log1p(np.exp(-2.0 * size))))
+
+
+def _sech(z: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(0.5 * _log_sech_squared(z)))
+
+
+def _squared(factor: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray((factor @ np.swapaxes(factor, 1, 2)).reshape(len(factor), -1))
+
+
+def _to_factor(factor: FloatArray, gradient: FloatArray, size: int) -> FloatArray:
+    """Return the gradient by L of what has a gradient by L L^T."""
+    matrices = gradient.reshape(-1, size, size)
+    return np.asarray((matrices + np.swapaxes(matrices, 1, 2)) @ factor)
+
+
+def _factors(q: FloatArray, size: int) -> tuple[FloatArray, BoolArray]:
+    """Return Cholesky factors, and whether the matrices have one and are symmetric."""
+    matrices = q.reshape(-1, size, size)
+    factors, inside = np.broadcast_to(np.eye(size), matrices.shape).copy(), every(len(matrices))
+    for i, matrix in enumerate(matrices):
+        try:
+            factors[i] = np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            inside[i] = False
+        inside[i] &= bool(np.allclose(matrix, matrix.T, rtol=0.0, atol=CLOSE))
+    return factors, inside
+
+
+@attrs.frozen
+class Ordered:
+    """Vectors of ``size`` numbers, each larger than the one before it.
+
+    q_1 = z_1 and q_k = q_{k-1} + exp(z_k), as in Stan's reference manual.
+    """
+
+    size: int
+    name = "ordered"
+    meaning = "numbers in increasing order"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of q."""
+        return (self.size,)
+
+    @property
+    def free(self) -> int:
+        """Numbers in z."""
+        return self.size
+
+    @property
+    def varies(self) -> BoolArray:
+        """All numbers vary."""
+        return every(self.size)
+
+    def to_bounded(self, z: FloatArray) -> FloatArray:
+        """Return cumulative sums of z_1, exp(z_2), exp(z_3), ..."""
+        return np.asarray(np.cumsum(self._steps(z), axis=1))
+
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
+        """Return the first number, and logs of the steps after it."""
+        steps = np.diff(q, axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inside = np.asarray(np.isfinite(q).all(axis=1) & (steps > 0.0).all(axis=1))
+            return only_where(inside, np.concatenate([q[:, :1], np.log(steps)], axis=1))
+
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return z_2 + z_3 + ..."""
+        return np.asarray(z[:, 1:].sum(axis=1))
+
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
+        """Return 0, 1, 1, ..."""
+        gradient = np.ones_like(z)
+        gradient[:, 0] = 0.0
+        return gradient
+
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return sums of the gradient from each number on, times the steps' derivatives."""
+        later = np.cumsum(gradient[:, ::-1], axis=1)[:, ::-1]
+        steps = self._steps(z)
+        steps[:, 0] = 1.0
+        return np.asarray(later * steps)
+
+    def _steps(self, z: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            return np.concatenate([z[:, :1], np.exp(z[:, 1:])], axis=1)
+
+
+@attrs.frozen
+class Simplex:
+    """Vectors of ``size`` positive numbers that sum to 1.
+
+    q = softmax(V z) with orthonormal columns V that sum to zero: the inverse of the isometric
+    log ratio (Egozcue et al. 2003, doi:10.1023/A:1023818214614), as in Stan's reference manual.
+    Volumes are those of the first ``size - 1`` numbers.
+    """
+
+    size: int
+    name = "simplex"
+    meaning = "positive numbers that sum to 1"
+    _basis: FloatArray = attrs.field(init=False, repr=False, eq=False)
+
+    @_basis.default
+    def _helmert(self) -> FloatArray:
+        basis = np.zeros((self.size, self.size - 1))
+        for i in range(1, self.size):
+            basis[:i, i - 1] = 1.0 / i
+            basis[i, i - 1] = -1.0
+            basis[:, i - 1] *= np.sqrt(i / (i + 1.0))
+        return basis
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of q."""
+        return (self.size,)
+
+    @property
+    def free(self) -> int:
+        """Numbers in z."""
+        return self.size - 1
+
+    @property
+    def varies(self) -> BoolArray:
+        """All numbers vary."""
+        return every(self.size)
+
+    def to_bounded(self, z: FloatArray) -> FloatArray:
+        """Return softmax(V z)."""
+        return np.exp(self._log(z))
+
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
+        """Return V^T log q."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inside = (q > 0.0).all(axis=1) & (np.abs(q.sum(axis=1) - 1.0) < CLOSE)
+            return only_where(inside, np.log(q) @ self._basis)
+
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return sum log q_i + log(size) / 2."""
+        return np.asarray(self._log(z).sum(axis=1) + 0.5 * np.log(self.size))
+
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
+        """Return -size V^T q."""
+        return -self.size * (self.to_bounded(z) @ self._basis)
+
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return V^T (diag(q) - q q^T) g."""
+        q = self.to_bounded(z)
+        mean = np.einsum("nk,nk->n", q, gradient)
+        return np.asarray((q * (gradient - mean[:, None])) @ self._basis)
+
+    def _log(self, z: FloatArray) -> FloatArray:
+        y = z @ self._basis.T
+        y = y - y.max(axis=1, keepdims=True)
+        return np.asarray(y - np.log(np.exp(y).sum(axis=1, keepdims=True)))
+
+
+CONSTRAINTS: Mapping[str, type[Any]] = {
+    each.name: each for each in (Simplex, Ordered, UnitVector, Correlation, Covariance)
+}
+"""Name to class of those that are made by their number of rows."""
+
+
+def to_plain(constraint: Constraint | None) -> list[Any] | None:
+    """Return a constraint as plain data: its name, and its shape."""
+    return None if constraint is None else [constraint.name, list(constraint.shape)]
+
+
+def from_plain(data: Sequence[Any] | None) -> Constraint | None:
+    """Return a constraint from plain data.
+
+    Raises
+    ------
+    KeyError
+        If there is none of that name.
+    """
+    if data is None:
+        return None
+    name, shape = data
+    if name == Circular.name:
+        return Circular(tuple(shape))
+    made: Constraint = CONSTRAINTS[name](shape[0])
+    return made

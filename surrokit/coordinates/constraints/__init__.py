@@ -1,1 +1,0 @@
-"""Constraints that tie the numbers of a parameter together, and the maps that undo them."""

@@ -1,0 +1,471 @@
+"""Failed evaluations: counted by kind, told from chance, and warned of."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import CallKind
+from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.errors import EvaluationWarning
+from surrokit.model.outcome import BROKEN_GRADIENT, MINUS_INFINITY, Cause, Cure
+from surrokit.potentials import Potential
+from surrokit.targets.bounds import describe_position
+from surrokit.types import BoolArray, FloatArray
+
+REMEMBERED = 50
+"""Latest failed positions that are kept, for some of them to be evaluated once more."""
+
+_EVALUATED_AGAIN: tuple[CallKind, ...] = ("value", "gradient", "forward", "jacobian", "vjp")
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class FailureKind:
+    """Failures of one kind.
+
+    Parameters
+    ----------
+    count
+        Positions that were rejected for it.
+    cured
+        Positions that failed in this way first, and could be evaluated by a retry.
+    message
+        What the target did the first time.
+    position : ndarray of shape (dim,), optional
+        Where that was, in the user's coordinates; None for single data rows.
+    """
+
+    count: int = 0
+    cured: int = 0
+    message: str = ""
+    position: FloatArray | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain data."""
+        position = None if self.position is None else self.position.tolist()
+        return {**attrs.asdict(self), "position": position}
+
+    @classmethod
+    def of_dict(cls, figures: Mapping[str, Any]) -> FailureKind:
+        """Return one from what :meth:`to_dict` made of it."""
+        position = figures["position"]
+        return cls(**{**figures, "position": None if position is None else np.array(position)})
+
+    def add(self, *, count: int = 0, cured: int = 0) -> FailureKind:
+        """Return one with more failures."""
+        return attrs.evolve(self, count=self.count + count, cured=self.cured + cured)
+
+
+@attrs.frozen(kw_only=True)
+class Recheck:
+    """What came of evaluating positions once more.
+
+    Parameters
+    ----------
+    tried
+        Failed positions that were evaluated once more.
+    worked
+        Those of them that did not fail again.
+    apart
+        Two values of U at one position that differ; None where none were met.
+    retries
+        How often each had been evaluated again, and failed, before it was rejected.
+    infinite
+        Positions of infinite U that were evaluated once more.
+    finite
+        Those of them where U was finite then.
+    """
+
+    tried: int = 0
+    worked: int = 0
+    apart: tuple[float, float] | None = None
+    retries: int = 0
+    infinite: int = 0
+    finite: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Part of the calls that fail at these positions, about; never quite 0 or 1."""
+        return (self.tried - self.worked + 0.5) / (self.tried + 1)
+
+    @property
+    def infinite_rate(self) -> float:
+        """Like :attr:`rate`, of the calls that give an infinite U."""
+        return (self.infinite - self.finite + 0.5) / (self.infinite + 1)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class BrokenGradients:
+    """Positions at which U is finite and its gradient is not.
+
+    Parameters
+    ----------
+    count
+        Number of these positions that a run met.
+    value
+        Least U among them, in the sampling coordinates; ``inf`` if there are none.
+    position : ndarray of shape (dim,), optional
+        Position of the least U, in the user's coordinates; None if there are none.
+    """
+
+    count: int = 0
+    value: float = math.inf
+    position: FloatArray | None = None
+
+
+class FailureAccount:
+    """Counts the failures of a target by kind.
+
+    Parameters
+    ----------
+    retries
+        How often a position that fails is evaluated again.
+
+    Attributes
+    ----------
+    kinds
+        Kind to failures, with positions in the sampling coordinates.
+    broken_gradients
+        Positions where U is finite and its gradient is not, in the sampling coordinates.
+    lately
+        Kind of call and position of the latest failures.
+    infinite
+        The latest positions of infinite U, which are no failures.
+    recheck
+        What came of evaluating positions once more.
+    """
+
+    def __init__(self, retries: int = 0) -> None:
+        self.kinds: dict[str, FailureKind] = {}
+        self.broken_gradients = BrokenGradients()
+        self.lately: deque[tuple[CallKind, FloatArray]] = deque(maxlen=REMEMBERED)
+        self.infinite: deque[FloatArray] = deque(maxlen=REMEMBERED)
+        self.recheck = Recheck(retries=retries)
+
+    @property
+    def total(self) -> int:
+        """Positions that were rejected."""
+        return sum(kind.count for kind in self.kinds.values())
+
+    @property
+    def cured(self) -> int:
+        """Positions that a retry could evaluate."""
+        return sum(kind.cured for kind in self.kinds.values())
+
+    def reject(self, name: str, message: str, call: CallKind, rows: FloatArray) -> None:
+        """Count positions, shape (n, ...), that are rejected; numbers (n,) are no positions."""
+        self._first(name, message, rows)
+        self.kinds[name] = self.kinds[name].add(count=len(rows))
+        if call in _EVALUATED_AGAIN and name != MINUS_INFINITY:
+            self.lately.extend((call, row.copy()) for row in rows[-REMEMBERED:])
+
+    def cure(self, cure: Cure) -> None:
+        """Count a position that failed, and could be evaluated by a retry."""
+        name = cure.cause.kind
+        self._first(name, cure.cause.report, cure.position[None])
+        self.kinds[name] = self.kinds[name].add(cured=1)
+
+    def reject_gradient(self, cause: Cause | None, row: FloatArray, value: float) -> None:
+        """Count a position, shape (1, dim), whose gradient is not finite, though U is.
+
+        Parameters
+        ----------
+        cause
+            What the gradient raised; None where it returned something else.
+        row
+            The position.
+        value
+            U there.
+        """
+        if cause is None:
+            message = "returned a gradient that is not finite where U is"
+            self.reject(BROKEN_GRADIENT, message, "gradient", row)
+        else:
+            self.reject(cause.kind, cause.report, "gradient", row)
+        broken = self.broken_gradients
+        count = broken.count + 1
+        if value < broken.value:
+            broken = BrokenGradients(value=value, position=row[0].copy())
+        self.broken_gradients = attrs.evolve(broken, count=count)
+
+    def tell(self, transform: CoordinateMap, dim: int) -> Mapping[str, FailureKind]:
+        """Return the kinds with positions in the user's coordinates, the most frequent first.
+
+        Parameters
+        ----------
+        transform
+            The map to these coordinates.
+        dim
+            Numbers in a position.
+        """
+        ordered = sorted(self.kinds.items(), key=lambda item: -item[1].count - item[1].cured)
+        return {
+            name: kind
+            if kind.position is None
+            else attrs.evolve(kind, position=_bounded(kind.position[:dim], transform))
+            for name, kind in ordered
+        }
+
+    def tell_broken(self, transform: CoordinateMap) -> BrokenGradients:
+        """Return the broken gradients with their position in the user's coordinates."""
+        broken = self.broken_gradients
+        if broken.position is None:
+            return broken
+        return attrs.evolve(broken, position=_bounded(broken.position, transform))
+
+    def note_values(self, first: float, again: float) -> None:
+        """Take in U of one position, evaluated twice."""
+        if abs(first - again) > NOISE and math.isfinite(first) and math.isfinite(again):
+            self.recheck = attrs.evolve(self.recheck, apart=(first, again))
+
+    def _first(self, name: str, message: str, rows: FloatArray) -> None:
+        if name not in self.kinds:
+            at = rows[0].copy() if rows.ndim > 1 else None
+            self.kinds[name] = FailureKind(message=message, position=at)
+
+
+NOISE = 0.01
+"""Nats by which two values at one position must differ to be told. Less hardly changes acceptance,
+and sums of many rows in single precision may differ by as much."""
+
+
+def _bounded(position: FloatArray, transform: CoordinateMap) -> FloatArray:
+    with np.errstate(all="ignore"):
+        return transform.to_bounded(position)
+
+
+LITTLE = 1e-3
+"""Part of the density that may be lost to failures by chance: less than draws can show."""
+
+SURE, UNLIKELY = 20, 0.05
+"""Rejected positions that fail again when tried once more, from which on they are taken to fail for
+a reason; and the probability of fewer such, by chance, below which they are too."""
+
+
+def tell_chance(again: Recheck, cured: int, rejected: int, *, doubt: bool) -> str | None:
+    """Return what is known of failures by chance; None if nothing is.
+
+    Parameters
+    ----------
+    again
+        What came of failed positions that were tried once more.
+    cured
+        Positions that failed first, and could be evaluated by a retry.
+    rejected
+        Positions that were rejected.
+    doubt
+        Whether the message is wanted that draws may be wrong, or the one that they are not.
+    """
+    by_chance = bool(cured or again.worked)
+    if not by_chance or doubt != (_lost(again, cured, rejected) >= LITTLE):
+        return None
+    if not again.retries:
+        return (
+            f"the target fails by chance: of {again.tried} positions at which it had failed, "
+            f"{again.worked} could be evaluated when tried once more. Draws are then those of its "
+            "density times its chance to work, which is another target where that chance changes: "
+            f"about {again.rate:.0%} of the density is lost at such positions. Pass "
+            f"on_error='retry' with retries={_needed(again.rate)}, or mend the model"
+        )
+    message = f"the target fails by chance: {cured} positions that failed were evaluated by a retry"
+    if not rejected:
+        return f"{message}; draws are right, since in the end every position was evaluated"
+    message += f", and {rejected} {'was' if rejected == 1 else 'were'} rejected"
+    if again.tried:
+        works = again.worked or "none"
+        message += f" ({works} of {again.tried} could be evaluated when tried once more)"
+    if _fail_for_a_reason(again, cured, rejected):
+        return f"{message}; these fail for another reason, and draws are right"
+    rate = _rate(again, cured, rejected)
+    return (
+        f"{message}. Where these failed by chance, up to about {rate ** (again.retries + 1):.2g} "
+        f"of the density is lost, which makes another target; pass retries={_needed(rate)}, or "
+        "mend the model"
+    )
+
+
+def tell_infinite(again: Recheck) -> str | None:
+    """Return that U is infinite by chance, if so."""
+    if not again.finite:
+        return None
+    return (
+        f"the target's U is infinite by chance: of {again.infinite} positions at which it was, "
+        f"{again.finite} had a finite one when evaluated once more. Draws are then those of its "
+        "density times the chance of a finite U, which is another target where that chance "
+        f"changes: about {again.infinite_rate:.0%} of the density is lost at such positions. Let "
+        "the model raise an exception, or return NaN, where it fails, and pass on_error='retry' "
+        f"with retries={_needed(again.infinite_rate)}; or mend the model"
+    )
+
+
+def _lost(again: Recheck, cured: int, rejected: int) -> float:
+    """Return about the part of the density that is lost where the target fails by chance."""
+    if not rejected or _fail_for_a_reason(again, cured, rejected):
+        return 0.0
+    return _rate(again, cured, rejected) ** (again.retries + 1)
+
+
+def _rate(again: Recheck, cured: int, rejected: int) -> float:
+    """Return about the part of the calls that fail, where the target fails by chance.
+
+    Of positions that fail at first, retries fail at the rate's power. It is less where some
+    positions are rejected for a reason.
+    """
+    if not cured:
+        return again.rate
+    return float((rejected / (cured + rejected)) ** (1.0 / max(again.retries, 1)))
+
+
+def _fail_for_a_reason(again: Recheck, cured: int, rejected: int) -> bool:
+    """Return whether positions that were rejected after retries would fail time and again."""
+    if again.worked or not again.tried:
+        return False
+    all_again = _rate(again, cured, rejected) ** again.tried
+    return again.tried >= SURE or all_again < UNLIKELY
+
+
+def _needed(rate: float) -> int:
+    """Return the retries by which far less is lost than draws can show."""
+    return max(1, math.ceil(math.log(0.1 * LITTLE) / math.log(rate)) - 1)
+
+
+MOST_NUMBERS = 10**7
+"""Failures wait no longer once their positions hold more numbers than this."""
+
+_AROUND = 1.0  # near draws: by so many of their widths outside, in each coordinate
+
+
+class FailureLog:
+    """Warns of failures, once.
+
+    Parameters
+    ----------
+    told
+        Whether no warning is to be given any more.
+
+    Attributes
+    ----------
+    waits
+        Whether failures that may be overflow wait for :meth:`settle`, unless they lie where draws
+        are expected.
+    """
+
+    def __init__(self, *, told: bool = False) -> None:
+        self.waits = False
+        self._told = told
+        self._expected: Box | None = None
+        self._waiting: list[tuple[str, FloatArray]] = []
+
+    def failed(self, what: str, positions: FloatArray, *, overflow: bool) -> None:
+        """Take in failures, and warn of them unless they wait.
+
+        Parameters
+        ----------
+        what
+            What the target did, for the message.
+        positions : ndarray of shape (k, dim)
+            Positions of the failures, in the sampling coordinates; further columns are ignored.
+            Numbers (k,) of single data rows, whose positions are not known, do not wait.
+        overflow
+            Whether the failures may be mere overflow, as NaN may.
+        """
+        if self._told:
+            return
+        if self.waits and overflow and positions.ndim > 1 and not self._expects(positions):
+            self._waiting.append((what, positions.copy()))
+            if sum(array.size for _, array in self._waiting) <= MOST_NUMBERS:
+                return
+        self._tell(
+            f"the target {what}; such positions are rejected and counted, and further failures are "
+            'not reported. Pass on_error="raise" to stop instead'
+        )
+
+    def draws_begin(self, before: FloatArray) -> None:
+        """Expect draws near earlier positions; if these have no width, let no failure wait.
+
+        Parameters
+        ----------
+        before : ndarray of shape (m, dim)
+            Latest positions of the chains, in the sampling coordinates.
+        """
+        self._expected = Box.around(before)
+        self.waits = self._expected is not None
+
+    def settle(self, draws: FloatArray, before: FloatArray, target: Potential) -> None:
+        """Warn of failures that waited, if they lie near the draws or where chains have been.
+
+        Parameters
+        ----------
+        draws : ndarray of shape (n, dim)
+            Draws, in the sampling coordinates. If they have no width in some coordinate, the
+            region where they were expected takes their place; without one, every failure counts.
+        before : ndarray of shape (m, dim)
+            Positions of chains in the warm-up.
+        target
+            The target, which names the parameters.
+        """
+        waiting, self._waiting, self.waits = self._waiting, [], False
+        around, been = Box.around(draws) or self._expected, Box.of(before)
+        inside = [
+            (what, row[: target.dim])
+            for what, rows in waiting
+            for row in rows
+            if around is None or around.holds(row[None])[0] or been.holds(row[None])[0]
+        ]
+        if inside and not self._told:
+            self._tell(_late(inside, len(draws), target), stacklevel=5)  # the caller of sample
+
+    def _expects(self, positions: FloatArray) -> bool:
+        """Return whether draws are expected at one of these positions."""
+        return self._expected is not None and bool(self._expected.holds(positions).any())
+
+    def _tell(self, message: str, stacklevel: int = 4) -> None:
+        self._told, self._waiting = True, []
+        warnings.warn(message, EvaluationWarning, stacklevel=stacklevel + 1)
+
+
+def _late(inside: list[tuple[str, FloatArray]], n_draws: int, target: Potential) -> str:
+    what, first = inside[0]
+    n = len({row.tobytes() for _, row in inside})
+    where = "in the region of the chains" if n_draws else "before there were any draws"
+    positions = "one position" if n == 1 else f"{n} positions"
+    return (
+        f"the target {what}, at {positions} {where}, first at "
+        f"({describe_position(target, first)}); such positions are rejected and counted, so the "
+        "draws lack the probability there"
+    )
+
+
+@attrs.frozen(eq=False)
+class Box:
+    """The box between two corners, each of shape (dim,)."""
+
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, points: FloatArray) -> Box:
+        """Return the smallest box around points (n, dim); it is empty if there are none."""
+        if not len(points):
+            return cls(np.full(points.shape[1], np.inf), np.full(points.shape[1], -np.inf))
+        return cls(points.min(axis=0), points.max(axis=0))
+
+    @classmethod
+    def around(cls, points: FloatArray) -> Box | None:
+        """Return the box of points, widened on each side; None if some width is zero."""
+        box = cls.of(points)
+        width = box.high - box.low
+        if not (width > 0.0).all():
+            return None
+        return cls(box.low - _AROUND * width, box.high + _AROUND * width)
+
+    def holds(self, positions: FloatArray) -> BoolArray:
+        """Return whether each row is inside; columns beyond the box's are ignored."""
+        at = positions[:, : len(self.low)]
+        return np.asarray(((at >= self.low) & (at <= self.high)).all(axis=1))

@@ -1,0 +1,526 @@
+"""Iterations as a run records them: histories, traces, and arrays in scratch files."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from surrokit.capabilities import CALL_KINDS
+from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.errors import LedgerError
+from surrokit.interfaces import ChainState, Status, StepInfo
+from surrokit.types import BoolArray, FloatArray, IntArray
+
+Keep: TypeAlias = Literal["memory", "file"]
+"""Where the draws of a run are."""
+
+AT_ONCE = 2**16
+"""Rows that are copied or transformed at a time, so that no copy of all is made in memory."""
+
+EXTENT = 2**22
+"""Bytes by which a file grows at least. It grows by half, as each extent is mapped by itself."""
+
+_ALIGNED = 64
+
+
+class Scratch:
+    """Room in memory."""
+
+    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return an array whose numbers may be anything."""
+        return np.empty(shape, dtype)
+
+    def fresh(self) -> Scratch:
+        """Return more room of the same kind, which is given up by itself."""
+        return self
+
+    def copy(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a copy, in the order of its rows."""
+        found = self.empty(array.shape, array.dtype)
+        rows = max(AT_ONCE // max(math.prod(array.shape[2:]), 1), 1)
+        for one, other in zip(found, array, strict=True):
+            for at in range(0, len(other), rows):
+                one[at : at + rows] = other[at : at + rows]
+        return found
+
+
+class FileScratch(Scratch):
+    """Room in a file without a name, which is gone when nothing uses it any more.
+
+    Its pages are written and dropped by the system where memory is short.
+
+    Parameters
+    ----------
+    folder
+        Where the file is made.
+
+    Raises
+    ------
+    LedgerError
+        If it cannot be.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - arrays outlive a block
+        except OSError as error:
+            raise self._complain(error) from error
+        weakref.finalize(self, self._file.close)
+        self._size = 0
+        self._extent: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+
+    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return an array whose numbers may be anything.
+
+        Raises
+        ------
+        LedgerError
+            If the disk is full.
+        """
+        n = math.prod(shape) * np.dtype(dtype).itemsize
+        if n > len(self._extent):
+            self._grow(max(n, self._size // 2, EXTENT))
+        found, self._extent = self._extent[:n], self._extent[-(-n // _ALIGNED) * _ALIGNED :]
+        return found.view(dtype).reshape(shape)
+
+    def fresh(self) -> Scratch:
+        """Return room in another file, which is gone as soon as its arrays are."""
+        return FileScratch(self._folder)
+
+    def _grow(self, n: int) -> None:
+        # a page that cannot be written later would end the process
+        try:
+            _reserve(self._file.fileno(), self._size, n)
+        except OSError as error:
+            raise self._complain(error) from error
+        self._extent = np.asarray(np.memmap(self._file, np.uint8, "r+", self._size, (n,)))
+        self._size += n
+
+    def _complain(self, error: OSError) -> LedgerError:
+        return LedgerError(
+            f"cannot keep draws in a file in {self._folder} ({error.strerror or error}); make "
+            "room, and go on with surrokit.resume(...)"
+        )
+
+
+def scratch_for(keep: Keep, path: Path) -> Scratch:
+    """Return the room for draws of a run: in memory, or beside its ledger.
+
+    Raises
+    ------
+    LedgerError
+        If no file can be made there.
+    """
+    return FileScratch(path.absolute().parent) if keep == "file" else Scratch()
+
+
+def _reserve(file: int, start: int, n: int) -> None:
+    """Take room of a file from the disk."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, start, n)
+        return
+    os.lseek(file, start, os.SEEK_SET)
+    for at in range(0, n, 2**20):
+        os.write(file, bytes(min(2**20, n - at)))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Trace:
+    """Iterations of one phase of a run; arrays have shape (chains, iterations) unless told.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (chains, iterations, dim)
+        In the user's coordinates.
+    positions : ndarray of shape (chains, iterations, dim)
+        The same in the sampling coordinates.
+    values : ndarray
+        Exact U in the sampling coordinates, Jacobian included; NaN where the correction did not
+        evaluate it.
+    accepted, divergent : ndarray of bool
+        Whether the chain moved, and whether its path failed.
+    acceptance, path_acceptance : ndarray
+        Exact acceptance probability, or an unbiased estimate of it, and the same if the potential
+        that the sampler moved on were the target. NaN where there was nothing to decide, since
+        the proposal did not leave the chain's position.
+    n_steps : ndarray of int
+        Integrator steps.
+    status : ndarray of int
+        :class:`~surrokit.interfaces.Status` of each path.
+    step_size : ndarray of shape (iterations,)
+        In use at each iteration; NaN for samplers without one.
+    seconds : ndarray of shape (iterations,)
+        Since the run began.
+    energy : ndarray
+        V + K with which each path began; NaN of samplers without momenta.
+    failures : ndarray of shape (iterations,)
+        Positions rejected, as the target failed there, since the run began.
+    calls : dict of str to ndarray of shape (iterations,)
+        Exact calls of each kind since the run began.
+    outputs : ndarray of shape (chains, iterations, m), optional
+        Forward outputs, where the target has them.
+    transform
+        The map from the sampling coordinates to the user's.
+    ends : ndarray of shape (chains, iterations, dim), optional
+        Where moves ended, accepted or not, in the user's coordinates; NaN of moves that do not keep
+        a surrogate's density, None if none does or they were not kept.
+    """
+
+    draws: FloatArray
+    positions: FloatArray
+    values: FloatArray
+    accepted: BoolArray
+    divergent: BoolArray
+    acceptance: FloatArray
+    path_acceptance: FloatArray
+    n_steps: IntArray
+    status: IntArray
+    energy: FloatArray
+    step_size: FloatArray
+    seconds: FloatArray
+    failures: IntArray
+    calls: Mapping[str, IntArray]
+    outputs: FloatArray | None
+    transform: CoordinateMap
+    ends: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def chosen(self, places: IntArray) -> Trace:
+        """Return the iterations at some places as those of one chain.
+
+        Parameters
+        ----------
+        places : ndarray of int, shape (n,)
+            Counted through all chains, one after another.
+        """
+        when = places % max(1, len(self))
+        found: dict[str, Any] = {
+            **{name: _flat(getattr(self, name))[places][None] for name in (*_PLACES, *DTYPES)},
+            **{name: getattr(self, name)[when] for name in ("step_size", "seconds", "failures")},
+            "outputs": None if self.outputs is None else _flat(self.outputs)[places][None],
+            "calls": {kind: counts[when] for kind, counts in self.calls.items()},
+            "ends": None,
+        }
+        return attrs.evolve(self, **found)
+
+    def path_failures(self) -> dict[str, int]:
+        """Return the number of paths that failed, all chains together, by kind of failure.
+
+        The kinds are ``not-finite``, ``not-converged`` and ``not-reversible``, as in
+        :class:`~surrokit.interfaces.Status`. Each failed path was rejected.
+        """
+        return {
+            failure.name.lower().replace("_", "-"): int((self.status == failure).sum())
+            for failure in Status
+            if failure is not Status.OK
+        }
+
+    def statistics(self, log_weights: FloatArray | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return the statistics of the sampler by ArviZ's names, each (chains, iterations).
+
+        ``lp`` is left out where a correction did not evaluate the target at every draw, and
+        ``energy`` where not every draw is from a path.
+
+        Parameters
+        ----------
+        log_weights : ndarray of shape (chains, draws), optional
+            Of weighted draws.
+        """
+        known = {"lp": -self.values, "energy": self.energy}
+        return {
+            **{name: array for name, array in known.items() if not np.isnan(array).any()},
+            "acceptance_rate": self.acceptance,
+            "diverging": self.divergent,
+            "n_steps": self.n_steps,
+            "step_size": np.tile(self.step_size, (len(self.draws), 1)),
+            **({} if log_weights is None else {"log_weight": log_weights}),
+        }
+
+
+_PLACES = ("draws", "positions")
+
+DTYPES = {
+    "values": np.float64,
+    "accepted": np.bool_,
+    "divergent": np.bool_,
+    "acceptance": np.float64,
+    "path_acceptance": np.float64,
+    "n_steps": np.int64,
+    "status": np.int64,
+    "energy": np.float64,
+}
+"""Name to type of the columns that have a number for each chain."""
+
+
+def trace_of(
+    columns: Mapping[str, npt.NDArray[Any]],
+    transform: CoordinateMap,
+    scratch: Scratch | None = None,
+) -> Trace:
+    """Return the trace of columns as :meth:`History.columns` returns them.
+
+    Parameters
+    ----------
+    columns
+        Name to array.
+    transform
+        The map to the user's coordinates.
+    scratch
+        Makes room for the draws; None for memory.
+    """
+    scratch = scratch or Scratch()
+    arrays = {name: np.swapaxes(array, 0, 1) for name, array in columns.items()}
+    numbers = columns["numbers"]
+    calls = numbers[:, 3:].astype(np.int64)
+    places = {
+        name: scratch.copy(arrays[name])  # in the order of chains: sums round by how arrays lie
+        for name in ("positions", "outputs", "ends")
+        if name in arrays
+    }
+    positions, ends = places["positions"], places.get("ends")
+    return Trace(
+        draws=_to_bounded(positions, transform, scratch),
+        positions=positions,
+        **{name: arrays[name] for name in DTYPES},
+        step_size=numbers[:, 0],
+        seconds=numbers[:, 1],
+        failures=numbers[:, 2].astype(np.int64),
+        calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
+        outputs=places.get("outputs"),
+        transform=transform,
+        ends=None if ends is None else _to_bounded(ends, transform, scratch),
+    )
+
+
+def _flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array (chains, iterations, ...) with chains one after another."""
+    return array.reshape(-1, *array.shape[2:])
+
+
+def _to_bounded(positions: FloatArray, transform: CoordinateMap, scratch: Scratch) -> FloatArray:
+    """Return positions (chains, n, dim) in the user's coordinates, a part of them at a time."""
+    found = scratch.empty((*positions.shape[:-1], transform.n_user), np.float64)
+    for chain in range(len(positions)):
+        for at in range(0, positions.shape[1], AT_ONCE):
+            part = slice(at, at + AT_ONCE)
+            found[chain, part] = transform.to_bounded(positions[chain, part])
+    return found
+
+
+Columns: TypeAlias = dict[str, npt.NDArray[Any]]
+
+BLOCK = 256
+"""Iterations that are put together as arrays, which take less room than an object for each."""
+
+_UNDISTURBED = 0.1  # quantile of iterations' times that other work on the machine does not disturb
+
+
+@attrs.define(eq=False)
+class _Row:
+    """One iteration."""
+
+    state: ChainState
+    info: StepInfo
+    numbers: tuple[float, ...]
+    outputs: FloatArray | None
+
+
+class History:
+    """Gathers a :class:`~surrokit.history.Trace`.
+
+    Parameters
+    ----------
+    chains, dim
+        Sizes.
+    scratch
+        Makes room for what is gathered; None for memory.
+    """
+
+    def __init__(self, chains: int, dim: int, scratch: Scratch | None = None) -> None:
+        self._chains = chains
+        self._dim = dim
+        self._scratch = scratch or Scratch()
+        self._blocks: list[Columns] = []
+        self._rows: list[_Row] = []
+        self._in_blocks = 0
+
+    def __len__(self) -> int:
+        return self._in_blocks + len(self._rows)
+
+    def add(
+        self,
+        state: ChainState,
+        info: StepInfo,
+        *,
+        step_size: float,
+        seconds: float,
+        failures: int,
+        calls: Mapping[str, int],
+        outputs: FloatArray | None,
+    ) -> None:
+        """Take in one iteration."""
+        counts = (calls[kind] for kind in CALL_KINDS)
+        self._rows.append(_Row(state, info, (step_size, seconds, failures, *counts), outputs))
+        if len(self._rows) == BLOCK:
+            self._settle()
+
+    def extend(self, later: History) -> None:
+        """Take in all iterations of a later history."""
+        self._settle()
+        later._settle()
+        for block in later._blocks:
+            self._append(block)
+
+    def split(self, n: int) -> tuple[History, History]:
+        """Return the first n iterations, and the later ones."""
+        self._settle()
+        parts = (
+            History(self._chains, self._dim, self._scratch),
+            History(self._chains, self._dim, self._scratch),
+        )
+        before = 0
+        for block in self._blocks:
+            size = len(block["numbers"])
+            cut = min(max(n - before, 0), size)
+            for part, rows in zip(parts, (slice(0, cut), slice(cut, size)), strict=True):
+                part._append({name: array[rows] for name, array in block.items()})
+            before += size
+        return parts
+
+    def positions(self) -> FloatArray:
+        """Return the positions of the chains, shape (chains, iterations, dim)."""
+        positions = self._scratch.fresh().empty((self._chains, len(self), self._dim), np.float64)
+        at = 0
+        for block in self._parts(0):
+            n = len(block["numbers"])
+            positions[:, at : at + n] = np.swapaxes(block["positions"], 0, 1)
+            at += n
+        return positions
+
+    def last(self, n: int) -> tuple[float, float, float]:
+        """Return mean move probability, seconds and mean steps of the last n iterations.
+
+        The seconds are those of one iteration that other work on the machine does not disturb.
+        """
+        columns = self.columns(max(len(self) - n - 1, 0))
+        seconds = np.diff(columns["numbers"][:, 1])
+        acceptance, steps = columns["acceptance"][-n:], columns["n_steps"][-n:]
+        moves = np.where(np.isnan(acceptance), 0.0, acceptance)
+        return float(moves.mean()), float(np.quantile(seconds, _UNDISTURBED)), float(steps.mean())
+
+    def columns(self, start: int = 0, scratch: Scratch | None = None) -> Columns:
+        """Return iterations from ``start`` on as arrays of shape (iterations, chains, ...).
+
+        ``numbers`` has shape (iterations, 3 + kinds of calls): step size, seconds, failures, calls.
+        ``outputs`` and ``ends`` are there if some iteration has them, and NaN where one has none.
+
+        Parameters
+        ----------
+        start
+            The first of them.
+        scratch
+            Makes room for them; None for memory.
+        """
+        parts = self._parts(start)
+        if len(parts) == 1:
+            return parts[0]
+        shapes = {name: array for part in parts for name, array in part.items()}
+        scratch = scratch or Scratch()
+        return {name: _join(name, parts, like, scratch) for name, like in shapes.items()}
+
+    def trace(self, transform: CoordinateMap) -> Trace:
+        """Return the trace, with draws in the user's coordinates."""
+        scratch = self._scratch.fresh()
+        return trace_of(self.columns(scratch=scratch), transform, scratch)
+
+    def _parts(self, start: int) -> list[Columns]:
+        """Return blocks from an iteration on, at least one."""
+        found, before = [], 0
+        for block in self._blocks:
+            size = len(block["numbers"])
+            if before + size > start:
+                cut = max(start - before, 0)
+                found.append({name: array[cut:] for name, array in block.items()})
+            before += size
+        rows = self._rows[max(start - before, 0) :]
+        return [*found, self._gather(rows)] if rows or not found else found
+
+    def _settle(self) -> None:
+        """Put the last iterations together as arrays."""
+        if not self._rows:
+            return
+        block, self._rows = self._gather(self._rows), []
+        self._append({name: self._scratch.copy(array) for name, array in block.items()})
+
+    def _append(self, block: Columns) -> None:
+        if len(block["numbers"]):
+            self._blocks.append(block)
+            self._in_blocks += len(block["numbers"])
+
+    def _gather(self, rows: list[_Row]) -> Columns:
+        """Return iterations as arrays."""
+        n, infos = len(rows), [row.info for row in rows]
+        by_chain = {
+            "values": [row.state.values for row in rows],
+            "accepted": [info.accepted for info in infos],
+            "divergent": [info.divergent for info in infos],
+            "acceptance": [info.acceptance for info in infos],
+            "path_acceptance": [info.path_acceptance for info in infos],
+            "n_steps": [info.n_steps for info in infos],
+            "status": [info.status for info in infos],
+            "energy": [_energy_of(info) for info in infos],
+        }
+        shape = (n, self._chains, self._dim)
+        found: Columns = {
+            "positions": np.array([row.state.positions for row in rows]).reshape(shape),
+            "numbers": np.array([row.numbers for row in rows]).reshape(n, 3 + len(CALL_KINDS)),
+        }
+        for name, each in by_chain.items():
+            found[name] = np.array(each, dtype=DTYPES[name]).reshape(n, self._chains)
+        for name, optional in (
+            ("outputs", [row.outputs for row in rows]),
+            ("ends", [info.ends for info in infos]),
+        ):
+            if (array := _stack(optional)) is not None:
+                found[name] = array
+        return found
+
+
+def _join(
+    name: str, parts: list[Columns], like: npt.NDArray[Any], scratch: Scratch
+) -> npt.NDArray[Any]:
+    """Return a column of all parts."""
+    n = sum(len(part["numbers"]) for part in parts)
+    found = scratch.empty((n, *like.shape[1:]), like.dtype)
+    at = 0
+    for part in parts:
+        size = len(part["numbers"])
+        found[at : at + size] = part.get(name, np.nan)
+        at += size
+    return found
+
+
+def _stack(rows: list[FloatArray | None]) -> FloatArray | None:
+    """Return rows as one array, with NaN in the place of those that are missing."""
+    known = [row for row in rows if row is not None]
+    if not known:
+        return None
+    missing = np.full(known[0].shape, np.nan)
+    return np.stack([missing if row is None else row for row in rows])
+
+
+def _energy_of(info: StepInfo) -> FloatArray:
+    """Return the energies of paths (n,); NaN where there are none."""
+    return np.full(len(info.accepted), np.nan) if info.energy is None else info.energy

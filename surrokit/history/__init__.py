@@ -1,1 +1,0 @@
-"""Iterations of a run: gathered as they happen, and as arrays."""

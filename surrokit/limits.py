@@ -1,0 +1,324 @@
+"""The deadline of a run, the meter of its calls, threads of BLAS, and penalties as infinities."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from contextvars import ContextVar
+from functools import cache
+from types import TracebackType
+from typing import Any
+
+import attrs
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from surrokit.types import BoolArray, FloatArray
+
+_CHECK: ContextVar[Callable[[], None] | None] = ContextVar("deadline", default=None)
+
+
+def check_deadline() -> None:
+    """End the run in progress if its time is over; outside of a run do nothing.
+
+    Loops that take longer than a fraction of a second call it once an iteration. It takes about a
+    microsecond. What ends the run passes any ``except Exception``.
+    """
+    check = _CHECK.get()
+    if check is not None:
+        check()
+
+
+@contextmanager
+def deadline(check: Callable[[], None] | None) -> Iterator[None]:
+    """Let :func:`check_deadline` ask in the block.
+
+    Parameters
+    ----------
+    check
+        Raises if the time is over; None for a block without a deadline.
+    """
+    token = _CHECK.set(check)
+    try:
+        yield
+    finally:
+        _CHECK.reset(token)
+
+
+STARTING, EXPLORING, FITTING = "starting", "exploring", "fitting the surrogate"
+WARMING, SAMPLING, WEIGHING = "warm-up", "sampling", "weighing"
+"""Stages of a run, in words."""
+
+SEARCHING = "searching for the mode"
+"""The stage of a search, within any of the others."""
+
+
+@attrs.define
+class _Tick:
+    seconds: float
+    call: Callable[[], None]
+    due: float
+
+
+class Meter:
+    """Counters of one run.
+
+    Attributes
+    ----------
+    stage
+        What the run does now, in words.
+    workers
+        Calls that may go on at once.
+    done, busy
+        Calls that have come back, and the seconds that workers spent on them.
+    """
+
+    def __init__(self) -> None:
+        self.stage, self.workers = STARTING, 1
+        self.done, self.busy = 0, 0.0
+        self.read: Callable[[], Any] | None = None
+        """Returns how far the run is; None before it has begun."""
+        self._out, self._at = 0, time.perf_counter()
+        self._next, self._ticks = math.inf, list[_Tick]()
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that go on."""
+        return min(self._out, self.workers)
+
+    @property
+    def not_back(self) -> int:
+        """Calls of the batch in progress that have not come back; some may wait for a worker."""
+        return self._out
+
+    @property
+    def seconds_a_call(self) -> float | None:
+        """Mean seconds of a call; None before the first has come back."""
+        return self.busy / self.done if self.done else None
+
+    def begin(self, n: int) -> None:
+        """Note that a batch of n calls begins."""
+        self._pass(0, n)
+
+    def left(self, n: int) -> None:
+        """Note that all but n calls of the batch have come back."""
+        if n <= self._out:
+            self._pass(n, n)
+
+    def _pass(self, left: int, out: int) -> None:
+        """Count calls that have come back, and the seconds until now."""
+        now, before = time.perf_counter(), self._out
+        self.busy += (now - self._at) * min(before, self.workers)
+        self.done += before - left
+        self._out = out
+        self._at = now if now < self._next else self._tick(now)
+
+    def every(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call something from here on when calls begin or come back, so many seconds apart."""
+        self._ticks.append(_Tick(seconds, call, time.perf_counter() + seconds))
+        self._next = min(tick.due for tick in self._ticks)
+
+    def stop(self) -> None:
+        """Call nothing from here on."""
+        self._next = math.inf
+        self._ticks.clear()
+
+    def _tick(self, now: float) -> float:
+        """Call what is due, and return the time after that: it is no time of calls."""
+        for tick in self._ticks:
+            if now >= tick.due:
+                tick.due = now + tick.seconds
+                tick.call()
+        self._next = min(tick.due for tick in self._ticks)
+        return time.perf_counter()
+
+
+_METER: ContextVar[Meter | None] = ContextVar("meter", default=None)
+
+
+def current_meter() -> Meter:
+    """Return the meter of the run in progress; outside of a run, one that nobody reads."""
+    return _METER.get() or Meter()
+
+
+@contextmanager
+def metered() -> Iterator[Meter]:
+    """Yield a new meter, which is that of runs in the block."""
+    meter = Meter()
+    token = _METER.set(meter)
+    try:
+        yield meter
+    finally:
+        _METER.reset(token)
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Let the run be at a stage in the block, and at the one before after it."""
+    meter = current_meter()
+    before, meter.stage = meter.stage, name
+    try:
+        yield
+    finally:
+        meter.stage = before
+
+
+EDGE = 1e30
+"""Potential, in nats, from which on a density is zero: no model of data gets there."""
+
+PENALTY = 1e6
+"""Potential, in nats, from which on equal values at different positions are a penalty: no model of
+data gives the same number, to the last digit, at three of them."""
+
+_STEEP = 100.0  # times the height itself, a rise over the step of a difference that is a cliff
+_SHARED = 3  # positions
+_DIGITS = 10
+
+
+def without_penalties(values: FloatArray) -> FloatArray:
+    """Return potentials (n,), infinite from :data:`EDGE` on."""
+    return np.where(values >= EDGE, np.inf, values)
+
+
+def without_cliffs(values: FloatArray) -> FloatArray:
+    """Return potentials (n, k), infinite where a cliff parts them from the first of their row.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, k)
+        At positions, and at close neighbours of each.
+    """
+    values = without_penalties(values)
+    with np.errstate(invalid="ignore"):
+        here = values[:, :1]
+        rises = values[:, 1:] - here > np.maximum(PENALTY, _STEEP * np.abs(here))
+    values[:, 1:] = np.where(rises, np.inf, values[:, 1:])
+    return values
+
+
+class Penalties:
+    """The penalties that a target has given so far."""
+
+    def __init__(self) -> None:
+        self._seen: dict[float, set[bytes]] = {}
+
+    def find(self, positions: FloatArray, densities: FloatArray) -> BoolArray:
+        """Return which of some potentials (n,) are penalties, for all that is known by now.
+
+        Parameters
+        ----------
+        positions : ndarray of shape (n, dim)
+            Where.
+        densities : ndarray of shape (n,)
+            Minus the logarithm of the user's density there, without any Jacobian.
+        """
+        found = np.zeros(len(densities), dtype=bool)
+        high = np.flatnonzero((densities >= PENALTY) & (densities < np.inf))
+        keys = {int(i): float(f"{densities[i]:.{_DIGITS}e}") for i in high}
+        for i, key in keys.items():
+            places = self._seen.setdefault(key, set())
+            if len(places) < _SHARED:
+                places.add(positions[i].tobytes())
+        for i, key in keys.items():
+            found[i] = len(self._seen[key]) == _SHARED
+        return found
+
+
+FEW = 20_000
+"""Numbers that evaluations hold, values and slopes, below which a fit to them is small."""
+
+
+class _Limit:
+    """One thread in the whole process while any block asks for it.
+
+    The number of threads belongs to the process, not to a thread of Python. So blocks are counted:
+    the first one notes what there was and sets one thread, the last one restores it, in whatever
+    order the blocks of several runs end.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._blocks = threading.RLock(), 0
+        self._before: list[tuple[Callable[[int], Any], int]] = []
+
+    def change(self, by: int) -> None:
+        """Count so many blocks more, or fewer."""
+        with self._lock:
+            was, self._blocks = self._blocks, self._blocks + by
+            if not was and self._blocks:
+                found = [(each.set_num_threads, each.num_threads) for each in _libraries()]
+                self._before = [(set_number, number) for set_number, number in found if number > 1]
+                for set_number, _ in self._before:
+                    set_number(1)
+            elif was and not self._blocks:
+                for set_number, number in self._before:
+                    set_number(number)
+
+
+@cache
+def _libraries() -> list[Any]:
+    """Return the libraries of linear algebra, found once: a search takes milliseconds."""
+    import scipy.linalg  # noqa: F401  # it has a library of its own, which is found once loaded
+
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+_LIMIT = _Limit()
+_HELD: ContextVar[int] = ContextVar("one_thread", default=0)
+"""Blocks of :func:`one_thread` that the present code runs in."""
+
+
+class _Held(ContextDecorator):
+    """A block in which the present code holds one block more, or none of those that it held."""
+
+    def __init__(self, by: int | None) -> None:
+        self._by, self._change = by, 0
+
+    def _recreate_cm(self) -> _Held:
+        return _Held(self._by)
+
+    def __enter__(self) -> None:
+        held = _HELD.get()
+        self._change = -held if self._by is None else self._by
+        if self._change:
+            _HELD.set(held + self._change)
+            _LIMIT.change(self._change)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._change:
+            _HELD.set(_HELD.get() - self._change)
+            _LIMIT.change(-self._change)
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """Run linear algebra in one thread within the block.
+
+    Batches of a surrogate are small: threads gain nothing there, and where other processes run they
+    wait for each other most of the time. A whole run is one such block; what a user wrote is called
+    in :func:`users_threads`.
+    """
+    return _Held(1)
+
+
+def users_threads() -> _Held:
+    """Run linear algebra in as many threads as before :func:`one_thread`; also a decorator.
+
+    It takes some microseconds. Outside of :func:`one_thread` it changes nothing.
+    """
+    return _Held(None)
+
+
+def threads_for(numbers: int) -> AbstractContextManager[None]:
+    """Run a fit to so many numbers in one thread within the block if that is small.
+
+    On two cores of which another process took one, small fits in two threads took twenty times as
+    long as in one.
+    """
+    return one_thread() if numbers < FEW else users_threads()

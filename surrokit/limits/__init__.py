@@ -1,1 +1,0 @@
-"""Limits of runs, and of supports."""

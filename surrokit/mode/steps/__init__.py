@@ -1,1 +1,0 @@
-"""What a step of a search for a mode is made of."""

@@ -1,0 +1,949 @@
+"""What potentials offer: values, derivatives, outputs of forward maps, terms of sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+
+import attrs
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.capabilities import (
+    CONVEX,
+    FORWARD,
+    FORWARD_HESSIAN,
+    GAUSSIAN,
+    GRADIENT,
+    GRADIENT_ALONE,
+    ROWS,
+    ROWS_IN_BALLS,
+    VJP,
+    require,
+)
+from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.types import Capabilities, FloatArray, IntArray
+
+
+class Potential(Protocol):
+    """U(q) = -log density + constant, for rows of positions.
+
+    ``capabilities`` names whatever else it can do (see :mod:`surrokit.capabilities`). A potential
+    is pure: the same positions give the same values, and arguments stay unchanged.
+    """
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Names of what it can do beyond its value."""
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim); ``inf`` outside the support."""
+
+
+class GradientPotential(Potential, Protocol):
+    """A potential with capability ``gradient``."""
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim)."""
+
+
+class GradientAlonePotential(Potential, Protocol):
+    """A potential with capability ``gradient-alone``: the gradient costs less by itself."""
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of U, shape (n, dim)."""
+
+
+class InitialPotential(Potential, Protocol):
+    """A potential with capability ``initial``."""
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return positions, shape (n, dim), from which chains may start."""
+
+
+class ConvexPotential(Potential, Protocol):
+    """A potential with capability ``convex``: its Hessian is positive definite everywhere."""
+
+
+class GaussianPotential(Potential, Protocol):
+    """A potential with capability ``gaussian``: a normal distribution, exactly.
+
+    U(q) = |L^-1 (q - mean)|^2 / 2 + constant at every q, so that mean and L suffice to draw from
+    exp(-U).
+    """
+
+    @property
+    def mean(self) -> FloatArray:
+        """Its mean, shape (dim,)."""
+
+    @property
+    def factor(self) -> FloatArray:
+        """L, lower triangular of shape (dim, dim); L L^T is the covariance."""
+
+
+def observed_data_of(potential: Potential) -> Mapping[str, Any]:
+    """Return arrays of what was observed, by name; empty where a potential does not tell.
+
+    A potential may have an attribute ``observed_data``. The one that it wraps is asked otherwise.
+
+    Parameters
+    ----------
+    potential
+        A target.
+    """
+    for asked in _from_the_outside(potential):
+        found = getattr(asked, "observed_data", None)
+        if isinstance(found, Mapping):
+            return found
+    return {}
+
+
+def unnormalized_of(potential: Potential) -> tuple[str, ...]:
+    """Return what of a potential may lack its normalising constant, in words; nothing if none does.
+
+    A potential may have an attribute ``unnormalized``. The one that it wraps is asked otherwise;
+    nothing is known of one that says nothing.
+
+    Parameters
+    ----------
+    potential
+        A target.
+    """
+    for asked in _from_the_outside(potential):
+        found = getattr(asked, "unnormalized", None)
+        if isinstance(found, tuple):
+            return found
+    return ("the density",)
+
+
+def predictor_of(potential: Potential) -> Any:
+    """Return what makes predictions of draws; None where a potential has nothing of the kind.
+
+    A potential may have an attribute ``predictor``. The one that it wraps is asked if it has none
+    at all; None there means that nothing is predicted.
+
+    Parameters
+    ----------
+    potential
+        A target.
+    """
+    for asked in _from_the_outside(potential):
+        if hasattr(asked, "predictor"):
+            return asked.predictor
+    return None
+
+
+def _from_the_outside(potential: Any) -> Iterator[Any]:
+    """Yield a potential, the one that it wraps, and so on."""
+    while potential is not None:
+        yield potential
+        potential = getattr(potential, "inner", None)
+
+
+Offering = TypeVar("Offering", bound=Potential, covariant=True)
+
+
+@attrs.frozen
+class Typed(Generic[Offering]):
+    """Returns a potential, typed as one with a capability, and refuses a potential without it.
+
+    Parameters
+    ----------
+    capability
+        Name of the capability.
+    """
+
+    capability: str
+
+    def __call__(self, potential: Potential) -> Offering:
+        """Return the potential.
+
+        Raises
+        ------
+        CapabilityError
+            If the potential lacks the capability.
+        """
+        require(
+            "this computation",
+            frozenset({self.capability}),
+            potential.capabilities,
+            type(potential).__name__,
+            "use a potential that has it",
+        )
+        return cast("Offering", potential)
+
+
+with_gradient = Typed[GradientPotential](GRADIENT)
+"""A potential that gives gradients."""
+
+with_gradient_alone = Typed[GradientAlonePotential](GRADIENT_ALONE)
+"""A potential that gives gradients without values."""
+
+with_convex = Typed[ConvexPotential](CONVEX)
+"""A potential whose Hessian is positive definite everywhere."""
+
+with_gaussian = Typed[GaussianPotential](GAUSSIAN)
+"""A potential that is exactly that of a normal distribution."""
+
+
+class HessianPotential(Potential, Protocol):
+    """A potential with capability ``hessian``."""
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of U, shape (n, dim, dim)."""
+
+
+class HessianDerivativePotential(HessianPotential, Protocol):
+    """A potential with capability ``hessian-derivative``: its Hessian G(q) can be differentiated.
+
+    The forces of Riemannian dynamics, equations (7) to (9) of the paper, need two contractions of
+    the third derivatives, and never the ``dim`` matrices d_k G themselves.
+    """
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim).
+
+        Each row has its own symmetric A, in ``matrices`` of shape (n, dim, dim).
+        """
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim).
+
+        Each row has its own u, in ``vectors`` of shape (n, dim).
+        """
+
+
+class MetricPotential(Potential, Protocol):
+    """A potential with capability ``metric``."""
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Fisher or Gauss-Newton matrix of the target, shape (n, dim, dim)."""
+
+
+class HessianProductPotential(Potential, Protocol):
+    """A potential with capability ``hessian-product``."""
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``.
+
+        It costs less than the Hessian.
+        """
+
+
+class HessianDiagonalPotential(Potential, Protocol):
+    """A potential with capability ``hessian-diagonal``."""
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj for each k, shape (n, dim), with c in ``weights (n, dim)``."""
+
+
+class MetricDerivativePotential(MetricPotential, Protocol):
+    """A potential with capability ``metric-derivative``: its metric G(q) can be differentiated."""
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim).
+
+        Each row has its own symmetric A, in ``matrices`` of shape (n, dim, dim).
+        """
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim), with u in ``vectors (n, dim)``."""
+
+
+class MetricProductPotential(MetricPotential, Protocol):
+    """A potential with capability ``metric-product``."""
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``.
+
+        It costs less than the metric.
+        """
+
+
+with_hessian = Typed[HessianPotential](can.HESSIAN)
+"""A potential that gives Hessians."""
+
+with_hessian_derivative = Typed[HessianDerivativePotential](can.HESSIAN_DERIVATIVE)
+"""A potential that gives contractions of its Hessian's derivative."""
+
+with_hessian_product = Typed[HessianProductPotential](can.HESSIAN_PRODUCT)
+"""A potential that gives products of its Hessian with vectors."""
+
+with_hessian_diagonal = Typed[HessianDiagonalPotential](can.HESSIAN_DIAGONAL)
+"""A potential that gives the diagonal of its Hessian."""
+
+with_metric = Typed[MetricPotential](can.METRIC)
+"""A potential that gives its Fisher or Gauss-Newton matrix."""
+
+with_metric_derivative = Typed[MetricDerivativePotential](can.METRIC_DERIVATIVE)
+"""A potential that gives contractions of its metric's derivative."""
+
+with_metric_product = Typed[MetricProductPotential](can.METRIC_PRODUCT)
+"""A potential that gives products of its metric with vectors."""
+
+
+FormsAt: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
+"""From vectors (k, dim) or matrices (k, dim, dim), and row numbers (k,) of fixed positions, to
+u^T d_k G u or tr(A d_k G), shape (k, dim)."""
+
+
+@attrs.frozen
+class MatrixField:
+    """G(q) and its derivative: the four methods that both kinds of matrix have.
+
+    Parameters
+    ----------
+    name
+        ``"hessian"``: second derivatives of U. ``"metric"``: Fisher or Gauss-Newton matrix.
+    """
+
+    name: Literal["hessian", "metric"]
+
+    @property
+    def derivative(self) -> str:
+        """The capability of the two contractions."""
+        return f"{self.name}-derivative"
+
+    @property
+    def quick_product(self) -> str:
+        """The capability of a product that is cheaper than the matrix."""
+        return f"{self.name}-product"
+
+    def matrix(self, potential: Potential, positions: FloatArray) -> FloatArray:
+        """Return G at positions (n, dim), shape (n, dim, dim).
+
+        Raises
+        ------
+        CapabilityError
+            If the potential does not offer it; the other methods raise this too.
+        """
+        return self._method(potential, self.name, self.name)(positions)
+
+    def product(
+        self, potential: Potential, positions: FloatArray, vectors: FloatArray
+    ) -> FloatArray:
+        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        return self._method(potential, self.quick_product, f"{self.name}_product")(
+            positions, vectors
+        )
+
+    def trace_gradient(
+        self, potential: Potential, positions: FloatArray, matrices: FloatArray
+    ) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim), with A in ``matrices (n, dim, dim)``."""
+        return self._method(potential, self.derivative, f"{self.name}_trace_gradient")(
+            positions, matrices
+        )
+
+    def form_gradient(
+        self, potential: Potential, positions: FloatArray, vectors: FloatArray
+    ) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim), with u in ``vectors (n, dim)``."""
+        return self._method(potential, self.derivative, f"{self.name}_form_gradient")(
+            positions, vectors
+        )
+
+    def forms_at(self, potential: Potential, positions: FloatArray) -> FormsAt:
+        """Return what :meth:`form_gradient` is of some rows of ``positions (n, dim)``.
+
+        A potential may have a method ``hessian_forms_at`` or ``metric_forms_at`` that works out
+        once what does not depend on the vectors; ``traces_at`` is the like for matrices.
+        """
+        return self._at(potential, positions, "forms_at", self.form_gradient)
+
+    def traces_at(self, potential: Potential, positions: FloatArray) -> FormsAt:
+        """Return what :meth:`trace_gradient` is of some rows of ``positions (n, dim)``."""
+        return self._at(potential, positions, "traces_at", self.trace_gradient)
+
+    def _at(
+        self,
+        potential: Potential,
+        positions: FloatArray,
+        name: str,
+        plainly: Callable[[Potential, FloatArray, FloatArray], FloatArray],
+    ) -> FormsAt:
+        prepare: Callable[[FloatArray], FormsAt] | None = getattr(
+            potential, f"{self.name}_{name}", None
+        )
+        if prepare is not None and self.derivative in potential.capabilities:
+            return prepare(positions)
+        return lambda factors, rows: plainly(potential, positions[rows], factors)
+
+    def _method(
+        self, potential: Potential, capability: str, name: str
+    ) -> Callable[..., FloatArray]:
+        function: Callable[..., FloatArray] = getattr(Typed[Any](capability)(potential), name)
+        return function
+
+
+HESSIAN_FIELD = MatrixField("hessian")
+"""Second derivatives of U."""
+
+METRIC_FIELD = MatrixField("metric")
+"""The potential's own metric."""
+
+
+class Energy(Protocol):
+    """The cheap exact part of a forward potential: U(q) = energy(forward(q), q).
+
+    An energy with more methods names them in an attribute ``capabilities``, a frozenset; without
+    the attribute it has none (see :class:`CurvedEnergy`).
+    """
+
+    def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), from outputs of shape (n, m) and positions of shape (n, dim)."""
+
+    def value_and_gradients(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim)."""
+
+
+class CurvedEnergy(Energy, Protocol):
+    """An energy with ``curvatures`` among its capabilities, for Gauss-Newton matrices.
+
+    With J the Jacobian of the forward map, J^T C J + R is the Gauss-Newton matrix of U. C and R
+    are the second derivatives of the energy in the outputs and in the positions. Where these are
+    not positive semi-definite everywhere, substitutes that are must take their place, such as the
+    Fisher information of a noise scale, or the precision of a prior in the coordinates in which
+    the prior is normal. Mixed derivatives are left out.
+    """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Names of what it can do beyond its gradients."""
+
+    def curvatures(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return C and R at outputs of shape (n, m) and positions of shape (n, dim).
+
+        Returns
+        -------
+        by_outputs : ndarray of shape (n, m) or (n, m, m)
+            C, positive semi-definite; only its diagonals where it is diagonal.
+        by_positions : ndarray of shape (n, dim, dim)
+            R, positive semi-definite.
+        """
+
+
+class ForwardPotential(Potential, Protocol):
+    """A potential with capability ``forward``, and perhaps ``jacobian``."""
+
+    @property
+    def energy(self) -> Energy:
+        """The cheap exact part of U."""
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs of the expensive map, shape (n, m)."""
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+
+
+class AdjointPotential(ForwardPotential, Protocol):
+    """A forward potential with capability ``vjp``, whose gradients need no Jacobian."""
+
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
+
+
+class ForwardHessianPotential(ForwardPotential, Protocol):
+    """A forward potential with capability ``forward-hessian``."""
+
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m for each k, shape (n, dim).
+
+        F is the forward map, and each row has its own W, in ``weights`` of shape (n, m, dim).
+        """
+
+
+class CurvedDerivativeEnergy(CurvedEnergy, Protocol):
+    """An energy with ``curvature-derivatives`` among its capabilities.
+
+    It differentiates C and R, so that the Gauss-Newton matrix J^T C J + R can be differentiated.
+    """
+
+    def curvature_gradients(
+        self,
+        outputs: FloatArray,
+        positions: FloatArray,
+        by_outputs_weights: FloatArray,
+        by_positions_weights: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the gradients of sum(X * C) + tr(B R).
+
+        Parameters
+        ----------
+        outputs : ndarray of shape (n, m)
+            Outputs of the forward map.
+        positions : ndarray of shape (n, dim)
+            Positions of these outputs.
+        by_outputs_weights : ndarray of the shape of C
+            X; symmetric where C is a matrix.
+        by_positions_weights : ndarray of shape (n, dim, dim)
+            B, symmetric.
+
+        Returns
+        -------
+        by_outputs : ndarray of shape (n, m)
+            Gradient in the outputs.
+        by_positions : ndarray of shape (n, dim)
+            Gradient in the positions, with the outputs held fixed.
+        """
+
+
+class ForwardDerivatives(Protocol):
+    """m outputs F at n positions, with their first and second derivatives.
+
+    Methods other than ``jacobian`` avoid the whole Jacobian where the map allows that.
+    """
+
+    @property
+    def outputs(self) -> FloatArray:
+        """F, shape (n, m)."""
+
+    def push(self, vectors: FloatArray) -> FloatArray:
+        """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
+
+    def pull_back(self, by_outputs: FloatArray) -> FloatArray:
+        """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
+
+    def jacobian(self) -> FloatArray:
+        """Return J, shape (n, m, dim)."""
+
+    def hessian_product(self, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m, shape (n, dim), for W (n, m, dim)."""
+
+    def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the same for W = b u^T, with rows b (n, m) and u (n, dim)."""
+
+
+with_forward = Typed[ForwardPotential](FORWARD)
+"""A potential with a forward map."""
+
+with_vjp = Typed[AdjointPotential](VJP)
+"""A potential that gives its outputs and the gradient of U by an adjoint."""
+
+with_forward_hessian = Typed[ForwardHessianPotential](FORWARD_HESSIAN)
+"""A potential that gives second derivatives of its outputs."""
+
+CURVATURES = "curvatures"
+"""Capability of an energy: ``curvatures(outputs, positions)``."""
+
+
+CURVATURE_DERIVATIVES = "curvature-derivatives"
+"""Capability of an energy that has ``curvature_gradients`` besides."""
+
+
+def energy_capabilities(energy: Energy) -> Capabilities:
+    """Return the capabilities of an energy; none if it has no such attribute."""
+    offered: Capabilities = getattr(energy, "capabilities", frozenset())
+    return offered
+
+
+def offers_curvatures(energy: Energy) -> bool:
+    """Return whether an energy has what Gauss-Newton matrices need."""
+    return CURVATURES in energy_capabilities(energy)
+
+
+def with_curvatures(energy: Energy) -> CurvedEnergy:
+    """Return the energy, typed as one that gives its curvatures.
+
+    Raises
+    ------
+    CapabilityError
+        If the energy lacks the capability.
+    """
+    if not offers_curvatures(energy):
+        raise CapabilityError(
+            f"a Gauss-Newton matrix needs an energy with 'curvatures' among its capabilities, but "
+            f"{type(energy).__name__} does not offer them; give it a method curvatures(outputs, "
+            "positions), or, for data with noise_sd, a prior that has a metric"
+        )
+    return cast(CurvedEnergy, energy)
+
+
+def offers_curvature_derivatives(energy: Energy) -> bool:
+    """Return whether an energy has curvatures and their derivatives."""
+    return {CURVATURES, CURVATURE_DERIVATIVES} <= energy_capabilities(energy)
+
+
+def with_curvature_derivatives(energy: Energy) -> CurvedDerivativeEnergy:
+    """Return the energy, typed as one that differentiates its curvatures.
+
+    Raises
+    ------
+    CapabilityError
+        If the energy lacks either capability.
+    """
+    if not offers_curvature_derivatives(energy):
+        raise CapabilityError(
+            f"the derivative of a Gauss-Newton matrix needs an energy with 'curvatures' and "
+            f"'curvature-derivatives' among its capabilities, but {type(energy).__name__} does not "
+            "offer them; give it a method curvature_gradients, or, for data with noise_sd, a prior "
+            "that has metric-derivative"
+        )
+    return cast(CurvedDerivativeEnergy, energy)
+
+
+USUAL_ORDER = 2
+"""Default order of an expansion, which every summed potential offers."""
+
+
+class RowExpansion(Protocol):
+    """Expansions of all terms at one point, to second or third order; the rest stays exact.
+
+    V(q) = sum_i [U_i + g_i . h + h . H_i h / 2] + rest(q), where h = q - centre, and the terms U_i,
+    gradients g_i and Hessians H_i are those at the centre. Order 3 adds
+    sum_i D^3 U_i[h, h, h] / 6. D_i is U_i minus its expansion, so that U = V + sum_i D_i.
+    An expansion is frozen and can be pickled.
+    """
+
+    @property
+    def centre(self) -> FloatArray:
+        """Where the terms were expanded, shape (dim,)."""
+
+    @property
+    def gradient(self) -> FloatArray:
+        """Sum of g_i, without the rest, shape (dim,)."""
+
+    @property
+    def hessian(self) -> FloatArray:
+        """Sum of H_i, without the rest, shape (dim, dim)."""
+
+    @property
+    def third(self) -> FloatArray | None:
+        """Sum of third derivatives, without the rest, (dim, dim, dim); None if to second order."""
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim); it touches no row."""
+
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        """Return D_i(q), shape (m,), for each pair of a row and a position.
+
+        Parameters
+        ----------
+        positions : ndarray of shape (n, dim)
+            Positions q.
+        rows : ndarray of int, shape (m,)
+            Row i of each pair; repeats are allowed.
+        owners : ndarray of int, shape (m,)
+            Number of the position in each pair.
+        """
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        """Return D_i(q') - D_i(q), shape (m,), for each pair of a row and a move.
+
+        Parameters
+        ----------
+        before, after : ndarray of shape (n, dim)
+            q and q' of each move.
+        rows, owners : ndarray of int, shape (m,)
+            As in :meth:`remainders`.
+        """
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, for moves (n, dim): shape (n,)."""
+
+
+@attrs.frozen(eq=False)
+class WrappedExpansion:
+    """Expansions that another one makes; what a derived class does not say otherwise is its.
+
+    Parameters
+    ----------
+    inner
+        The other one.
+    """
+
+    inner: RowExpansion
+
+    @property
+    def centre(self) -> FloatArray:
+        """Where the terms were expanded, shape (dim,)."""
+        return self.inner.centre
+
+    @property
+    def gradient(self) -> FloatArray:
+        """Sum of the terms' gradients at the centre, shape (dim,)."""
+        return self.inner.gradient
+
+    @property
+    def hessian(self) -> FloatArray:
+        """Sum of the terms' Hessians at the centre, shape (dim, dim)."""
+        return self.inner.hessian
+
+    @property
+    def third(self) -> FloatArray | None:
+        """Sum of third derivatives at the centre, (dim, dim, dim); None if to second order."""
+        return self.inner.third
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        return self.inner.value(positions)
+
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        """Return D_i(q), shape (m,), for pairs of a row and a position."""
+        return self.inner.remainders(positions, rows, owners)
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
+        return self.inner.changes(before, after, rows, owners)
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
+        return self.inner.increases(before, after)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Ball:
+    """The positions q with |L^-1 (q - centre)| <= radius, L the factor it is given with.
+
+    Parameters
+    ----------
+    centre : ndarray of shape (dim,)
+        Its middle.
+    radius
+        In whitened coordinates.
+    """
+
+    centre: FloatArray
+    radius: float
+
+
+def check_ball(ball: Ball | None, whose: str) -> Ball:
+    """Return the ball that was given.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none.
+    """
+    if ball is None:
+        raise ConfigurationError(
+            f"{whose} have no bound at every position; give row_bounds a ball in which it is to "
+            "hold"
+        )
+    return ball
+
+
+class RowDraws(Protocol):
+    """Draws of rows in proportion to their bounds psi."""
+
+    @property
+    def total(self) -> float:
+        """Sum of all psi."""
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+        """Return n rows, drawn independently with probabilities psi_i / total, and their psi.
+
+        Rows that are drawn are likely to be asked for next.
+        """
+
+
+class SummedPotential(Potential, Protocol):
+    """A potential with capability ``rows``: U(q) = sum over rows of U_i(q) + rest(q)."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of terms."""
+
+    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
+        """Return the expansions of all terms at ``centre (dim,)``, in one pass over the rows.
+
+        ``order`` is 2, or 3 with the capability ``rows-third-order``.
+        """
+
+    def row_bounds(
+        self, factor: FloatArray, order: int = 2, ball: Ball | None = None
+    ) -> FloatArray:
+        """Return psi_i, shape (n_rows,), the bounds of the terms' next derivatives.
+
+        The third derivative of U_i along any direction u, at any position, is at most
+        6 psi_i |L^-1 u|^3 in absolute value, with L the ``factor (dim, dim)``. Hence
+        |D_i(q)| <= psi_i |L^-1 (q - centre)|^3 for every centre.
+
+        For a term f(x_i . q) with |f'''| <= B, psi_i is B |L^T x_i|^3 / 6. This takes one pass over
+        the rows and evaluates none of them.
+
+        With ``order=3`` the fourth derivative is at most 24 psi_i |L^-1 u|^4, and
+        |D_i(q)| <= psi_i |L^-1 (q - centre)|^4.
+
+        With capability ``rows-in-balls`` all this is said of positions in the ``ball`` alone, which
+        must be given; without that capability none is.
+        """
+
+    def row_draws(self, factor: FloatArray, order: int = 2, ball: Ball | None = None) -> RowDraws:
+        """Return draws by the bounds of :meth:`row_bounds`, with capability ``rows-drawn``."""
+
+    def select(self, rows: IntArray) -> Potential:
+        """Return the sum of some terms alone, without the rest.
+
+        The sum holds a copy of these rows (a row given twice counts twice), and offers
+        ``gradient``, ``gradient-alone`` and ``hessian``.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (m,)
+            Numbers of the rows.
+        """
+
+
+def of_order(order: int, ball: Ball | None = None) -> dict[str, Any]:
+    """Return keyword arguments for an order and a ball; none for 2 and None.
+
+    So methods may do without them.
+    """
+    chosen: dict[str, Any] = {} if order == USUAL_ORDER else {"order": order}
+    return chosen if ball is None else {**chosen, "ball": ball}
+
+
+class Terms(Protocol):
+    """The methods of a potential with capability ``rows`` that do not evaluate all rows.
+
+    See :class:`~surrokit.potentials.SummedPotential`.
+    """
+
+    @property
+    def n_rows(self) -> int:
+        """Number of terms."""
+
+    def select(self, rows: IntArray) -> Potential:
+        """Return the sum of the terms of some rows, shape (m,), alone."""
+
+    def row_bounds(self, factor: FloatArray) -> FloatArray:
+        """Return psi_i, shape (n_rows,), for a factor L of shape (dim, dim)."""
+
+
+@attrs.frozen(eq=False, repr=False)
+class SummedTerms:
+    """The terms of a summed potential, of which a surrogate may copy some.
+
+    None of this counts as an exact call: time spent on a copy is time spent on the surrogate, in
+    proportion to its rows. A copy of all rows would be as slow as the target.
+
+    Parameters
+    ----------
+    target
+        A potential with capability ``rows``.
+    local
+        Whether its bounds hold in balls alone, as capability ``rows-in-balls`` says.
+    """
+
+    _target: Terms = attrs.field(alias="target")
+    _local: bool = attrs.field(default=False, alias="local")
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that the target is a sum over."""
+        return self._target.n_rows
+
+    def select(self, rows: IntArray) -> Potential:
+        """Return the sum of some terms alone, as a copy of their rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (m,)
+            Numbers of the rows.
+        """
+        return self._target.select(rows)
+
+    def row_bounds(self, factor: FloatArray, about: FloatArray) -> FloatArray:
+        """Return how far each term can be from its expansion, shape (n_rows,), in nats.
+
+        psi_i with |U_i - its expansion to second order at c| <= psi_i |L^-1 (q - c)|^3 for any c;
+        where terms have no bound at every position, for positions with |L^-1 (q - about)| <= 1.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (dim, dim)
+            L.
+        about : ndarray of shape (dim,)
+            Where bounds are to hold that do not hold everywhere.
+        """
+        ball = Ball(centre=about, radius=1.0) if self._local else None
+        bounds = self._target.row_bounds(factor, **of_order(USUAL_ORDER, ball))
+        return np.asarray(bounds, dtype=np.float64)
+
+
+def terms_of(target: Potential) -> SummedTerms | None:
+    """Return the terms of a target with capability ``rows``; None for any other."""
+    if ROWS not in target.capabilities:
+        return None
+    return SummedTerms(with_rows(target), local=ROWS_IN_BALLS in target.capabilities)
+
+
+with_rows = Typed[SummedPotential](ROWS)
+"""A potential that is a sum over rows of data."""
+
+
+def move_bounds(before: FloatArray, after: FloatArray, order: int = 2) -> FloatArray:
+    """Return B(z, z') with |D(z') - D(z)| <= psi B for every move, shape (n,).
+
+    D is a function minus its expansion at 0 to order k - 1, and psi bounds its k-th derivative: at
+    every position and along every direction u, the absolute value is at most k! psi |u|^k (see
+    :meth:`surrokit.potentials.SummedPotential.row_bounds`).
+
+    Parameters
+    ----------
+    before, after : ndarray of shape (n, dim)
+        z and z': the ends of the moves in whitened coordinates, L^-1 (q - centre).
+    order
+        k - 1, which is 2 or 3.
+
+    Notes
+    -----
+    With r = |z|, r' = |z'| and a the angle between them,
+
+        B = |r'^k exp(k i a) - r^k| for a < 180 / k degrees, and r^k + r'^k otherwise.
+
+    Proof. The k-th derivative is a symmetric multilinear form, whose norm is that on the diagonal
+    (Banach). D and its derivatives below the k-th vanish at 0; integrated from there,
+    |grad D(z) . u| <= k psi |z|^(k-1) |u|. Hence |D(z') - D(z)| is at most psi times the integral
+    of k |z|^(k-1) |dz| along any path from z to z'. Take a plane through 0 that holds both ends,
+    and write its points as complex numbers. There k |z|^(k-1) |dz| = |d(z^k)|, so the integral is
+    the length of the path's image under the k-th power. That power maps a sector of less than
+    180 / k degrees one-to-one to a sector of less than 180, which holds the straight line between
+    the images of the ends; the length of this line is B. For wider angles, go through 0. (Two
+    familiar bounds are looser: r^k + r'^k from |D(z)| <= psi r^k, and k max(r, r')^(k-1) |z' - z|
+    from the straight path.)
+
+    Every path of the proof stays in the ball of radius max(r, r') about 0: the straight line
+    between the images does, below its k-th power, and so do the rays through 0. So psi need bound
+    the k-th derivative in that ball alone.
+    """
+    r = np.sqrt(np.einsum("ij,ij->i", before, before))
+    s = np.sqrt(np.einsum("ij,ij->i", after, after))
+    apart = r ** (order + 1) + s ** (order + 1)
+    inner = np.einsum("ij,ij->i", before, after)
+    near = 2.0 * inner > r * s if order == 2 else (inner > 0.0) & (2.0 * inner**2 > (r * s) ** 2)
+    if not near.any():
+        return np.asarray(apart)
+    # |s^k e^(kia) - r^k|^2 = (s^k - r^k)^2 + 2 r^k s^k (1 - cos ka), and 1 - cos ka is 1 - cos a
+    # times (1 + 2 cos a)^2 for k = 3, and 8 (1 + cos a) cos(a)^2 for k = 4; both summands are
+    # computed from the difference of the ends, so that short moves keep their digits
+    step = after - before
+    longer = np.einsum("ij,ij->i", step, before + after)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        longer /= r + s  # s - r
+        sideways = np.maximum(np.einsum("ij,ij->i", step, step) - longer**2, 0.0)
+        if order == 2:
+            outward = longer * (r * r + r * s + s * s)
+            turning = sideways * (r * s + 2.0 * inner) ** 2
+        else:
+            outward = longer * (r + s) * (r * r + s * s)
+            turning = 8.0 * sideways * (r * s + inner) * inner**2
+        close = np.sqrt(outward**2 + turning)
+    return np.asarray(np.where(near, np.minimum(close, apart), apart))

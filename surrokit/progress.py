@@ -1,0 +1,255 @@
+"""What observers of a run get: figures of an iteration or a round, and how far the run is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+
+from surrokit.interfaces import Stage, StepInfo
+
+MATTERS = 60.0
+"""Seconds of all calls from which on the cost of a run is reported before it goes on."""
+
+
+@attrs.frozen(kw_only=True)
+class Progress:
+    """How far a run is, by its exact calls.
+
+    Parameters
+    ----------
+    stage
+        What it does now, in words.
+    calls
+        Exact calls that have come back; a data row counts as its share of all rows.
+    in_flight
+        Calls that go on now.
+    seconds_a_call
+        Mean seconds of a call in this session; None before one has come back.
+    failures
+        Positions at which the target failed.
+    seconds
+        Since the run began.
+    most_calls, most_seconds
+        The budget; None without a limit.
+    left
+        Fewest and most seconds that are left, as far as the stage or the budget says; infinity is
+        the most where nothing does.
+    """
+
+    stage: str
+    calls: float
+    in_flight: int
+    seconds_a_call: float | None
+    failures: int
+    seconds: float
+    most_calls: int | None = None
+    most_seconds: float | None = None
+    left: tuple[float, float] = (0.0, math.inf)
+
+    def __str__(self) -> str:
+        of = "" if self.most_calls is None else f" of {self.most_calls}"
+        said = [f"{self.stage}: {self.calls:.0f}{of} exact calls"]
+        if self.in_flight:
+            said.append(f"{self.in_flight} in flight")
+        if self.seconds_a_call is not None:
+            said.append(f"{duration(self.seconds_a_call)} a call")
+        if self.failures:
+            said.append(f"{self.failures} failed")
+        so_far = duration(self.seconds, whole=True)
+        limit = "" if self.most_seconds is None else f" of {duration(self.most_seconds)}"
+        said.append(f"{so_far}{limit} so far")
+        least, most = (duration(each, whole=True) for each in self.left)
+        if 0.0 < self.left[1] < math.inf:
+            likely = most if least == most else f"{least} to {most}"
+            said.append(f"{likely} left" if self.left[0] > 0 else f"up to {most} left")
+        return ", ".join(said)
+
+
+@attrs.frozen(kw_only=True)
+class Estimate:
+    """What a run is expected to cost, by a few timed calls; ``str`` says it in one sentence.
+
+    Parameters
+    ----------
+    seconds_a_call
+        Seconds of a call at one position; None where none was timed.
+    kind
+        What a call is: a value of the density, or a gradient with it.
+    calls
+        Calls that the run is expected to take, for about as many independent draws as are wanted;
+        None where few data rows decide, so that calls say little.
+    workers
+        Workers that the run has.
+    most_workers
+        Workers that can be of use.
+    weighs
+        Whether the calls are those of weighted answers, and not of chains.
+    few_calls
+        Calls for which weighted answers are to be had instead; None where they are not.
+    """
+
+    seconds_a_call: float | None
+    kind: Literal["value", "gradient"]
+    calls: int | None
+    workers: int = 1
+    most_workers: int = 1
+    weighs: bool = False
+    few_calls: int | None = None
+
+    def seconds(self, workers: int | None = None) -> float:
+        """Return the seconds of all calls on so many workers; None for those that the run has.
+
+        They are NaN where calls are not known.
+        """
+        return self._seconds(self.calls, workers)
+
+    @property
+    def few_seconds(self) -> float:
+        """Seconds of ``few_calls`` on the workers that the run has; NaN without."""
+        return self._seconds(self.few_calls, None)
+
+    @property
+    def matters(self) -> bool:
+        """Whether all calls take more than :data:`MATTERS` seconds."""
+        return self.seconds() > MATTERS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain data, with the sentence."""
+        figures = {"seconds": self.seconds(), "few_seconds": self.few_seconds}
+        known = {name: None if math.isnan(each) else each for name, each in figures.items()}
+        return {**attrs.asdict(self), **known, "text": str(self)}
+
+    def _seconds(self, calls: int | None, workers: int | None) -> float:
+        if calls is None or self.seconds_a_call is None:
+            return math.nan
+        at_once = min(self.workers if workers is None else workers, self.most_workers)
+        return calls * self.seconds_a_call / max(at_once, 1)
+
+    def __str__(self) -> str:
+        what = "a gradient" if self.kind == "gradient" else "a call"
+        said = []
+        if self.seconds_a_call is not None:
+            said.append(f"{what} takes {duration(self.seconds_a_call)}")
+        if self.calls is None:
+            said.append("few data rows decide, so that the number of calls is not predicted")
+            return "; ".join(said)
+        need = "weighted answers take" if self.weighs else "chains need"
+        calls = f"{need} about {_round(self.calls):,} calls"
+        if self.seconds_a_call is not None:
+            most = self.workers if self.workers > 1 else self.most_workers
+            calls += f", {duration(self.seconds(1))} on 1 worker"
+            calls += f", {duration(self.seconds(most))} on {most}" if most > 1 else ""
+        said.append(calls)
+        if self.few_calls is not None:
+            takes = duration(self.few_seconds)
+            in_about = "" if self.seconds_a_call is None else f" in about {takes}"
+            said.append(f"`max_calls={self.few_calls}` gives weighted answers{in_about}")
+        return "; ".join(said)
+
+
+def duration(seconds: float, *, whole: bool = False) -> str:
+    """Return a time with its units, such as ``3 h 27 min``; in whole seconds at least, if asked."""
+    if not seconds < math.inf:
+        return "unknown"
+    minutes = round(seconds / 60)
+    if minutes >= 60:
+        hours, rest = divmod(minutes, 60)
+        return f"{hours} h {rest} min" if rest and hours < 100 else f"{hours} h"
+    if seconds >= 99.5:
+        return f"{minutes} min"
+    if whole or seconds >= 10:
+        return f"{seconds:.0f} s"
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    number, unit = (1e3 * seconds, "ms") if seconds >= 1e-4 else (1e6 * seconds, "us")
+    return f"{number:.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"
+
+
+def _round(calls: int) -> int:
+    """Return a number of calls with two leading digits: more is not known of it."""
+    return round(calls, min(1 - math.floor(math.log10(max(calls, 1))), 0))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RunInfo:
+    """Facts about a run as a whole.
+
+    Parameters
+    ----------
+    dim, chains, warmup, draws
+        Sizes; ``warmup`` includes the exploration. A ``warmup`` or ``draws`` that is left open is
+        the present estimate.
+    parts
+        Kind to a description of the part in use.
+    estimate
+        What the run is expected to cost; None where that is not known.
+    """
+
+    dim: int
+    chains: int
+    warmup: int
+    draws: int
+    parts: Mapping[str, str]
+    estimate: Estimate | None = None
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RoundInfo:
+    """Facts about weighted answers after one round of them.
+
+    Parameters
+    ----------
+    error
+        The largest error of any figure so far, in posterior standard deviations; infinite as long
+        as no answer is believed.
+    draws
+        Draws that correct the answers so far.
+    aim
+        The error that is good enough; None for no aim.
+    calls
+        Exact calls paid for so far, exploration included.
+    most_calls
+        Calls that may be paid for; None for no limit.
+    """
+
+    error: float
+    draws: int
+    aim: float | None
+    calls: float
+    most_calls: int | None
+
+    @property
+    def expected_calls(self) -> float:
+        """Calls at which the aim or the limit is likely reached; ``calls`` where neither is."""
+        most = math.inf if self.most_calls is None else self.most_calls
+        if self.aim is not None and self.error < math.inf:
+            most = min(most, self.calls + ((self.error / self.aim) ** 2 - 1.0) * self.draws)
+        return self.calls if most == math.inf else max(most, self.calls)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class IterationInfo:
+    """Facts about one iteration.
+
+    Parameters
+    ----------
+    stage
+        Stage of the run.
+    iteration
+        Iterations done in the whole run, this one included.
+    step
+        What happened to the chains; None where an exploration made no transition.
+    calls
+        Exact calls by kind since the run began.
+    seconds
+        Time since the run began.
+    """
+
+    stage: Stage
+    iteration: int
+    step: StepInfo | None
+    calls: Mapping[str, int]
+    seconds: float

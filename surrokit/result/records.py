@@ -1,0 +1,324 @@
+"""Records of a run's course: choices, adaptation, weighted answers and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, Self
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.explorer import Searches
+from surrokit.diagnostics import r_hat
+from surrokit.types import FloatArray
+from surrokit.weighted.answer import Answer, Figures
+from surrokit.weighted.round import Estimate
+
+FEWEST_EFFECTIVE = 100
+"""Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
+itself tells little."""
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """One thing that a reader of the figures must know.
+
+    Parameters
+    ----------
+    name
+        A word for programs, such as ``r_hat`` or ``stopped``.
+    message
+        What was found and what to do about it, without a full stop.
+    warns
+        Whether the draws may be wrong by it, or worth less than they seem.
+    """
+
+    name: str
+    message: str
+    warns: bool
+
+
+@attrs.frozen
+class Verdict:
+    """All findings about a run; as text, a line for each.
+
+    Parameters
+    ----------
+    findings
+        Those that warn come first.
+    """
+
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether no finding warns."""
+        return not self.warnings
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """Findings by which the draws may be wrong, or worth less than they seem."""
+        return tuple(finding for finding in self.findings if finding.warns)
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """What each finding says, without full stops."""
+        return tuple(finding.message for finding in self.findings)
+
+    def named(self, name: str) -> tuple[Finding, ...]:
+        """Return the findings of one name; empty if there are none."""
+        return tuple(finding for finding in self.findings if finding.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as plain data."""
+        return {"sound": self.sound, "findings": [attrs.asdict(each) for each in self.findings]}
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __str__(self) -> str:
+        kinds = {True: "Warning", False: "Note"}
+        return "\n".join(f"{kinds[each.warns]}: {each.message}." for each in self.findings)
+
+
+@attrs.frozen(kw_only=True)
+class Replacement:
+    """One part that a run gave up for another.
+
+    Parameters
+    ----------
+    kind
+        ``"sampler"`` or ``"surrogate"``.
+    old, new
+        The sampler before (None where it was not replaced itself), and the one from there on.
+    reason
+        Why, with the figures measured.
+    """
+
+    kind: str
+    old: str | None = None
+    new: str
+    reason: str
+
+    def __str__(self) -> str:
+        if self.old is None:
+            return f"then {self.new} instead: {self.reason}"
+        return f"later {self.new} instead of {self.old}: {self.reason}"
+
+
+@attrs.frozen(kw_only=True)
+class Choice:
+    """Parts that a policy picked, and those that took their place later.
+
+    Parameters
+    ----------
+    parts
+        Kind of part to the part as it would be typed; empty where the user named them.
+    reasons
+        Why these, with the figures measured.
+    replaced
+        What was given up later, in order.
+    """
+
+    parts: Mapping[str, str] = attrs.field(factory=dict)
+    reasons: tuple[str, ...] = ()
+    replaced: tuple[Replacement, ...] = ()
+
+    @classmethod
+    def of_dict(cls, told: Mapping[str, Any] | None) -> Self | None:
+        """Return a choice from the plain data that :func:`attrs.asdict` makes of it."""
+        if told is None:
+            return None
+        return cls(
+            parts=dict(told["parts"]),
+            reasons=tuple(told["reasons"]),
+            replaced=tuple(Replacement(**each) for each in told["replaced"]),
+        )
+
+    def because(self, reason: str) -> Self:
+        """Return it with one more reason."""
+        return attrs.evolve(self, reasons=(*self.reasons, reason))
+
+    def replace(self, replacement: Replacement) -> Self:
+        """Return it with one more replacement."""
+        return attrs.evolve(self, replaced=(*self.replaced, replacement))
+
+    def __str__(self) -> str:
+        begun = ", ".join(f"{kind}={part}" for kind, part in self.parts.items())
+        if not begun and self.replaced:
+            begun = str(self.replaced[0].old)
+        why = "; ".join(self.reasons)
+        first = f"{begun}: {why}" if why else begun
+        return "; ".join([first, *map(str, self.replaced)])
+
+
+@attrs.frozen(kw_only=True)
+class Rescue:
+    """One repair of a surrogate.
+
+    Parameters
+    ----------
+    iteration
+        Iteration of the run, counted from 1, after which it began.
+    reason
+        What was wrong, in words.
+    """
+
+    iteration: int
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class Stray:
+    """A chain that was found far above the others in warm-up.
+
+    Parameters
+    ----------
+    iteration
+        Iteration of the run, counted from 1, after which it was found.
+    chain
+        Which one.
+    above
+        Nats by which the least potential it had lately seen exceeded the others' median.
+    begun_again
+        Whether it was begun again where another chain was; else it stays, as it sits in a mode of
+        its own.
+    """
+
+    iteration: int
+    chain: int
+    above: float
+    begun_again: bool
+
+
+@attrs.frozen(kw_only=True)
+class Adaptation:
+    """What changed in the course of a run.
+
+    Parameters
+    ----------
+    deployments
+        Iterations, counted from 1 over the whole run, after which a new surrogate was deployed.
+    training_rows
+        Exact evaluations that the learner observed.
+    frozen_before_draws
+        Whether every kept draw had the same kernel, which no schedule could have changed. If not,
+        draws were kept under adaptation, and are exact only in the limit of vanishing adaptation.
+        The run sees this for itself, whatever the schedule says.
+    rescues
+        Repairs of the surrogate by the safety net, in warm-up.
+    restarts
+        Repairs at which the draws so far became warm-up, and draws began again.
+    strays
+        Chains that were far above the others in warm-up.
+    mix
+        Probability with which a kept iteration was an exact transition.
+    missed
+        Places at which, when the exploration ended, the target went on where the surrogate's mass
+        ended.
+    recalled
+        Whether chains went on from draws of an earlier run, and nothing was explored.
+    deployed_though_frozen
+        Iterations after which the schedule deployed a surrogate though it had said that it was
+        frozen.
+    searches
+        Where searches for modes ended; None where none was made.
+    """
+
+    deployments: tuple[int, ...]
+    training_rows: int
+    frozen_before_draws: bool
+    rescues: tuple[Rescue, ...] = ()
+    restarts: tuple[Rescue, ...] = ()
+    strays: tuple[Stray, ...] = ()
+    mix: float = 0.0
+    missed: int = 0
+    recalled: bool = False
+    deployed_though_frozen: tuple[int, ...] = ()
+    searches: Searches | None = None
+
+    @classmethod
+    def of_dict(cls, data: Mapping[str, Any]) -> Adaptation:
+        """Return what ``attrs.asdict`` made plain data of."""
+        records = {"rescues": Rescue, "restarts": Rescue, "strays": Stray}
+        found: dict[str, Any] = {
+            name: tuple(of(**each) for each in data[name]) for name, of in records.items()
+        }
+        numbers = ("deployments", "deployed_though_frozen")
+        found |= {name: tuple(data[name]) for name in numbers}
+        if data["searches"] is not None:
+            found["searches"] = Searches(
+                **{**data["searches"], "ended": tuple(data["searches"]["ended"])}
+            )
+        return cls(**{**data, **found})
+
+    @property
+    def last_deployment(self) -> int | None:
+        """The iteration of the last deployment; None if there was none."""
+        return self.deployments[-1] if self.deployments else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, the number of deployments and the last of them as plain data."""
+        return {
+            **attrs.asdict(self),
+            "n_deployments": len(self.deployments),
+            "last_deployment": self.last_deployment,
+        }
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False)
+class Weights:
+    """Weighted answers of a run, or why there are none.
+
+    Parameters
+    ----------
+    answer
+        What the rounds that are believed say; None where none is.
+    refused
+        Why weights were not believed, the last time; None if they are.
+    rejected
+        Rounds that were not believed; what they paid for was learnt from.
+    of_surrogates
+        Logarithm of the normalising constant of each surrogate, in the rounds believed.
+    unnormalized
+        What of the target may lack its normalising constant.
+    """
+
+    answer: Answer | None = None
+    refused: str | None = None
+    rejected: int = 0
+    of_surrogates: tuple[Estimate, ...] = ()
+    unnormalized: tuple[str, ...] = ()
+
+    def account(self) -> dict[str, Any]:
+        """Return what there is to write down beside the rounds."""
+        calls = 0.0 if self.answer is None else self.answer.calls
+        return {
+            "refused": self.refused,
+            "rejected": self.rejected,
+            "calls": calls,
+            "unnormalized": list(self.unnormalized),
+        }
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Mean, sd and quantiles of the answer."""
+        assert self.answer is not None
+        return Figures.of(self.answer)
+
+    @cached_property
+    def log_normalizer(self) -> Estimate:
+        """Logarithm of the integral of exp(-U)."""
+        assert self.answer is not None
+        # imported late, so that importing the package stays fast
+        from surrokit.weighted.normalizer import log_normalizer
+
+        found = log_normalizer(self.answer.rounds, self.of_surrogates, self.answer.calls)
+        return attrs.evolve(found, unnormalized=self.unnormalized)
+
+    @cached_property
+    def rhat(self) -> FloatArray:
+        """The largest R-hat of chains on the surrogate in any round, shape (dim,)."""
+        assert self.answer is not None
+        return np.asarray(np.max([r_hat(each.draws) for each in self.answer.rounds], axis=0))

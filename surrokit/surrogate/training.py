@@ -1,0 +1,185 @@
+"""Rows to learn from: chosen by iteration, distinct, and bordered."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, TypeAlias, cast
+
+import attrs
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+from surrokit.interfaces import ChainState, Evaluations, LearnFrom, StepInfo
+from surrokit.potentials import Potential
+from surrokit.types import BoolArray, FloatArray, IntArray
+
+LOOKED_AT = 12_000
+"""Positions that are looked at, at most, spread evenly over all: a part of them is known to half a
+percent, and each takes the variance of a process."""
+
+
+class BorderedPotential(Potential, Protocol):
+    """A surrogate that knows how far it is to be believed."""
+
+    def is_beyond(self, positions: FloatArray) -> BoolArray:
+        """Return which of ``positions (n, dim)`` lie beyond what was learnt from, shape (n,)."""
+
+
+def part_beyond(surrogate: Potential | None, positions: FloatArray) -> float:
+    """Return the part of positions beyond a surrogate's border; 0 where it has none.
+
+    Parameters
+    ----------
+    surrogate
+        Any, or None.
+    positions : ndarray of shape (n, dim)
+        In the sampling coordinates.
+    """
+    if not hasattr(surrogate, "is_beyond") or not len(positions):
+        return 0.0
+    if len(positions) > LOOKED_AT:
+        positions = positions[np.linspace(0, len(positions) - 1, LOOKED_AT).astype(np.int64)]
+    return float(cast(BorderedPotential, surrogate).is_beyond(positions).mean())
+
+
+Tail: TypeAlias = Literal["down-weighted", "full"]
+"""Weight of far-tail rows: less the farther they are, or that of any other row."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Groups:
+    """Groups of equal rows, such as a chain's rejections leave behind.
+
+    Parameters
+    ----------
+    first : ndarray of int, shape (n_groups,)
+        The first row of each group; the order of groups does not depend on that of rows.
+    group : ndarray of int, shape (n,)
+        The group of each row.
+    copies : ndarray of shape (n_groups,)
+        Number of rows in each group, or the sum of their weights.
+    """
+
+    first: IntArray
+    group: IntArray
+    copies: FloatArray
+
+    @classmethod
+    def of(cls, table: FloatArray, weights: FloatArray | None = None) -> Groups:
+        """Group the rows of a table, shape (n, m), that are equal to the bit.
+
+        Rows count by their ``weights (n,)``, once unless these are given.
+        """
+        table = np.ascontiguousarray(table)
+        # A row is one opaque item, since sorting bytes is enough to find equal rows.
+        items = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
+        _, first, group, counts = np.unique(
+            items, return_index=True, return_inverse=True, return_counts=True
+        )
+        copies: FloatArray = counts.astype(np.float64)
+        if weights is not None:
+            copies = np.bincount(group.ravel(), weights, len(first)).astype(np.float64)
+        return cls(first=first, group=group.ravel(), copies=copies)
+
+    def first_known(self, array: FloatArray) -> FloatArray:
+        """Return each group's first finite row of an array; NaN for groups without any."""
+        finite = np.isfinite(array).all(axis=tuple(range(1, array.ndim)))
+        rows = np.flatnonzero(finite)[::-1]
+        chosen = np.full((len(self.first), *array.shape[1:]), np.nan)
+        chosen[self.group[rows]] = array[rows]
+        return chosen
+
+
+def are_finite(observed: Evaluations) -> BoolArray:
+    """Return which rows have a finite value at a finite position, shape (n,).
+
+    The others are failed evaluations, and points outside the support.
+    """
+    return np.asarray(np.isfinite(observed.values) & np.isfinite(observed.positions).all(axis=1))
+
+
+def are_near(positions: FloatArray, farthest: float) -> BoolArray:
+    """Return which positions are no far outliers, shape (n,).
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, dim)
+        All positions.
+    farthest
+        Largest distance from the median that is near in a coordinate, in median distances.
+    """
+    # halved, since the difference of two finite numbers may be infinite
+    away = np.abs(0.5 * positions - 0.5 * np.median(positions, axis=0))
+    scale = np.median(away, axis=0)
+    for k in np.flatnonzero(scale == 0.0):  # a coordinate in which most points are equal
+        moved = away[:, k] > 0.0
+        scale[k] = np.median(away[moved, k]) if moved.any() else 1.0
+    return np.asarray((away <= farthest * np.minimum(scale, 1e290)).all(axis=1))
+
+
+def demand_numbers(evaluations: Evaluations) -> None:
+    """Check that no value is NaN, and no position with a finite value.
+
+    Raises
+    ------
+    ConfigurationError
+        If one is; the message names the first such row.
+    """
+    valued = np.isfinite(evaluations.values)
+    for name, wrong in (
+        ("positions", valued & np.isnan(evaluations.positions).any(axis=1)),
+        ("values", np.isnan(evaluations.values)),
+    ):
+        if wrong.any():
+            raise ConfigurationError(
+                f"{name} of training rows must be numbers, got NaN in row "
+                f"{int(np.argmax(wrong))} of {len(evaluations)}; drop such rows, or give failed "
+                "evaluations the value inf"
+            )
+
+
+def least_points(dim: int) -> int:
+    """Return the fewest points for a fit to values: one more than fix a level and a slope."""
+    return dim + 2
+
+
+def training_rows(
+    learn_from: LearnFrom, paid: Evaluations, state: ChainState, info: StepInfo
+) -> Evaluations:
+    """Choose the rows to learn from after one iteration.
+
+    Parameters
+    ----------
+    learn_from
+        Which rows to choose.
+    paid
+        What the iteration evaluated.
+    state, info
+        The chains after the iteration, and what it did to them.
+
+    Returns
+    -------
+    Evaluations
+        Positions with an exact value; gradients are known where this iteration paid for them.
+    """
+    if learn_from == "all":
+        return paid
+    chosen: BoolArray = ~np.isnan(state.values)  # a correction may not have evaluated them
+    if learn_from == "accepted":
+        chosen &= info.accepted
+    positions = state.positions[chosen]
+    found = paid.find(positions)
+    return Evaluations(
+        positions=positions,
+        values=state.values[chosen],
+        gradients=_look_up(paid.gradients, found),
+        outputs=_look_up(paid.outputs, found),
+        jacobians=_look_up(paid.jacobians, found),
+    )
+
+
+def _look_up(array: FloatArray | None, found: IntArray) -> FloatArray | None:
+    if array is None:
+        return None
+    rows: FloatArray = array[found]
+    rows[found < 0] = np.nan
+    return rows

@@ -1,1 +1,0 @@
-"""Targets with bounded or otherwise constrained parameters, on the whole line."""

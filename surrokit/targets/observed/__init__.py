@@ -1,1 +1,0 @@
-"""What was observed of a forward map, and how it scatters about the outputs."""

@@ -1,0 +1,483 @@
+"""Coordinates of like scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.arguments import check_matrices, check_positions, check_vectors, check_weights
+from surrokit.capabilities import FORWARD
+from surrokit.coordinates.distributions import quantiles
+from surrokit.coordinates.models import ModelMap
+from surrokit.coordinates.parameters import Parameter, Parameters, Plausible
+from surrokit.coordinates.transforms import Blocks, Scaled, Scaling, Transform, from_line_of
+from surrokit.model.model import calls_per_gradient
+from surrokit.potentials import (
+    USUAL_ORDER,
+    Ball,
+    Energy,
+    Potential,
+    RowDraws,
+    RowExpansion,
+    WrappedExpansion,
+    of_order,
+    with_rows,
+)
+from surrokit.targets.bounds import LiftedPotential, ScaledEnergy, parameters_of, transform_of
+from surrokit.targets.differences import Differences
+from surrokit.targets.forward import ModelledPotential
+from surrokit.targets.gaussian import GaussianPrior
+from surrokit.targets.noise import WithScales
+from surrokit.types import Capabilities, FloatArray, IntArray
+
+REACH = 2.0
+"""How far from zero on the line chains start where nothing is declared, as in Stan."""
+
+_FAR = 100.0
+"""Declared scales beyond which, or below the inverse of which, the usual place is left."""
+
+_ABOUT_ZERO = 2.0
+"""Spreads from zero up to which a wide prior says no more than that a number is not large."""
+
+_PARTS = (0.16, 0.84)
+"""Of a prior, its quantiles between which the mass is expected: a standard deviation both ways."""
+
+
+def expected(target: Potential) -> tuple[FloatArray, FloatArray]:
+    """Return the centre and spread of each number in a target's sampling coordinates, (dim,) each.
+
+    They are 0 and 1 where nothing is declared, where starts about zero reach what is, and where
+    the coordinates are of like scale already.
+
+    Parameters
+    ----------
+    target
+        In the coordinates of the line, or in those of like scale.
+    """
+    of, parameters = transform_of(target), parameters_of(target)
+    if isinstance(of, Scaled | ModelMap) or of.n_user != parameters.dim:
+        return np.zeros(target.dim), np.ones(target.dim)
+    low, high = _declared(target, parameters)
+    centre, spread = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+    away = np.abs(centre)
+    with np.errstate(invalid="ignore"):  # NaN where nothing is declared
+        far = (spread > _FAR) | (spread < 1.0 / _FAR) | (away > _FAR * spread)
+        far |= (away > REACH) & (_ABOUT_ZERO * away > spread)
+    return np.where(far, centre, 0.0), np.where(far, spread, 1.0)
+
+
+def _declared(target: Potential, parameters: Parameters) -> tuple[FloatArray, FloatArray]:
+    """Return ends of the range of each number on the line, NaN where nothing is declared."""
+    plausible = _plausible(target)
+    if plausible is not None:
+        return _on_line(parameters, plausible.lower, plausible.upper)
+    ends = np.full((2, parameters.dim), np.nan)
+    for name, where in parameters.slices().items():
+        spec = parameters.specs[name]
+        found = None if spec.constraint else quantiles(spec.prior, _PARTS, spec.bounds, spec.size)
+        if found is not None:
+            ends[:, where] = found
+    ends = np.where(np.isnan(ends), _normal_ends(target, parameters), ends)
+    low, high = _on_line(parameters, *ends)
+    with np.errstate(invalid="ignore"):  # one that is wide about 0 is vague, and says no scale
+        vague = (high - low >= 2.0 * _FAR) & (low <= 0.0) & (high >= 0.0)
+    return np.where(vague, np.nan, low), np.where(vague, np.nan, high)
+
+
+def _within(target: Any) -> Iterator[Any]:
+    """Return a target or an energy, and all that it wraps."""
+    while target is not None:
+        yield target
+        target = getattr(target, "inner", None)
+
+
+def _plausible(target: Any) -> Plausible | None:
+    found = (getattr(each, "plausible", None) for each in _within(target))
+    return next((each for each in found if isinstance(each, Plausible)), None)
+
+
+def _normal_ends(target: Any, parameters: Parameters) -> FloatArray:
+    """Return quantiles of the normal prior of an energy, shape (2, dim), NaN where it has none."""
+    ends, n = np.full((2, parameters.dim), np.nan), parameters.dim
+    energy = target.energy if FORWARD in target.capabilities else None
+    found = (getattr(each, "prior", None) for each in _within(energy))
+    prior = next((each for each in found if each is not None), None)
+    if isinstance(prior, WithScales):  # scales of errors come after the user's own numbers
+        n = prior.count
+        prior = prior.prior
+    if not isinstance(prior, GaussianPrior):
+        return ends
+    from scipy import stats  # late: importing the package stays fast
+
+    bounds = zip(*parameters.bounds(), strict=True)
+    mean, sd = np.broadcast_to(prior.mean, n), np.broadcast_to(prior.sd, n)
+    for i, (middle, width, limits) in enumerate(zip(mean, sd, bounds, strict=False)):
+        own = quantiles(stats.norm(middle, width), _PARTS, limits, 1) if width < np.inf else None
+        if own is not None:
+            ends[:, i] = own[:, 0]
+    return ends
+
+
+def _on_line(
+    parameters: Parameters, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return ends on the line, shape (free,) each, of ends in the user's coordinates."""
+    parts = [
+        _ends_on_line(parameters.specs[name], low[where], high[where])
+        for name, where in parameters.slices().items()
+    ]
+    first, last = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return first, last
+
+
+def _ends_on_line(
+    spec: Parameter, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    if spec.constraint is not None:
+        return np.full(spec.free, np.nan), np.full(spec.free, np.nan)
+    of = Transform.of(Parameters({"it": spec}))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first, last = of.to_unbounded(low), of.to_unbounded(high)
+    least, most = np.minimum(first, last), np.maximum(first, last)
+    known = np.isfinite(least) & np.isfinite(most) & (most > least)
+    return np.where(known, least, np.nan), np.where(known, most, np.nan)
+
+
+@attrs.frozen(eq=False)
+class ScaledPotential(LiftedPotential):
+    """U(z) = U(shift + A z) - log |det A|, for a potential of x = shift + A z on the line.
+
+    The change of coordinates is exact, and all that the inner potential offers it offers too but
+    for ``gaussian``; ``hessian-diagonal`` needs the whole Hessian and its derivative. No data are
+    copied or changed.
+
+    Parameters
+    ----------
+    inner
+        Potential on the line.
+    parameters
+        Its names, shapes and bounds.
+    from_line
+        The map from the line to the user's coordinates.
+    scaling
+        The map to the line.
+    """
+
+    from_line: Transform | Blocks | ModelMap = attrs.field(kw_only=True)
+    scaling: Scaling = attrs.field(kw_only=True)
+    transform: Scaled = attrs.field(init=False)
+
+    @transform.default
+    def _transform(self) -> Scaled:
+        return Scaled(self.scaling, self.from_line)
+
+    def __attrs_post_init__(self) -> None:
+        """Check nothing: what the inner potential takes is checked already."""
+
+    @property
+    def own_map(self) -> Scaling:
+        """The map to the line."""
+        return self.scaling
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner potential offers (see above)."""
+        offered = self.inner.capabilities - {can.GAUSSIAN}
+        whole = {can.HESSIAN, can.HESSIAN_DERIVATIVE} <= offered
+        return offered if whole else offered - {can.HESSIAN_DIAGONAL}
+
+    @property
+    def calls_per_gradient(self) -> int:
+        """Calls that a gradient pays for."""
+        return calls_per_gradient(self.inner)
+
+    @property
+    def missing(self) -> Any:
+        """Why the inner potential lacks capabilities, as far as it says so."""
+        return getattr(self.inner, "missing", {})
+
+    @property
+    def energy(self) -> Energy:
+        """The inner potential's energy, of outputs and positions z."""
+        return ScaledEnergy(self._whole.energy, self.scaling)
+
+    @property
+    def _whole(self) -> Any:
+        """The inner potential, with whatever its capabilities promise."""
+        return self.inner
+
+    # --- second derivatives ---
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives in z, shape (n, dim, dim)."""
+        return self._form(self._whole.hessian, positions)
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the Hessian in z times u, shape (n, dim)."""
+        return self._of_vectors(self._whole.hessian_product, positions, vectors)
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(B d_k G) for each k, G the Hessian in z, shape (n, dim)."""
+        return self._of_matrices(self._whole.hessian_trace_gradient, positions, matrices)
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
+        return self._of_vectors(self._whole.hessian_form_gradient, positions, vectors)
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the metric in z, shape (n, dim, dim)."""
+        return self._form(self._whole.metric, positions)
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the metric in z times u, shape (n, dim)."""
+        return self._of_vectors(self._whole.metric_product, positions, vectors)
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(B d_k G) for each k, G the metric in z, shape (n, dim)."""
+        return self._of_matrices(self._whole.metric_trace_gradient, positions, matrices)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
+        return self._of_vectors(self._whole.metric_form_gradient, positions, vectors)
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian in z, shape (n, dim)."""
+        return np.asarray(np.einsum("nii->ni", self.hessian(positions)).copy())
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj for each k, G the Hessian in z, shape (n, dim)."""
+        z = check_positions(positions, self.dim)
+        c = check_vectors(weights, z)
+        return self.hessian_trace_gradient(z, c[:, :, None] * np.eye(self.dim))
+
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m for each k, in z, shape (n, dim)."""
+        z = check_positions(positions, self.dim)
+        pushed = self.scaling.push(check_weights(weights, z))
+        return self._pulled(lambda x: self._whole.forward_hessian_product(x, pushed), z)
+
+    def _form(self, method: Callable[[FloatArray], FloatArray], z: FloatArray) -> FloatArray:
+        return self.scaling.pull_form(method(self.scaling.to_bounded(check_positions(z, self.dim))))
+
+    def _of_vectors(self, method: Callable[..., Any], z: FloatArray, u: FloatArray) -> FloatArray:
+        pushed = self.scaling.push(check_vectors(u, check_positions(z, self.dim)))
+        return self._pulled(lambda x: method(x, pushed), z)
+
+    def _of_matrices(self, method: Callable[..., Any], z: FloatArray, b: FloatArray) -> FloatArray:
+        pushed = self.scaling.push_form(check_matrices(b, check_positions(z, self.dim)))
+        return self._pulled(lambda x: method(x, pushed), z)
+
+    def _pulled(self, method: Callable[[FloatArray], FloatArray], z: FloatArray) -> FloatArray:
+        return self.scaling.pull(method(self.scaling.to_bounded(z)))
+
+    # --- sums over rows ---
+
+    @property
+    def n_rows(self) -> int:
+        """Number of terms."""
+        return with_rows(self.inner).n_rows
+
+    def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> ScaledExpansion:
+        """Return the expansions of all terms at ``centre (dim,)``."""
+        at = np.array(centre, dtype=np.float64)
+        line = self.scaling.to_bounded(at)
+        return ScaledExpansion(
+            with_rows(self.inner).expand(line, **of_order(order)), self.scaling, at
+        )
+
+    def row_bounds(
+        self, factor: FloatArray, order: int = USUAL_ORDER, ball: Ball | None = None
+    ) -> FloatArray:
+        """Return the bounds of all terms, shape (n_rows,): a direction u in z is A u in x."""
+        return with_rows(self.inner).row_bounds(
+            self.scaling.matrix @ factor, **of_order(order, self._ball(ball))
+        )
+
+    def row_draws(
+        self, factor: FloatArray, order: int = USUAL_ORDER, ball: Ball | None = None
+    ) -> RowDraws:
+        """Return draws of rows by their bounds."""
+        return with_rows(self.inner).row_draws(
+            self.scaling.matrix @ factor, **of_order(order, self._ball(ball))
+        )
+
+    def select(self, rows: IntArray) -> Potential:
+        """Return the sum of some terms alone, without the rest, of which log |det A| is a part."""
+        terms = with_rows(self.inner).select(rows)
+        return attrs.evolve(self, inner=terms, scaling=attrs.evolve(self.scaling, log_volume=0.0))
+
+    def _ball(self, ball: Ball | None) -> Ball | None:
+        if ball is None:
+            return None
+        return Ball(centre=self.scaling.to_bounded(ball.centre), radius=ball.radius)
+
+
+@attrs.frozen(eq=False)
+class ScaledExpansion(WrappedExpansion):
+    """Expansions of all terms at one point, in coordinates of like scale.
+
+    Parameters
+    ----------
+    inner
+        The expansions on the line.
+    scaling
+        The map to the line.
+    middle : ndarray of shape (dim,)
+        Where the terms were expanded.
+    """
+
+    inner: RowExpansion
+    scaling: Scaling
+    middle: FloatArray
+
+    @property
+    def centre(self) -> FloatArray:
+        """Where the terms were expanded, shape (dim,)."""
+        return self.middle
+
+    @property
+    def gradient(self) -> FloatArray:
+        """Sum of the terms' gradients at the centre, shape (dim,)."""
+        return self.scaling.pull(self.inner.gradient)
+
+    @property
+    def hessian(self) -> FloatArray:
+        """Sum of the terms' Hessians at the centre, shape (dim, dim)."""
+        return self.scaling.pull_form(self.inner.hessian)
+
+    @property
+    def third(self) -> FloatArray | None:
+        """Sum of third derivatives at the centre, (dim, dim, dim); None if to second order."""
+        if (third := self.inner.third) is None:
+            return None
+        a = self.scaling.matrix
+        return np.asarray(np.einsum("ijk,ia,jb,kc->abc", third, a, a, a, optimize=True))
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        return self.inner.value(self.scaling.to_bounded(positions)) - self.scaling.log_volume
+
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        """Return D_i(z), shape (m,), for pairs of a row and a position."""
+        return self.inner.remainders(self.scaling.to_bounded(positions), rows, owners)
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        """Return D_i(z') - D_i(z), shape (m,), for pairs of a row and a move."""
+        ends = self.scaling.to_bounded(before), self.scaling.to_bounded(after)
+        return self.inner.changes(*ends, rows, owners)
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return sum_i max(0, D_i(z') - D_i(z)) over all rows, shape (n,)."""
+        return self.inner.increases(self.scaling.to_bounded(before), self.scaling.to_bounded(after))
+
+
+_ROWS = 4096
+"""Rows of a table by which it is first judged, which costs nothing beside one evaluation."""
+
+_FOR_EACH = 10  # and as many for each column
+_LARGE, _SMALL = 1e2, 3e-4
+"""Root mean squares of columns beyond which they are rescaled."""
+_NEAR = 1e-3  # least eigenvalue of the columns' products of cosines: a mean of about 20 sds
+_NOTHING = 1e-12  # of the largest, an eigenvalue that is zero but for rounding
+
+Moments = Callable[..., FloatArray | None]
+
+
+def scaled(target: Potential, scaling: Scaling | None = None) -> Potential:
+    """Return a target in coordinates of like scale; the target itself where they are so already.
+
+    Parameters
+    ----------
+    target
+        In the coordinates of the line.
+    scaling
+        The coordinates to take; None for those that suit it.
+    """
+    if isinstance(target, ScaledPotential):
+        return target
+    if isinstance(target, Differences):
+        return attrs.evolve(target, inner=scaled(target.inner, scaling))
+    scaling = scaling or scaling_of(target)
+    if scaling is None:
+        return target
+    if isinstance(target, ModelledPotential):
+        target = attrs.evolve(target, starts=None)  # in the units of the columns, far from the mass
+    return ScaledPotential(
+        target,
+        parameters_of(target),
+        from_line=from_line_of(transform_of(target)),
+        scaling=scaling,
+    )
+
+
+def scaling_of(target: Potential) -> Scaling | None:
+    """Return the coordinates of like scale; None where those of the line are so already.
+
+    A sum over rows may have a method ``column_moments(rows)``: the mean of x_i x_i^T over some of
+    its rows, or all for None, shape (dim, dim), with x_i the slope of row i's predictor, and with
+    the curvature of its prior in the same unit. Other targets are judged by where
+    plausible ranges and priors expect their mass.
+    """
+    moments: Moments | None = getattr(target, "column_moments", None)
+    if moments is not None:
+        return _by_columns(moments, target)
+    return _by_declarations(target)
+
+
+def _by_columns(moments: Moments, target: Any) -> Scaling | None:
+    found = moments(_some_rows(target.n_rows, target.dim))
+    if found is None or not _unlike(found):
+        return None
+    found = moments(None)
+    if found is None or not _unlike(found):
+        return None
+    return Scaling(np.zeros(target.dim), _whitening(found))
+
+
+def _some_rows(n_rows: int, dim: int) -> IntArray | None:
+    wanted = max(_ROWS, _FOR_EACH * dim)
+    if wanted >= n_rows:
+        return None
+    return np.sort(np.random.default_rng(20190601).choice(n_rows, wanted, replace=False))
+
+
+def _sizes(moments: FloatArray) -> FloatArray:
+    """Return the root mean square of each column, 1 where a column is zero."""
+    squares = np.diag(moments)
+    return np.sqrt(np.where(squares > 0.0, squares, 1.0))
+
+
+def _unlike(moments: FloatArray) -> bool:
+    if not np.isfinite(moments).all():
+        return False
+    sizes = _sizes(moments)
+    if sizes.max() > _LARGE or sizes.min() < _SMALL:
+        return True
+    return bool((_spectrum(moments)[0] < _NEAR).any())
+
+
+def _spectrum(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return eigenvalues and vectors of the columns' products of cosines; 1 in place of zeros."""
+    sizes = _sizes(moments)
+    values, vectors = np.linalg.eigh(moments / np.outer(sizes, sizes))
+    return np.where(values > _NOTHING * values.max(), values, 1.0), vectors
+
+
+def _whitening(moments: FloatArray) -> FloatArray:
+    """Return A with A^T M A the identity, and z_k as near as can be to coefficient k by itself."""
+    values, vectors = _spectrum(moments)
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T / _sizes(moments)[:, None])
+
+
+def _by_declarations(target: Potential) -> Scaling | None:
+    """Return a shift and a factor for each number on the line, by what is declared of it."""
+    centre, spread = expected(target)
+    if not centre.any() and (spread == 1.0).all():
+        return None
+    return Scaling(centre, np.diag(spread))

@@ -1,1 +1,0 @@
-"""Sums over rows of data that have a rest, and models of other libraries that are such sums."""

@@ -1,1 +1,0 @@
-"""Moves in coordinates in which each parameter by itself is about normal."""

@@ -1,0 +1,422 @@
+"""One round: which draws are evaluated, cross-fitting, and whether weights can be trusted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+
+import attrs
+import numpy as np
+
+from surrokit.diagnostics import r_hat
+from surrokit.interfaces import OuterSample, SurrogateSample
+from surrokit.potentials import Potential
+from surrokit.surrogate.training import part_beyond
+from surrokit.types import FloatArray, IntArray
+from surrokit.weighted.answer import Answer, Function
+from surrokit.weighted.correction import Values, correct
+from surrokit.weighted.round import Estimate, Round, thin
+
+OUTER = 0.5
+"""Part of the payments that goes to draws farther out, where there are such."""
+
+LOOKED_AT = 12_000
+"""Draws of a surrogate at which other surrogates are evaluated at most: a value of them is no exact
+call, but not for nothing either."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Payments:
+    """Positions to pay for, and how likely they were.
+
+    Draws of a surrogate V cannot tell what V lacks. Where V is too high it has few draws, and
+    weights would look good while a part of the target is missing. So half of the payments go to
+    draws of a wider density. All are draws of one known mixture (defensive importance sampling:
+    Hesterberg 1995, doi:10.1080/00401706.1995.10484303; parts of fixed sizes after Veach and Guibas
+    1995, doi:10.1145/218380.218498).
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, dim)
+        In the sampling coordinates.
+    values : ndarray of shape (n,)
+        V there.
+    share
+        Part of the payments that is farther out.
+    outer
+        Draws there; None where all payments are draws of V.
+    """
+
+    positions: FloatArray
+    values: FloatArray
+    share: float = 0.0
+    outer: OuterSample | None = None
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def log_evens(self) -> FloatArray:
+        """Log of the surrogate's density over the mixture's, shape (n,)."""
+        return self.log_evens_at(self.values)
+
+    def log_evens_at(self, values: FloatArray) -> FloatArray:
+        """Return that log by values of V, of their shape."""
+        if self.outer is None:
+            return np.zeros_like(values)
+        return np.asarray(-np.log(1.0 - self.share + self.share * self.outer.chances(values)))
+
+    def weigh(self, exact: FloatArray) -> FloatArray:
+        """Return log weights, shape (n,), by U there: log of the target's density over q."""
+        with np.errstate(invalid="ignore"):
+            weights = self.values - exact + self.log_evens
+        return np.where(np.isinf(exact), -np.inf, weights)
+
+
+def choose(
+    sample: SurrogateSample, surrogate: Potential, n: int, rng: np.random.Generator
+) -> Payments:
+    """Return n positions to pay for.
+
+    Parameters
+    ----------
+    sample
+        Draws of the surrogate.
+    surrogate
+        V.
+    n
+        At least one, and far fewer than draws.
+    rng
+        Generator.
+    """
+    flat, outer = sample.flat, sample.outer
+    if outer is None:
+        inner = _thin(len(flat), n, rng)
+        return Payments(positions=flat[inner], values=sample.values.ravel()[inner])
+    n_outer = min(int(OUTER * n), len(outer.positions))
+    parts = [flat[_thin(len(flat), n - n_outer, rng)]]
+    parts.append(outer.positions[_thin(len(outer.positions), n_outer, rng)])
+    positions = np.concatenate(parts)
+    values = np.asarray(surrogate.value(positions))
+    return Payments(positions=positions, values=values, share=n_outer / n, outer=outer)
+
+
+def look_back(
+    sample: SurrogateSample,
+    payments: Payments,
+    later: Potential,
+    tilts: FloatArray | None = None,
+) -> FloatArray:
+    """Return by how much weights vary about draws of a surrogate V, as a later one foretells.
+
+    A round pays at few of its draws. Where none of them lies in a tail that V gets wrong, its
+    weights are even and its errors are told too small. A surrogate V' that has learnt from these
+    payments, and from later ones, foretells weights at every draw for nothing. They are no part of
+    an answer, as V' knows the points that correct V: they only keep its error from being too small.
+
+    Payments are draws of a density q, the draws of V come from s, and e = s / q. With the weight
+    w = e r that is foretold, where r = exp(V - V') has mean one, a payment has the variance
+    (w - e)^2 (f - m)^2 in the mean of f, on average under q. That is e (r - 1)^2 (f - m)^2 on
+    average under s.
+
+    Parameters
+    ----------
+    sample
+        Draws of V, of shape (chains, draws, dim).
+    payments
+        What was paid for among them, and farther out.
+    later
+        V'.
+    tilts : ndarray of shape (folds, chains, m), optional
+        Ratios of the densities of other surrogates to that of V, where they are corrected in its
+        place, at the draws of the result. They stand for the one in (r - 1)^2.
+
+    Returns
+    -------
+    ndarray of shape (chains, m)
+        e (r - 1)^2 at the draws that :func:`compare` looks at; with tilts its mean over them.
+    """
+    ratios, _ = compare(sample, later)
+    squares = np.square(ratios - (1.0 if tilts is None else tilts))
+    of_all = squares.reshape(-1, *ratios.shape).mean(axis=0)
+    return np.asarray(np.exp(payments.log_evens_at(_look_at(sample.values))) * of_all)
+
+
+def compare(sample: SurrogateSample, other: Potential) -> tuple[FloatArray, float]:
+    """Return the density of another surrogate V' over that of V at some of the draws of V.
+
+    Parameters
+    ----------
+    sample
+        Draws of V, of shape (chains, draws, dim).
+    other
+        V'.
+
+    Returns
+    -------
+    ratios : ndarray of shape (chains, m)
+        exp(V - V'), of mean one, at every k-th draw with the least k that leaves
+        :data:`LOOKED_AT` at most.
+    level : float
+        Logarithm of what they were divided by for that.
+    """
+    values, positions = _look_at(sample.values), _look_at(sample.positions)
+    seen = other.value(positions.reshape(-1, positions.shape[2])).reshape(values.shape)
+    logs = values - seen
+    largest = logs.max()
+    ratios = np.exp(logs - largest)
+    mean = ratios.mean()
+    return ratios / mean, float(largest + np.log(mean))
+
+
+def _look_at(draws: FloatArray) -> FloatArray:
+    return thin(draws, LOOKED_AT // len(draws))
+
+
+def _thin(size: int, n: int, rng: np.random.Generator) -> IntArray:
+    """Return n different ones of at least as many draws, as far apart as can be."""
+    at = ((np.arange(n) + rng.random()) / max(n, 1) * size).astype(np.int64)
+    return np.minimum(at, size - 1)
+
+
+FOLDS = 5
+"""Parts of a round's payments; as many surrogates are fitted."""
+
+PART = 0.2
+"""Variance of the correction of a usual mean, over that of the mean of all draws, up to which
+nothing is to be gained."""
+
+LARGEST_SPREAD = 1.0
+"""Variance of the ratio of two surrogates' densities, about one, above which draws of the one say
+little of the other."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class CrossFit:
+    """What surrogates say of a round that each have learnt from all of its payments but one part.
+
+    The surrogate of part k is V_k, and r_k the density of V_k over that of V, whose draws a round
+    has. Payments of part k are new to V_k, so that they may correct it: with e_k = r_k e, the
+    density of V_k over that of the payments, the mean of f under the target is
+
+        mean over k of [E_V r_k f + mean over part k of (w - e_k) f],
+
+    the first by the round's draws, for no exact call. It is unbiased given V for any V_k that has
+    not seen part k, and better than what V alone gives by as much as V_k is closer to the target.
+    This is cross-fitting (Chernozhukov et al. 2018, doi:10.1111/ectj.12097).
+
+    Parameters
+    ----------
+    tilts : ndarray of shape (folds, chains, m)
+        r_k at every j-th draw of each chain, of mean one for each k.
+    log_evens : ndarray of shape (n,)
+        Log of e_k for each payment, with its own k.
+    """
+
+    tilts: FloatArray
+    log_evens: FloatArray
+
+    def apply(self, found: Round) -> Round:
+        """Return the round as it is with these surrogates in place of its own."""
+        counts = np.bincount(_fold_of(len(found)), minlength=len(self.tilts)) / len(found)
+        tilt = np.tensordot(counts, self.tilts, axes=1)
+        return attrs.evolve(found, log_evens=self.log_evens, tilt=tilt)
+
+    def improves(self, found: Round) -> bool:
+        """Return whether a round gains by them, for all that it shows."""
+        spread = np.square(self.tilts - 1.0).mean(axis=(1, 2)).max()
+        return bool(spread <= LARGEST_SPREAD and self.apply(found).variance < found.variance)
+
+
+def is_worth_it(found: Round) -> bool:
+    """Return whether what a round corrects makes up enough of its errors."""
+    if len(found) < 2 * FOLDS:
+        return False
+    told = correct(found, Values(draws=found.draws, paid=found.paid))
+    return bool(np.median(told.of_correction) > PART * np.median(told.of_chains))
+
+
+def parts_of(payments: Payments) -> Iterator[FloatArray]:
+    """Yield the positions of each part, shape (n, dim), that one surrogate must not know."""
+    folds = _fold_of(len(payments))
+    return (payments.positions[folds == fold] for fold in range(FOLDS))
+
+
+def cross_fit(
+    sample: SurrogateSample, payments: Payments, surrogates: Sequence[Potential]
+) -> CrossFit:
+    """Return what surrogates say of a round that have learnt from its other payments.
+
+    Parameters
+    ----------
+    sample
+        Draws of the round's surrogate V.
+    payments
+        What was paid for.
+    surrogates
+        One for each of :func:`parts_of` the payments, that has learnt from the others.
+    """
+    folds, log_evens, tilts = _fold_of(len(payments)), payments.log_evens, []
+    for fold, surrogate in enumerate(surrogates):
+        own = folds == fold
+        ratios, level = compare(sample, surrogate)
+        tilts.append(ratios)
+        here = payments.values[own] - surrogate.value(payments.positions[own])
+        log_evens[own] += here - level
+    return CrossFit(tilts=np.array(tilts), log_evens=log_evens)
+
+
+def _fold_of(n: int) -> IntArray:
+    """Return the part of each of n payments: each part is spread over all chains and tails."""
+    return np.arange(n) % FOLDS
+
+
+LARGEST_K = 0.7
+"""Pareto's k of the weights above which means have no error to go by (Vehtari, Simpson, Gelman,
+Yao and Gabry 2024, arXiv:1507.02646)."""
+
+LEAST_EFFECTIVE = 0.1
+"""Part of the paid draws that equally weighted ones must be worth."""
+
+LARGEST_VARIANCE = 4.0
+"""Variance of the weights above which a paid draw is worth less than a quarter of an exact one.
+Such a round would spoil the others by what it counts."""
+
+LARGEST_RHAT = 1.02
+"""R-hat of chains on the surrogate above which their draws are not its own."""
+
+MOST_BEYOND = 0.05
+"""Part of the surrogate's draws beyond its border above which its mass is not known."""
+
+MARGIN = 2.0
+"""By how much more than their limits short chains have to miss them to be refused at once."""
+
+FEWEST = 25
+"""Draws paid for in a round, below which the largest fifth is fewer than the five that a tail is
+fitted to."""
+
+FALSE_ALARM = 1e-3
+"""Probability with which two rounds that are right are said to disagree."""
+
+LEVEL = 0.05
+"""Logarithm of the largest weight over their mean up to which there is no tail to speak of."""
+
+
+def pareto_k(log_weights: FloatArray) -> float:
+    """Return Pareto's k of the largest weights, by ArviZ.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (n,)
+        Up to a constant; -inf where a weight is zero. Where all are the same but for
+        :data:`LEVEL`, or those of the tail are, k is -inf. Where they are fewer than
+        :data:`FEWEST`, or most are zero, it is inf.
+    """
+    largest = log_weights.max(initial=-np.inf)
+    if not np.isfinite(largest):
+        return np.inf
+    weights = np.exp(log_weights - largest)
+    if weights.mean() >= np.exp(-LEVEL):
+        return -np.inf
+    tail = np.sort(weights)[-max(len(weights) // 5, 1) :]
+    if len(weights) < FEWEST or tail[0] == 0.0:
+        return np.inf
+    # where as many are about as large as the largest there is no tail
+    return -np.inf if tail[0] >= np.exp(-LEVEL) * tail[-1] else _k_of_arviz(weights)
+
+
+def _k_of_arviz(weights: FloatArray) -> float:
+    from arviz_stats.base import array_stats
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        k = array_stats.pareto_khat(weights[None], r_eff=1.0, tail="right")
+    found = float(np.squeeze(k))
+    return np.inf if np.isnan(found) else found
+
+
+def complaint_about_draws(sample: SurrogateSample, surrogate: Potential | None) -> str | None:
+    """Return why draws are not the surrogate's, or not to be used, or None."""
+    rhat = float(np.max(r_hat(sample.positions)))
+    if not rhat <= LARGEST_RHAT:
+        return f"chains on the surrogate alone are apart, with R-hat {rhat:.3g}"
+    beyond = part_beyond(surrogate, sample.flat)
+    if beyond > MOST_BEYOND:
+        return f"{beyond:.2g} of the surrogate's draws lie beyond all that it has learnt from"
+    return None
+
+
+def stay_refused(positions: FloatArray, surrogate: Potential | None, longer: float) -> bool:
+    """Return whether :func:`complaint_about_draws` would refuse chains however they go on.
+
+    Where chains mix, the square of R-hat less one falls about as one over their length.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (chains, draws, dim)
+        Draws so far.
+    surrogate
+        V.
+    longer
+        How many times as long chains may become.
+    """
+    apart, refused = np.square([np.max(r_hat(positions)), LARGEST_RHAT]) - 1.0
+    if apart > MARGIN * longer * refused:
+        return True
+    return part_beyond(surrogate, positions.reshape(-1, positions.shape[2])) > MARGIN * MOST_BEYOND
+
+
+def complaint(found: Round) -> str | None:
+    """Return why the weights of a round are not to be believed, or None."""
+    if len(found) < FEWEST:
+        return f"{len(found)} weights tell nothing of their tail, {FEWEST} are the least"
+    if not np.isfinite(found.log_weights).any():
+        return "the target is zero at all draws of the surrogate"
+    if (k := pareto_k(found.log_weights)) > LARGEST_K:
+        return f"Pareto's k of the weights is {k:.2f}, above {LARGEST_K}"
+    least = LEAST_EFFECTIVE * len(found)
+    if found.effective < least:
+        return (
+            f"{len(found)} weights are worth {found.effective:.1f} equal ones, {least:.1f} needed"
+        )
+    if found.variance > LARGEST_VARIANCE:
+        return f"the variance of the weights is {found.variance:.2g}, above {LARGEST_VARIANCE:g}"
+    return None
+
+
+def disagreement(one: Round, other: Round) -> str | None:
+    """Return by how much two rounds disagree about a mean, if by more than their errors allow.
+
+    The means are those of the numbers and of their squares: false modes may change either.
+    """
+    from scipy.stats import t as student
+
+    centre = one.flat.mean(axis=0)
+    pair = [
+        Answer(rounds=(each,), calls=0.0).expectation(_moments(centre)) for each in (one, other)
+    ]
+    apart, degrees = _compare(*pair)
+    likely = 2.0 * student.sf(apart, degrees) * len(apart)
+    worst = int(np.argmin(likely))
+    if likely[worst] >= FALSE_ALARM:
+        return None
+    dim = len(centre)
+    of = "mean" if worst < dim else "mean square"
+    return (
+        f"two rounds put the {of} of number {worst % dim} {apart[worst]:.1f} standard errors apart"
+    )
+
+
+def _moments(centre: FloatArray) -> Function:
+    return lambda positions: np.hstack([positions - centre, np.square(positions - centre)])
+
+
+def _compare(one: Estimate, other: Estimate) -> tuple[FloatArray, FloatArray]:
+    """Return differences in standard errors, and their degrees of freedom; of constants zero."""
+    first, second = np.square(one.error), np.square(other.error)
+    difference = np.abs(one.value - other.value)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = difference / np.sqrt(first + second)
+        parts = np.square(first / (first + second)) / one.degrees
+        degrees = 1.0 / (parts + np.square(second / (first + second)) / other.degrees)
+    return np.where(difference == 0.0, 0.0, apart), np.where(np.isnan(degrees), np.inf, degrees)
