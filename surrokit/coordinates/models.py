@@ -66,7 +66,13 @@ class ByName:
         return found
 
 
-def called(what: str, function: Callable[..., Any] | None, parameters: Parameters) -> Any:
+def called(
+    what: str,
+    function: Callable[..., Any] | None,
+    parameters: Parameters,
+    *,
+    by_name: bool = True,
+) -> Any:
     """Return a function of one position, whichever way the user's takes the parameters.
 
     A function that takes just the parameters' names is called with arrays by name. One that takes
@@ -80,6 +86,8 @@ def called(what: str, function: Callable[..., Any] | None, parameters: Parameter
         The user's; None stays None.
     parameters
         Names and shapes.
+    by_name
+        Whether the user gave these names; else a function of one argument takes the vector.
 
     Raises
     ------
@@ -96,7 +104,8 @@ def called(what: str, function: Callable[..., Any] | None, parameters: Parameter
     names = {each.name for each in arguments if each.kind is not inspect.Parameter.VAR_KEYWORD}
     takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in arguments)
     declared = set(parameters.specs)
-    if set(needed) <= declared and (declared <= names or (takes_any and not names)):
+    named = by_name or len(needed) != 1
+    if named and set(needed) <= declared and (declared <= names or (takes_any and not names)):
         return ByName(function, parameters)
     first = next(iter(arguments), None)
     if len(needed) <= 1 and first is not None and first.kind is not inspect.Parameter.KEYWORD_ONLY:

@@ -211,6 +211,9 @@ class Parameters:
     free: int = attrs.field(init=False, eq=False, repr=False)
     """Count of the numbers on the whole line that a position is sampled by."""
     _slices: Mapping[str, slice] = attrs.field(init=False, eq=False, repr=False)
+    _places: Sequence[tuple[str, Any, tuple[int, ...] | None]] = attrs.field(
+        init=False, eq=False, repr=False
+    )
 
     @dim.default
     def _count(self) -> int:
@@ -227,6 +230,16 @@ class Parameters:
             name: slice(end - spec.size, end)
             for (name, spec), end in zip(self.specs.items(), ends, strict=True)
         }
+
+    @_places.default
+    def _find_places(self) -> Sequence[tuple[str, Any, tuple[int, ...] | None]]:
+        """Return names, places in a position, and shapes; None for those that a slice has."""
+        return [
+            (name, (where.start, ...), None)
+            if spec.shape == ()
+            else (name, where, None if len(spec.shape) == 1 else spec.shape)
+            for (name, spec), where in zip(self.specs.items(), self._slices.values(), strict=True)
+        ]
 
     @classmethod
     def declare(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:
@@ -273,6 +286,11 @@ class Parameters:
 
     def split(self, positions: FloatArray) -> dict[str, FloatArray]:
         """Return position vectors (..., dim) as arrays by name, each in its own shape."""
+        if positions.ndim == 1:  # of a single call, of which there may be very many
+            return {
+                name: positions[place] if shape is None else positions[place].reshape(shape)
+                for name, place, shape in self._places
+            }
         return {
             name: positions[..., where].reshape((*positions.shape[:-1], *self.specs[name].shape))
             for name, where in self._slices.items()

@@ -20,8 +20,8 @@ from surrokit.cost.budget import calls_paid
 from surrokit.errors import TargetError
 from surrokit.failures import REMEMBERED, BrokenGradients, FailureAccount, FailureLog
 from surrokit.interfaces import Evaluations
-from surrokit.limits import PENALTY, Penalties, users_threads, without_penalties
-from surrokit.model.calls import Calls, Guard, Journal, OnError
+from surrokit.limits import EDGE, PENALTY, Penalties, users_threads, without_penalties
+from surrokit.model.calls import Calls, Guard, Journal, NoJournal, OnError
 from surrokit.model.model import calls_per_gradient, change_model, from_model, model_of
 from surrokit.model.outcome import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, Outcome
 from surrokit.potentials import (
@@ -61,11 +61,14 @@ class Lowest:
         self._dim = dim
         self._blocks: list[tuple[FloatArray, FloatArray, FloatArray | None]] = []
         self._n = 0
+        self._highest = np.inf  # of those that are kept
 
     def add(
         self, positions: FloatArray, values: FloatArray, gradients: FloatArray | None = None
     ) -> None:
         """Take in a batch: positions (n, dim), U (n,), and perhaps its gradients (n, dim)."""
+        if self._highest < np.inf and not (values < self._highest).any():
+            return
         kept = None if gradients is None else np.array(gradients)
         self._blocks.append((np.array(positions), np.array(values), kept))
         self._n += len(values)
@@ -73,6 +76,8 @@ class Lowest:
             rows = self.evaluations()
             self._blocks = [(rows.positions, rows.values, rows.gradients)]
             self._n = len(rows)
+            if len(rows) == MOST:
+                self._highest = float(rows.values[-1])
 
     def evaluations(self) -> Evaluations:
         """Return those where U is finite, in order of U."""
@@ -102,21 +107,20 @@ class Rejections:
         infinite density.
     log
         Warns of failures.
-    last : tuple of ndarray of shape (dim,) and float, or None
-        The latest position at which U is finite, and U there.
     """
 
     def __init__(self, calls: Calls, target: Potential) -> None:
         self.account = FailureAccount(calls.retries if calls.on_error == "retry" else 0)
         self.log = FailureLog()
-        self.last: tuple[FloatArray, float] | None = None
+        self._latest: tuple[FloatArray, FloatArray] | None = None
         self._calls, self._target = calls, target
         self._kind: CallKind = "value"
         self._at: FloatArray = np.empty((0, 0))
 
-    @contextmanager
-    def evaluating(self, kind: CallKind, positions: FloatArray) -> Iterator[None]:
-        """Take note of failures of the calls in the block, which evaluate positions.
+    def evaluating(self, kind: CallKind, positions: FloatArray) -> Rejections:
+        """Return a block that takes note of failures of its calls, which evaluate positions.
+
+        Overflow is not warned of in it: far out it is rejected.
 
         Parameters
         ----------
@@ -126,10 +130,18 @@ class Rejections:
             In the sampling coordinates; numbers (n,) of data rows are no positions.
         """
         self._kind, self._at = kind, positions
-        calls = self._calls
-        calls.begin(len(positions))
-        with np.errstate(all="ignore"):  # overflow far out is rejected and counted
-            yield
+        self._calls.begin(len(positions))
+        return self
+
+    def __enter__(self) -> None:
+        self._quiet = np.errstate(all="ignore")
+        self._quiet.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        self._quiet.__exit__(*raised)
+        calls, positions = self._calls, self._at
+        if raised[0] is not None or not (calls.cures or calls.causes or calls.as_a_whole):
+            return
         for cure in calls.cures:
             self.account.cure(self._outside(cure))
         if calls.causes:
@@ -163,8 +175,13 @@ class Rejections:
         From :data:`surrokit.limits.EDGE` on U is infinite, too. U = -inf is no valid
         density: a chain there would never leave.
         """
+        if np.isfinite(values).all() and not (values >= EDGE).any():
+            if len(values):
+                self._latest = self._at.copy(), values
+            return values
         values = without_penalties(values)
-        self._note_last(values)
+        if np.isfinite(values).any():
+            self._latest = self._at.copy(), values
         if np.isfinite(values).all():
             return values
         self.account.infinite.extend(self._at[values == np.inf][-REMEMBERED:].copy())
@@ -227,12 +244,14 @@ class Rejections:
         place = from_model(self._target, cure.position[None, :width])[0]
         return attrs.evolve(cure, position=place)
 
-    def _note_last(self, values: FloatArray) -> None:
-        if not len(values):
-            return
-        i = int(np.where(values > -np.inf, values, np.inf).argmin())
-        if np.isfinite(values[i]):
-            self.last = self._at[i].copy(), float(values[i])
+    @property
+    def last(self) -> tuple[FloatArray, float] | None:
+        """The lowest position (dim,) of the latest batch with finite U, and U there."""
+        if self._latest is None:
+            return None
+        positions, values = self._latest
+        i = int(np.where(np.isfinite(values), values, np.inf).argmin())
+        return positions[i], float(values[i])
 
 
 @attrs.frozen(eq=False)
@@ -373,7 +392,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
         self._keeps = keep
         self._with_gradients = False
         self._wants_jacobians = False
-        self._bound = self._bind(target)
+        self._bound, self._offers = self._bind(target), target.capabilities
         self._blocks: list[Evaluations] = []
         self._penalties = Penalties()
         self._lowest = Lowest(target.dim)
@@ -390,7 +409,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
     @property
     def capabilities(self) -> Capabilities:
         """What the target offers."""
-        return self.target.capabilities
+        return self._offers
 
     @property
     def transform(self) -> CoordinateMap:
@@ -448,7 +467,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
         """Leave differences of values aside from here on."""
         assert isinstance(self.target, Differences)
         self.target = self.target.inner
-        self._bound = self._bind(self.target)
+        self._bound, self._offers = self._bind(self.target), self.target.capabilities
 
     @property
     def keeps(self) -> bool:
@@ -462,7 +481,9 @@ class RecordingPotential(RecordedRows, ShownTarget):
     def guard(self, guard: Guard | None, journal: Journal | None = None) -> None:
         """Ask a guard before each call from here on, None removes it; journals stay."""
         calls = self.calls_made
-        calls.guard, calls.journal = guard, journal or calls.journal
+        calls.guard = guard
+        if journal is not None:
+            calls.journal = None if type(journal) is NoJournal else journal
 
     @contextmanager
     def pay_gradients(self, wanted: bool = True) -> Iterator[None]:

@@ -241,7 +241,7 @@ class Calls:
     guard
         Asked before each call; None allows every call.
     journal
-        Keeps what comes back, or gives what came back before.
+        Keeps what comes back, or gives what came back before; None keeps nothing.
     remembers
         Whether the last batch of each kind is kept, to be given once more.
     meter
@@ -255,7 +255,7 @@ class Calls:
         self.on_error, self.retries = on_error, retries
         self.counts: dict[str, int] = dict.fromkeys(CALL_KINDS, 0)
         self.guard: Guard | None = None
-        self.journal: Journal = NoJournal()
+        self.journal: Journal | None = None
         self.remembers = False
         self.meter = current_meter()
         self.causes: dict[int, Cause] = {}
@@ -321,9 +321,12 @@ class Calls:
         make = partial(self._make, kind, attempt, each)
         if memo is not None and not self._is_afresh:
             make = partial(memo.complete, what, rows if keys is None else keys, evaluate=make)
-        answer = self.journal.answer(
-            Call(what, rows, make, self.counts, self._is_aside, self._is_spare)
-        )
+        if self.journal is None:
+            answer = make(rows)
+        else:
+            answer = self.journal.answer(
+                Call(what, rows, make, self.counts, self._is_aside, self._is_spare)
+            )
         self._note(answer, len(rows))
         if answer.results is not None:
             self._worked.add(kind)
@@ -410,7 +413,7 @@ class Calls:
     def _attempt(self, kind: CallKind, attempt: Attempt, each: int, rows: FloatArray) -> Outcome:
         self.count(kind, each * len(rows))
         try:
-            with np.errstate(all="ignore"), users_threads():  # overflow far out is rejected
+            with users_threads():
                 outcome = attempt(rows)
         except (TargetError, BudgetSpent, KeyboardInterrupt):
             raise

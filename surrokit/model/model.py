@@ -18,6 +18,7 @@ from surrokit import capabilities as can
 from surrokit.arguments import check_positions
 from surrokit.capabilities import ALL_BY_NAME, BY_NAME, CallKind, Method
 from surrokit.errors import EvaluationError, ShapeError
+from surrokit.limits import current_meter
 from surrokit.model.calls import Calls, Memo
 from surrokit.model.outcome import Outcome, Results
 from surrokit.model.source import (
@@ -27,6 +28,7 @@ from surrokit.model.source import (
     in_a_batch_of_one,
     isolate,
     one_after_another,
+    row_by_row,
 )
 from surrokit.potentials import Potential
 from surrokit.shown.target import ShownTarget
@@ -93,7 +95,11 @@ class Model:
         method = ALL_BY_NAME[what]
         if not len(rows):
             return self._full(method, 0)
-        attempt = partial(self._attempt, method)
+        if self.each_row is one_after_another and method.gives[0] != "m":
+            progress = current_meter().left
+            attempt = partial(row_by_row, partial(self.source.at, what), progress=progress)
+        else:
+            attempt = partial(self._attempt, method)
         if self.calls is None:
             return attempt(rows).unwrap()
         kind = self.kinds.get(what, method.kind)
@@ -110,7 +116,8 @@ class Model:
         )
         if results is None:
             return self._full(method, len(rows))
-        self._check_outputs(method, results)  # those of a journal come from elsewhere
+        if method.gives[0] == "m":
+            self._check_outputs(method, results)  # those of a journal come from elsewhere
         return results
 
     def one_by_one(self) -> Model:

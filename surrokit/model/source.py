@@ -121,13 +121,20 @@ def row_by_row(
     """
     rows: dict[int, Results] = {}
     causes: dict[int, Exception] = {}
-    for i, position in enumerate(positions):
+    n = left = len(positions)
+    for i, position in enumerate(positions.copy()):
         try:
-            rows[i] = evaluate(position.copy())
+            rows[i] = evaluate(position)
         except BaseException as error:
             causes[i] = as_failure(error)
-        if progress is not None:
-            progress(len(positions) - i - 1)
+        left -= 1
+        if progress is not None and left:
+            progress(left)
+    if not causes:
+        try:
+            return Outcome(n=n, results=tuple(map(np.array, zip(*rows.values(), strict=True))))
+        except ValueError:  # shapes differ
+            pass
     odd = _odd_shapes(rows)
     if odd:
         rows = {i: row for i, row in rows.items() if i not in odd}

@@ -131,7 +131,8 @@ class Kernels:
             with target.calls_made.unused(), target.rejections.aside():
                 target.fork(keep=False).value(positions)
 
-        ahead.attend(lambda: not target.calls_made.journal.replays, set_aside)
+        journal = target.calls_made.journal
+        ahead.attend(lambda: journal is None or not journal.replays, set_aside)
         moves.foresight = Foresight(moves.decider, ahead, left)
         try:
             yield

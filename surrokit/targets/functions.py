@@ -254,11 +254,13 @@ def potential(
     sign = 1.0 if log_density is None else -1.0
     slope = None if isinstance(gradient, str) else gradient
     function = _one_value_function(value, log_density, value_and_gradient, slope)
+    name = "value" if log_density is None else "log_density"
+    by_name = parameters is not None
     functions = Functions(
         declared.dim,
-        called("value" if log_density is None else "log_density", function, declared),
-        gradient=called("gradient", slope, declared),
-        joint=called("value_and_gradient", value_and_gradient, declared),
+        called(name, function, declared, by_name=by_name),
+        gradient=called("gradient", slope, declared, by_name=by_name),
+        joint=called("value_and_gradient", value_and_gradient, declared, by_name=by_name),
         sign=sign,
         batched=batched,
     )
@@ -354,12 +356,10 @@ class Functions:
     precision: Precision = attrs.field(factory=Precision, repr=False)
     give_up: Callable[[], None] | None = None
 
-    def at(self, what: str, row: FloatArray) -> Results:
-        """Return results at one position of shape (dim,)."""
-        return in_a_batch_of_one(self, what, row) if self.batched else self.together(what, row)
-
-    def together(self, what: str, q: FloatArray) -> Results:
-        """Return results at positions (n, dim), or at one of shape (dim,), which may change."""
+    def at(self, what: str, q: FloatArray) -> Results:
+        """Return results at one position of shape (dim,), or at (n, dim); it may change."""
+        if self.batched and q.ndim == 1:
+            return in_a_batch_of_one(self, what, q)
         if what == "value_and_gradient" and self.joint is not None:
             return self._both(q)
         if what == "value":
@@ -374,6 +374,8 @@ class Functions:
             self._check(value, q.shape[:-1], "value"),
             self._check(self.gradient(q), q.shape, "gradient"),
         )
+
+    together = at
 
     def _both(self, q: FloatArray) -> Results:
         assert self.joint is not None
@@ -391,7 +393,9 @@ class Functions:
         )
 
     def _check(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
-        array = self.precision.double(what, result)
+        array = self.precision.known(what, result)
+        if array is None:
+            array = self.precision.double(what, result)
         if array.shape != shape and array.shape == (*shape, 1) and not self.batched:
             array = array[..., 0]  # an array of length one in place of a number is a common slip
         if array.shape != shape:

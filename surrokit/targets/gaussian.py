@@ -35,6 +35,15 @@ class Precision:
         self._seen: set[str] = set()
         self._fine: set[str] = set()
 
+    def known(self, what: str, result: Any) -> FloatArray | None:
+        """Return a copy of a result, or None where digits or type have yet to be looked at."""
+        fine = what in self._fine
+        if isinstance(result, float):
+            return np.array(result) if fine or result == 0.0 else None
+        if type(result) is np.ndarray and result.dtype == np.float64:
+            return result.copy() if fine or not result.any() else None
+        return None
+
     def double(self, what: str, result: npt.ArrayLike) -> FloatArray:
         """Return a copy of a function's result in double precision, and take note of its digits.
 
@@ -52,12 +61,9 @@ class Precision:
         ResultTypeError
             If that is nothing, no array of numbers, or has imaginary parts.
         """
-        plain: Any = result
-        if what in self._fine:
-            if type(plain) is np.ndarray and plain.dtype == np.float64:
-                return plain.copy()
-            if isinstance(plain, float):
-                return np.array(plain)
+        known = self.known(what, result)
+        if known is not None:
+            return known
         array = real_numbers(what, given := _as_array(what, result))
         if what not in self._fine:
             telling = array[np.isfinite(array) & (array != 0.0)]
