@@ -61,10 +61,6 @@ class LedgerError(SurrokitError, ValueError):
     """A ledger cannot be read or written, is in use, or is another target's."""
 
 
-class ReplayError(LedgerError, RuntimeError):
-    """A run that is taken up again does not repeat what its ledger holds."""
-
-
 class MissingDependencyError(SurrokitError, ImportError):
     """An optional package is needed and absent; the message says what to install."""
 

@@ -94,7 +94,9 @@ def resume(
 
     The run is done again from its beginning, with the results of exact calls and the readings of
     the clock from the file. From where these end it pays and appends. Its draws are those of a run
-    that was never interrupted, to the bit.
+    that was never interrupted, to the bit. Where it cannot be repeated to the bit, as with other
+    versions or on another machine, it goes on as a new path with a warning: it learns from all
+    evaluations in the file, and makes none of them again.
 
     Parameters
     ----------
@@ -134,8 +136,6 @@ def resume(
     ------
     LedgerError
         If the file cannot be read or written, is in use, or is another target's.
-    ReplayError
-        If the run does not repeat what the file holds.
     ConfigurationError
         If a part is missing, a setting is out of range, or more draws are asked for than a limit
         leaves that has ended the run.
@@ -179,7 +179,9 @@ def resume(
             if check:
                 check_row(store, asked.exact)
             write_sequels(store, sequels)
-            rng, file = read_generator(store), RunFile(store, lock, Tape(store), keep=asked.keep)
+            is_over = account.get("state") == "ended" and sequels[-1] == sequels[-2]
+            tape = Tape(store, leaves=not is_over)
+            rng, file = read_generator(store), RunFile(store, lock, tape, keep=asked.keep)
         with observed(listening, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file, sequels)
     given |= {"version": version, **terms.settings}

@@ -20,7 +20,7 @@ from surrokit.history import DTYPES, History, Keep, Scratch, scratch_for
 from surrokit.interfaces import ChainState
 from surrokit.ledger.facts import read_arguments, write_progress
 from surrokit.ledger.store import Lock, Store, array_of, reading
-from surrokit.ledger.tape import Tape
+from surrokit.ledger.tape import Event, Tape
 from surrokit.model.calls import Journal, NoJournal
 from surrokit.progress import Progress
 from surrokit.result.records import Weights
@@ -234,6 +234,11 @@ class NoFile:
     def __init__(self, journal: Journal | None = None) -> None:
         self.journal: Journal = journal or NoJournal()
         self.scratch = Scratch()
+        self.n_left = 0
+
+    def take_left(self) -> list[Event]:
+        """Return nothing: no path was left."""
+        return []
 
     def iteration_done(
         self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
@@ -319,8 +324,6 @@ class RunFile:
 
         Raises
         ------
-        ReplayError
-            If it was another iteration before.
         LedgerError
             If the file cannot be written.
         """
@@ -328,6 +331,15 @@ class RunFile:
         new_stage, self._stage = stage != self._stage, stage
         if new_stage or time.perf_counter() - self._last > INTERVAL:
             self._flush(histories, "running")
+
+    @property
+    def n_left(self) -> int:
+        """Evaluations on paths that the run has left, as it could not be repeated."""
+        return self._tape.n_left
+
+    def take_left(self) -> list[Event]:
+        """Return the calls on such paths that the run has not learnt from yet."""
+        return self._tape.take_left()
 
     def begin_again(self) -> None:
         """Take note that draws have become warm-up."""

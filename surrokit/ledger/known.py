@@ -17,7 +17,7 @@ from surrokit.interfaces import Evaluations
 from surrokit.ledger.fingerprint import check_fingerprint, check_row
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import reading
-from surrokit.ledger.tape import APART, DONE, Event
+from surrokit.ledger.tape import APART, DONE, LEFT, Event
 from surrokit.model.calls import Call, Memo, NoJournal
 from surrokit.model.model import change_model, from_model, model_of
 from surrokit.model.outcome import Answer, Results
@@ -66,7 +66,7 @@ def read_known(
             events += ledger.events()
             pasts += [past] if (past := _past(ledger)) is not None else []
     past = max(pasts, key=len, default=None)
-    return _memo(events, model_of(exact).columns), _evaluations(events, exact), past
+    return _memo(events, model_of(exact).columns), read_evaluations(events, exact), past
 
 
 def add_known(asked: Recipe, known: Evaluations, past: Past | None = None) -> Recipe:
@@ -100,7 +100,7 @@ def evaluations_of_model(exact: Potential) -> Evaluations:
     model = model_of(exact)
     if model.memo is None or not model.shared or model.columns is not None:
         return Evaluations.join([], exact.dim)
-    return _evaluations((_event(*rows) for rows in model.memo.batches()), exact)
+    return read_evaluations((_event(*rows) for rows in model.memo.batches()), exact)
 
 
 def _event(what: str, rows: FloatArray, results: Results) -> Event:
@@ -137,7 +137,7 @@ def _past(ledger: Ledger) -> Past | None:
 def _memo(events: Iterable[Event], columns: IntArray | None) -> Memo:
     memo = Memo(grows=False)
     for event in events:
-        if event.results is not None and event.outcome in (DONE, APART):
+        if event.results is not None and event.outcome in (DONE, APART, LEFT):
             at = event.positions if columns is None else event.positions[:, columns]
             memo.add(event.kind, np.ascontiguousarray(at), event.results, event.seconds)
     return memo
@@ -168,7 +168,7 @@ _BY_EVENT: dict[str, Callable[[RecordingPotential, FloatArray], object]] = {
 }
 
 
-def _evaluations(events: Iterable[Event], exact: Potential) -> Evaluations:
+def read_evaluations(events: Iterable[Event], exact: Potential) -> Evaluations:
     """Return what a learner learns from events, as if they were evaluated now."""
     by_differences = isinstance(exact, Differences)
     valued = exact.inner if isinstance(exact, Differences) else exact

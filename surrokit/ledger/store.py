@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sqlite3
@@ -458,6 +459,30 @@ class Store:
         """
         with self.writing():
             self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def copy(self) -> Path:
+        """Copy the file to one beside it that only its owner can read, and return its path.
+
+        Raises
+        ------
+        LedgerError
+            If it cannot be written.
+        """
+        names = (
+            self.path.with_name(f"{self.path.name}.before{n or ''}") for n in itertools.count()
+        )
+        new = next(name for name in names if not name.exists())
+        self.commit()
+        try:
+            os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except OSError as error:
+            raise LedgerError(
+                f"cannot write {new}: {error.strerror or error}; give a file in a folder that you "
+                "may write to"
+            ) from error
+        with self.writing():
+            self.execute("VACUUM INTO ?", (str(new),))
+        return new
 
     def close(self) -> None:
         """Write what is left, and close the file; errors are told of where they matter."""

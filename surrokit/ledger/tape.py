@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import lru_cache
@@ -14,19 +15,19 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import ALL_BY_NAME, CALL_KINDS
-from surrokit.errors import BudgetSpent, ReplayError
+from surrokit.errors import BudgetSpent, LedgerError, SamplingWarning
 from surrokit.ledger.store import Store, array_of, reading
-from surrokit.model.calls import BEYOND, Call
+from surrokit.model.calls import BEYOND, Call, Memo
 from surrokit.model.outcome import Answer, Cause, Cure
 from surrokit.types import FloatArray
 
 MARK = "mark"
 """Kind of an event that is no call: the end of an iteration."""
 
-DONE, ASIDE, RAISED, APART = "done", "aside", "raised", "apart"
+DONE, ASIDE, RAISED, APART, LEFT = "done", "aside", "raised", "apart", "left"
 """Outcomes of a batch: it returned; it returned, and nothing that follows depends on it; it raised,
-and the run with it; it returned, and the run that is repeated from this ledger makes no use of
-it."""
+and the run with it; it returned, and the run that is repeated from this ledger makes no use of it;
+it lies on a path that the run has left, as it could not be repeated to the bit."""
 
 COLUMNS = (
     "kind, outcome, stage, iteration, width, seconds, shapes, counts, notes, positions, results, "
@@ -133,6 +134,20 @@ def _row(event: Event) -> tuple[Any, ...]:
 @lru_cache
 def _shapes_as_text(shapes: tuple[tuple[int, ...], ...]) -> str:
     return json.dumps(shapes)
+
+
+def leave_events(store: Store, first: int) -> None:
+    """Note that events from a number on lie on a path that the run has left.
+
+    Raises
+    ------
+    LedgerError
+        If it cannot be written.
+    """
+    with store.writing():
+        store.execute(
+            "UPDATE events SET outcome = ? WHERE id >= ? AND outcome = ?", (LEFT, first, DONE)
+        )
 
 
 def read_events(
@@ -274,14 +289,16 @@ _MOST_UNWRITTEN = 256
 """Batches of calls that wait to be written at most, however cheap."""
 
 _WHAT_NOW = (
-    "the run depends on more than its settings, target and seed: other versions, another machine "
-    "or other BLAS threads, or a target that is no function of its position. Begin a new run that "
-    "learns from what is paid for: surrokit.sample(target, warm_start=..., path=...)"
+    "The run cannot be repeated to the bit: versions, the machine or BLAS threads are others, or "
+    "the target is no function of its position. It goes on from there, learns from the {n} "
+    "evaluations that follow in its file, and evaluates none of them again"
 )
 
 
 class Tape:
     """A journal that says what its ledger holds, and then keeps what happens.
+
+    Where the run departs from its ledger by as little as a last bit, it goes on as a new path.
 
     Only what is sure to happen again is kept: calls that returned, and the clock's readings up to
     them or up to the last iteration that was done. Whatever ends a run, the tape ends at such a
@@ -291,11 +308,17 @@ class Tape:
     ----------
     store
         The ledger.
+    leaves
+        Whether the run goes on where it departs from the ledger; else nothing is written.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._events = (event for event in read_events(store) if event.outcome == DONE)
+    def __init__(self, store: Store, *, leaves: bool = True) -> None:
+        self._store, self._leaves = store, leaves
+        self._left: list[Event] = []  # of paths that were left, not shown to the run yet
+        self._shown: list[Event] = []
+        self._memo = Memo(grows=False)
+        self.n_left = 0
+        self._events = self._on_path()
         self._event = next(self._events, None)
         self._served = 0
         self._passed: Event | None = None
@@ -308,6 +331,14 @@ class Tape:
         self._unwritten: list[Event] = []
         self._asides: dict[tuple[str, bytes], list[Event]] | None = None
         self.stage, self.iteration = "start", 0
+
+    def _on_path(self) -> Iterator[Event]:
+        """Yield the events that the run repeats, and gather calls of paths that it has left."""
+        for event in read_events(self._store):
+            if event.outcome == DONE:
+                yield event
+            elif event.outcome == LEFT and not event.is_mark:
+                self._left.append(event)
 
     @property
     def replays(self) -> bool:
@@ -330,7 +361,9 @@ class Tape:
         if self._differs:
             return now
         if self._served == len(event.readings):
-            raise self._differ("the run reads its clock where it did not before")
+            self._leave("the run reads its clock where it did not before", event)
+            self._pending.append(now)
+            return now
         self._served += 1
         read = float(event.readings[self._served - 1])
         if event.is_mark and self._served == len(event.readings):
@@ -354,10 +387,6 @@ class Tape:
         values : ndarray of shape (n,)
             Exact U there, which also tells of an energy that is not the one before.
 
-        Raises
-        ------
-        ReplayError
-            If the ledger holds other positions.
         """
         self.stage, self.iteration = stage, iteration
         passed, self._passed = self._passed, None
@@ -367,7 +396,7 @@ class Tape:
             and passed.results is not None
             and _same(passed.results[0], values)
         ):
-            raise self._differ(f"after iteration {iteration} the chains are not where they were")
+            self._leave(f"after iteration {iteration} the chains are not where they were", passed)
         if self._event is None:
             self._sure, self._chains = len(self._pending), (positions, values)
 
@@ -390,8 +419,6 @@ class Tape:
 
         Raises
         ------
-        ReplayError
-            If the ledger holds another call.
         LedgerError
             If it cannot be written.
         """
@@ -401,8 +428,13 @@ class Tape:
             return self._pay(call, APART, [])
         if call.aside:
             return self._answer_aside(call)
+        if self._event is not None and (trouble := self._departure(call)) is not None:
+            self._leave(trouble, self._event)
+        self._show(call.counts)
         if self._event is not None:
-            return self._repeat(call)
+            event = self._event
+            self._advance()
+            return _tell(event, call.counts)
         readings, self._pending, self._sure = self._pending, [], 0
         return self._pay(call, DONE, readings)
 
@@ -424,7 +456,8 @@ class Tape:
         before = dict(counts)
         self._inside = True
         try:
-            answer = _canonical(call.evaluate(call.positions))
+            found = call.evaluate(call.positions) if not len(self._memo) else self._complete(call)
+            answer = _canonical(found)
         finally:
             self._inside = False
             seconds = time.perf_counter() - began
@@ -435,27 +468,82 @@ class Tape:
                 self._keep(call.what, call.positions, kept, readings, outcome, seconds, paid)
         return answer
 
-    def _repeat(self, call: Call) -> Answer:
+    def _complete(self, call: Call) -> Answer:
+        """Return an answer for which nothing is evaluated that a path held which was left."""
+        return self._memo.complete(call.what, call.positions, call.positions, call.evaluate)
+
+    # --- a path that is left ---
+
+    def _departure(self, call: Call) -> str | None:
+        """Return how a call departs from the one that the ledger goes on with, or None."""
         event, kind, positions = self._event, call.what, call.positions
         assert event is not None
         if event.kind != kind or self._served != len(event.readings):
-            raise self._differ(
+            return (
                 f"the run asks for {kind} of {len(positions)} positions after iteration "
                 f"{self.iteration}, where its ledger goes on with {event.kind} of "
                 f"{len(event.positions)}"
             )
-        if not _same(event.positions, positions):
-            raise self._differ(
-                f"the run asks for {kind} after iteration {self.iteration} at another position "
-                "than its ledger holds"
-            )
-        self._advance()
-        return _tell(event, call.counts)
+        if _same(event.positions, positions):
+            return None
+        return (
+            f"the run asks for {kind} after iteration {self.iteration} at another position than "
+            "its ledger holds"
+        )
 
-    def _differ(self, what: str) -> ReplayError:
-        """Write nothing from here on, and return the error."""
-        self._differs = True
-        return ReplayError(f"{what}; {_WHAT_NOW}")
+    def _leave(self, trouble: str, first: Event) -> None:
+        """Leave the path that the ledger holds, from an event on, and warn of it.
+
+        What was evaluated along it is shown to the run with its next call, so that the run learns
+        from it and evaluates none of it again. The file as it is stays as a copy, with its draws.
+
+        Raises
+        ------
+        LedgerError
+            If the run has come to its end, and nothing more is asked of it.
+        """
+        if not self._leaves:
+            self._differs = True
+            raise LedgerError(
+                f"{trouble}. {self._store.path} is of a run that has come to its end, and that "
+                "cannot be repeated here to the bit; read it with surrokit.open_run(...), or ask "
+                "for more draws"
+            )
+        copied = self._store.copy()
+        read = [] if first is self._event else [first.readings]  # a mark that was passed already
+        if self._event is not None:
+            read.append(self._event.readings[: self._served])
+        self._pending, self._event, self._events = [*np.concatenate(read)], None, iter(())
+        rest = read_events(self._store, after=first.number - 1)
+        self._left += [event for event in rest if event.outcome == DONE and not event.is_mark]
+        with self._store.transaction():
+            leave_events(self._store, first.number)
+        warnings.warn(
+            f"{trouble}. {_WHAT_NOW.format(n=sum(len(each.positions) for each in self._left))}; "
+            f"the file as it was stays as {copied.name}",
+            SamplingWarning,
+            stacklevel=2,
+        )
+
+    def _show(self, counts: MutableMapping[str, int]) -> None:
+        """Show the run what was evaluated on paths that it has left before the next event."""
+        if not self._left:
+            return
+        before = self.position
+        shown = [event for event in self._left if event.number < before]
+        self._left = [event for event in self._left if event.number >= before]
+        for event in shown:
+            self.n_left += len(event.positions)
+            for name, n in event.counts.items():
+                counts[name] += n
+            if event.results is not None:
+                self._memo.add(event.kind, event.positions, event.results, event.seconds)
+        self._shown += shown
+
+    def take_left(self) -> list[Event]:
+        """Return the calls of paths that were left which the run has not learnt from yet."""
+        shown, self._shown = self._shown, []
+        return shown
 
     def _advance(self) -> None:
         self._served = 0

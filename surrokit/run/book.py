@@ -19,9 +19,10 @@ from surrokit.errors import BudgetSpent
 from surrokit.exploring.approximate import Approximation
 from surrokit.failures import FailureKind
 from surrokit.history import History
-from surrokit.interfaces import ChainState, Moment, Stage, StepInfo
+from surrokit.interfaces import ChainState, Evaluations, Moment, Stage, StepInfo
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import INTERVAL, NoFile, RunFile
+from surrokit.ledger.known import read_evaluations
 from surrokit.limits import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.model.model import model_of
 from surrokit.plan.recipe import (
@@ -223,6 +224,11 @@ class Book:
         self.recorder.begin_again()
         self._file.begin_again()
 
+    def take_left(self) -> Evaluations | None:
+        """Return evaluations on paths that the run has left since this was last asked, if any."""
+        events = self._file.take_left()
+        return read_evaluations(events, self.target.target) if events else None
+
     def begin_chains(self) -> None:
         """Count from here on: on the draws before nothing decided."""
         self._explored_at = self.recorder.iteration
@@ -374,7 +380,7 @@ class Book:
             stopped=self.stopping.stopped,
             length=self.stopping.length,
             chosen=recipe.chosen,
-            noticed=recipe.noticed,
+            noticed=(*recipe.noticed, *self._departures()),
             endless=self._endless,
             exchange=self._exchange,
             parts=recipe.described,
@@ -462,6 +468,16 @@ class Book:
         rounds = () if answer is None else answer.rounds
         assert self.recipe is not None
         return sum(map(len, rounds)) // self.recipe.chains
+
+    def _departures(self) -> tuple[str, ...]:
+        """Return in a sentence how many evaluations lie on paths that the run has left, if any."""
+        if not self._file.n_left:
+            return ()
+        return (
+            "the run could not be repeated to the bit from its file, and went on as a new path; it "
+            f"learnt from {self._file.n_left} evaluations on the former one, and made none of them "
+            "again",
+        )
 
     def _kinds(self) -> Mapping[str, FailureKind]:
         return self.target.rejections.account.tell(self.target.transform, self.target.dim)

@@ -10,7 +10,7 @@ import pytest
 from ledgers import KINDS, Counted, plain
 
 import surrokit as sk
-from surrokit.errors import LedgerError, ReplayError
+from surrokit.errors import LedgerError
 from surrokit.ledger.copies import salvage
 
 TARGET = KINDS["hmc"][0]
@@ -146,7 +146,3 @@ def test_salvage_does_not_overwrite(whole, tmp_path):
     path = shutil.copy(whole("hmc")[1], tmp_path / "a")
     with pytest.raises(LedgerError, match="exists"):
         salvage(path, path)
-
-
-def test_errors_of_replays_are_errors_of_ledgers():
-    assert issubclass(ReplayError, LedgerError)

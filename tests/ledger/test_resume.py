@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
+import warnings
 import zlib
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from ledgers import KINDS, SIZES, Counted, cut, forward, plain, query
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError, LedgerError, ReplayError, TargetError
+from surrokit.errors import ConfigurationError, LedgerError, TargetError
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
@@ -234,20 +236,105 @@ def test_failures_are_told_again(tmp_path):
 
 # --- what does not repeat itself ---
 
+POINTS = "SELECT kind, positions, outcome, width FROM events WHERE kind != 'mark' ORDER BY id"
 
-def test_another_position_is_told(whole, tmp_path):
+
+def evaluated(path):
+    """Return what was evaluated in a file, position by position: those done, and those left."""
+    found = {"done": [], "left": []}
+    for kind, positions, outcome, width in query(path, POINTS):
+        rows = np.frombuffer(positions).reshape(-1, width)
+        found.setdefault(outcome, []).extend((kind, row.tobytes()) for row in rows)
+    return found
+
+
+def perturb(path, number, *, is_over=False):
+    """Change the last bits of what one event holds, as another BLAS might."""
+    connection = sqlite3.connect(path)
+    positions, results, readings = connection.execute(
+        "SELECT positions, results, readings FROM events WHERE id = ?", (number,)
+    ).fetchone()
+    results = np.nextafter(np.frombuffer(results), np.inf).tobytes()
+    connection.execute(
+        "UPDATE events SET results = ?, crc = ? WHERE id = ?",
+        (results, zlib.crc32(readings, zlib.crc32(results, zlib.crc32(positions))), number),
+    )
+    if not is_over:  # as if it had been killed
+        connection.execute("DELETE FROM facts WHERE name = 'account'")
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("kind", ["hmc", "sub-chain", "automatic", "weights"])
+def test_a_run_that_departs_by_a_last_bit_goes_on(kind, whole, tmp_path):
+    held = cut(whole(kind)[1], tmp_path / "a", 10**9)
+    perturb(held, 8)
+    before, paid = evaluated(held)["done"], Counted()
+    with pytest.warns(sk.errors.SamplingWarning, match="cannot be repeated to the bit"):
+        again = sk.resume(held, KINDS[kind][0](paid), check=False, progress=False)
+    after = evaluated(held)
+    # nothing of the former path is lost, and none of it is evaluated again
+    n_repeated = len(before) - len(after["left"])
+    assert sorted(after["left"] + after["done"][:n_repeated]) == sorted(before)
+    new = [each for each in after["done"][n_repeated:] if each not in set(before)]
+    functions = {"forward_and_jacobian": 2}  # and one for any other kind
+    assert paid.n == sum(functions.get(each[0], 1) for each in new) > 0
+    noted = [each.message for each in again.verdict.findings if "new path" in each.message]
+    assert noted
+    assert f"{len(after['left'])} evaluations" in noted[0]
+    # once gone on, the run repeats itself to the bit
+    paid.n = 0
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*cannot be repeated")
+        third = sk.resume(held, KINDS[kind][0](paid), check=False, progress=False)
+    assert same(third, again)
+    assert paid.n == 0
+
+
+def test_the_file_as_it_was_stays_with_its_draws(whole, tmp_path):
+    run, path = whole("hmc")
+    held = shutil.copy(path, tmp_path / "a")
+    perturb(held, 8, is_over=True)
+    sk.resume(held, plain(Counted()), draws=60, check=False, progress=False)
+    kept = tmp_path / "a.before"
+    assert kept.stat().st_mode & 0o077 == 0
+    assert np.array_equal(sk.open_run(kept).draws, run.draws)
+
+
+def test_a_run_that_is_over_is_not_made_again(whole, tmp_path):
+    held = shutil.copy(whole("hmc")[1], tmp_path / "a")
+    perturb(held, 8, is_over=True)
+    tables = ("SELECT * FROM events", "SELECT * FROM draws")
+    before, paid = [query(held, each) for each in tables], Counted()
+    with pytest.raises(LedgerError, match=r"has come to its end.*open_run"):
+        sk.resume(held, plain(paid), check=False, progress=False)
+    assert paid.n == 0
+    assert [query(held, each) for each in tables] == before
+    assert not (tmp_path / "a.before").exists()
+
+
+def test_calls_on_the_path_that_is_left_count(whole, tmp_path):
+    run, path = whole("hmc")
+    held = cut(path, tmp_path / "a", 10**9)
+    perturb(held, 40)
+    again = sk.resume(held, plain(Counted()), check=False, progress=False)
+    assert sum(again.calls.values()) > 1.3 * sum(run.calls.values())
+
+
+GENERATOR = "SELECT value FROM facts WHERE name = 'generator'"
+
+
+def test_another_generator_is_a_new_path_from_the_start(whole, tmp_path):
     path = cut(whole("hmc")[1], tmp_path / "a", 10**9)
     connection = sqlite3.connect(path)
     state = json.loads(connection.execute(GENERATOR).fetchone()[0])
     state["state"]["state"]["state"] += 2
     connection.execute("UPDATE facts SET value = ? WHERE name = 'generator'", [json.dumps(state)])
+    connection.execute("DELETE FROM facts WHERE name = 'account'")  # as if it had been killed
     connection.commit()
     connection.close()
-    with pytest.raises(ReplayError, match=r"(at another position|reads its clock).*warm_start="):
+    with pytest.warns(sk.errors.SamplingWarning, match=r"(at another position|reads its clock)"):
         sk.resume(path, plain(Counted()))
-
-
-GENERATOR = "SELECT value FROM facts WHERE name = 'generator'"
 
 
 @pytest.mark.parametrize(
@@ -260,17 +347,18 @@ GENERATOR = "SELECT value FROM facts WHERE name = 'generator'"
         ("DELETE FROM events WHERE id = 20", "another position|goes on with|reads its clock"),
     ],
 )
-def test_another_course_is_told(change, message, whole, tmp_path):
+def test_another_course_is_a_new_path(change, message, whole, tmp_path):
     path = cut(whole("hmc")[1], tmp_path / "a", 10**9)
     connection = sqlite3.connect(path)
     connection.execute(change)
+    connection.execute("DELETE FROM facts WHERE name = 'account'")  # as if it had been killed
     connection.commit()
     connection.close()
-    with pytest.raises((ReplayError, LedgerError), match=message):
+    with pytest.warns(sk.errors.SamplingWarning, match=message):
         sk.resume(path, plain(Counted()), check=False)
 
 
-def test_chains_elsewhere_at_a_mark_are_told(tmp_path):
+def test_chains_elsewhere_at_a_mark_are_a_new_path(tmp_path):
     """On data rows, whose calls are not kept, only marks tell."""
     settings = {**KINDS["hmc"][1], **SIZES}
     sk.sample(plain(Counted()), path=tmp_path / "a", **settings)
@@ -286,7 +374,11 @@ def test_chains_elsewhere_at_a_mark_are_told(tmp_path):
         "UPDATE events SET positions = ?, crc = ? WHERE id = ?",
         (moved, zlib.crc32(readings, zlib.crc32(results, zlib.crc32(moved))), number),
     )
+    connection.execute("DELETE FROM facts WHERE name = 'account'")  # as if it had been killed
     connection.commit()
     connection.close()
-    with pytest.raises(ReplayError, match="the chains are not where they were"):
+    with pytest.warns(sk.errors.SamplingWarning, match="the chains are not where they were"):
+        sk.resume(tmp_path / "a", plain(Counted()))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*cannot be repeated")
         sk.resume(tmp_path / "a", plain(Counted()))
