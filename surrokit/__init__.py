@@ -6,6 +6,7 @@ Importing this package reads no entry points and loads no plugin; the first look
 from importlib.metadata import PackageNotFoundError, version
 
 from surrokit.compose import make, sample
+from surrokit.compute import Compute
 from surrokit.coordinates.parameters import (
     Parameter,
     Parameters,
@@ -20,6 +21,7 @@ from surrokit.coordinates.parameters import (
     unit_vector,
     vector,
 )
+from surrokit.cost.budget import Budget
 from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
 from surrokit.forecast import estimate
 from surrokit.interfaces import Evaluations
@@ -89,6 +91,8 @@ __all__ = [
     "make",
     "Run",
     "Safety",
+    "Budget",
+    "Compute",
     "Evaluations",
     # diagnostics
     "effective_sample_size",

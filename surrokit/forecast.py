@@ -16,7 +16,7 @@ from surrokit.potentials import Potential
 from surrokit.progress import Estimate, RunInfo
 from surrokit.registry.catalogue import Composer, Spec, default_catalogue
 
-_NOT_FOR_IT = ("path", "version", "keep", "progress", "observers")
+_NOT_FOR_IT = ("path", "progress", "observers")
 
 
 def estimate(target: Potential | Spec, **options: Any) -> Estimate:

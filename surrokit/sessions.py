@@ -13,12 +13,13 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import check_flag, is_whole
+from surrokit.compute import Compute, check_compute
+from surrokit.contracts.explorer import Explorer
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, LedgerError
-from surrokit.executors.terms import ExecutorSpec, Terms
 from surrokit.failures import FailureKind, Recheck
 from surrokit.history import Trace
-from surrokit.interfaces import Correction, Sampler, Surrogate
+from surrokit.interfaces import Correction, Sampler, Schedule, Surrogate
 from surrokit.ledger.facts import (
     read_arguments,
     read_generator,
@@ -41,7 +42,7 @@ from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Tape, last_event
 from surrokit.limits import metered
 from surrokit.plan.parts import check_target
-from surrokit.plan.recipe import PARTS, Recipe, Sequel, is_data, make_room
+from surrokit.plan.recipe import PARTS, Policy, Recipe, Sequel, is_data, make_room, split_policy
 from surrokit.potentials import Potential, predictor_of
 from surrokit.registry.catalogue import Composer, Spec, default_catalogue
 from surrokit.registry.discovery import default_plugins
@@ -73,22 +74,15 @@ def resume(
     target_ess: Limit = AS_BEFORE,
     target_rhat: Limit = AS_BEFORE,
     target_mcse: Limit = AS_BEFORE,
-    sampler: Sampler | Spec | None = None,
+    sampler: Sampler | Policy | Spec | None = None,
     surrogate: Surrogate | Potential | Spec | None = None,
-    schedule: object | None = None,
-    explorer: object | None = None,
-    integrator: object | None = None,
-    metric: object | None = None,
+    schedule: Schedule | Spec | None = None,
+    explorer: Explorer | Spec | None = None,
     correction: Correction | Spec | None = None,
-    policy: object | None = None,
-    version: str | None = None,
     check: bool = True,
+    compute: Compute | None = None,
     progress: bool = True,
     observers: Iterable[object] = (),
-    executor: ExecutorSpec | None = None,
-    workers: int | None = None,
-    timeout: float | None = None,
-    prefetch: int | None = None,
 ) -> Run:
     """Go on with a run from its file, as if nothing had ended it.
 
@@ -112,20 +106,19 @@ def resume(
     max_calls, max_seconds, target_ess, target_rhat, target_mcse
         Limits of the whole run from where it goes on; None removes one, and ``"as before"`` leaves
         it. What was decided by a limit before stays decided.
-    sampler, surrogate, schedule, explorer, integrator, metric, correction, policy
+    sampler, surrogate, schedule, explorer, correction
         The parts that were given as objects, or with settings that are more than plain data, such
         as an estimator or the name of one: nothing that a file names is imported or called. Other
         parts that were given by name are in the file.
-    version
-        As given to :func:`surrokit.sample`; None does not compare versions.
     check
         Whether one position of the file is evaluated again, to see that the target is the same.
         That call is not counted.
+    compute
+        As for :func:`surrokit.sample`; workers may differ from before, and change no draw. What to
+        do where a call fails, and where draws are kept, stays as it was.
     progress, observers
         As for :func:`surrokit.sample`. Observers are told of all iterations, also of those that
         are done again.
-    executor, workers, timeout, prefetch
-        As for :func:`surrokit.sample`; they may differ from before, and change no draw.
 
     Returns
     -------
@@ -142,15 +135,12 @@ def resume(
     """
     from surrokit.run.loop import run  # late: importing the package stays fast
 
-    given: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "sampler": sampler,
         "surrogate": surrogate,
         "schedule": schedule,
         "explorer": explorer,
-        "integrator": integrator,
-        "metric": metric,
         "correction": correction,
-        "policy": policy,
     }
     limits: dict[str, Limit] = {
         "max_calls": max_calls,
@@ -161,7 +151,7 @@ def resume(
     }
     check_flag("progress", progress)
     check_flag("check", check)
-    terms = Terms.check(executor, workers, timeout, prefetch)
+    terms = check_compute(compute).terms
     listening = list_observers(observers)
     composer, path = Composer(default_catalogue()), Path(path).absolute()
     target = read_target(path) if target is None else target
@@ -170,9 +160,10 @@ def resume(
         exact = scaled(exact, scaling)
     with terms.spread(exact) as (exact, ahead):
         with held(path, partial(Store.open, write=True)) as (store, lock):
+            given = {**parts, "sampler": None, **split_policy(sampler, composer.catalogue)}
             asked = read_settings(store, exact, given)
             asked = attrs.evolve(asked, ahead=ahead, workers=terms.at_once)
-            check_fingerprint(store, asked.exact, version)
+            check_fingerprint(store, asked.exact)
             sequels = read_sequels(store, asked)
             account = store.facts().get("account", {})
             sequels.append(_next(sequels[-1], last_event(store), draws, limits, account))
@@ -184,8 +175,8 @@ def resume(
             rng, file = read_generator(store), RunFile(store, lock, tape, keep=asked.keep)
         with observed(listening, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file, sequels)
-    given |= {"version": version, **terms.settings}
-    return attrs.evolve(outcome, more=partial(resume, path, target, **given), asked=file.asked)
+    more = partial(resume, path, target, compute=compute, **parts)
+    return attrs.evolve(outcome, more=more, asked=file.asked)
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
@@ -270,7 +261,6 @@ def new_file(
     path: str | os.PathLike[str],
     asked: Recipe,
     rng: np.random.Generator,
-    version: str | None,
 ) -> RunFile:
     """Return the new file of a run.
 
@@ -282,8 +272,6 @@ def new_file(
         What the run goes by.
     rng
         Its generator.
-    version
-        The user's version of the target.
 
     Raises
     ------
@@ -295,7 +283,7 @@ def new_file(
 
     def make(path: Path) -> Store:
         with Store.created(path) as store, store.transaction():
-            write_fingerprint(store, asked.exact, version)
+            write_fingerprint(store, asked.exact)
             write_settings(store, asked)
             write_generator(store, rng)
             predictor = predictor_of(asked.exact)
@@ -333,8 +321,7 @@ def let_extend(
     file: RunFile,
     target: Potential | Spec,
     asked: Recipe,
-    version: str | None,
-    terms: Terms,
+    compute: Compute,
 ) -> Run:
     """Return a run that can be extended.
 
@@ -344,14 +331,14 @@ def let_extend(
         The run.
     file
         Its file.
-    target, asked, version, terms
+    target, asked, compute
         What it was made with.
     """
-    given = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
-    catalogue = default_catalogue()
+    given, catalogue = {name: getattr(asked, name) for name in PARTS}, default_catalogue()
     objects = {name: part for name, part in given.items() if not is_data(name, part, catalogue)}
-    objects |= {"version": version, **terms.settings}
-    more = partial(resume, file.path, target, **objects)
+    if "policy" in objects:
+        objects["sampler"] = objects.pop("policy")
+    more = partial(resume, file.path, target, compute=compute, **objects)
     return attrs.evolve(outcome, more=more, asked=file.asked)
 
 

@@ -167,10 +167,10 @@ run = sk.sample(
     target,
     surrogate="additive",
     explorer=("sampler", {"iterations": 20}),
-    evaluations=known,
     warmup=200,
     draws=200,
     seed=1,
+    warm_start=known,
 )
 print(run.adaptation.training_rows)
 # [paid log]

@@ -6,10 +6,7 @@ import surrokit as sk
 target = sk.make("potential", "simulated-logistic", n_rows=20_000, dim=10)
 run = sk.sample(
     target,
-    sampler="hmc",
-    metric="identity",
-    step_size=0.045,
-    n_steps=6,
+    sampler=("hmc", {"step_size": 0.045, "n_steps": 6, "metric": "identity"}),
     surrogate=("additive-paper", {"n_nodes": 200, "ridge": 1e-6}),
     schedule="once",
     explorer=("sampler", {"iterations": 250, "discard": 50, "learn_from": "states"}),
@@ -22,9 +19,6 @@ print(run.acceptance, run.ess("paper"))
 # [rbf]
 paper_rbf = ("rbf-paper", {"n_nodes": 200, "ridge": 1e-6, "width_scale": 1.0})
 # [fixed]
-sampler = ("hmc", {"randomize": False})
-run = sk.sample(
-    target, sampler=sampler, metric="identity", step_size=0.045, n_steps=6,
-    warmup=100, draws=100, seed=1,
-)  # fmt: skip
+fixed = {"step_size": 0.045, "n_steps": 6, "metric": "identity", "randomize": False}
+run = sk.sample(target, sampler=("hmc", fixed), warmup=100, draws=100, seed=1)
 # [end]

@@ -21,7 +21,13 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 trees = {"estimator": ExtraTreesRegressor(20), "max_points": 500}
 run = sk.sample(
-    target, surrogate=("sklearn", trees), n_steps=4, warmup=150, draws=100, chains=2, seed=1
+    target,
+    sampler=("hmc", {"n_steps": 4}),
+    surrogate=("sklearn", trees),
+    warmup=150,
+    draws=100,
+    chains=2,
+    seed=1,
 )
 print("acceptance", run.acceptance)
 print("gradients are", run.surrogate.gradient_kind)

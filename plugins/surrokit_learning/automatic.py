@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -165,21 +164,16 @@ class Automatic:
 
 
 def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | None:
-    """Return the exact kernel to go on with where a surrogate is not worth it, if there is one.
-
-    What was given of a sampler's settings is for one that takes gradients, as paths on a surrogate
-    are.
-    """
+    """Return the exact kernel to go on with where a surrogate is not worth it, if there is one."""
     purpose, seconds, steps = VALUES, costs.values * recipe.exact.dim / WALK_EFFICIENCY, None
-    given: Mapping[str, Any] = {}
     if costs.gradients is not None and _affords_gradients(recipe):
-        purpose, steps, given = GRADIENTS, GRADIENTS_A_DRAW, recipe.settings
+        purpose, steps = GRADIENTS, GRADIENTS_A_DRAW
         seconds = costs.gradients * steps
     names = _names_serving(composer, sampler=purpose, correction=DEFAULT, schedule=NO_LEARNING)
     if names is None:
         return None
     correction = recipe.correction or names["correction"]  # one that is named stays
-    sampler = composer.make("sampler", names["sampler"], **given)
+    sampler = composer.make("sampler", names["sampler"])
     if not sampler.needs <= recipe.exact.capabilities:
         return None
     # of few draws each has to be worth something
@@ -300,7 +294,6 @@ class _Picker:
             self.serving("explorer", ON_SURROGATE) is not None or given.explorer is not None,
             correction is not None,
             given.correction is None or self._is_a("correction", given.correction, correction),
-            not given.settings,
         )
         return all(conditions)
 
@@ -343,21 +336,16 @@ class _Picker:
     def surrogate(self, purpose: str, reason: str) -> Recipe:
         name = self.serving("surrogate", purpose) or self.serving("surrogate", DEFAULT)
         plain = self.composer.catalogue.pick("sampler", GRADIENTS)
-        sampler: Any = self.serving("sampler", ON_SURROGATE)
-        if sampler is None:
-            return self._pick_surrogate(reason, sampler=plain, surrogate=name)
-        kernel = (plain, dict(self.recipe.settings))
-        if kernel[1]:
-            sampler = (sampler, {"kernel": kernel})
-        return self._pick_surrogate(reason, sampler=sampler, surrogate=name, settings={})
+        sampler = self.serving("sampler", ON_SURROGATE)
+        return self._pick_surrogate(reason, sampler=sampler or plain, surrogate=name)
 
     def single_paths(self, reason: str) -> Recipe:
         found = self.composer.catalogue.serving("sampler", SINGLE_PATHS)
         if found is None:
             return self.surrogate(DEFAULT, reason)
-        sampler = (found.name, dict(self.recipe.settings) or dict(found.purposes[SINGLE_PATHS]))
+        sampler = (found.name, dict(found.purposes[SINGLE_PATHS]))
         surrogate = self.serving("surrogate", DEFAULT)
-        return self._pick_surrogate(reason, sampler=sampler, surrogate=surrogate, settings={})
+        return self._pick_surrogate(reason, sampler=sampler, surrogate=surrogate)
 
     def _pick_surrogate(self, reason: str, **parts: Any) -> Recipe:
         pick, given = self.composer.catalogue.pick, self.recipe

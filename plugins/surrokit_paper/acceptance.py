@@ -101,7 +101,7 @@ class Trial:
                 self.iterations,
                 np.random.default_rng(self.seed),
                 surrogate="none" if surrogate is None else surrogate,
-                safety=NO_RESCUE,
+                schedule=NO_RESCUE,
             )
         return float(run.kept.acceptance.mean())
 
@@ -216,11 +216,14 @@ class AcceptanceGrid(Experiment):
     def trial(self, dim: int, rng: np.random.Generator) -> Trial:
         """Run exact HMC from 0, and return a trial with the step size that is asked for."""
         target = sk.make("potential", "simulated-logistic", n_rows=self.n_rows, dim=dim)
-        metric = {"metric": "identity", "target_acceptance": self.acceptance}
+        settings = {
+            "metric": "identity",
+            "target_acceptance": self.acceptance,
+            "n_steps": self.n_steps,
+        }
         run = sk.sample(
             target,
-            sampler=("hmc", metric),
-            n_steps=self.n_steps,
+            sampler=("hmc", settings),
             chains=self.chains,
             warmup=self.burn_in,
             draws=1,

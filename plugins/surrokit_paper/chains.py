@@ -31,15 +31,23 @@ def complete(run: sk.Run) -> sk.Run:
     return run
 
 
-def hmc(target: Potential, *, randomize: bool = True, **settings: Any) -> sk.Run:
+def hmc(
+    target: Potential,
+    *,
+    step_size: float | None = None,
+    n_steps: int | None = None,
+    randomize: bool = True,
+    **settings: Any,
+) -> sk.Run:
     """Run HMC with unit masses; more settings are those of :func:`surrokit.sample`.
 
     ``randomize`` draws the number of steps from {1, ..., n_steps} in each iteration.
     """
-    metric = {"metric": "identity"}
+    moves = {"step_size": step_size, "n_steps": n_steps, "randomize": randomize}
+    given = {name: value for name, value in moves.items() if value is not None}
     return sk.sample(
         target,
-        sampler=("hmc", metric if randomize else {**metric, "randomize": False}),
+        sampler=("hmc", {"metric": "identity", **given}),
         progress=False,
         **settings,
     )

@@ -158,9 +158,8 @@ class Figure6(Experiment):
                 states = {"iterations": self.burn_in, "discard": self.discard}
                 learning = {
                     "surrogate": (row.settings["surrogate"], row.settings["surrogate_settings"]),
-                    "schedule": "once",
+                    "schedule": ("once", NO_RESCUE),
                     "explorer": ("sampler", {**states, "learn_from": "states"}),
-                    "safety": NO_RESCUE,
                 }
             learning |= {"warmup": self.burn_in, "draws": self.draws}
             run = one_chain(target, self._problem, np.zeros(target.dim), rng, **learning)

@@ -273,14 +273,13 @@ def _parts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run is made of, from the settings of its row."""
     if facts["method"] == HMC:
         return {"warmup": 0}
-    points = facts["points"]
+    points, schedule = facts["points"], (facts["schedule"], facts["schedule_settings"])
     return {
         "surrogate": (facts["surrogate"], facts["surrogate_settings"]),
-        "schedule": (facts["schedule"], facts["schedule_settings"]),
+        # an algorithm of the paper is shown as it is; the defaults have a fallback
+        "schedule": schedule if facts["rescues"] else (schedule, NO_RESCUE),
         "explorer": None if points is None else ("sampler", {"evaluations": points}),
         "warmup": facts["warmup"],
-        # an algorithm of the paper is shown as it is; the defaults have a fallback
-        "safety": None if facts["rescues"] else NO_RESCUE,
     }
 
 

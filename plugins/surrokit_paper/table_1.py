@@ -187,7 +187,7 @@ class Table1(Sizes):
             settled = one_chain(target, problem, start, rng, warmup=0, draws=self.settling)
             arguments["initial"], calls = settled.draws[0, -1], settled.calls
         if method.of_paper and "surrogate" in arguments:
-            arguments["safety"] = NO_RESCUE
+            arguments["schedule"] = (arguments.get("schedule"), NO_RESCUE)
         timed, rng = SamplingTime(), conditions.generator("row", *keys)
         run = complete(sk.sample(target, **arguments, seed=rng, progress=False, observers=[timed]))
         result = measure(run)

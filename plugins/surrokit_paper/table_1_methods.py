@@ -80,9 +80,10 @@ class TableMethod:
 
 def _one_chain(problem: PaperProblem, sizes: Sizes) -> Arguments:
     return {
-        "sampler": ("hmc", {"metric": "identity"}),
-        "step_size": problem.step_size,
-        "n_steps": problem.n_steps,
+        "sampler": (
+            "hmc",
+            {"metric": "identity", "step_size": problem.step_size, "n_steps": problem.n_steps},
+        ),
         "chains": 1,
         "draws": sizes.draws,
     }
@@ -90,9 +91,14 @@ def _one_chain(problem: PaperProblem, sizes: Sizes) -> Arguments:
 
 def _riemannian(problem: PaperProblem, metric: Any) -> Arguments:
     return {
-        "sampler": ("rmhmc", {"metric": metric}),
-        "step_size": problem.riemannian_step_size,
-        "n_steps": problem.riemannian_n_steps,
+        "sampler": (
+            "rmhmc",
+            {
+                "metric": metric,
+                "step_size": problem.riemannian_step_size,
+                "n_steps": problem.riemannian_n_steps,
+            },
+        ),
         "chains": 1,
     }
 

@@ -147,7 +147,7 @@ def parts_near(
     starts = transform_of(target).to_bounded(normal.draw_around(chains, rng))
     if n_rows < MANY or normal.misfit(target, _TRIALS, rng) > _NEAR:
         metric = ("dense", {"inverse_mass": normal.covariance})
-        return {"initial": starts, "sampler": "hmc", "metric": metric}
+        return {"initial": starts, "sampler": ("hmc", {"metric": metric})}
     return {
         "initial": starts,
         "sampler": "gaussian",

@@ -250,6 +250,9 @@ def sample(
 cli.add_command(glm_command(cast(GroupedCommand, sample)))
 
 
+_LIMITS = ("max_calls", "max_seconds", "target_ess", "target_rhat", "target_mcse")
+
+
 @cli.command(cls=GroupedCommand, first=("draws", "max_calls", "max_seconds", "workers"))
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("target", type=TargetName(), required=False)
@@ -293,6 +296,7 @@ def resume(
     from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings, specs_of
     from surrokit.cli.target import name_or_target
+    from surrokit.compose import regroup
     from surrokit.registry.catalogue import default_catalogue
     from surrokit.sessions import resume as go_on
 
@@ -301,7 +305,9 @@ def resume(
     names = {kind: sizes.pop(kind) for kind in NAMED}
     again = specs_of(names, parts, default_catalogue())
     with verdict_once(quiet=quiet) as observers:
-        run = go_on(file, exact, progress=not quiet, observers=observers, **again, **sizes)
+        limits = {name: sizes.pop(name) for name in _LIMITS}
+        more = {**regroup({**again, **sizes}), "progress": not quiet, "observers": observers}
+        run = go_on(file, exact, **limits, **more)
     if not quiet:
         print_run(run, wide=wide)
     _write_figures(json_path, run.to_dict)
@@ -338,16 +344,18 @@ def show(file: Path, follow: bool, salvage: Path | None, export: Path | None, wi
 
 
 def _sample(target: Any, **arguments: Any) -> Run:
+    from surrokit.compose import regroup
     from surrokit.compose import sample as draw
 
-    return draw(target, **arguments)
+    return draw(target, **regroup(arguments))
 
 
 def _estimate(target: Any, json_path: Path | None, **arguments: Any) -> None:
     """Print what a run would cost."""
+    from surrokit.compose import regroup
     from surrokit.forecast import estimate
 
-    expected = estimate(target, **arguments)
+    expected = estimate(target, **regroup(arguments))
     say(expected)
     _write_figures(json_path, expected.to_dict)
 

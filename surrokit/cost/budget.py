@@ -13,6 +13,7 @@ import numpy as np
 
 from surrokit.arguments import Limits, is_number, optional_positive_integer
 from surrokit.diagnostics import effective_sample_size
+from surrokit.errors import ConfigurationError
 from surrokit.model.calls import Journal, Memo, NoJournal
 from surrokit.types import FloatArray
 
@@ -125,6 +126,31 @@ class Budget:
         if self.max_seconds is not None and seconds > self.max_seconds:
             return "max_seconds"
         return None
+
+
+def join_limits(budget: object, limits: Mapping[str, float | None]) -> Budget:
+    """Return a budget with limits that were given beside it.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no budget, or a limit is given twice.
+    """
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    if budget is None:
+        return Budget(**given)
+    if not isinstance(budget, Budget):
+        raise ConfigurationError(
+            f"budget must be a surrokit.Budget(...), got {budget!r}; pass "
+            "budget=sk.Budget(target_rhat=1.01), say"
+        )
+    twice = [name for name in given if getattr(budget, name) is not None]
+    if twice:
+        raise ConfigurationError(
+            f"{' and '.join(twice)} {'are' if twice[1:] else 'is'} given twice, alone and in "
+            "budget; leave one out"
+        )
+    return attrs.evolve(budget, **given)
 
 
 def calls_paid(calls: Mapping[str, int], n_rows: int | None) -> float:

@@ -43,7 +43,6 @@ from surrokit.targets.differences import Differences
 from surrokit.types import FloatArray
 
 _SIZES = ("name", "chains", "warmup", "draws", "on_error", "retries", "keep")
-_NAMES = (*PARTS, "integrator", "metric", "step_size", "n_steps")
 _RECORDS = {"evaluations": Evaluations, "past": Past}
 _LIMITS = ("warmup", "draws", "after", "budget")
 _MOST_OF_TIME = 10**18
@@ -174,7 +173,7 @@ def write_settings(store: Store, asked: Recipe) -> None:
     LedgerError
         If it cannot be written.
     """
-    given = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
+    given = {name: getattr(asked, name) for name in PARTS}
     catalogue = default_catalogue()
     plain = {name: to_plain(p) for name, p in given.items() if is_data(name, p, catalogue)}
     objects = {name: _describe(part) for name, part in given.items() if name not in plain}
@@ -224,7 +223,7 @@ def read_settings(store: Store, exact: Potential, given: Mapping[str, Any]) -> R
 def _read_parts(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return parts by name, and what those are that a file must not give."""
     held = {name: from_plain(part) for name, part in facts["parts"].items()}
-    if not held.keys() <= set(_NAMES):
+    if not held.keys() <= set(PARTS):
         raise ValueError("there are parts of no known name")
     catalogue = default_catalogue()
     parts = {name: part for name, part in held.items() if is_data(name, part, catalogue)}
@@ -240,7 +239,6 @@ def _describe(part: Any) -> str:
 def _check_bounds(path: Path, facts: Mapping[str, Any], *sessions: Mapping[str, Any]) -> None:
     """Raise if sizes are larger than a file may name."""
     of_memory = {name: facts.get(name) for name in ("chains", "retries", "safety")}
-    of_memory["n_steps"] = facts.get("parts", {}).get("n_steps")
     of_time = [{name: each.get(name) for name in _LIMITS} for each in (facts, *sessions)]
     if is_bounded(of_memory) and is_bounded(of_time, _MOST_OF_TIME):
         return
@@ -272,7 +270,6 @@ def _recipe(
     return Recipe(
         exact=Differences(exact) if made else exact,
         **{name: parts.pop(name, None) for name in PARTS},
-        settings={name: part for name, part in parts.items() if part is not None},
         **{name: facts[name] for name in _SIZES},
         safety=Safety(**facts["safety"]),
         budget=Budget(**facts["budget"]),

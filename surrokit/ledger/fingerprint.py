@@ -53,7 +53,7 @@ _CHECKED = (
 """What is evaluated once more to compare it with what a file holds."""
 
 
-def write_fingerprint(store: Store, exact: Potential, version: str | None) -> None:
+def write_fingerprint(store: Store, exact: Potential) -> None:
     """Write what a target is known by.
 
     Raises
@@ -61,7 +61,7 @@ def write_fingerprint(store: Store, exact: Potential, version: str | None) -> No
     LedgerError
         If it cannot be written.
     """
-    store.write_facts({"target": _fingerprint(exact, version)})
+    store.write_facts({"target": _fingerprint(exact)})
     if units := _writable(exact)[0].units:
         store.write_facts({_UNITS: units})  # no part of what the target is known by
     if isinstance(transform := _writable(exact)[1], Transform):
@@ -136,7 +136,7 @@ def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
         return parameters, transform if scaling is None else Scaled(scaling, transform)
 
 
-def check_fingerprint(store: Store, exact: Potential, version: str | None) -> None:
+def check_fingerprint(store: Store, exact: Potential) -> None:
     """Check that a ledger is a target's.
 
     Raises
@@ -144,13 +144,13 @@ def check_fingerprint(store: Store, exact: Potential, version: str | None) -> No
     LedgerError
         If it is another target's; the message says what differs.
     """
-    mine = _fingerprint(exact, version)
+    mine = _fingerprint(exact)
     with reading(store.path):
         held = store.facts()["target"]
         differences = [
             f"{_WORDS[name]} {held[name]!r} there, {value!r} here"
             for name, value in mine.items()
-            if held[name] != value and not (name == "version" and version is None)
+            if held[name] != value
         ]
         if not _alike(_scaling(store), transform_of(exact)):
             differences.append("its parameters or columns are of another scale")
@@ -227,7 +227,7 @@ def _latest(store: Store) -> Event | None:
     return None
 
 
-def _fingerprint(exact: Potential, version: str | None) -> dict[str, Any]:
+def _fingerprint(exact: Potential) -> dict[str, Any]:
     parameters, transform = _writable(exact)
     plain = transform if isinstance(transform, Transform) else None
     return {
@@ -239,7 +239,6 @@ def _fingerprint(exact: Potential, version: str | None) -> dict[str, Any]:
         "lower": None if plain is None else plain.lower.tolist(),
         "upper": None if plain is None else plain.upper.tolist(),
         "capabilities": sorted(exact.capabilities),
-        "version": version,
     }
 
 
@@ -260,7 +259,6 @@ _WORDS = {
     "lower": "lower bounds are",
     "upper": "upper bounds are",
     "capabilities": "it offers",
-    "version": "its version is",
 }
 
 

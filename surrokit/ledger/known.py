@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -34,7 +34,7 @@ WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def read_known(
-    warm_start: WarmStart, exact: Potential, version: str | None
+    paths: Sequence[str | os.PathLike[str]], exact: Potential
 ) -> tuple[Memo, Evaluations, Past | None]:
     """Return the evaluations of ledgers, by position and for a learner, and draws.
 
@@ -43,25 +43,21 @@ def read_known(
 
     Parameters
     ----------
-    warm_start
+    paths
         The ledgers.
     exact
         The target.
-    version
-        The user's version of it; None does not compare versions.
 
     Raises
     ------
     LedgerError
         If one cannot be read, or is another target's.
-    ConfigurationError
-        If no path is given.
     """
     events: list[Event] = []
     pasts: list[Past] = []
-    for path in _paths(warm_start):
+    for path in paths:
         with Ledger(path) as ledger:
-            check_fingerprint(ledger.store, exact, version)
+            check_fingerprint(ledger.store, exact)
             check_row(ledger.store, exact)
             events += ledger.events()
             pasts += [past] if (past := _past(ledger)) is not None else []
@@ -107,15 +103,29 @@ def _event(what: str, rows: FloatArray, results: Results) -> Event:
     return Event(kind=what, positions=rows, results=results, readings=np.empty(0))
 
 
-def _paths(warm_start: object) -> list[str | os.PathLike[str]]:
+def split_known(warm_start: object) -> tuple[list[str | os.PathLike[str]], Any]:
+    """Return the paths in what was given as warm start, or the evaluations; None for none.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is neither.
+    """
+    if warm_start is None:
+        return [], None
     if isinstance(warm_start, str | os.PathLike):
-        return [warm_start]
-    paths = list(warm_start) if isinstance(warm_start, Iterable) else []
-    if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
-        raise ConfigurationError(
-            f"warm_start must be the path of a ledger, or a list of such, got {warm_start!r}"
-        )
-    return paths
+        return [warm_start], None
+    if isinstance(warm_start, Evaluations):
+        return [], warm_start
+    given = list(warm_start) if isinstance(warm_start, Iterable) else []
+    if given and all(isinstance(path, str | os.PathLike) for path in given):
+        return given, None
+    if isinstance(warm_start, tuple) and not any(isinstance(each, str) for each in given):
+        return [], warm_start
+    raise ConfigurationError(
+        "warm_start must be the path of a run's file, a list of such, an Evaluations, or a tuple "
+        f"(positions, values) or (positions, values, gradients), got {warm_start!r}"
+    )
 
 
 def _past(ledger: Ledger) -> Past | None:

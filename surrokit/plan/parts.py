@@ -62,7 +62,7 @@ def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> R
         correction=asked.correction or pick("correction"),
         surrogate=None if asked.surrogate == "none" else asked.surrogate,
     )
-    sampler = composer.make("sampler", asked.sampler, **asked.settings)
+    sampler = composer.make("sampler", asked.sampler)
     correction = composer.make("correction", asked.correction)
     composer = composer.with_own({"sampler": sampler, "correction": correction})
     names = {"sampler": asked.sampler, "surrogate": asked.surrogate or "none"}
@@ -252,7 +252,7 @@ def _suit(recipe: Recipe, asked: Recipe) -> Sampler:
     suit: Callable[[Capabilities, Collection[str]], Sampler] | None = getattr(sampler, "suit", None)
     if suit is None or named is None:
         return sampler
-    return suit(_provided(recipe), {*named[1], *asked.settings})
+    return suit(_provided(recipe), named[1])
 
 
 def _standby(composer: Composer, recipe: Recipe) -> Standby | None:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from surrokit.arguments import is_number
 from surrokit.capabilities import GRADIENT, ROWS
+from surrokit.compute import Compute
 from surrokit.contracts.explorer import Findings, Past
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError, SurrokitError
@@ -139,8 +140,6 @@ class Recipe:
         is a ready potential, or None where there is none or it must learn first.
     policy
         Picks these parts where neither a sampler nor a surrogate is named; given likewise.
-    settings
-        More settings of the sampler.
     chains, warmup, draws
         Sizes; None where left open.
     initial : ndarray of shape (chains, dim), optional
@@ -196,7 +195,6 @@ class Recipe:
     explorer: Any = None
     correction: Any = None
     policy: Any = None
-    settings: Mapping[str, Any] = attrs.field(factory=dict)
     chains: int = 4
     warmup: int | None = None
     draws: int | None = None
@@ -261,7 +259,9 @@ class Recipe:
         gradients are made of values, or there are none, half as many values as a gradient to one
         side: chains that move by values alone take one.
         """
-        price: float = max(GRADIENTS_A_DRAW, self.settings.get("n_steps") or 0)
+        named = name_and_settings(self.sampler)
+        n_steps = None if named is None else named[1].get("n_steps")
+        price: float = max(GRADIENTS_A_DRAW, n_steps or 0)
         if calls_per_gradient(self.exact) > 1 or GRADIENT not in self.exact.capabilities:
             price = (1 + self.exact.dim) / 2
         iterations = self.chains * (self.most_warmup + max(self.wanted_draws, DRAWS))
@@ -791,21 +791,39 @@ def _are_numbers(value: Any) -> bool:
 PARTS = ("sampler", "surrogate", "schedule", "explorer", "correction", "policy")
 """Parts of a recipe that may be objects, which no file can hold."""
 
-_USUAL = {"on_error": "reject", "keep": "memory"}
+_PLAIN_LIMITS = ("max_calls", "max_seconds", "target_ess")
 
 
-def knows_coordinates(surrogate: object, metric: object, step_size: object) -> bool:
+def knows_coordinates(surrogate: object, sampler: object) -> bool:
     """Return whether a run is given something in the coordinates of the line.
 
-    Parameters
-    ----------
-    surrogate, metric, step_size
-        As :func:`surrokit.sample` takes them. A ready surrogate, a metric that is more than a name
-        and a step size hold there alone.
+    A ready surrogate, a metric that is more than a name and a step size hold there alone.
     """
-    named = metric is None or isinstance(metric, str)
+    found = name_and_settings(sampler)
+    settings = {} if found is None else found[1]
+    named = settings.get("metric") is None or isinstance(settings["metric"], str)
     ready = hasattr(surrogate, "value") and not hasattr(surrogate, "learner")
-    return ready or not named or step_size is not None
+    return ready or not named or settings.get("step_size") is not None
+
+
+def split_policy(sampler: object, catalogue: Catalogue) -> dict[str, Any]:
+    """Return a sampler and a policy of what was given as sampler, which may be either."""
+    found = name_and_settings(sampler)
+    if found is None:
+        is_policy = callable(getattr(sampler, "choose", None))
+    else:
+        entries = catalogue.entries
+        is_policy = ("policy", found[0]) in entries and ("sampler", found[0]) not in entries
+    return {"policy": sampler} if is_policy else {"sampler": sampler}
+
+
+def split_safety(schedule: object) -> dict[str, Any]:
+    """Return a schedule and a safety of what was given as schedule, which may hold both."""
+    if isinstance(schedule, Safety):
+        return {"safety": schedule}
+    if isinstance(schedule, tuple) and len(schedule) == 2 and isinstance(schedule[1], Safety):
+        return {"schedule": schedule[0], "safety": schedule[1]}
+    return {"schedule": schedule}
 
 
 def read_seed(seed: object) -> np.random.Generator:
@@ -859,23 +877,24 @@ def arguments_of(asked: Recipe) -> dict[str, Any]:
     asked
         The recipe as asked for.
     """
-    given = {"target": asked.target if can_write(asked.target) else None}
-    parts = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
-    given |= {name: part if can_write(part) else ... for name, part in parts.items()}
-    given |= {"warmup": asked.warmup, "draws": asked.draws}
-    known = {
-        "initial": asked.initial,
-        "evaluations": asked.evaluations if asked.past is None else None,
-        "warm_start": asked.past,
-    }
-    given |= {name: ... for name, value in known.items() if value is not None}
-    given |= {
-        **attrs.asdict(asked.budget),
-        "safety": None if asked.safety == Safety() else asked.safety,
-    }
-    found = {name: value for name, value in given.items() if value is not None}
-    sizes = {name: getattr(asked, name) for name in _USUAL}
-    found |= {name: value for name, value in sizes.items() if value != _USUAL[name]}
-    if asked.on_error == "retry":
-        found["retries"] = asked.retries
-    return {**found, "chains": asked.chains, "seed": asked.seed}
+
+    def shown(part: Any) -> Any:
+        return part if part is None or can_write(part) else ...
+
+    found = {"target": asked.target if can_write(asked.target) else None}
+    found |= {name: shown(getattr(asked, name)) for name in PARTS}
+    policy, budget = found.pop("policy"), asked.budget
+    found["sampler"] = found["sampler"] or policy
+    if asked.safety != Safety():
+        named = found["schedule"]
+        found["schedule"] = asked.safety if named is None else (named, asked.safety)
+    found |= {"warmup": asked.warmup, "draws": asked.draws}
+    known = {"initial": asked.initial, "warm_start": asked.past or asked.evaluations}
+    found |= {name: None if value is None else ... for name, value in known.items()}
+    found |= {name: getattr(budget, name) for name in _PLAIN_LIMITS}
+    rest = attrs.evolve(budget, **dict.fromkeys(_PLAIN_LIMITS))
+    found["budget"] = None if rest == Budget() else rest
+    compute = Compute(on_error=asked.on_error, retries=asked.retries or None, keep=asked.keep)
+    found["compute"] = None if compute == Compute() else compute
+    given = {name: value for name, value in found.items() if value is not None}
+    return {**given, "chains": asked.chains, "seed": asked.seed}

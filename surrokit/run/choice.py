@@ -121,7 +121,7 @@ def _add_paid(recipe: Recipe, paid: Evaluations) -> Recipe:
 def _check_given(composer: Composer, asked: Recipe) -> None:
     """Raise, before the first call, if given settings cannot work."""
     pick = composer.catalogue.pick
-    sampler = composer.make("sampler", pick("sampler"), **asked.settings)
+    sampler = composer.make("sampler", pick("sampler"))
     correction = composer.make("correction", asked.correction or pick("correction"))
     offered, advice = asked.exact.capabilities, "name another correction, or leave it out"
     why = reasons_of(asked.exact)

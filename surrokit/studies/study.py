@@ -40,7 +40,7 @@ PURPOSES: dict[Kind, str] = {
 }
 """What parts of a study serve where none is named: answers from few calls."""
 
-_PARTS = (*PARTS, "integrator", "metric")
+_PARTS = tuple(name for name in PARTS if name != "policy")
 _TOLD = "told/"
 
 _MORE, _LEARNT = "more", "learnt"

@@ -395,7 +395,7 @@ def with_slopes(rows: Evaluations) -> Evaluations:
     return rows
 
 
-def suits_differences(potential: Potential, max_calls: int | None = None) -> bool:
+def suits_differences(potential: Potential, max_calls: float | None = None) -> bool:
     """Return whether differences are worth their values.
 
     They are for values alone, in few dimensions, where enough gradients can be paid for.

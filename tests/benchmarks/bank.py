@@ -24,9 +24,7 @@ def main(path: str, draws: int, warmup: int, seed: int) -> None:
     """Run both samplers and print the comparison."""
     target = sk.make("potential", "bank", path=path)
     settings = {
-        "sampler": ("hmc", {"metric": "identity"}),
-        "step_size": 0.012,
-        "n_steps": 45,
+        "sampler": ("hmc", {"metric": "identity", "step_size": 0.012, "n_steps": 45}),
         "chains": 1,
         "draws": draws,
         "initial": np.zeros(target.dim),

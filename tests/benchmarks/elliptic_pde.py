@@ -38,7 +38,7 @@ from surrokit.diagnostics import effective_sample_size
 CHAINS = 4
 OUTPUTS, PLAIN = True, False
 ROUNDS = {"surrogate": "additive", "explorer": "rounds"}
-PAPER = {"sampler": "hmc", "step_size": 0.16, "n_steps": 10, "metric": "identity"}
+PAPER = {"sampler": ("hmc", {"step_size": 0.16, "n_steps": 10, "metric": "identity"})}
 METHODS: Mapping[str, tuple[bool, Mapping[str, Any]]] = {
     "HMC, the paper's settings": (PLAIN, {**PAPER, "warmup": 100}),
     "HMC, tuned in 300": (PLAIN, {"sampler": "hmc", "warmup": 300}),

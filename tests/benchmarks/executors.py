@@ -32,7 +32,7 @@ import surrokit as sk
 from surrokit.executors.terms import Terms
 
 SECONDS = 0.05
-SIZES = {"sampler": "random-walk", "step_size": 0.5, "seed": 1, "progress": False}
+SIZES = {"sampler": ("random-walk", {"step_size": 0.5}), "seed": 1, "progress": False}
 
 
 def asleep(q):
@@ -149,10 +149,12 @@ class Steep:
 def look_ahead(much, executor, workers=8, draws=300):
     """Print how much sooner a single chain is done whose next proposals are evaluated ahead."""
     settings = {**SIZES, "sampler": "sub-chain", "surrogate": Round(), "chains": 1}
-    settings |= {"warmup": 30, "initial": np.zeros(2), "step_size": None}
+    settings |= {"sampler": ("hmc", {"step_size": None}), "warmup": 30, "initial": np.zeros(2)}
     alone = sk.sample(sk.potential(Steep(much, 0.0), dim=2), draws=draws, **settings)
     slow = sk.potential(Steep(much), dim=2)
-    beside = sk.sample(slow, draws=draws, executor=executor, workers=workers, **settings)
+    beside = sk.sample(
+        slow, draws=draws, compute=sk.Compute(executor=executor, workers=workers), **settings
+    )
     np.testing.assert_array_equal(beside.draws, alone.draws)
     each = beside.seconds["sampling"] / draws
     print(
@@ -165,7 +167,14 @@ def look_ahead(much, executor, workers=8, draws=300):
 def start():
     for workers in (2, 8):
         began = time.perf_counter()
-        sk.sample(sk.potential(quick, dim=2), chains=1, warmup=0, draws=1, workers=workers, **SIZES)
+        sk.sample(
+            sk.potential(quick, dim=2),
+            chains=1,
+            warmup=0,
+            draws=1,
+            compute=sk.Compute(workers=workers),
+            **SIZES,
+        )
         print(f"{workers} processes: {time.perf_counter() - began:.2f} s to start and end")
 
 

@@ -106,10 +106,11 @@ class Setting:
         for batch in range(max(iterations // CHAINS, 1)):
             run = sk.sample(
                 self.target,
-                sampler=("hmc", {"metric": "identity"}),
+                sampler=(
+                    "hmc",
+                    {"metric": "identity", "step_size": self.step_size, "n_steps": self.n_steps},
+                ),
                 surrogate=surrogate,
-                step_size=self.step_size,
-                n_steps=self.n_steps,
                 chains=CHAINS,
                 warmup=0,
                 draws=1,

@@ -39,9 +39,9 @@ def repeat(problem: Problem, data: Path | None, seed: int) -> dict[str, np.ndarr
         problem.target(data),
         surrogate=problem.surrogate,
         correction="weights",
-        target_mcse=problem.aim,
         max_calls=problem.max_calls,
         seed=seed,
+        budget=sk.Budget(target_mcse=problem.aim),
         **PARTS,
     )
     spent = {"calls": np.array(run.total_calls), "seconds": np.array(time.perf_counter() - began)}

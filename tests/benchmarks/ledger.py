@@ -38,7 +38,7 @@ class Wait:
 def run(path, chains):
     wait = Wait()
     target = sk.potential(value_and_gradient=wait, dim=DIM)
-    settings = {"sampler": "hmc", "step_size": 0.3, "n_steps": 3, "warmup": 20}
+    settings = {"sampler": ("hmc", {"step_size": 0.3, "n_steps": 3}), "warmup": 20}
     draws = DRAWS // chains
     began = time.perf_counter()
     made = sk.sample(

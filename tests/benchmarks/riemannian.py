@@ -85,9 +85,10 @@ def _methods(problem: Problem, draws: int, exact_draws: int, training: int) -> l
             draws=draws,
             warmup=100,
             settings={
-                "sampler": ("hmc", {"metric": "identity"}),
-                "step_size": step_size,
-                "n_steps": n_steps,
+                "sampler": (
+                    "hmc",
+                    {"metric": "identity", "step_size": step_size, "n_steps": n_steps},
+                )
             },
         ),
         Method(
@@ -112,7 +113,7 @@ def _methods(problem: Problem, draws: int, exact_draws: int, training: int) -> l
             name="RNS-RMHMC, default, midpoint",
             draws=draws,
             warmup=few + 100,
-            settings={"sampler": midpoint, **of_ours, "step_size": 2.2, "n_steps": 1},
+            settings={**of_ours, "sampler": (midpoint, {"step_size": 2.2, "n_steps": 1})},
         ),
     ]
 

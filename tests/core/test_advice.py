@@ -78,7 +78,9 @@ def test_a_step_size_that_nobody_gave_is_not_blamed():
 def test_steps_too_small_to_change_a_number_are_no_moves():
     """So small are those that tuning arrives at where every path fails."""
     with pytest.warns(SamplingWarning, match="chains moved in 0.000 of the kept iterations"):
-        run = sk.sample(Gaussian(), step_size=1e-30, n_steps=2, warmup=0, **SIZES)
+        run = sk.sample(
+            Gaussian(), sampler=("hmc", {"step_size": 1e-30, "n_steps": 2}), warmup=0, **SIZES
+        )
     assert (np.ptp(run.draws, axis=1) == 0).all()
     assert not run.kept.accepted.any()
 

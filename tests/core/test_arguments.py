@@ -226,7 +226,7 @@ def test_starts_are_numbers_by_known_names(initial, message):
 )
 def test_evaluations_are_arrays(evaluations, message):
     with pytest.raises(ShapeError, match=message):
-        sk.sample(potential(), evaluations=evaluations)
+        sk.sample(potential(), warm_start=evaluations)
 
 
 @pytest.mark.parametrize("progress", ["no", 1, None])

@@ -117,7 +117,7 @@ def test_an_overflow_far_out_is_counted_and_not_complained_of():
             target, sampler="hmc", initial=[25.0], chains=1, warmup=200, draws=50, seed=2
         )
         again = sk.sample(
-            target, sampler="hmc", step_size=40.0, n_steps=1, warmup=0, draws=50, seed=2
+            target, sampler=("hmc", {"step_size": 40.0, "n_steps": 1}), warmup=0, draws=50, seed=2
         )
     assert again.broken_gradients.count > 0
     from surrokit.result.advice import advice

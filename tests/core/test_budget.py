@@ -192,14 +192,18 @@ def test_a_run_stops_at_an_effective_sample_size():
 
 
 def test_a_run_stops_at_an_r_hat():
-    run = sk.sample(Gaussian(), sampler="hmc", warmup=200, target_rhat=1.05, **OPEN)
+    run = sk.sample(
+        Gaussian(), sampler="hmc", warmup=200, budget=sk.Budget(target_rhat=1.05), **OPEN
+    )
     assert run.stopped == "target_rhat"
     assert run.rhat().max() <= 1.05
     assert FIRST_LOOK <= run.draws.shape[1] < 300
 
 
 def test_a_run_stops_at_an_error():
-    run = sk.sample(Gaussian(), sampler="hmc", warmup=200, target_mcse=0.1, **OPEN)
+    run = sk.sample(
+        Gaussian(), sampler="hmc", warmup=200, budget=sk.Budget(target_mcse=0.1), **OPEN
+    )
     assert (run.stopped, run.length) == ("target_mcse", "judged")
     assert relative_error(run.draws).max() <= 0.1
     assert FIRST_LOOK < run.draws.shape[1] < 1000
@@ -227,7 +231,7 @@ def test_observers_hear_how_many_draws_are_expected():
 
 def test_whichever_comes_first():
     options = {"sampler": "hmc", "warmup": 200, **OPEN}
-    run = sk.sample(Gaussian(), target_ess=1e6, target_rhat=1.2, **options)
+    run = sk.sample(Gaussian(), target_ess=1e6, budget=sk.Budget(target_rhat=1.2), **options)
     assert run.stopped == "target_rhat"
     run = sk.sample(Gaussian(), target_ess=1e6, max_calls=4000, **options)
     assert run.stopped == "max_calls"

@@ -224,7 +224,7 @@ def test_settings_of_a_sampler_that_is_made_are_refused(setting):
 
 def test_settings_that_a_sampler_lacks_are_refused():
     with pytest.raises(ConfigurationError, match="'random-walk' has no setting 'metric'"):
-        sk.sample(target(), sampler="random-walk", metric="dense", **SMALL)
+        sk.sample(target(), sampler=("random-walk", {"metric": "dense"}), **SMALL)
 
 
 @pytest.mark.parametrize("kind", ["sampler", "surrogate", "schedule", "correction", "explorer"])
@@ -367,7 +367,7 @@ def test_evaluations_come_first_and_in_the_sampling_coordinates(bounded, as_tupl
     if not as_tuple:
         given = sk.Evaluations(positions=q, values=values, gradients=gradients)
     keeping = Keeping()
-    sk.sample(bounded, surrogate=keeping.surrogate(bounded), evaluations=given, **SMALL)
+    sk.sample(bounded, surrogate=keeping.surrogate(bounded), warm_start=given, **SMALL)
     first = keeping.rows.take(slice(7))
     assert_allclose(first.positions, np.column_stack([np.log(q[:, 0]), q[:, 1]]))
     value, gradient = bounded.value_and_gradient(first.positions)
@@ -378,7 +378,7 @@ def test_evaluations_come_first_and_in_the_sampling_coordinates(bounded, as_tupl
 def test_evaluations_without_gradients_are_taken(bounded):
     keeping = Keeping()
     given = ([[1.0, 0.0]], [1.0])
-    sk.sample(bounded, surrogate=keeping.surrogate(bounded), evaluations=given, **SMALL)
+    sk.sample(bounded, surrogate=keeping.surrogate(bounded), warm_start=given, **SMALL)
     assert np.isnan(keeping.rows.gradients[0]).all()
 
 
@@ -392,7 +392,7 @@ def test_evaluations_with_a_jacobian_follow_the_chain_rule():
     )
     keeping = Keeping()
     given = sk.Evaluations(positions=[[2.0]], values=[4.5], outputs=[[4.0]], jacobians=[[[4.0]]])
-    sk.sample(exact, surrogate=keeping.surrogate(exact), evaluations=given, **SMALL)
+    sk.sample(exact, surrogate=keeping.surrogate(exact), warm_start=given, **SMALL)
     outputs, jacobians = exact.forward_and_jacobian(keeping.rows.positions[:1])
     assert_allclose(keeping.rows.outputs[0], outputs[0])
     assert_allclose(keeping.rows.jacobians[0], jacobians[0])
@@ -402,7 +402,7 @@ def test_evaluations_outside_the_bounds_are_left_out(bounded):
     keeping = Keeping()
     given = ([[1.0, 5.0], [-1.0, 5.0], [0.0, 5.0], [2.0, 5.0]], [1.0, 2.0, 3.0, 4.0])
     surrogate = keeping.surrogate(bounded)
-    run = sk.sample(bounded, surrogate=surrogate, evaluations=given, **SMALL)
+    run = sk.sample(bounded, surrogate=surrogate, warm_start=given, **SMALL)
     without = sk.sample(bounded, surrogate=surrogate, **SMALL)
     assert run.adaptation.training_rows == without.adaptation.training_rows + 2
 
@@ -412,7 +412,7 @@ def test_evaluations_count_as_training_rows_and_cost_nothing(bounded):
     with_rows = sk.sample(
         bounded,
         surrogate=keeping.surrogate(bounded),
-        evaluations=([[1.0, 0.0]] * 50, [1.0] * 50),
+        warm_start=([[1.0, 0.0]] * 50, [1.0] * 50),
         **SMALL,
     )
     without = sk.sample(bounded, surrogate=keeping.surrogate(bounded), **SMALL)
@@ -425,13 +425,13 @@ def test_a_tuple_of_evaluations_has_two_or_three_items(given):
     with pytest.raises(
         ShapeError, match=f"evaluations must be .positions, values.*got {len(given)}"
     ):
-        sk.sample(Refusing(), surrogate=flat_surrogate(), evaluations=given, **SMALL)
+        sk.sample(Refusing(), surrogate=flat_surrogate(), warm_start=given, **SMALL)
 
 
 def test_evaluations_of_another_size_are_refused():
     given = (np.zeros((4, 3)), np.zeros(4))
     with pytest.raises(ShapeError, match="positions of 3 numbers, but the target has dim 2"):
-        sk.sample(Refusing(), surrogate=flat_surrogate(), evaluations=given, **SMALL)
+        sk.sample(Refusing(), surrogate=flat_surrogate(), warm_start=given, **SMALL)
 
 
 # --- what observers and the output are told ---

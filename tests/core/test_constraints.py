@@ -261,10 +261,10 @@ def test_constant_numbers_are_no_trouble(tmp_path):
         sampler="hmc",
         chains=4,
         warmup=100,
-        target_rhat=1.005,
         seed=1,
         path=tmp_path / "a",
         progress=False,
+        budget=sk.Budget(target_rhat=1.005),
     )
     assert run.stopped == "target_rhat"
     assert not [found for found in run.verdict if found.name == "r_hat"]
@@ -321,12 +321,12 @@ def test_paid_evaluations_are_led_to_the_line(rng):
         target,
         sampler="sub-chain",
         surrogate="additive",
-        evaluations=(at, -np.log(at).sum(axis=1), -1.0 / at),
         explorer="rounds",
         warmup=50,
         draws=50,
         seed=1,
         progress=False,
+        warm_start=(at, -np.log(at).sum(axis=1), -1.0 / at),
     )
     assert run["w"].shape == (4, 50, 3)
 

@@ -191,9 +191,7 @@ def test_a_bounded_riemannian_run_counts_every_call(metric):
         pytest.skip("the banana has no metric of its own")
     run = sk.sample(
         target,
-        sampler=("rmhmc", {"metric": metric}),
-        step_size=0.3,
-        n_steps=2,
+        sampler=("rmhmc", {"metric": metric, "step_size": 0.3, "n_steps": 2}),
         chains=2,
         warmup=5,
         draws=5,

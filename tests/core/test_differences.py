@@ -131,7 +131,7 @@ def test_rounds_that_are_left_to_themselves_take_differences(explorer, by_gradie
         warmup=60,
         draws=5,
         progress=False,
-        safety=sk.Safety(rescues=0),
+        schedule=sk.Safety(rescues=0),
     )
     assert (run.modes is not None) == by_gradients
 

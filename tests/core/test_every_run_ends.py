@@ -203,7 +203,7 @@ def cliffs(q):
 
 def test_paths_that_are_far_too_long_end_at_a_default_limit():
     target = sk.potential(log_density=lambda q: -0.5 * q[0] ** 2, dim=1)
-    long = {"n_steps": 400, "step_size": 0.01, "chains": 1, "warmup": 0}
+    long = {"sampler": ("hmc", {"step_size": 0.01, "n_steps": 400}), "chains": 1, "warmup": 0}
     run = sample_quietly(target, **long)
     assert run.stopped == "default_max_calls"
     assert run.total_calls <= 50 * 1000
@@ -225,7 +225,12 @@ def test_a_target_that_cannot_end_is_ended_at_a_default_limit_and_named():
 @pytest.mark.long
 def test_infinity_lifts_the_default_limit():
     target = sk.potential(log_density=lambda q: -0.5 * q[0] ** 2, dim=1)
-    long = {"n_steps": 1000, "step_size": 0.01, "chains": 1, "warmup": 0, "draws": 60}
+    long = {
+        "sampler": ("hmc", {"step_size": 0.01, "n_steps": 1000}),
+        "chains": 1,
+        "warmup": 0,
+        "draws": 60,
+    }
     run = sample_quietly(target, max_calls=math.inf, **long)
     assert run.stopped == "draws"
     assert run.total_calls > 50_000

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::surrokit.errors.SamplingWarning", "ignore::surrokit.errors.EvaluationWarning"
 )
 SIZES = {"chains": 2, "warmup": 30, "draws": 30, "seed": 1, "progress": False}
-PATHS = {"sampler": "hmc", "step_size": 0.4, "n_steps": 3, **SIZES}
-WALK = {"sampler": "random-walk", "step_size": 1.0, **SIZES}
+PATHS = {**SIZES, "sampler": ("hmc", {"step_size": 0.4, "n_steps": 3})}
+WALK = {**SIZES, "sampler": ("random-walk", {"step_size": 1.0})}
 DATA = {"data": [0.3, -0.2], "noise_sd": 0.7}
 
 
@@ -132,7 +132,7 @@ def unfinished():
     """A run whose verdict warns."""
     return sk.sample(
         sk.potential(value, gradient, dim=2),
-        **{**PATHS, "step_size": 30.0, "n_steps": 1, "chains": 4},
+        **{**PATHS, "sampler": ("hmc", {"step_size": 30.0, "n_steps": 1}), "chains": 4},
     )
 
 

@@ -208,7 +208,7 @@ def test_an_exception_is_no_kind_of_ours_by_chance():
 @pytest.mark.parametrize("on_error", ["reject", "retry"])
 def test_what_is_wrong_from_the_start_stops(result, error, message, on_error):
     with pytest.raises(error, match=message):
-        sk.sample(sk.potential(result, dim=2), on_error=on_error, **SIZES)
+        sk.sample(sk.potential(result, dim=2), compute=sk.Compute(on_error=on_error), **SIZES)
 
 
 @pytest.mark.parametrize(

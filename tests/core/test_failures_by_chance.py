@@ -12,7 +12,7 @@ import surrokit as sk
 pytestmark = pytest.mark.filterwarnings(
     "ignore::surrokit.errors.SamplingWarning", "ignore::surrokit.errors.EvaluationWarning"
 )
-WALK = {"sampler": "random-walk", "step_size": 1.5, "chains": 2, "progress": False}
+WALK = {"sampler": ("random-walk", {"step_size": 1.5}), "chains": 2, "progress": False}
 
 
 def no_solution():

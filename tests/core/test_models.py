@@ -111,7 +111,7 @@ def test_a_library_that_refuses_a_start_is_heard():
 
 def test_evaluations_in_the_users_coordinates_are_refused():
     with pytest.raises(ConfigurationError, match="adds its Jacobian by itself"):
-        sk.sample(Model(), evaluations=(constrain(np.zeros((4, 3))), np.zeros(4)), **QUICK)
+        sk.sample(Model(), warm_start=(constrain(np.zeros((4, 3))), np.zeros(4)), **QUICK)
     for method in (Model.transform.log_jacobian_gradient, Model.transform.log_jacobian):
         with pytest.raises(ConfigurationError, match="adds its Jacobian by itself"):
             method(np.zeros((1, 3)))
@@ -218,7 +218,7 @@ def test_a_modelled_potential_does_all_that_the_inner_one_does():
     run = sk.sample(target, **QUICK)
     assert_allclose(run.draws, sk.sample(Model(), **QUICK).draws, rtol=1e-12)
     assert run.calls["gradient"] == sk.sample(Model(), **QUICK).calls["gradient"]
-    spread = sk.sample(target, executor="threads", workers=2, **QUICK)
+    spread = sk.sample(target, compute=sk.Compute(executor="threads", workers=2), **QUICK)
     assert_array_equal(spread.draws, run.draws)
 
 

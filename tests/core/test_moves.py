@@ -94,7 +94,7 @@ def test_a_correction_is_prepared_once_near_the_mode_before_it_decides(safety):
         surrogate=right(),
         explorer=finding(mode=mode),
         correction=Preparing(sk.make("correction", "metropolis"), log),
-        safety=safety,
+        schedule=safety,
         **SMALL,
     )
     assert run.draws.shape == (3, 30, 2)

@@ -115,7 +115,7 @@ def test_a_run_that_fails_leaves_its_bar(kernel):
         sk.sample(
             sk.potential(value_and_gradient=model, dim=2),
             sampler="hmc",
-            on_error="raise",
+            compute=sk.Compute(on_error="raise"),
             **RUN,
         )
     (output,) = found.outputs

@@ -58,9 +58,9 @@ def test_rounds_of_weighted_answers_are_told():
         correction=("weights", {"chains": 16, "warmup": 100, "effective": 1000}),
         observers=[hook_calls],
         max_calls=150,
-        target_mcse=1e-6,
         chains=2,
         seed=1,
+        budget=sk.Budget(target_mcse=1e-6),
     )
     told = [call.arguments["info"] for call in hook_calls.of("surrokit_round_weighed")]
     assert [each.draws for each in told] == list(np.cumsum([*map(len, run.answer.rounds)]))
@@ -147,7 +147,7 @@ def test_nothing_is_told_inside_a_trajectory(monkeypatch):
             inside.append(len(recorder.events) - before)
             return result
 
-    sk.sample(target(), integrator=Watching(), observers=[recorder], **SMALL)
+    sk.sample(target(), sampler=("hmc", {"integrator": Watching()}), observers=[recorder], **SMALL)
     assert len(inside) == 39  # the first iteration of 40 looks for the mode
     assert not any(inside)
 

@@ -80,7 +80,7 @@ WEIGHED = {
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 def test_the_bar_of_weighted_answers_shows_errors_and_counts_calls(terminal):
     stream = terminal()
-    run = sk.sample(target(), **WEIGHED, max_calls=150, target_mcse=0.01)
+    run = sk.sample(target(), max_calls=150, budget=sk.Budget(target_mcse=0.01), **WEIGHED)
     shown, error = stream.getvalue(), run.weights.figures.relative_error.max()
     assert f"error {error:.2g} sd, aim 0.01" in shown
     assert "weighing" in shown
@@ -134,7 +134,12 @@ def test_the_bar_ends_when_the_run_fails(terminal):
 
     stream = terminal()
     with pytest.raises(TargetError):
-        sk.sample(sk.potential(breaks, dim=1), sampler="random-walk", on_error="raise", **RUN)
+        sk.sample(
+            sk.potential(breaks, dim=1),
+            sampler="random-walk",
+            compute=sk.Compute(on_error="raise"),
+            **RUN,
+        )
     assert stream.getvalue().endswith(("\n", "\x1b[?25h"))
 
 

@@ -211,7 +211,7 @@ def test_an_estimate_goes_by_limits_and_workers():
     target = slow_target(0.002)
     few = sk.estimate(target, max_calls=150, seed=1)
     assert (few.weighs, few.calls) == (True, 150)
-    many = sk.estimate(target, executor="threads", workers=2, seed=1)
+    many = sk.estimate(target, seed=1, compute=sk.Compute(executor="threads", workers=2))
     assert (many.workers, many.few_calls) == (2, 300)
     assert many.seconds() == pytest.approx(many.seconds(1) / 2)
     assert many.seconds(8) == many.seconds(100)

@@ -112,9 +112,7 @@ def test_divergences_are_counted_by_chain():
     with pytest.warns(SamplingWarning, match="the step size of 50 is too large"):
         run = sk.sample(
             sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2),
-            metric="identity",
-            step_size=50.0,
-            n_steps=5,
+            sampler=("hmc", {"step_size": 50.0, "n_steps": 5, "metric": "identity"}),
             warmup=0,
             draws=20,
             chains=2,

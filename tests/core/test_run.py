@@ -315,7 +315,7 @@ def test_the_first_failure_stops_if_asked():
             sk.potential(half, dim=1),
             sampler="random-walk",
             initial=[1.0],
-            on_error="raise",
+            compute=sk.Compute(on_error="raise"),
             **SMALL,
         )
 
@@ -331,7 +331,10 @@ def test_what_was_drawn_before_an_error_comes_with_it():
 
     with pytest.raises(TargetError, match="late") as caught:
         sk.sample(
-            sk.potential(breaks_late, dim=1), sampler="random-walk", on_error="raise", **SMALL
+            sk.potential(breaks_late, dim=1),
+            sampler="random-walk",
+            compute=sk.Compute(on_error="raise"),
+            **SMALL,
         )
     partial = caught.value.partial
     assert not partial.complete

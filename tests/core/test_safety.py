@@ -130,9 +130,9 @@ def test_kept_draws_with_exact_transitions_mixed_in_stay_exact(mix, surrogate):
         warmup=0,
         draws=10,
         initial=target.sample(np.random.default_rng(3), N_CHAINS),
-        safety=sk.Safety(mix=mix),
         seed=7,
         progress=False,
+        schedule=sk.Safety(mix=mix),
         **PATHS,
     )
     verdict = normality(target.to_normals(run.draws[:, -1]), f"mix {mix}: ")
@@ -144,7 +144,7 @@ def test_kept_draws_with_exact_transitions_mixed_in_stay_exact(mix, surrogate):
 
 def test_outputs_of_kept_draws_are_theirs_when_exact_transitions_are_mixed_in():
     target = Banana()
-    run = sk.sample(target, surrogate=Banana(sd=1.2), safety=sk.Safety(mix=0.3), **SIZES)
+    run = sk.sample(target, surrogate=Banana(sd=1.2), schedule=sk.Safety(mix=0.3), **SIZES)
     flat = run.draws.reshape(-1, 2)
     assert_allclose(run.outputs.reshape(-1, 2), target.forward(flat))
     assert_allclose(run.kept.values.ravel(), target.value(flat))
@@ -156,8 +156,8 @@ def test_exact_transitions_come_at_their_probability_whatever_the_chains_do():
     run = sk.sample(
         Gaussian(),
         surrogate=SHIFTED,
-        safety=sk.Safety(mix=0.3),
         initial=[0.5, -0.3],
+        schedule=sk.Safety(mix=0.3),
         **{**SIZES, "warmup": 0, "draws": 2000},
         **PATHS,
     )
@@ -190,17 +190,15 @@ def error_of_second_moment(surrogate, n_draws=5000):
     """Standard errors by which E q^2 of one long chain is off."""
     run = sk.sample(
         Unit(),
+        sampler=("hmc", {"step_size": 0.3, "n_steps": 8, "metric": "identity"}),
         surrogate=surrogate,
         chains=1,
         warmup=0,
         draws=n_draws,
         initial=[0.5],
-        safety=sk.Safety(mix=0.2),
         seed=3,
         progress=False,
-        step_size=0.3,
-        n_steps=8,
-        metric="identity",
+        schedule=sk.Safety(mix=0.2),
     )
     squares = run.draws**2
     error = squares.std() / np.sqrt(sk.effective_sample_size(squares, "bulk")[0])
@@ -313,7 +311,7 @@ def test_repairs_are_limited():
         run = sk.sample(
             Gaussian(),
             surrogate=sk.batch_surrogate(lambda evaluations, rng: SHIFTED),
-            safety=run_safety,
+            schedule=run_safety,
             **SIZES,
         )
     assert len(run.adaptation.rescues) == 2
@@ -338,10 +336,7 @@ def test_a_repair_whose_fit_fails_leaves_the_old_surrogate():
 
     with pytest.warns(SamplingWarning) as caught:
         run = sk.sample(
-            Gaussian(),
-            surrogate=sk.batch_surrogate(fit),
-            safety=sk.Safety(rescues=1),
-            **SIZES,
+            Gaussian(), surrogate=sk.batch_surrogate(fit), schedule=sk.Safety(rescues=1), **SIZES
         )
     assert any("goes on without a new one: no luck" in str(w.message) for w in caught)
     assert run.surrogate is SHIFTED
@@ -356,7 +351,7 @@ def test_a_good_surrogate_is_left_alone():
 
 def test_the_net_does_not_change_a_run_that_needs_none():
     one, two = (
-        sk.sample(Gaussian(), surrogate="additive", safety=safety, **SIZES)
+        sk.sample(Gaussian(), surrogate="additive", schedule=safety, **SIZES)
         for safety in (None, OFF)
     )
     assert_array_equal(one.draws, two.draws)
@@ -453,7 +448,7 @@ def spoilt_run(restart, always=False, **settings):
     return sk.sample(
         Gaussian(),
         surrogate=sk.batch_surrogate(fit),
-        safety=sk.Safety(restart=restart, rescues=0),
+        schedule=sk.Safety(restart=restart, rescues=0),
         **{**SIZES, "draws": 400, **settings},
         **PATHS,
     )
@@ -572,15 +567,15 @@ def test_settings_out_of_range_are_refused(setting, value, message):
     [
         ({"safety": "on"}, "safety must be a surrokit.Safety.*rescues=0"),
         (
-            {"safety": sk.Safety(mix=0.1), "sampler": "hmc"},
+            {"sampler": "hmc", "schedule": sk.Safety(mix=0.1)},
             "there is no surrogate and all are exact; leave mix out",
         ),
         (
-            {"safety": sk.Safety(restart=True), "sampler": "hmc"},
+            {"sampler": "hmc", "schedule": sk.Safety(restart=True)},
             "asks for restart, but there is no surrogate",
         ),
         (
-            {"safety": sk.Safety(restart=True), "surrogate": SHIFTED},
+            {"surrogate": SHIFTED, "schedule": sk.Safety(restart=True)},
             "asks for restart, but the surrogate, a Gaussian, is ready and learns nothing",
         ),
     ],
@@ -593,7 +588,7 @@ def test_a_net_that_cannot_work_is_refused(options, message):
 def test_exact_transitions_need_a_sampler_that_can_make_them(monkeypatch):
     monkeypatch.setattr(parts, "_exact_sampler", lambda composer, exact: None)
     with pytest.raises(ConfigurationError, match=r"no sampler at hand suits the target.*leave mix"):
-        sk.sample(Gaussian(), surrogate=SHIFTED, safety=sk.Safety(mix=0.1), **SIZES)
+        sk.sample(Gaussian(), surrogate=SHIFTED, schedule=sk.Safety(mix=0.1), **SIZES)
 
 
 # --- warnings of the run itself ---
@@ -601,13 +596,18 @@ def test_exact_transitions_need_a_sampler_that_can_make_them(monkeypatch):
 
 def test_a_step_size_that_is_too_large_is_a_warning_with_advice():
     with pytest.warns(SamplingWarning, match="step size of 50 is too large; pass a smaller"):
-        run = sk.sample(Gaussian(), step_size=50.0, n_steps=5, **SIZES)
+        run = sk.sample(Gaussian(), sampler=("hmc", {"step_size": 50.0, "n_steps": 5}), **SIZES)
     assert run.adaptation.rescues == ()
 
 
 def test_the_net_gives_up_where_exact_transitions_fail_too():
     with pytest.warns(SamplingWarning, match="step size of 50 is too large"):
-        run = sk.sample(Gaussian(), surrogate="additive", step_size=50.0, n_steps=5, **SIZES)
+        run = sk.sample(
+            Gaussian(),
+            sampler=("hmc", {"step_size": 50.0, "n_steps": 5}),
+            surrogate="additive",
+            **SIZES,
+        )
     assert len(run.adaptation.rescues) == 1
 
 

@@ -11,7 +11,14 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning, ShapeError, TargetError
 from surrokit.mode.starts import ATTEMPTS, draw_positions, given_positions, spread_positions
 
-ONE = {"chains": 3, "warmup": 0, "draws": 1, "seed": 1, "progress": False, "step_size": 1e-9}
+ONE = {
+    "sampler": ("hmc", {"step_size": 1e-9}),
+    "chains": 3,
+    "warmup": 0,
+    "draws": 1,
+    "seed": 1,
+    "progress": False,
+}
 
 
 def target(**options):
@@ -124,7 +131,9 @@ def test_a_gradient_that_is_not_finite_is_named():
         lambda q: 0.5 * q @ q, lambda q: np.array([q[0], np.nan]), parameters={"a": None, "b": None}
     )
     with pytest.raises(TargetError, match=r"gradient is not finite in b at the start of chain 0"):
-        sk.sample(exact, initial=[1.0, 2.0], n_steps=1, metric="identity", **ONE)
+        sk.sample(
+            exact, sampler=("hmc", {"n_steps": 1, "metric": "identity"}), initial=[1.0, 2.0], **ONE
+        )
 
 
 @pytest.mark.parametrize("surrogate", [None, "additive"])

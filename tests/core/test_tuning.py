@@ -450,18 +450,24 @@ def test_the_acceptance_of_hmc_on_a_gaussian_is_near_the_target(metric):
     gaussian = sk.potential(
         lambda q: 0.5 * (scales * q * q).sum(axis=1), lambda q: scales * q, dim=5, batched=True
     )
-    run = sk.sample(gaussian, metric=metric, warmup=400, draws=150, seed=3, progress=False)
+    run = sk.sample(
+        gaussian, sampler=("hmc", {"metric": metric}), warmup=400, draws=150, seed=3, progress=False
+    )
     assert 0.6 < run.kept.path_acceptance.mean() < 0.97
 
 
 def test_a_step_size_given_is_used_throughout():
-    run = sk.sample(target(), step_size=0.11, warmup=60, draws=20, seed=1, progress=False)
+    run = sk.sample(
+        target(), sampler=("hmc", {"step_size": 0.11}), warmup=60, draws=20, seed=1, progress=False
+    )
     assert (run.warmup.step_size[1:] == 0.11).all()  # the first iteration is a search
     assert (run.kept.step_size == 0.11).all()
 
 
 def test_a_number_of_steps_given_is_never_exceeded():
-    run = sk.sample(target(), n_steps=3, warmup=60, draws=60, seed=1, progress=False)
+    run = sk.sample(
+        target(), sampler=("hmc", {"n_steps": 3}), warmup=60, draws=60, seed=1, progress=False
+    )
     assert set(np.unique(run.kept.n_steps)) == {1, 2, 3}
 
 

@@ -177,7 +177,12 @@ def gentle(q):
 def refused_workers():
     """Return what a run with workers of its own raises; called in a worker of multiprocessing."""
     try:
-        sk.sample(sk.potential(value, dim=2), sampler="random-walk", workers=2, **SIZES)
+        sk.sample(
+            sk.potential(value, dim=2),
+            sampler="random-walk",
+            compute=sk.Compute(workers=2),
+            **SIZES,
+        )
     except Exception as error:
         return type(error).__name__, str(error)
     return None

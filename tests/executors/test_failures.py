@@ -17,7 +17,7 @@ from surrokit.executors.reply import StandIn, try_at
 from surrokit.executors.terms import Terms
 from surrokit.model.model import model_of
 
-OPTIONS = {**SIZES, "sampler": "random-walk", "step_size": 1.0}
+OPTIONS = {**SIZES, "sampler": ("random-walk", {"step_size": 1.0})}
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
 

@@ -17,7 +17,7 @@ from surrokit.executors.outstanding import Errand, Outstanding
 from surrokit.executors.processes import Processes
 from surrokit.executors.terms import Terms
 
-OPTIONS = {**SIZES, "sampler": "random-walk", "step_size": 0.7, "initial": np.zeros(2)}
+OPTIONS = {**SIZES, "sampler": ("random-walk", {"step_size": 0.7}), "initial": np.zeros(2)}
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
 
@@ -31,7 +31,7 @@ def is_alive(pid):
 
 def test_calls_are_made_elsewhere_by_all_and_processes_end_with_the_run(tmp_path):
     target = sk.potential(models.Noted(tmp_path, seconds=0.02), dim=2)
-    sk.sample(target, **{**OPTIONS, "warmup": 4, "draws": 4}, workers=2)
+    sk.sample(target, compute=sk.Compute(workers=2), **{**OPTIONS, "warmup": 4, "draws": 4})
     pids = [file.name for file in tmp_path.iterdir()]
     assert len(pids) == 2
     assert str(os.getpid()) not in pids
@@ -63,7 +63,7 @@ def test_calls_that_do_not_begin_are_not_waited_for():
 
 def test_a_position_whose_worker_dies_is_given_to_another(tmp_path):
     deadly = sk.potential(models.Deadly(tmp_path, lives=2), dim=2)
-    run = sk.sample(deadly, **OPTIONS, workers=2)
+    run = sk.sample(deadly, compute=sk.Compute(workers=2), **OPTIONS)
     assert len(list(tmp_path.iterdir())) == 2
     np.testing.assert_array_equal(run.draws, sk.sample(deadly, **OPTIONS).draws)
     assert run.failures == 0
@@ -76,7 +76,7 @@ def test_workers_that_die_time_and_again_end_the_run(tmp_path):
         match=r"worker processes died 3 times in a row, the last time at work on 1 position, one "
         r"of them at \(0\.\d+, .*, without executor and workers; if memory ran out, pass fewer",
     ) as caught:
-        sk.sample(deadly, **OPTIONS, workers=1)
+        sk.sample(deadly, compute=sk.Compute(workers=1), **OPTIONS)
     assert isinstance(caught.value, TargetError)
     assert caught.value.partial.draws.shape[0] == 3
 
@@ -85,7 +85,7 @@ def test_a_call_that_hangs_is_given_up_and_counted():
     target = sk.potential(models.hangs, dim=2)
     options = {**OPTIONS, "warmup": 3, "draws": 4, "chains": 4}
     with pytest.warns(EvaluationWarning, match="took longer than timeout=0.4 seconds;"):
-        run = sk.sample(target, **options, workers=2, timeout=0.4)
+        run = sk.sample(target, compute=sk.Compute(workers=2, timeout=0.4), **options)
     kind = run.failure_kinds["time-out"]
     assert kind.count == run.failures > 0
     assert kind.position[0] > 1.2
@@ -109,7 +109,7 @@ def test_a_time_out_stops_the_run_if_asked():
     target = sk.potential(models.hangs, dim=1)
     options = {**OPTIONS, "initial": None, "evaluations": None}
     with pytest.raises(TargetError, match="raised TimeoutError: the call took longer than timeout"):
-        sk.sample(target, **options, workers=1, timeout=0.3, on_error="raise")
+        sk.sample(target, compute=sk.Compute(workers=1, timeout=0.3, on_error="raise"), **options)
 
 
 def test_slow_calls_that_end_in_time_are_no_failures():
@@ -145,7 +145,7 @@ def test_a_target_that_cannot_be_pickled_says_what_to_do(tmp_path):
         match=r"worker processes need a copy of the target, and it cannot be pickled: .*Open "
         r"files, sockets, .* at their first call, or pass executor='threads'",
     ):
-        sk.sample(sk.potential(value, dim=2), **OPTIONS, workers=2, path=path)
+        sk.sample(sk.potential(value, dim=2), path=path, compute=sk.Compute(workers=2), **OPTIONS)
     assert calls == []
     assert not path.exists()
     file.close()
@@ -157,7 +157,9 @@ def test_a_target_that_a_worker_cannot_load_says_so():
         match=r"a worker cannot load the target: OSError: no such data here\. What its functions "
         r"import must be installed where workers run",
     ):
-        sk.sample(sk.potential(models.Unloadable(), dim=2), **OPTIONS, workers=2)
+        sk.sample(
+            sk.potential(models.Unloadable(), dim=2), compute=sk.Compute(workers=2), **OPTIONS
+        )
 
 
 def test_workers_that_die_with_the_target_say_so():
@@ -169,4 +171,4 @@ def test_workers_that_die_with_the_target_say_so():
             return os._exit, (1,)
 
     with pytest.raises(WorkerError, match="worker processes die as soon as they have the target"):
-        sk.sample(sk.potential(Bomb(), dim=2), **OPTIONS, workers=1)
+        sk.sample(sk.potential(Bomb(), dim=2), compute=sk.Compute(workers=1), **OPTIONS)

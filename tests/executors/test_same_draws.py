@@ -31,7 +31,7 @@ TARGETS = {
     ),
     "jacobian": (
         lambda: models.mapped(models.jacobian, models.second, **NAMES),
-        {"sampler": "rmhmc", "warmup": 3, "draws": 3, "n_steps": 2, "step_size": 0.1},
+        {"sampler": ("rmhmc", {"step_size": 0.1, "n_steps": 2}), "warmup": 3, "draws": 3},
     ),
     "adjoint": (lambda: models.mapped(vjp=models.pulled), {"sampler": "hmc", "warmup": 10}),
     "rows": (
@@ -135,8 +135,8 @@ def test_functions_of_a_script_travel_by_their_code(pool):
     target = sk.potential(value, lambda q: q - shift, dim=2)
     options = {**SIZES, "sampler": "hmc"}
     here = sk.sample(target, **options)
-    assert_same(sk.sample(target, **options, executor=pool), here)
-    assert_same(sk.sample(target, **options, workers=2), here)
+    assert_same(sk.sample(target, compute=sk.Compute(executor=pool), **options), here)
+    assert_same(sk.sample(target, compute=sk.Compute(workers=2), **options), here)
 
 
 def test_single_precision_is_noticed_in_workers(pool):

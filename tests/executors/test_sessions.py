@@ -43,7 +43,7 @@ def test_a_run_is_extended_by_the_workers_that_it_had(tmp_path, whole):
     folder.mkdir()
     noted = sk.potential(models.Noted(folder), dim=2)
     options = {**OPTIONS, "sampler": "random-walk", "path": path}
-    run = sk.sample(noted, **options, executor="processes", workers=2)
+    run = sk.sample(noted, compute=sk.Compute(executor="processes", workers=2), **options)
     before = len(list(folder.iterdir()))
     longer = run.extend(10)
     assert longer.draws.shape[1] == run.draws.shape[1] + 10
@@ -55,7 +55,9 @@ def test_a_run_is_extended_by_the_workers_that_it_had(tmp_path, whole):
 def test_what_is_known_from_before_is_not_paid_for_by_workers(tmp_path):
     path = tmp_path / "run.surrokit"
     first = sk.sample(target(), **OPTIONS, path=path)
-    again = sk.sample(target(), **OPTIONS, warm_start=path, executor="threads", workers=2)
+    again = sk.sample(
+        target(), warm_start=path, compute=sk.Compute(executor="threads", workers=2), **OPTIONS
+    )
     assert again.total_calls == 0
     np.testing.assert_array_equal(again.draws, first.draws)
 

@@ -13,7 +13,7 @@ from surrokit.cost.measuring import measure_starts
 from surrokit.cost.recording import RecordingPotential
 from surrokit.executors.terms import Terms
 
-OPTIONS = {"sampler": "random-walk", "step_size": 0.5, "seed": 1, "progress": False}
+OPTIONS = {"sampler": ("random-walk", {"step_size": 0.5}), "seed": 1, "progress": False}
 OPTIONS |= {"warmup": 2, "draws": 20}
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
@@ -23,7 +23,7 @@ SECONDS = 0.05
 def times_as_fast(executor, folder):
     """Return how much faster eight workers are on eight chains."""
     target = sk.potential(models.Noted(folder, seconds=SECONDS), dim=2)
-    run = sk.sample(target, **OPTIONS, chains=8, executor=executor, workers=8)
+    run = sk.sample(target, chains=8, compute=sk.Compute(executor=executor, workers=8), **OPTIONS)
     # the fastest iteration is one that other programs on the machine did not disturb
     return 8 * SECONDS / np.diff(run.kept.seconds).min()
 
@@ -31,7 +31,12 @@ def times_as_fast(executor, folder):
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_eight_workers_make_the_calls_of_eight_chains_at_once(tmp_path, executor):
     model = models.Together(tmp_path, 8)
-    sk.sample(sk.potential(model, dim=2), **OPTIONS, chains=8, executor=executor, workers=8)
+    sk.sample(
+        sk.potential(model, dim=2),
+        chains=8,
+        compute=sk.Compute(executor=executor, workers=8),
+        **OPTIONS,
+    )
     assert model.met()
 
 

@@ -96,7 +96,7 @@ def test_an_executor_whose_worker_dies_ends_the_run(tmp_path):
         ProcessPoolExecutor(1, mp_context=context) as executor,
         pytest.raises(WorkerError, match=r"failed: BrokenProcessPool: .* can be resumed") as caught,
     ):
-        sk.sample(deadly, **options, executor=executor)
+        sk.sample(deadly, compute=sk.Compute(executor=executor), **options)
     assert caught.value.partial.draws.shape[0] == 3
 
 
@@ -126,7 +126,7 @@ class Strangers(Executor):
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 def test_the_target_travels_once_a_worker():
     strangers = Strangers()
-    sk.sample(TARGET, **OPTIONS, executor=strangers)
+    sk.sample(TARGET, compute=sk.Compute(executor=strangers), **OPTIONS)
     assert len(strangers.sent) > 100
     assert sum(strangers.sent) <= 6
     assert all(len(home) == 1 for home in strangers.homes)

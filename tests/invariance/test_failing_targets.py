@@ -22,7 +22,7 @@ SLOWER = ("random-walk", "nuts")
 
 SAMPLERS = [
     pytest.param({"sampler": "random-walk", "draws": 2500}, id="random-walk"),
-    pytest.param({"sampler": "hmc", "step_size": 0.4, "n_steps": 6}, id="hmc"),
+    pytest.param({"sampler": ("hmc", {"step_size": 0.4, "n_steps": 6})}, id="hmc"),
     pytest.param({"sampler": "nuts"}, id="nuts"),
     pytest.param({"surrogate": "additive", "explorer": "rounds"}, id="surrogate"),
 ]

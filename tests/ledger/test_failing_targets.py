@@ -16,8 +16,8 @@ pytestmark = pytest.mark.filterwarnings(
 
 KINDS = {
     "values": (None, {"sampler": "random-walk", "warmup": 60, "draws": 60}),
-    "differences": ("differences", {"sampler": "hmc", "warmup": 20, "draws": 15, "n_steps": 3}),
-    "gradients": ("exact", {"sampler": "hmc", "warmup": 40, "draws": 40, "n_steps": 3}),
+    "differences": ("differences", {"sampler": ("hmc", {"n_steps": 3}), "warmup": 20, "draws": 15}),
+    "gradients": ("exact", {"sampler": ("hmc", {"n_steps": 3}), "warmup": 40, "draws": 40}),
 }
 ANSWERS = {
     "retried": {"on_error": "retry", "retries": 2},

@@ -21,7 +21,9 @@ LONG = pytest.param("weights", marks=pytest.mark.long)
 def test_draws_are_the_same_wherever_they_are(kind, whole, tmp_path):
     run, _ = whole(kind)
     target, settings = KINDS[kind]
-    kept = sk.sample(target(Counted()), path=tmp_path / "a", keep="file", **settings, **SIZES)
+    kept = sk.sample(
+        target(Counted()), path=tmp_path / "a", compute=sk.Compute(keep="file"), **settings, **SIZES
+    )
     assert np.array_equal(kept.draws, run.draws)
     assert str(kept.summary()) == str(run.summary())
     assert np.array_equal(sk.open_run(tmp_path / "a").draws, run.draws)
@@ -31,7 +33,9 @@ def test_draws_are_the_same_wherever_they_are(kind, whole, tmp_path):
 
 def test_a_run_that_keeps_draws_in_a_file_is_extended(whole, tmp_path):
     target, settings = KINDS["hmc"]
-    short = sk.sample(target(Counted()), path=tmp_path / "a", keep="file", **settings, **SIZES)
+    short = sk.sample(
+        target(Counted()), path=tmp_path / "a", compute=sk.Compute(keep="file"), **settings, **SIZES
+    )
     longer = short.extend(300)
     assert np.array_equal(longer.draws[:, : len(short.kept)], short.draws)
     whole_one = sk.sample(target(Counted()), **{**settings, "draws": len(longer.kept)}, **SIZES)
@@ -47,7 +51,7 @@ def test_memory_does_not_grow_with_draws(tmp_path):
         dim=dim,
         batched=True,
     )
-    settings = {"sampler": "hmc", "step_size": 0.3, "n_steps": 1, "warmup": 5, "chains": 1}
+    settings = {"sampler": ("hmc", {"step_size": 0.3, "n_steps": 1}), "warmup": 5, "chains": 1}
     grown = {}
 
     class Looks:
@@ -65,11 +69,11 @@ def test_memory_does_not_grow_with_draws(tmp_path):
             sk.sample(
                 target,
                 path=tmp_path / keep,
-                keep=keep,
                 seed=1,
                 draws=5000,
                 progress=False,
                 observers=[Looks(keep)],
+                compute=sk.Compute(keep=keep),
                 **settings,
             )
     finally:
@@ -78,13 +82,11 @@ def test_memory_does_not_grow_with_draws(tmp_path):
     assert grown["file"] < 0.2 * grown["memory"]
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"keep": "disk", "path": "a"}, "keep must be 'memory' or 'file', got 'disk'"),
-        ({"keep": "file"}, "but no path is given; pass path="),
-    ],
-)
-def test_where_draws_cannot_be_kept(given, message):
-    with pytest.raises(ConfigurationError, match=message):
-        sk.sample("banana", **given)
+def test_draws_are_kept_in_memory_or_in_a_file():
+    with pytest.raises(ConfigurationError, match="keep must be 'memory' or 'file', got 'disk'"):
+        sk.Compute(keep="disk")
+
+
+def test_a_file_of_draws_needs_a_file_beside_which_it_lies():
+    with pytest.raises(ConfigurationError, match="but no path is given; pass path="):
+        sk.sample("banana", compute=sk.Compute(keep="file"))

@@ -97,7 +97,7 @@ def test_a_call_that_ended_the_run_is_in_it_and_is_paid_for_again(tmp_path):
     paid = Counted()
     paid.stop_at, paid.error = 50, ValueError
     with pytest.raises(sk.errors.TargetError):
-        sk.sample(plain(paid), path=tmp_path / "a", on_error="raise", **HMC)
+        sk.sample(plain(paid), path=tmp_path / "a", compute=sk.Compute(on_error="raise"), **HMC)
     assert query(tmp_path / "a", "SELECT count(*) FROM events WHERE outcome = 'raised'") == [(1,)]
     paid.stop_at = None
     assert sk.resume(tmp_path / "a", plain(paid)).stopped == "draws"
@@ -420,13 +420,6 @@ def test_the_ledger_of_another_target_is_refused(other, message, whole, tmp_path
     with pytest.raises(LedgerError, match=message):
         sk.resume(path, other())
     assert sk.resume(path, plain(Counted())).stopped == "draws"  # the lock is free again
-
-
-def test_the_users_version_of_a_target_is_compared(tmp_path):
-    sk.sample(plain(Counted()), path=tmp_path / "a", version="2026-11", **HMC)
-    with pytest.raises(LedgerError, match="its version is '2026-11' there, '2026-12' here"):
-        sk.resume(tmp_path / "a", plain(Counted()), version="2026-12")
-    assert sk.resume(tmp_path / "a", plain(Counted())).stopped == "draws"
 
 
 def test_only_a_run_with_a_file_is_extended():

@@ -73,7 +73,12 @@ def test_no_call_is_paid_for_twice(error, stop_at, whole, tmp_path):
     run, _ = whole("hmc")
     paid = Counted()
     paid.stop_at, paid.error = stop_at, error
-    settings = {**KINDS["hmc"][1], **SIZES, "on_error": "raise", "path": tmp_path / "a"}
+    settings = {
+        **KINDS["hmc"][1],
+        **SIZES,
+        "path": tmp_path / "a",
+        "compute": sk.Compute(on_error="raise"),
+    }
     if error is KeyboardInterrupt:
         assert sk.sample(plain(paid), **settings).stopped == "interrupted"
     else:
@@ -183,11 +188,11 @@ def test_given_starts_evaluations_and_settings_are_kept(tmp_path):
     settings = {
         **KINDS["while-learning"][1],
         **SIZES,
+        "sampler": ("hmc", {"step_size": np.float64(0.3)}),
         "initial": [0.1, 0.2, 0.3],
-        "evaluations": (points, (points**2).sum(axis=1), 2 * points),
-        "safety": sk.Safety(mix=0.1),
         "seed": np.random.default_rng(9),
-        "step_size": np.float64(0.3),
+        "warm_start": (points, (points**2).sum(axis=1), 2 * points),
+        "schedule": sk.Safety(mix=0.1),
     }
     run = sk.sample(plain(Counted()), path=tmp_path / "a", **settings)
     paid = Counted()

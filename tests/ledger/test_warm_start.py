@@ -58,7 +58,7 @@ def test_a_warm_run_is_resumed_without_the_ledgers_it_began_from(kind, whole, tm
 
 def test_of_a_batch_only_unknown_positions_are_paid_for(tmp_path):
     at = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])
-    run = {"sampler": "hmc", "warmup": 5, "draws": 5, "step_size": 0.1, **SIZES}
+    run = {**SIZES, "sampler": ("hmc", {"step_size": 0.1}), "warmup": 5, "draws": 5}
     sk.sample(plain(Counted()), path=tmp_path / "a", initial=at, **run)
     cold, warm = Counted(), Counted()
     new = np.vstack([at[0], [1.0, 1.0, 1.0]])

@@ -16,10 +16,20 @@ from surrokit.errors import ResultTypeError, TargetError
 from surrokit_problems.ode.lynx_hare import LynxHare, lynx_hare
 from waiting import is_alive, wait_until
 
-SIZES = {"warmup": 0, "step_size": 0.3, "n_steps": 3, "seed": 1, "progress": False}
+SIZES = {
+    "sampler": ("hmc", {"step_size": 0.3, "n_steps": 3}),
+    "warmup": 0,
+    "seed": 1,
+    "progress": False,
+}
 HMC = {"sampler": "hmc", "chains": 2, "draws": 6, "initial": [[0.5, 1.0], [-0.5, 0.3]], **SIZES}
 WALK = {"sampler": "random-walk", "chains": 2, "warmup": 0, "draws": 30, "seed": 1}
-WALK = {**WALK, "step_size": 1.5, "initial": [[0.1, 0.1], [0.2, -0.1]], "progress": False}
+WALK = {
+    **WALK,
+    "sampler": ("hmc", {"step_size": 1.5}),
+    "initial": [[0.1, 0.1], [0.2, -0.1]],
+    "progress": False,
+}
 DATA = {"data": [0.5, 1.0, 0.2], "noise_sd": 0.3, "prior": sk.gaussian_prior(0, 1)}
 
 CREWS = [{}, {"executor": "threads", "workers": 2}, {"workers": 2}]
@@ -104,8 +114,8 @@ def test_lynx_and_hare_by_a_program_have_the_same_posterior_to_the_bit(tmp_path,
         folder=tmp_path,
     )
     start = [[0.55, 0.028, 0.8, 0.024, 33.0, 6.0, 0.25, 0.25]]
-    settings = {**SIZES, "sampler": "hmc", "chains": 1, "initial": start, "step_size": 0.01}
-    settings = {**settings, "n_steps": 2, "draws": 4}
+    settings = {**SIZES, "sampler": ("hmc", {"step_size": 0.01}), "chains": 1, "initial": start}
+    settings = {**settings, "sampler": ("hmc", {"n_steps": 2}), "draws": 4}
     run = sk.sample(program, **settings)
     known = sk.sample(sk.one_by_one(lynx_hare()), **settings)
     assert np.array_equal(run.draws, known.draws)
@@ -143,7 +153,7 @@ def test_a_failure_can_be_raised(shell):
     with pytest.raises(
         TargetError, match=r"the target raised ProgramError: sh model\.sh ended with"
     ):
-        sk.sample(shell(_beyond("exit 3")), on_error="raise", **WALK)
+        sk.sample(shell(_beyond("exit 3")), compute=sk.Compute(on_error="raise"), **WALK)
 
 
 def test_a_program_that_fails_by_chance_is_cured_by_retries(shell, tmp_path):
@@ -151,7 +161,7 @@ def test_a_program_that_fails_by_chance_is_cured_by_retries(shell, tmp_path):
     if [ -e {tmp_path}/tried ]; then rm {tmp_path}/tried; else touch {tmp_path}/tried; exit 1; fi
     """
     target = shell(flaky + _beyond("true"))
-    run = sk.sample(target, on_error="retry", **{**WALK, "draws": 5})
+    run = sk.sample(target, compute=sk.Compute(on_error="retry"), **{**WALK, "draws": 5})
     assert run.failures == 0
     assert run.failure_kinds["exception ProgramError"].cured > 5
 

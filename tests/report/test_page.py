@@ -259,7 +259,7 @@ def test_the_lines_of_a_run_with_a_file_make_it_again(tmp_path, target):
     path = tmp_path / "run.surrokit"
     sizes = {"chains": 2, "warmup": 30, "draws": 20, "seed": 7, "progress": False}
     sampler, safety = ("hmc", {"target_acceptance": 0.7}), sk.Safety(patience=30)
-    run = sk.sample(target, sampler=sampler, safety=safety, path=path, **sizes)
+    run = sk.sample(target, sampler=sampler, path=path, schedule=safety, **sizes)
     for each in (run, sk.open_run(path)):
         lines = lines_of(each)
         assert "seed=7," in lines
@@ -306,7 +306,7 @@ SHORT = {"chains": 2, "warmup": 30, "draws": 20, "progress": False}
 def test_the_lines_of_any_run_make_it_again(target, seed):
     seed = seed() if callable(seed) else seed
     sampler = ("hmc", {"target_acceptance": 0.7})
-    run = sk.sample(target, sampler=sampler, step_size=0.1, seed=seed, **SHORT)
+    run = sk.sample(target, sampler=(sampler, {"step_size": 0.1}), seed=seed, **SHORT)
     scope = {}
     exec(lines_of(run).replace("chains=", "progress=False,\n    chains="), scope)
     np.testing.assert_array_equal(scope["run"].draws, run.draws)
@@ -350,9 +350,9 @@ def test_no_seed_is_told_of_a_generator_that_was_used(used):
 
 
 def test_arrays_among_the_settings_are_told_as_lists(run):
-    asked = {"step_size": np.array([0.1, 0.2]), "sampler": ("x", {"at": np.zeros(1000)})}
+    asked = {"initial": np.array([0.1, 0.2]), "sampler": ("x", {"at": np.zeros(1000)})}
     lines = lines_of(attrs.evolve(run, asked=asked))
-    assert "    step_size=[0.1, 0.2]," in lines
+    assert "    initial=[0.1, 0.2]," in lines
     assert "    sampler=('x', {'at': ...})," in lines
 
 

@@ -30,7 +30,9 @@ def test_a_simulator_of_some_seconds(account, tmp_path):
         parameters={"M": sk.real(prior=stats.norm(43, 1)), "Om": sk.interval(0.05, 0.9)},
     )
     file = tmp_path / "run.surrokit"
-    run = account(sk.sample(target, max_calls=300, workers=2, seed=1, path=file))
+    run = account(
+        sk.sample(target, max_calls=300, seed=1, path=file, compute=sk.Compute(workers=2))
+    )
     mean, sd = moments()
     assert np.all(np.abs(run.summary()["mean"] - mean) < 0.1 * sd)
     assert np.all(np.abs(run.summary()["sd"] / sd - 1) < 0.1)

@@ -16,7 +16,7 @@ FEW = {"surrogate": ("additive", {"n_nodes": 20}), **SEED}
 WEIGHTS = {"sampler": "sub-chain", "explorer": "rounds", "correction": "weights", **FEW}
 CHAINS = {"sampler": "sub-chain", "explorer": ("rounds", {"evaluations": 60}), "draws": 5, **FEW}
 WALK = {"sampler": "random-walk", "warmup": 8, "draws": 8, "chains": 4, "seed": 1}
-PLAIN = {"sampler": "hmc", "step_size": 0.3, "n_steps": 1, "warmup": 4, "draws": 4, **SEED}
+PLAIN = {**SEED, "sampler": ("hmc", {"step_size": 0.3, "n_steps": 1}), "warmup": 4, "draws": 4}
 DATA = {"data": [0.5, 0.2, 0.3], "noise_sd": 0.4, "prior": sk.gaussian_prior()}
 
 

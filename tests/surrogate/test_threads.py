@@ -102,7 +102,7 @@ def test_threads_are_given_back_where_a_run_breaks_off(fails_after):
         sk.sample(target, sampler="hmc", **SHORT)
     else:
         with pytest.raises(sk.errors.TargetError):
-            sk.sample(target, sampler="hmc", on_error="raise", **SHORT)
+            sk.sample(target, sampler="hmc", compute=sk.Compute(on_error="raise"), **SHORT)
     assert threads() == 2
 
 

@@ -103,7 +103,11 @@ def _repaired() -> Mapping[str, Callable[[], sk.Run]]:
 
 def _restarted() -> Mapping[str, Callable[[], sk.Run]]:
     again = sk.Safety(restart=True, rescues=0)
-    paths = {"step_size": 0.4, "n_steps": 4, "metric": "identity", "draws": 160, **LONG}
+    paths = {
+        **LONG,
+        "sampler": ("hmc", {"step_size": 0.4, "n_steps": 4, "metric": "identity"}),
+        "draws": 160,
+    }
 
     def spoilt(*lengths: int, safety: sk.Safety | None = again) -> sk.Run:
         fits = Spoiling(*lengths)

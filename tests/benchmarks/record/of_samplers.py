@@ -51,7 +51,7 @@ def _of_constant_metrics() -> Mapping[str, Callable[[], sk.Run]]:
 
 
 def _riemannian() -> Mapping[str, Callable[[], sk.Run]]:
-    few = {"warmup": 12, "draws": 8, "chains": 2, "n_steps": 2, "sampler": "rmhmc"}
+    few = {"warmup": 12, "draws": 8, "chains": 2, "sampler": ("rmhmc", {"n_steps": 2})}
     midpoint = ("implicit-midpoint", {"tolerance": 1e-9})
     return {
         "rmhmc/softabs": lambda: drawn(banana(), **few),
@@ -64,7 +64,7 @@ def _riemannian() -> Mapping[str, Callable[[], sk.Run]]:
         ),
         "rmhmc/diagonal": lambda: drawn(regression(), **few, metric="hessian-diagonal"),
         "rmhmc/tuned-length": lambda: drawn(
-            gaussian(), **{**few, "sampler": ("rmhmc", {"randomize": True}), "n_steps": None}
+            gaussian(), **{**few, "sampler": ("rmhmc", {"randomize": True, "n_steps": None})}
         ),
         "rmhmc/bounds": lambda: drawn(bounded_banana(), **few, step_size=0.2),
         "rmhmc/fisher-bounds": lambda: drawn(bounded_rows(), **few, metric="fisher"),
@@ -110,7 +110,7 @@ def _composed() -> Mapping[str, Callable[[], sk.Run]]:
         )
 
     def by_names() -> sk.Run:
-        explorer = ("sampler", {"sampler": "random-walk", "evaluations": 120})
+        explorer = ("sampler", {"sampler": "random-walk", "warm_start": 120})
         return drawn(
             "banana",
             sampler=("sub-chain", {"kernel": ("hmc", {"metric": "diagonal"})}),

@@ -130,7 +130,7 @@ def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
 
 
 def _outputs_learnt() -> Mapping[str, Callable[[], sk.Run]]:
-    riemannian = {"sampler": "rmhmc", "n_steps": 2, "chains": 2, "warmup": 50, "draws": 10}
+    riemannian = {"sampler": ("rmhmc", {"n_steps": 2}), "chains": 2, "warmup": 50, "draws": 10}
     box = ("rounds", {"start": "sobol", "box": (-2.0, 2.0)})
     return {
         "outputs/additive": lambda: drawn(forward(), surrogate="additive"),
@@ -165,7 +165,7 @@ def _outputs_learnt() -> Mapping[str, Callable[[], sk.Run]]:
 
 
 def _by_other_samplers() -> Mapping[str, Callable[[], sk.Run]]:
-    few = {"sampler": "rmhmc", "n_steps": 2, "chains": 2, "warmup": 50, "draws": 10}
+    few = {"sampler": ("rmhmc", {"n_steps": 2}), "chains": 2, "warmup": 50, "draws": 10}
     nodes = {"n_nodes": 30}
     kernel = ("rmhmc", {"n_steps": 2, "step_size": 0.3})
     return {
@@ -187,7 +187,7 @@ def _by_other_samplers() -> Mapping[str, Callable[[], sk.Run]]:
         ),
         "sub-chain/rmhmc": lambda: drawn(
             smooth(),
-            **{**few, "sampler": ("sub-chain", {"kernel": kernel, "length": 2}), "n_steps": None},
+            **{**few, "sampler": ("sub-chain", {"kernel": kernel, "length": 2, "n_steps": None})},
             surrogate="quadratic",
         ),
         "gaussian/quadratic": lambda: drawn(smooth(), sampler="gaussian", surrogate="quadratic"),

@@ -39,9 +39,9 @@ def _explorers() -> Mapping[str, Callable[[], sk.Run]]:
         return drawn(target, explorer=("rounds", dict(settings or {})), **given)
 
     some = {"iterations": 40, "discard": 5, "learn_from": "states"}
-    accepted = {"sampler": "random-walk", "evaluations": 90, "learn_from": "accepted"}
+    accepted = {"sampler": "random-walk", "learn_from": "accepted", "warm_start": 90}
     quick = {"evaluations": 90, "transitions": 30}
-    burst = ("sampler", {"sampler": "random-walk", "evaluations": 50})
+    burst = ("sampler", {"sampler": "random-walk", "warm_start": 50})
     return {
         "sampler/states": lambda: drawn(smooth(), surrogate="additive", explorer=("sampler", some)),
         "sampler/accepted": lambda: drawn(
@@ -111,7 +111,7 @@ def _failing() -> Mapping[str, Callable[[], sk.Run]]:
     }
 
 
-_FEW = {"warmup": 10, "draws": 8, "chains": 2, "n_steps": 2, "step_size": 0.3}
+_FEW = {"sampler": ("hmc", {"step_size": 0.3, "n_steps": 2}), "warmup": 10, "draws": 8, "chains": 2}
 
 
 def _known() -> Mapping[str, Callable[[], sk.Run]]:

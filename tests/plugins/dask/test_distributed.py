@@ -92,10 +92,10 @@ def slow_target():
 
 def test_calls_are_spread_and_a_killed_worker_changes_nothing(cluster, client):
     target = slow_target()
-    options = {**QUICK, "sampler": "hmc", "n_steps": 3, "chains": 8, "draws": 120}
+    options = {**QUICK, "sampler": ("hmc", {"n_steps": 3}), "chains": 8, "draws": 120}
     alone = sk.sample(target, **options)
     thread = kill_one_and_add_one(cluster, client, after=2.0)
-    spread = sk.sample(target, executor=client.get_executor(), **options)
+    spread = sk.sample(target, compute=sk.Compute(executor=client.get_executor()), **options)
     thread.join()
     assert_array_equal(spread.draws, alone.draws)
     assert spread.failures == alone.failures == 0
@@ -117,7 +117,7 @@ def test_rows_in_workers_give_the_draws_of_rows_in_this_process(cluster, client)
 
 def test_rows_of_a_killed_worker_are_read_again(cluster, client):
     x, y = rows()
-    options = {**QUICK, "sampler": "hmc", "surrogate": "none", "n_steps": 4}
+    options = {**QUICK, "sampler": ("hmc", {"n_steps": 4}), "surrogate": "none"}
     target = sk.rows_potential("poisson", *in_partitions(x, y), prior=2.0)
     calm = sk.sample(target, **options)
     thread = kill_one_and_add_one(cluster, client, after=1.0)

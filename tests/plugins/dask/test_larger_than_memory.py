@@ -53,14 +53,12 @@ def test_draws_are_those_of_rows_in_memory(tmp_path):
         parts.append(rows)
     assert sum(rows.nbytes for rows in parts) > LIMIT
     options = {
-        "sampler": "hmc",
+        "sampler": ("hmc", {"step_size": 0.002, "n_steps": 4}),
         "surrogate": "none",
         "chains": 2,
         "warmup": 10,
         "draws": 5,
         "seed": 1,
-        "step_size": 0.002,
-        "n_steps": 4,
     }
     arguments = [str(tmp_path), str(LIMIT), json.dumps(options)]
     ended = subprocess.run(

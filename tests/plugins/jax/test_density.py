@@ -161,9 +161,14 @@ def test_draws_come_back_in_the_users_coordinates(jax):
 def test_third_derivatives_serve_a_riemannian_sampler(jax):
     target = from_jax(lambda q: -(q[0] ** 2) - (q[1] - q[0] ** 2) ** 2, dim=2)
     run = sk.sample(
-        target, sampler="rmhmc", metric="softabs", chains=2, warmup=20, draws=20, seed=1,
-        step_size=0.1, n_steps=3, progress=False,
-    )  # fmt: skip
+        target,
+        sampler=("rmhmc", {"step_size": 0.1, "n_steps": 3, "metric": "softabs"}),
+        chains=2,
+        warmup=20,
+        draws=20,
+        seed=1,
+        progress=False,
+    )
     assert run.acceptance.min() > 0.5
     assert run.failures == 0
 
@@ -222,7 +227,7 @@ def test_a_result_in_single_precision_is_refused(jax):
         (lambda q: q["a"], {"example": {"a.b": 0, "a": {"b": 0}}}, ConfigurationError, "differ"),
         ("f", {"dim": 2}, ConfigurationError, "must be a function"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_a_target_is_refused(jax, function, settings, error, message):
     with pytest.raises(error, match=message):
         from_jax(function, **settings)

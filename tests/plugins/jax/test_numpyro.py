@@ -93,7 +93,7 @@ def test_starts_that_are_none_are_refused(target, initial, error, message):
 
 def test_evaluations_of_elsewhere_are_refused(target, run):
     with pytest.raises(ConfigurationError, match="adds its Jacobian by itself"):
-        sk.sample(target, evaluations=(run.draws[0], np.zeros(20)), **QUICK)
+        sk.sample(target, warm_start=(run.draws[0], np.zeros(20)), **QUICK)
 
 
 def test_a_run_goes_on_from_its_file(target, tmp_path):

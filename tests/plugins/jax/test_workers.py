@@ -26,21 +26,21 @@ def target(jax):
 
 def test_rows_are_kept_together_unless_asked(target):
     with pytest.raises(ConfigurationError, match=r"one_by_one\(target\)"):
-        sk.sample(target, executor="threads", **SETTINGS)
+        sk.sample(target, compute=sk.Compute(executor="threads"), **SETTINGS)
 
 
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_workers_draw_the_same(target, executor):
     single = sk.one_by_one(target)
     alone = sk.sample(single, **SETTINGS)
-    spread = sk.sample(single, executor=executor, workers=2, **SETTINGS)
+    spread = sk.sample(single, compute=sk.Compute(executor=executor, workers=2), **SETTINGS)
     assert_array_equal(spread.draws, alone.draws)
 
 
 def test_a_forward_map_travels(jax):
     target = forward_from_jax(lambda q: q**2, dim=2, data=[1.0, 2.0], noise_sd=1.0)
     single = sk.one_by_one(target)
-    spread = sk.sample(single, executor="processes", workers=1, **SETTINGS)
+    spread = sk.sample(single, compute=sk.Compute(executor="processes", workers=1), **SETTINGS)
     assert_array_equal(spread.draws, sk.sample(single, **SETTINGS).draws)
 
 

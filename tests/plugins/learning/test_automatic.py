@@ -628,7 +628,11 @@ def test_a_warm_up_of_given_length_counts_the_exploration(dear, warmup):
 
 def test_any_part_can_be_fixed(dear):
     run = sk.sample(
-        Gaussian(), explorer=("sampler", {"iterations": 12}), warmup=80, n_steps=3, **SMALL
+        Gaussian(),
+        sampler=("hmc", {"n_steps": 3}),
+        explorer=("sampler", {"iterations": 12}),
+        warmup=80,
+        **SMALL,
     )
     assert run.adaptation.deployments == (12,)
     assert run.parts["sampler"] == "sub-chain(kernel=('hmc', {'n_steps': 3}))"
@@ -637,7 +641,7 @@ def test_any_part_can_be_fixed(dear):
 
 def test_evaluations_ask_for_a_surrogate(dear):
     paid = np.random.default_rng(1).standard_normal((40, 2))
-    run = sk.sample(Gaussian(), evaluations=(paid, Gaussian().value(paid)), **SMALL)
+    run = sk.sample(Gaussian(), warm_start=(paid, Gaussian().value(paid)), **SMALL)
     assert run.parts["surrogate"] == "additive"
     assert run.adaptation.training_rows > 40
 
@@ -675,7 +679,7 @@ def misled(monkeypatch, dear):
 def test_a_bad_surrogate_is_dropped_before_any_draw_is_kept(misled, explorer):
     options = {} if explorer is None else {"explorer": explorer, "warmup": 300}
     safety = sk.Safety(rescues=0)
-    run = sk.sample(Gaussian(), safety=safety, **options, **SMALL)
+    run = sk.sample(Gaussian(), schedule=safety, **options, **SMALL)
     assert "; then hmc instead: " in run.choice
     assert run.surrogate is None
     assert (run.parts["sampler"], run.parts["surrogate"]) == ("hmc", "none")
@@ -689,7 +693,7 @@ def test_a_bad_surrogate_is_dropped_before_any_draw_is_kept(misled, explorer):
 @pytest.mark.long
 def test_settings_of_the_sampler_are_those_of_the_kernel_it_falls_back_on(misled):
     options = {"step_size": 0.3, "n_steps": 3, "metric": "identity"}
-    run = sk.sample(Gaussian(), safety=sk.Safety(rescues=0), **options, **SMALL | {"seed": 1})
+    run = sk.sample(Gaussian(), schedule=sk.Safety(rescues=0), **options, **SMALL | {"seed": 1})
     assert run.parts["sampler"] == "hmc"
     assert (run.kept.step_size == 0.3).all()
     assert run.kernel.max_steps == 3
@@ -740,17 +744,17 @@ class Plain(Automatic):
 
 
 def test_another_policy_may_pick(dear):
-    run = sk.sample(Gaussian(), policy=Plain(), **SMALL)
+    run = sk.sample(Gaussian(), sampler=Plain(), **SMALL)
     assert run.choice == "sampler='hmc': this policy is plain"
     patient = ("automatic", {"cheap": 60.0, "cheap_outputs": 60.0})
-    assert sk.sample(Gaussian(), policy=patient, **SMALL).parts["sampler"] == "hmc"
+    assert sk.sample(Gaussian(), sampler=patient, **SMALL).parts["sampler"] == "hmc"
 
 
 @pytest.mark.parametrize("named", [{"sampler": "hmc"}, {"surrogate": "additive"}])
 def test_a_policy_with_nothing_to_pick_is_refused(named):
     message = "a policy is given, but sampler or surrogate is named, so that nothing is left to pi"
     with pytest.raises(ConfigurationError, match=message):
-        sk.sample(Refusing(), policy="automatic", **named, **SMALL)
+        sk.sample(Refusing(), sampler="automatic", **named, **SMALL)
 
 
 def test_a_time_must_not_be_negative():
@@ -816,7 +820,7 @@ def test_what_is_raised_before_anything_is_known_carries_what_was_paid():
         return 0.5 * q @ q
 
     with pytest.raises(TargetError, match="early") as caught:
-        sk.sample(sk.potential(breaks, dim=2), on_error="raise", **SMALL)
+        sk.sample(sk.potential(breaks, dim=2), compute=sk.Compute(on_error="raise"), **SMALL)
     partial = caught.value.partial
     assert partial.stopped == "error"
     assert partial.draws.shape == (3, 0, 2)

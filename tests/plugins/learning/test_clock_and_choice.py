@@ -75,7 +75,7 @@ SHORT = {"warmup": 40, "draws": 20, "seed": 3, "progress": False}
 def test_what_a_policy_tries_before_it_chooses_changes_no_draw():
     """Whether few rows would do is not used where all rows cost next to nothing."""
     chosen = [
-        sk.sample(rows(), policy=Automatic(cheap=10.0, cheap_rows=seconds), **SHORT)
+        sk.sample(rows(), sampler=Automatic(cheap=10.0, cheap_rows=seconds), **SHORT)
         for seconds in (10.0, 5.0)
     ]
     plain = sk.sample(rows(), sampler="hmc", **SHORT)
@@ -90,7 +90,7 @@ GIVEN = ["subsampled", ("subsampled", {"order": 2}), Subsampled(), Subsampled(or
 def test_a_correction_as_an_object_chooses_the_parts_that_its_name_does():
     policy = Automatic(cheap_rows=0.0)
     by_name, by_pair, default, second = (
-        sk.sample(rows(2000), correction=each, policy=policy, **SHORT) for each in GIVEN
+        sk.sample(rows(2000), sampler=policy, correction=each, **SHORT) for each in GIVEN
     )
     parts = ("sampler", "surrogate", "explorer", "schedule")
     for one, other in ((by_name, default), (by_pair, second)):
@@ -124,7 +124,7 @@ class WithClumsy(Automatic):
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 @pytest.mark.parametrize("correction", ["subsampled", Subsampled(), "metropolis"])
 def test_a_correction_that_was_named_stays_where_the_surrogate_is_given_up(correction):
-    run = sk.sample(rows(), correction=correction, policy=WithClumsy(), **SHORT)
+    run = sk.sample(rows(), sampler=WithClumsy(), correction=correction, **SHORT)
     assert run.parts["surrogate"] == "none"
     assert run.parts["correction"] in (correction, type(correction).__name__)
     assert "the surrogate was given up" in str(run.verdict)
@@ -167,7 +167,7 @@ def test_words_of_a_reason_are_not_read_as_something_given_up():
 
 def test_a_choice_is_read_again_from_a_file(tmp_path):
     path = tmp_path / "run.surrokit"
-    run = sk.sample(rows(), policy=WithClumsy(), path=path, **SHORT)
+    run = sk.sample(rows(), sampler=WithClumsy(), path=path, **SHORT)
     opened = sk.open_run(path)
     assert opened.chosen == run.chosen
     assert opened.choice == run.choice

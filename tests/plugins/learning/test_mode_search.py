@@ -372,7 +372,11 @@ def test_a_run_tells_of_both_modes_and_draws_from_both(seed):
 
 
 def ran(target, seed, **settings):
-    options = {"step_size": 0.5, "n_steps": 6, "metric": "identity", "draws": 60, **settings}
+    options = {
+        **settings,
+        "sampler": ("hmc", {"step_size": 0.5, "n_steps": 6, "metric": "identity"}),
+        "draws": 60,
+    }
     return sk.sample(
         target,
         sampler="hmc",

@@ -20,7 +20,7 @@ from surrokit_paper.methods import EXACT, squared_length_scale, train
 from surrokit_paper.pictures import LOOKS
 from surrokit_paper.problems import simulated_problem
 
-HMC = {"sampler": ("hmc", {"metric": "identity"}), "step_size": 0.5, "n_steps": 3}
+HMC = {"sampler": ("hmc", {"metric": "identity", "step_size": 0.5, "n_steps": 3})}
 
 # --- time ---
 

@@ -14,7 +14,14 @@ from surrokit_paper import figure_2
 from surrokit_paper.figure_2 import GRID, PATHS, Figure2, leapfrog_paths, over_repeats
 from surrokit_paper.harness import Conditions, Finished, reproduce
 
-TINY = {"repeats": 2, "burn_in": 5, "n_states": 60, "draws": 20, "n_nodes": 10, "n_steps": 5}
+TINY = {
+    "sampler": ("hmc", {"n_steps": 5}),
+    "repeats": 2,
+    "burn_in": 5,
+    "n_states": 60,
+    "draws": 20,
+    "n_nodes": 10,
+}
 
 
 @pytest.fixture(scope="module")

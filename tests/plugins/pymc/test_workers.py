@@ -36,7 +36,7 @@ def z():
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_workers_draw_the_same(target, executor):
     alone = sk.sample(target, **QUICK)
-    spread = sk.sample(target, executor=executor, workers=2, **QUICK)
+    spread = sk.sample(target, compute=sk.Compute(executor=executor, workers=2), **QUICK)
     assert_array_equal(spread.draws, alone.draws)
 
 

@@ -175,7 +175,12 @@ def test_draws_are_exact(settings, surrogate):
 
 def test_a_run_by_name():
     run = sk.sample(
-        "gaussian", sampler="rmhmc", metric="fisher", draws=60, warmup=60, seed=1, progress=False
+        "gaussian",
+        sampler=("rmhmc", {"metric": "fisher"}),
+        draws=60,
+        warmup=60,
+        seed=1,
+        progress=False,
     )
     assert run.kept.path_acceptance.mean() > 0.6
 
@@ -233,7 +238,7 @@ def test_a_run_on_a_surrogate_of_a_forward_map_needs_no_metric_named():
     run = sk.sample(target, sampler="rmhmc", **settings)
     assert run.acceptance.mean() > 0.3
     with pytest.raises(CapabilityError, match="the sampler needs hessian"):
-        sk.sample(target, sampler="rmhmc", metric="softabs", **settings)
+        sk.sample(target, sampler=("rmhmc", {"metric": "softabs"}), **settings)
 
 
 # --- who takes over ---

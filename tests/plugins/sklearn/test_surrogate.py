@@ -487,7 +487,13 @@ def test_runs_sample_with_it():
 def test_runs_sample_with_trees_and_without_gradients():
     values_only = sk.potential(lambda q: 0.5 * q @ q, dim=2)
     trees = {"estimator": RandomForestRegressor(5), "max_points": 300}
-    settings = {"chains": 2, "warmup": 200, "draws": 20, "n_steps": 3, "seed": 1}
+    settings = {
+        "sampler": ("hmc", {"n_steps": 3}),
+        "chains": 2,
+        "warmup": 200,
+        "draws": 20,
+        "seed": 1,
+    }
     run = sk.sample(values_only, surrogate=("sklearn", trees), **settings)
     assert run.acceptance.mean() > 0.5
     assert np.isfinite(run.draws).all()

@@ -165,7 +165,7 @@ def test_it_is_a_part_of_the_catalogue():
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_workers_draw_the_same(target, executor):
     alone = sk.sample(target, **QUICK)
-    spread = sk.sample(target, executor=executor, workers=2, **QUICK)
+    spread = sk.sample(target, compute=sk.Compute(executor=executor, workers=2), **QUICK)
     assert_array_equal(spread.draws, alone.draws)
 
 
@@ -219,7 +219,7 @@ def test_a_model_that_cannot_travel_says_so():
 
     target = from_stan(Fixed())
     with pytest.raises(ConfigurationError, match=r"cannot be pickled: .* executor='threads'"):
-        sk.sample(target, executor="processes", workers=1, **QUICK)
+        sk.sample(target, compute=sk.Compute(executor="processes", workers=1), **QUICK)
 
 
 @pytest.mark.parametrize(

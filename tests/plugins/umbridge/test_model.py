@@ -269,7 +269,12 @@ def test_a_failing_model_is_rejected_and_counted(script):
         return (500, "trouble") if x > 0.5 else (200, '{"output": [[0.0]]}')
 
     target = surrokit_umbridge.potential(script(answers(fails_beyond)))
-    settings = {"sampler": "random-walk", "chains": 2, "warmup": 0, "draws": 20, "step_size": 1.0}
+    settings = {
+        "sampler": ("random-walk", {"step_size": 1.0}),
+        "chains": 2,
+        "warmup": 0,
+        "draws": 20,
+    }
     with pytest.warns(sk.errors.EvaluationWarning, match="the target raised ServerError"):
         run = sk.sample(target, initial=[[0.0, 0.0]] * 2, seed=1, progress=False, **settings)
     assert run.failures == run.failure_kinds["exception ServerError"].count > 0

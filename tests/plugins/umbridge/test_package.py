@@ -51,7 +51,7 @@ class Model(umbridge.Model):
 umbridge.serve_models([Model("posterior")], int(sys.argv[1]), max_workers=2)
 """
 
-HMC = {"sampler": "hmc", "chains": 2, "warmup": 0, "step_size": 0.3, "n_steps": 5, "seed": 1}
+HMC = {"sampler": ("hmc", {"step_size": 0.3, "n_steps": 5}), "chains": 2, "warmup": 0, "seed": 1}
 HMC = {**HMC, "initial": [[0.1, 0.2], [-0.3, 0.4]], "progress": False}
 
 
@@ -141,7 +141,7 @@ def host(tmp_path, request):
 def test_draws_are_those_of_the_target_in_this_process_to_the_bit(host):
     served = surrokit_umbridge.potential(host.connect())
     inside = sk.potential(log_density=log_density, gradient=slope, dim=2)
-    run = sk.sample(served, draws=20, executor="threads", workers=2, **HMC)
+    run = sk.sample(served, draws=20, compute=sk.Compute(executor="threads", workers=2), **HMC)
     known = sk.sample(inside, draws=20, **HMC)
     assert np.array_equal(run.draws, known.draws)
 
@@ -157,7 +157,7 @@ def test_lynx_and_hare_have_the_same_posterior_to_the_bit(host):
         **shared,
     )
     start = [[0.55, 0.028, 0.8, 0.024, 33.0, 6.0, 0.25, 0.25]] * 2
-    settings = {**HMC, "initial": start, "step_size": 0.01, "draws": 20}
+    settings = {**HMC, "sampler": ("hmc", {"step_size": 0.01}), "initial": start, "draws": 20}
     run, known = (sk.sample(each, **settings) for each in (served, inside))
     assert np.array_equal(run.draws, known.draws)
     assert len(np.unique(run.draws[0, :, 0])) > 5

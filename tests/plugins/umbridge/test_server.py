@@ -15,7 +15,7 @@ import surrokit_umbridge
 from surrokit.errors import ConfigurationError, EvaluationError
 from surrokit_problems.ode.lynx_hare import LynxHare, lynx_hare
 
-HMC = {"sampler": "hmc", "chains": 2, "warmup": 0, "draws": 10, "step_size": 0.01, "n_steps": 3}
+HMC = {"sampler": ("hmc", {"step_size": 0.01, "n_steps": 3}), "chains": 2, "warmup": 0, "draws": 10}
 START = [[0.55, 0.028, 0.8, 0.024, 33.0, 6.0, 0.25, 0.25]] * 2
 
 
@@ -76,7 +76,13 @@ def test_a_density_behind_a_server_has_the_same_draws_to_the_bit(serve):
     bounds = {"a": (-3.0, None), "b": None}
     inside = sk.potential(log_density=log_density, gradient=slope, parameters=bounds)
     served = surrokit_umbridge.potential(serve(inside), parameters=bounds)
-    settings = {**HMC, "step_size": 0.3, "draws": 20, "initial": [[0.1, 0.2]] * 2, "seed": 1}
+    settings = {
+        **HMC,
+        "sampler": ("hmc", {"step_size": 0.3}),
+        "draws": 20,
+        "initial": [[0.1, 0.2]] * 2,
+        "seed": 1,
+    }
     run, known = (sk.sample(each, **settings, progress=False) for each in (served, inside))
     assert np.array_equal(run.draws, known.draws)
 
@@ -137,7 +143,12 @@ def test_no_more_evaluations_at_a_time_than_workers(serve):
         most[0] = 0
         target = surrokit_umbridge.potential(serve(sk.potential(watched, dim=1), workers=workers))
         crew = {"executor": "threads", "workers": 6}
-        sizes = {"sampler": "random-walk", "chains": 6, "warmup": 0, "draws": 2, "step_size": 1.0}
+        sizes = {
+            "sampler": ("random-walk", {"step_size": 1.0}),
+            "chains": 6,
+            "warmup": 0,
+            "draws": 2,
+        }
         sk.sample(target, initial=np.zeros((6, 1)), seed=1, progress=False, **sizes, **crew)
         assert most[0] == workers
 
