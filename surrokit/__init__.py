@@ -34,6 +34,7 @@ from surrokit.registry.discovery import say_where_plugins_are
 from surrokit.registry.hooks import hookimpl
 from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
+from surrokit.shared import model
 from surrokit.sharpening import sharpen
 from surrokit.studies.study import study
 from surrokit.surrogate.batch import batch_surrogate
@@ -41,7 +42,7 @@ from surrokit.tables.glm import glm
 from surrokit.tables.rows import rows_potential
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.check import check_gradient
-from surrokit.targets.forward import forward_potential, model
+from surrokit.targets.forward import forward_potential
 from surrokit.targets.functions import potential
 from surrokit.targets.gaussian import gaussian_prior
 from surrokit.targets.noise import estimated, observed

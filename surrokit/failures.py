@@ -285,8 +285,8 @@ def tell_chance(again: Recheck, cured: int, rejected: int, *, doubt: bool) -> st
     rate = _rate(again, cured, rejected)
     return (
         f"{message}. Where these failed by chance, up to about {rate ** (again.retries + 1):.2g} "
-        f"of the density is lost, which makes another target; pass retries={_needed(rate)}, or "
-        "mend the model"
+        f"of the density is lost, which makes another target; give compute more "
+        f"retries={_needed(rate)}, or mend the model"
     )
 
 

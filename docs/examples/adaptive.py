@@ -4,7 +4,7 @@
 import numpy as np
 
 import surrokit as sk
-from surrokit.records import LearningProblem
+from surrokit.plugin import LearningProblem
 
 
 def value(q):

@@ -10,7 +10,7 @@ from style import BLUE, GREEN, GREY, ORANGE, VERMILION, plt, save
 
 import surrokit as sk
 from surrokit.errors import SurrogateFitError
-from surrokit.records import Evaluations, LearningProblem
+from surrokit.plugin import Evaluations, LearningProblem
 from surrokit.surrogate.quality import fit_quality
 
 POINTS = (20, 40, 60, 100, 200, 400, 800)

@@ -6,7 +6,7 @@ from matplotlib.lines import Line2D
 from style import BLACK, BLUE, GREY, ORANGE, VERMILION, save
 
 import surrokit as sk
-from surrokit.records import LearningProblem
+from surrokit.plugin import LearningProblem
 
 N_EVALUATIONS = 24
 

@@ -7,7 +7,7 @@ from style import BLACK, BLUE, GREY, ORANGE, save
 
 import surrokit as sk
 from surrokit.interfaces import Hamiltonian
-from surrokit.records import Phase
+from surrokit.plugin import Phase
 
 START, DIRECTION = (1.0, 0.1), (0.2, 2.0)
 N_STEPS = 60

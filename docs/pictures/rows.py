@@ -15,8 +15,8 @@ from style import BLUE, GREY, ORANGE, plt, save
 
 import surrokit as sk
 from surrokit.mode.search import find_mode
+from surrokit.plugin import Evaluations, LearningProblem
 from surrokit.potentials import terms_of
-from surrokit.records import Evaluations, LearningProblem
 
 ROWS = (1, 10, 30, 100, 300, 1000, 3000, 10000)
 N_TRAINING = 400

@@ -6,60 +6,9 @@ import attrs
 import numpy as np
 
 from surrokit.interfaces import ChainState, Proposal, Status, StepInfo
-from surrokit.kernel.hamiltonian import DIVERGENCE, choose, metropolis, of_moves
+from surrokit.kernel.hamiltonian import carry_out, metropolis, state_at
 from surrokit.potentials import Potential
-from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
-
-
-def state_at(
-    exact: Potential, positions: FloatArray, cache: Cache, source: Potential | None
-) -> ChainState:
-    """Return the state of chains at positions; pays their values unless the cache has them.
-
-    Parameters
-    ----------
-    exact
-        What decides.
-    positions : ndarray of shape (n, dim)
-        Where the chains are.
-    cache
-        The sampler's, on the potential ``source``.
-    source
-        Whose values the cache holds.
-    """
-    values = cache["value"] if source is exact else exact.value(positions)
-    return ChainState(positions=positions, values=values, cache=cache)
-
-
-def carry_out(
-    state: ChainState,
-    proposal: Proposal,
-    values: FloatArray,
-    accepted: BoolArray,
-    acceptance: FloatArray,
-) -> tuple[ChainState, StepInfo]:
-    """Return the state after a decision, and what is to be said of it.
-
-    Parameters
-    ----------
-    state, proposal
-        Where the chains were, and where they might go.
-    values : ndarray of shape (n,)
-        Exact U at the proposed positions; NaN where it is not known.
-    accepted : ndarray of bool, shape (n,)
-        Who goes.
-    acceptance : ndarray of shape (n,)
-        With what probability, or an unbiased estimate of that.
-    """
-    after = ChainState(
-        positions=choose(accepted, proposal.positions, state.positions),
-        values=choose(accepted, values, state.values),
-        cache={
-            name: choose(accepted, array, state.cache[name])
-            for name, array in proposal.cache.items()
-        },
-    )
-    return after, _info(proposal, *of_moves(state, proposal, accepted, acceptance))
+from surrokit.types import Cache, Capabilities, FloatArray
 
 
 def decide_by_values(
@@ -80,29 +29,6 @@ def decide_by_values(
         log_ratio = state.values - values + proposal.log_correction
     log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
     return carry_out(state, proposal, values, *metropolis(log_ratio, rng))
-
-
-def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> StepInfo:
-    divergent = proposal.status != Status.OK
-    path_acceptance = acceptance
-    if proposal.log_path_ratio is not None:
-        ratio = np.where(np.isnan(proposal.log_path_ratio), -np.inf, proposal.log_path_ratio)
-        ratio = np.where(divergent, -np.inf, ratio)
-        divergent = ratio < -DIVERGENCE
-        path_acceptance = np.exp(np.minimum(ratio, 0.0))
-    if proposal.divergent is not None:
-        divergent = divergent | proposal.divergent
-    return StepInfo(
-        accepted=accepted,
-        acceptance=acceptance,
-        path_acceptance=path_acceptance,
-        status=proposal.status,
-        divergent=divergent,
-        n_steps=proposal.n_steps,
-        excursion=proposal.excursion,
-        energy=proposal.energy,
-        ends=proposal.positions if proposal.keeps_source else None,
-    )
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -9,11 +9,12 @@ from surrokit import capabilities as can
 from surrokit.arguments import Limits
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import ChainState, Proposal, Status, StepInfo
+from surrokit.kernel.hamiltonian import carry_out, state_at
 from surrokit.mode.descent import Mode
 from surrokit.mode.search import find_mode
 from surrokit.potentials import Potential, with_hessian, with_rows
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_corrections.metropolis import carry_out, decide_by_values, state_at
+from surrokit_corrections.metropolis import decide_by_values
 from surrokit_corrections.thinning import Thinning
 
 _TOLERANCE = 1e-5  # nats above the mode: what is missing costs acceptance, a little

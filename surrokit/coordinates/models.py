@@ -309,8 +309,7 @@ class ModelMap:
         del unbounded
         raise ConfigurationError(
             "evaluations in the user's coordinates cannot be taken over, since the model's library "
-            "adds its Jacobian by itself; leave evaluations out, or pass warm_start= with the file "
-            "of a former run"
+            "adds its Jacobian by itself; give warm_start the file of a former run, or leave it out"
         )
 
     def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:

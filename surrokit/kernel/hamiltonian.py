@@ -19,6 +19,7 @@ from surrokit.interfaces import (
     PositionMetric,
     Proposal,
     Status,
+    StepInfo,
     changes_with_position,
 )
 from surrokit.potentials import Potential
@@ -90,6 +91,80 @@ def choose(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> Fl
     if accepted.all():
         return proposed
     return np.where(accepted.reshape((-1,) + (1,) * (proposed.ndim - 1)), proposed, current)
+
+
+def state_at(
+    exact: Potential, positions: FloatArray, cache: Cache, source: Potential | None
+) -> ChainState:
+    """Return the state of chains at positions; pays their values unless the cache has them.
+
+    Parameters
+    ----------
+    exact
+        What decides.
+    positions : ndarray of shape (n, dim)
+        Where the chains are.
+    cache
+        The sampler's, on the potential ``source``.
+    source
+        Whose values the cache holds.
+    """
+    values = cache["value"] if source is exact else exact.value(positions)
+    return ChainState(positions=positions, values=values, cache=cache)
+
+
+def carry_out(
+    state: ChainState,
+    proposal: Proposal,
+    values: FloatArray,
+    accepted: BoolArray,
+    acceptance: FloatArray,
+) -> tuple[ChainState, StepInfo]:
+    """Return the state after a decision, and what is to be said of it.
+
+    Parameters
+    ----------
+    state, proposal
+        Where the chains were, and where they might go.
+    values : ndarray of shape (n,)
+        Exact U at the proposed positions; NaN where it is not known.
+    accepted : ndarray of bool, shape (n,)
+        Who goes.
+    acceptance : ndarray of shape (n,)
+        With what probability, or an unbiased estimate of that.
+    """
+    after = ChainState(
+        positions=choose(accepted, proposal.positions, state.positions),
+        values=choose(accepted, values, state.values),
+        cache={
+            name: choose(accepted, array, state.cache[name])
+            for name, array in proposal.cache.items()
+        },
+    )
+    return after, _info(proposal, *of_moves(state, proposal, accepted, acceptance))
+
+
+def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> StepInfo:
+    divergent = proposal.status != Status.OK
+    path_acceptance = acceptance
+    if proposal.log_path_ratio is not None:
+        ratio = np.where(np.isnan(proposal.log_path_ratio), -np.inf, proposal.log_path_ratio)
+        ratio = np.where(divergent, -np.inf, ratio)
+        divergent = ratio < -DIVERGENCE
+        path_acceptance = np.exp(np.minimum(ratio, 0.0))
+    if proposal.divergent is not None:
+        divergent = divergent | proposal.divergent
+    return StepInfo(
+        accepted=accepted,
+        acceptance=acceptance,
+        path_acceptance=path_acceptance,
+        status=proposal.status,
+        divergent=divergent,
+        n_steps=proposal.n_steps,
+        excursion=proposal.excursion,
+        energy=proposal.energy,
+        ends=proposal.positions if proposal.keeps_source else None,
+    )
 
 
 def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:

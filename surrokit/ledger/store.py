@@ -319,8 +319,17 @@ class Store:
         self.execute("COMMIT")
 
     @classmethod
-    def open(cls, path: Path, *, write: bool = False) -> Store:
+    def open(cls, path: Path, *, write: bool = False, of: str = "run") -> Store:
         """Open a ledger, to read it or to write on.
+
+        Parameters
+        ----------
+        path
+            The file.
+        write
+            Whether it may be written.
+        of
+            Whether it has to be that of a ``"run"``, or of a ``"model"`` alone.
 
         Raises
         ------
@@ -332,6 +341,7 @@ class Store:
             store = cls(path, connect(path, "rw") if write else open_to_read(path))
             try:
                 store._check_schema()
+                store._check_owner(of)
                 if write:
                     store._set_up()
             except BaseException:
@@ -342,6 +352,18 @@ class Store:
     def _set_up(self) -> None:
         self.execute("PRAGMA synchronous = NORMAL")
         self.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
+
+    def _check_owner(self, of: str) -> None:
+        is_model = "model" in self.facts()
+        if is_model and of == "run":
+            raise LedgerError(
+                f"{self.path} holds evaluations of a model, and no run; give it to "
+                "surrokit.model(..., path=...)"
+            )
+        if not is_model and of == "model":
+            raise LedgerError(
+                f"{self.path} is the file of a run, and no model's; give the model its own file"
+            )
 
     def _check_schema(self) -> None:
         self.execute("PRAGMA trusted_schema = OFF")

@@ -123,10 +123,13 @@ class Memo:
     ----------
     seconds
         What the calls took whose results were given again.
+    write
+        Takes each batch of new results, with what was evaluated and its seconds; None for nothing.
     """
 
     def __init__(self, *, grows: bool) -> None:
         self.grows, self.seconds = grows, 0.0
+        self.write: Callable[[str, FloatArray, Results, float], None] | None = None
         self._rows: dict[tuple[str, bytes], tuple[Results, float]] = {}
 
     def __len__(self) -> int:
@@ -184,12 +187,14 @@ class Memo:
         began = time.perf_counter()
         fresh = evaluate(rows[unknown])
         if self.grows and fresh.results is not None:
-            self.add(what, keys[unknown], fresh.results, time.perf_counter() - began)
+            new = what, keys[unknown], fresh.results, time.perf_counter() - began
+            self.add(*new)
+            if self.write is not None:
+                self.write(*new)
         if not known:
             return fresh
         if fresh.results is not None:
-            new = {i: tuple(a[k] for a in fresh.results) for k, i in enumerate(unknown)}
-            known |= new
+            known |= {i: tuple(a[k] for a in fresh.results) for k, i in enumerate(unknown)}
         causes = {unknown[k]: cause for k, cause in fresh.causes.items()}
         return attrs.evolve(fresh, results=stack(known, len(rows)), causes=causes)
 

@@ -337,11 +337,12 @@ def check_recipe(recipe: Recipe) -> Recipe:
     _check_tuning(tuning_of(recipe.sampler), recipe.exact.dim)
     if recipe.learner is None and recipe.evaluations is not None:
         why = _nothing_learns(recipe.surrogate)
-        raise ConfigurationError(f"evaluations are given, but {why}, or leave evaluations out")
+        raise ConfigurationError(f"evaluations are given, but {why}, or leave warm_start out")
     untuned = "step_size" in recipe.sampler.tunes and tuning_of(recipe.sampler) is None
     if recipe.warmup == 0 and untuned:
         warnings.warn(
-            "there is no warm-up to tune the step size in; pass step_size=... or warmup=...",
+            "there is no warm-up to tune the step size in; pass warmup=..., or "
+            "name a step_size among the sampler's settings",
             SamplingWarning,
             stacklevel=5,  # the caller of sample
         )
@@ -362,7 +363,8 @@ def _check_weighing(recipe: Recipe) -> None:
     if draws is not None and not weigher.next_size(0, 0, draws * recipe.chains):
         raise ConfigurationError(
             f"draws={draws} of {recipe.chains} chains are fewer than a round of weighted answers "
-            "pays for; ask for more, or leave draws out and say target_mcse or max_calls"
+            "pays for; ask for more, or leave draws out and give a budget with target_mcse, "
+            "or max_calls"
         )
     if recipe.budget.target_rhat is not None:
         raise ConfigurationError(

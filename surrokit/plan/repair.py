@@ -14,7 +14,6 @@ from surrokit.arguments import (
     positive_integer,
     share,
 )
-from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Correction, Sampler, Schedule
 
 MOST_RESTARTS = 3
@@ -93,24 +92,6 @@ class Safety:
     def is_futile(self, acceptance: float) -> bool:
         """Return whether exact transitions failed as well, so that no surrogate is to blame."""
         return acceptance < PATHS_WORK
-
-
-def check_safety(safety: object) -> Safety:
-    """Return the settings of a run's safety net; the defaults for None.
-
-    Raises
-    ------
-    ConfigurationError
-        If something else is given.
-    """
-    if safety is None:
-        return Safety()
-    if not isinstance(safety, Safety):
-        raise ConfigurationError(
-            f"safety must be a surrokit.Safety(...) or None for the usual one, got {safety!r}; to "
-            "switch it off pass surrokit.Safety(rescues=0)"
-        )
-    return safety
 
 
 HOPELESS = 0.01

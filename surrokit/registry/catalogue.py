@@ -308,7 +308,7 @@ class Composer:
             raise ConfigurationError(
                 f"a {kind} must be a registered name ({', '.join(self.catalogue.names(kind))}), a "
                 "pair of name and settings, or an object with the methods of "
-                f"surrokit.protocols.{kind.capitalize()}; got {given!r}"
+                f"surrokit.plugin.{kind.capitalize()}; got {given!r}"
             )
 
     def _parts(self, component: Component, settings: dict[str, Any]) -> dict[str, Any]:

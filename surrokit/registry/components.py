@@ -82,14 +82,14 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 _PROTOCOLS: dict[Kind, tuple[str, ...]] = {
-    "potential": ("surrokit.protocols:Potential",),
-    "surrogate": ("surrokit.protocols:Surrogate", "surrokit.protocols:Potential"),
-    "explorer": ("surrokit.protocols:Explorer",),
-    "schedule": ("surrokit.protocols:Schedule",),
-    "sampler": ("surrokit.protocols:Sampler",),
-    "integrator": ("surrokit.protocols:Integrator",),
-    "metric": ("surrokit.protocols:Metric", "surrokit.interfaces:PositionMetric"),
-    "correction": ("surrokit.protocols:Correction",),
+    "potential": ("surrokit.potentials:Potential",),
+    "surrogate": ("surrokit.interfaces:Surrogate", "surrokit.potentials:Potential"),
+    "explorer": ("surrokit.contracts.explorer:Explorer",),
+    "schedule": ("surrokit.interfaces:Schedule",),
+    "sampler": ("surrokit.interfaces:Sampler",),
+    "integrator": ("surrokit.interfaces:Integrator",),
+    "metric": ("surrokit.interfaces:Metric", "surrokit.interfaces:PositionMetric"),
+    "correction": ("surrokit.interfaces:Correction",),
     "policy": ("surrokit.plan.recipe:Policy",),
 }
 """Paths of each kind's protocols, since the policy's module imports the registry."""
@@ -657,6 +657,6 @@ class Component:
             )
             raise PluginError(
                 f"{self.title(plugin)} is a {type(made).__name__}, which is no {self.kind}: it "
-                f"lacks {members}; see surrokit.protocols"
+                f"lacks {members}; see surrokit.plugin"
             )
         return made

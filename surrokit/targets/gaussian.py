@@ -509,7 +509,7 @@ def read_energy(
         If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
     """
     check_methods("prior", prior, *PRIOR_METHODS)
-    check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.protocols.Energy")
+    check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.plugin.Energy")
     if energy is not None:
         if data is not None or noise_sd is not None or prior is not None:
             raise ConfigurationError(

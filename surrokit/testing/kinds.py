@@ -58,7 +58,7 @@ def kind_of(part: Any) -> CheckedKind:
         return "wrapper"
     raise ConfigurationError(
         f"a {type(part).__name__} has the methods of no kind of part; the methods are in "
-        f"surrokit.protocols, and kind=... names one of {', '.join(CHECKS)}"
+        f"surrokit.plugin, and kind=... names one of {', '.join(CHECKS)}"
     )
 
 

@@ -103,7 +103,7 @@ def test_a_room_is_entered_file_by_file(core_trees):
 
 def test_faces_are_for_others(graph):
     """Our own files import from the rooms, which say more and cost less."""
-    faces = {"surrokit.protocols", "surrokit.records"}
+    faces = {"surrokit.plugin"}
     assert [name for name, others in graph.items() if others & faces] == []
 
 

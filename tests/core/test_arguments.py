@@ -166,7 +166,7 @@ def test_a_part_is_a_name_or_an_object_of_its_kind(kind, given):
 
 
 def test_a_part_of_another_kind_is_refused():
-    with pytest.raises(ConfigurationError, match=r"surrokit.protocols.Schedule; got HMC"):
+    with pytest.raises(ConfigurationError, match=r"surrokit.plugin.Schedule; got HMC"):
         sk.sample(potential(), surrogate="additive", schedule=sk.make("sampler", "hmc"))
 
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
-from surrokit.errors import ConfigurationError
+from surrokit.errors import ConfigurationError, LedgerError
 
 TIMES = np.linspace(0.0, 4.0, 12)
 DATA = 2.0 * np.exp(-0.7 * TIMES) + 0.1 * np.random.default_rng(1).normal(size=12)
@@ -176,3 +176,71 @@ def test_evaluations_of_a_run_that_starts_from_a_file_belong_to_the_model(tmp_pa
     assert first.total_calls > 0
     assert len(decay.at) == evaluated + 1  # whether the file is this model's
     assert again.total_calls == 0
+
+
+# --- the file of a model ---
+
+
+def kept(decay, path, **more):
+    place = {"height": (1.0, 3.0), "rate": (0.3, 1.0)}
+    given = {"parameters": POSITIVE, "plausible": place, "path": path, **more}
+    return sk.model(decay.outputs, decay.jacobian, **given)
+
+
+def test_a_later_session_evaluates_nothing_again(tmp_path):
+    first, later = Decay(), Decay()
+    posterior = kept(first, tmp_path / "model").posterior(data=DATA, noise_sd=0.1)
+    run = sk.sample(posterior, sampler="hmc", **SIZES)
+    posterior = kept(later, tmp_path / "model").posterior(data=DATA, noise_sd=0.1)
+    assert len(later.at) == 1  # to see that it is the same model
+    again = sk.sample(posterior, sampler="hmc", **SIZES)
+    assert_array_equal(again.draws, run.draws)
+    assert len(later.at) == 1
+    assert again.total_calls == 0
+
+
+def test_posteriors_of_a_later_session_learn_from_the_file(tmp_path):
+    first, later = Decay(), Decay()
+    posterior = kept(first, tmp_path / "model").posterior(data=DATA, noise_sd=0.1)
+    sk.sample(posterior, sampler="hmc", **SIZES)
+    other = kept(later, tmp_path / "model").posterior(data=DATA + 0.01, noise_sd=0.2)
+    parts = {"surrogate": "additive", "sampler": "sub-chain", "explorer": "rounds"}
+    run = sk.sample(other, **parts, **{**SIZES, "warmup": None})
+    assert run.adaptation.training_rows > len(set(first.at)) / 2
+
+
+def test_two_sessions_write_one_file(tmp_path):
+    models = [kept(Decay(), tmp_path / "model") for _ in range(2)]
+    for model, sd in zip(models, (0.1, 0.3), strict=True):
+        sk.sample(model.posterior(data=DATA, noise_sd=sd), sampler="hmc", **SIZES)
+    held = len(kept(Decay(), tmp_path / "model"))
+    assert held > max(map(len, models))
+    assert held <= sum(map(len, models))
+
+
+def test_the_file_is_its_owners_alone(tmp_path):
+    kept(Decay(), tmp_path / "model")
+    assert (tmp_path / "model").stat().st_mode & 0o077 == 0
+
+
+def test_another_model_is_refused(tmp_path):
+    class Other(Decay):
+        def outputs(self, q):
+            return 1.1 * super().outputs(q)
+
+    posterior = {"data": DATA, "noise_sd": 0.1}
+    sk.sample(kept(Decay(), tmp_path / "model").posterior(**posterior), sampler="hmc", **SIZES)
+    with pytest.raises(LedgerError, match=r"ledger of another target.*it holds.*but the target"):
+        kept(Other(), tmp_path / "model").posterior(**posterior)
+    with pytest.raises(LedgerError, match="evaluations of another model"):
+        kept(Decay(), tmp_path / "model", parameters={"a": None, "b": None}, plausible=None)
+
+
+def test_files_of_models_and_of_runs_are_told_apart(tmp_path):
+    posterior = kept(Decay(), tmp_path / "model").posterior(data=DATA, noise_sd=0.1)
+    sk.sample(posterior, sampler="hmc", path=tmp_path / "run", **SIZES)
+    for read in (sk.Ledger, sk.open_run, sk.resume):
+        with pytest.raises(LedgerError, match=r"no run; give it to surrokit\.model"):
+            read(tmp_path / "model")
+    with pytest.raises(LedgerError, match="is the file of a run"):
+        kept(Decay(), tmp_path / "run")

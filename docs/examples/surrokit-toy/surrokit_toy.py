@@ -5,7 +5,7 @@ import numpy as np
 
 import surrokit as sk
 from surrokit.arguments import positive
-from surrokit.records import Proposal
+from surrokit.plugin import Proposal
 
 ridge = sk.potential(lambda q: 0.5 * ((q[0] - 1) ** 2 + (q[1] - q[0] ** 2) ** 2), dim=2)
 

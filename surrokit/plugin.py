@@ -1,0 +1,150 @@
+"""All that a plugin is made of, for one import: ``from surrokit import plugin as sp``.
+
+A plugin's author needs no other module. The protocols say what each kind of part has to offer, the
+records are what parts hand to one another, and the functions are those that parts often need.
+"""
+
+from surrokit.arguments import (
+    fraction,
+    not_negative,
+    one_of,
+    positive,
+    positive_integer,
+)
+from surrokit.capabilities import (
+    FORWARD,
+    GRADIENT,
+    HESSIAN,
+    JACOBIAN,
+    METRIC,
+    ROWS,
+    VJP,
+)
+from surrokit.contracts.explorer import Exploration, ExplorationState, Explorer, Findings
+from surrokit.errors import (
+    CapabilityError,
+    ConfigurationError,
+    NumericalError,
+    ShapeError,
+    SurrogateFitError,
+    SurrokitError,
+)
+from surrokit.interfaces import (
+    ChainState,
+    Correction,
+    Decider,
+    Decision,
+    Evaluations,
+    Excursion,
+    Integrator,
+    Kernel,
+    Learner,
+    LearningProblem,
+    Metric,
+    Moment,
+    Phase,
+    PositionMetric,
+    Proposal,
+    Sampler,
+    Schedule,
+    Stage,
+    Status,
+    StepInfo,
+    Surrogate,
+    Tuning,
+)
+from surrokit.kernel.hamiltonian import carry_out, metropolis, state_at
+from surrokit.potentials import (
+    CurvedEnergy,
+    Energy,
+    ForwardPotential,
+    GradientAlonePotential,
+    GradientPotential,
+    HessianDerivativePotential,
+    HessianPotential,
+    InitialPotential,
+    MetricPotential,
+    Potential,
+    with_gradient,
+)
+from surrokit.progress import IterationInfo, RunInfo
+from surrokit.registry.components import Component, Part
+from surrokit.registry.hooks import hookimpl
+from surrokit.surrogate.batch import batch_surrogate
+from surrokit.targets.functions import potential
+
+__all__ = [
+    # protocols of parts
+    "Sampler",
+    "Kernel",
+    "Correction",
+    "Decider",
+    "Surrogate",
+    "Learner",
+    "Explorer",
+    "Exploration",
+    "ExplorationState",
+    "Schedule",
+    "Metric",
+    "PositionMetric",
+    "Integrator",
+    # protocols of potentials, and of the energies of forward maps
+    "Potential",
+    "GradientPotential",
+    "GradientAlonePotential",
+    "InitialPotential",
+    "HessianPotential",
+    "HessianDerivativePotential",
+    "MetricPotential",
+    "ForwardPotential",
+    "Energy",
+    "CurvedEnergy",
+    # records that travel between parts
+    "ChainState",
+    "Proposal",
+    "StepInfo",
+    "Status",
+    "Phase",
+    "Tuning",
+    "Excursion",
+    "Evaluations",
+    "LearningProblem",
+    "Findings",
+    "Stage",
+    "Moment",
+    "Decision",
+    "RunInfo",
+    "IterationInfo",
+    # what potentials may offer
+    "GRADIENT",
+    "HESSIAN",
+    "METRIC",
+    "FORWARD",
+    "JACOBIAN",
+    "VJP",
+    "ROWS",
+    # functions of parts
+    "potential",
+    "with_gradient",
+    "batch_surrogate",
+    "metropolis",
+    "carry_out",
+    "state_at",
+    # settings
+    "positive",
+    "positive_integer",
+    "not_negative",
+    "fraction",
+    "one_of",
+    # registration
+    "Component",
+    "Part",
+    "hookimpl",
+    # errors
+    "SurrokitError",
+    "ConfigurationError",
+    "CapabilityError",
+    "NumericalError",
+    "ShapeError",
+    "SurrogateFitError",
+]

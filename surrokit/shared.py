@@ -1,0 +1,246 @@
+"""One model of several posteriors, and the file of its evaluations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
+from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.ledger.fingerprint import check_row
+from surrokit.ledger.store import Store
+from surrokit.ledger.tape import Event, read_events, write_events
+from surrokit.model.calls import Memo
+from surrokit.model.model import change_model, model_of
+from surrokit.model.outcome import Results
+from surrokit.potentials import Energy, Potential
+from surrokit.targets.forward import Adjoint, Map, forward_potential
+from surrokit.targets.functions import Function, declare_parameters, potential
+from surrokit.targets.gaussian import Prior
+from surrokit.targets.noise import Data, Scale
+from surrokit.types import FloatArray
+
+Declared = Mapping[str, Parameter | Bounds | None]
+
+
+def model(
+    forward: Map | None = None,
+    jacobian: Map | None = None,
+    hessian: Map | None = None,
+    *,
+    vjp: Adjoint | Mapping[str, Adjoint] | None = None,
+    log_likelihood: Function | None = None,
+    gradient: Any = None,
+    dim: int | None = None,
+    parameters: Declared | None = None,
+    plausible: Mapping[str, Any] | None = None,
+    batched: bool = False,
+    path: str | os.PathLike[str] | None = None,
+) -> SharedModel:
+    """Declare a model whose evaluations are kept, whatever is asked of it.
+
+    Parameters
+    ----------
+    forward, jacobian, hessian, vjp
+        An expensive map and its derivatives, as for :func:`surrokit.forward_potential`.
+    log_likelihood
+        Instead of a map: an expensive log likelihood, up to a constant.
+    gradient
+        Gradient of the log likelihood, shape (dim,), or ``"differences"``.
+    dim, parameters, plausible, batched
+        As for :func:`surrokit.potential`.
+    path
+        A file of all evaluations of the model, new or from before; None keeps them in memory alone.
+        Any run of any posterior, in this process or a later one, finds in it what was evaluated.
+
+    Returns
+    -------
+    SharedModel
+        Makes posteriors.
+
+    Raises
+    ------
+    ConfigurationError
+        If neither or both of ``forward`` and ``log_likelihood`` are given.
+    LedgerError
+        If the file cannot be read or written, or is another model's.
+    """
+    if (forward is None) == (log_likelihood is None):
+        raise ConfigurationError(
+            "a model is either a forward map or a log likelihood; give exactly one of the two"
+        )
+    of_map = {"forward": forward, "jacobian": jacobian, "hessian": hessian, "vjp": vjp}
+    of_density = {"log_density": log_likelihood, "gradient": gradient}
+    stray = of_density if log_likelihood is None else of_map
+    kind = "forward map" if log_likelihood is None else "log likelihood"
+    given = [name for name, each in stray.items() if each is not None]
+    if given:
+        raise ConfigurationError(f"{given[0]} is no part of a {kind}; leave it out")
+    memo = Memo(grows=True)
+    return SharedModel(
+        functions=of_map if log_likelihood is None else of_density,
+        declared={"dim": dim, "parameters": parameters, "plausible": plausible},
+        batched=batched,
+        memo=memo,
+        store=None if path is None else _fill(memo, Path(path), _describe(dim, parameters, kind)),
+    )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class SharedModel:
+    """A user's model, which evaluates each position once for all of its posteriors.
+
+    Evaluations are kept in memory as long as the model is, and in its file if it has one. Gradients
+    by an adjoint depend on the data, and are not kept.
+
+    Parameters
+    ----------
+    functions
+        The user's functions by name.
+    declared
+        Parameters of the model, their number, and plausible ranges.
+    batched
+        Whether the functions take rows.
+    memo
+        What was evaluated so far.
+    store
+        The file of evaluations; None for memory alone.
+    """
+
+    functions: Mapping[str, Any]
+    declared: Mapping[str, Any]
+    batched: bool
+    memo: Memo = attrs.field(repr=False)
+    store: Store | None = attrs.field(default=None, repr=False)
+    _compared: list[Path] = attrs.field(factory=list, repr=False, init=False)
+
+    def __len__(self) -> int:
+        """Return how many results are kept."""
+        return len(self.memo)
+
+    def posterior(
+        self,
+        *,
+        data: Data | None = None,
+        noise_sd: Scale | None = None,
+        prior: Prior | None = None,
+        energy: Energy | None = None,
+        parameters: Declared | None = None,
+        plausible: Mapping[str, Any] | None = None,
+    ) -> Potential:
+        """Return a posterior of the model.
+
+        What another posterior has evaluated is not evaluated again, and a surrogate learns from it.
+
+        Parameters
+        ----------
+        data, noise_sd, prior, energy
+            As for :func:`surrokit.forward_potential`; for a forward map only.
+        parameters
+            The model's parameters with other bounds or priors; None for those of the model.
+        plausible
+            Other plausible ranges; None for those of the model.
+
+        Raises
+        ------
+        ConfigurationError
+            If parameters have other names or shapes than those of the model, or something is given
+            that a log likelihood has no use for.
+        LedgerError
+            If the model returns other values at a position of its file than the file holds.
+        """
+        declared: dict[str, Any] = {**self.declared, "batched": self.batched}
+        if parameters is not None:
+            declared |= {"parameters": self._checked(parameters), "dim": None}
+        if plausible is not None:
+            declared |= {"plausible": plausible}
+        observed: dict[str, Any] = {
+            "data": data,
+            "noise_sd": noise_sd,
+            "prior": prior,
+            "energy": energy,
+        }
+        if "forward" in self.functions:
+            target = forward_potential(**self.functions, **observed, **declared)
+        else:
+            given = [name for name, each in observed.items() if each is not None]
+            if given:
+                raise ConfigurationError(
+                    f"{given[0]} is given, but the model is a log likelihood; put priors beside "
+                    "the parameters, as in sk.real(prior=...)"
+                )
+            target = potential(**self.functions, **declared)
+        if self.store is not None and not self._compared:
+            _check(self.store, target)
+            self._compared.append(self.store.path)
+        return change_model(target, lambda inner: attrs.evolve(inner, memo=self.memo, shared=True))
+
+    def _checked(self, parameters: Declared) -> Declared:
+        own = self.declared["parameters"]
+        if own is None or _shapes(parameters) != _shapes(own):
+            raise ConfigurationError(
+                "parameters of a posterior must have the names and shapes of the model's own, in "
+                f"their order, got {', '.join(parameters)}; declare the model's parameters by name"
+            )
+        return parameters
+
+
+def _shapes(parameters: Declared) -> list[tuple[str, tuple[int, ...]]]:
+    return [(name, spec.shape) for name, spec in Parameters.declare(parameters).specs.items()]
+
+
+# --- the file of a model ---
+
+MODEL = "model"
+"""The fact that says whose evaluations a file holds."""
+
+
+def _describe(dim: int | None, parameters: Declared | None, kind: str) -> dict[str, Any]:
+    """Return what the file of a model is known by: no bounds and no priors, which may change."""
+    specs = declare_parameters(dim, parameters).specs
+    shapes = [[name, list(shape)] for name, shape in _shapes(specs)]
+    return {"kind": kind, "parameters": shapes}
+
+
+def _fill(memo: Memo, path: Path, described: Mapping[str, Any]) -> Store:
+    """Fill a memo with what a model's file holds, and write to it what is new; return the file."""
+    path = path.absolute()
+    if not path.exists():
+        with Store.created(path) as new:
+            new.write_facts({MODEL: described})
+    store = Store.open(path, write=True, of=MODEL)
+    try:
+        held = store.facts()[MODEL]
+        if held != described:
+            raise LedgerError(
+                f"{path} holds evaluations of another model: {held} there, {dict(described)} here. "
+                "Give its own model, or another file"
+            )
+        for event in read_events(store, calls_alone=True):
+            if event.results is not None:
+                memo.add(event.kind, event.positions, event.results, event.seconds)
+    except BaseException:
+        store.close()
+        raise
+
+    def write(what: str, rows: FloatArray, results: Results, seconds: float) -> None:
+        found = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in results)
+        event = Event(
+            kind=what, positions=rows, results=found, seconds=seconds, readings=np.empty(0)
+        )
+        with store.transaction():
+            write_events(store, [event])
+
+    memo.write = write
+    return store
+
+
+def _check(store: Store, target: Potential) -> None:
+    """Evaluate one position of a file again, uncounted, and compare."""
+    if model_of(target).columns is None:  # else a position of the file is a part of the target's
+        check_row(store, target)
