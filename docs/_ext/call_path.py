@@ -1,39 +1,41 @@
-"""The way from ``sample`` to the first transition, traced in a run and drawn."""
+"""The way from ``sample`` to a user's function, traced in a run and drawn."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 WIDTH, MARGIN, INDENT, LINE, GAP = 640, 8, 14, 19, 20
-_START, _END = "sample", "propose"
+_START = "sample"
 
 
-def trace_path(run: Callable[[], Any]) -> list[tuple[str, list[str]]]:
-    """Return the files between ``sample`` and the first ``propose``, each with its functions.
+def trace_path(**settings: Any) -> list[tuple[str, list[str]]]:
+    """Return the files between ``sample`` and a user's gradient, each with its functions.
+
+    The last call of a run is traced, which is one among draws.
 
     Parameters
     ----------
-    run
-        Calls :func:`surrokit.sample`.
+    **settings
+        As for :func:`surrokit.sample`.
     """
+    import surrokit as sk
+
     found: list[FrameType] = []
 
-    def look(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_name == _END and not found:
-            found.extend(_frames(frame))
-            sys.setprofile(None)
+    def gradient(q: Any) -> Any:
+        found[:] = _frames(sys._getframe(1))
+        return q
 
-    before = sys.getprofile()
-    sys.setprofile(look)
-    try:
-        run()
-    finally:
-        sys.setprofile(before)
+    def value(q: Any) -> Any:
+        found[:] = _frames(sys._getframe(1))
+        return 0.5 * q @ q
+
+    target = sk.potential(value, gradient, dim=2)
+    sk.sample(target, chains=2, warmup=12, draws=2, seed=1, progress=False, **settings)
     path: list[tuple[str, list[str]]] = []
     for frame in reversed(found):
         file = _file(frame)
@@ -44,7 +46,7 @@ def trace_path(run: Callable[[], Any]) -> list[tuple[str, list[str]]]:
 
 
 def _frames(frame: FrameType) -> list[FrameType]:
-    """Return the calls that led to one, from itself back to ``sample``."""
+    """Return the calls of ours that led to one, from itself back to ``sample``."""
     frames = [frame]
     while frames[-1].f_code.co_name != _START and frames[-1].f_back is not None:
         frames.append(frames[-1].f_back)
@@ -75,7 +77,7 @@ def draw(path: list[tuple[str, list[str]]]) -> str:
             shapes.append(_text(y + line * LINE, function, 'opacity="0.8"', MARGIN + 3 * INDENT))
         y += height + GAP
     words = "; ".join(f"{file}: {', '.join(functions)}" for file, functions in path)
-    label = escape(f"The calls from sample to the first transition, file by file. {words}.", True)
+    label = escape(f"The calls from sample to a user's function, file by file. {words}.", True)
     return (
         f'<svg viewBox="0 0 {WIDTH} {y - GAP + MARGIN}" xmlns="http://www.w3.org/2000/svg" '
         f'role="img" aria-label="{label}" style="max-width: {WIDTH}px; width: 100%" '

@@ -103,14 +103,26 @@ def checks(_: str | None) -> str:
 
 
 def path(_: str | None) -> str:
-    """Return a picture of the calls from ``sample`` to the first transition of a tiny run."""
+    """Return a picture of the calls from ``sample`` to the user's function in a tiny run."""
     from call_path import draw, trace_path
 
-    import surrokit as sk
+    return f"```{{raw}} html\n{draw(trace_path(sampler='hmc'))}\n```"
 
-    sizes = {"chains": 2, "warmup": 4, "draws": 1, "seed": 1, "progress": False}
-    found = trace_path(lambda: sk.sample("gaussian", sampler="hmc", **sizes))
-    return f"```{{raw}} html\n{draw(found)}\n```"
+
+def house(_: str | None) -> str:
+    """Return a table of the rooms of the core, in the order of their imports, and of plugins."""
+    from rooms import describe, files_of, ordered, plugins
+
+    text = ["| room | what is in it | files |", "|---|---|---|"]
+    for room in ordered():
+        files = [path.stem for path in files_of(room)]
+        inside = (
+            "" if files == [room.partition(".")[2]] else ", ".join(f"`{each}`" for each in files)
+        )
+        text.append(f"| `{room}` | {_cell(describe(room))} | {inside} |")
+    text += ["", "| plugin | what is in it |", "|---|---|"]
+    text += [f"| `{name}` | {_cell(words)} |" for name, words in plugins().items()]
+    return "\n".join(text)
 
 
 GENERATORS: dict[str, Callable[[str | None], str]] = {
@@ -119,6 +131,7 @@ GENERATORS: dict[str, Callable[[str | None], str]] = {
     "options": options,
     "checks": checks,
     "path": path,
+    "house": house,
 }
 
 

@@ -17,7 +17,6 @@ from surrokit.interfaces import (
     Correction,
     Decider,
     Kernel,
-    Proposal,
     Sampler,
     StepInfo,
     Tuning,
@@ -406,15 +405,14 @@ class Moves(Binding):
         """Make one transition of all chains."""
         self.step_size = self.kernel.step
         state = self.renew(self.state)
-        self.chains, info = self.decider.decide(state, self._propose(state, rng), rng)
+        if self.foresight is None:
+            proposal = self.kernel.propose(state, rng)
+        else:
+            proposal = self.foresight.propose(self.kernel, state, rng)
+        self.chains, info = self.decider.decide(state, proposal, rng)
         if tune:
             self.update(self.chains, info)
         return info
-
-    def _propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
-        if self.foresight is None:
-            return self.kernel.propose(state, rng)
-        return self.foresight.propose(self.kernel, state, rng)
 
     def move_to(self, state: ChainState, *, tune: bool) -> None:
         """Take over the state to which another kernel took the chains."""

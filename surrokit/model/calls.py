@@ -323,15 +323,19 @@ class Calls:
                     self._note(attrs.evolve(answer, cures=()), len(rows))  # these count once
                     found = answer.results
                     return found if found is None or i is None else (found[i],)
-        make = partial(self._make, kind, attempt, each)
-        if memo is not None and not self._is_afresh:
-            make = partial(memo.complete, what, rows if keys is None else keys, evaluate=make)
-        if self.journal is None:
-            answer = make(rows)
+        if self._is_afresh:
+            memo = None
+        if self.journal is None and memo is None and self.on_error != "retry":
+            try:
+                answer = self._attempt(kind, attempt, each, rows).to_answer()
+            finally:
+                self.meter.left(0)
         else:
-            answer = self.journal.answer(
-                Call(what, rows, make, self.counts, self._is_aside, self._is_spare)
-            )
+            make = partial(self._make, kind, attempt, each)
+            if memo is not None:
+                make = partial(memo.complete, what, rows if keys is None else keys, evaluate=make)
+            call = Call(what, rows, make, self.counts, self._is_aside, self._is_spare)
+            answer = make(rows) if self.journal is None else self.journal.answer(call)
         self._note(answer, len(rows))
         if answer.results is not None:
             self._worked.add(kind)
