@@ -15,7 +15,6 @@ from surrokit.compute import Compute, check_compute
 from surrokit.contracts.explorer import Explorer
 from surrokit.cost.budget import Budget, join_limits
 from surrokit.errors import ConfigurationError
-from surrokit.history import Keep
 from surrokit.interfaces import Correction, Evaluations, Sampler, Schedule, Surrogate
 from surrokit.ledger.known import (
     WarmStart,
@@ -212,7 +211,6 @@ def sample(
         evaluations=None if evaluations is None else read_evaluations(evaluations, exact),
         on_error=compute.on_error,
         retries=compute.most_retries,
-        keep=_check_keep(compute.keep, path),
         budget=join_limits(budget, limits),
     )
     if files:
@@ -285,16 +283,6 @@ def _explores_by_differences(explorer: object) -> bool:
         default_catalogue().serving("explorer", DIFFERENCES),
     )
     return wanted is not None and named == (wanted.name, {})
-
-
-def _check_keep(keep: Keep, path: object) -> Keep:
-    """Return where draws are kept."""
-    if keep == "file" and path is None:
-        raise ConfigurationError(
-            "keep='file' keeps draws beside the file of the run, but no path is given; pass "
-            "path='run.surrokit', say"
-        )
-    return keep
 
 
 def _check_sizes(chains: int, warmup: int | None, draws: int | None) -> None:

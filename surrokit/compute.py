@@ -9,7 +9,6 @@ import attrs
 from surrokit.arguments import is_whole
 from surrokit.errors import ConfigurationError
 from surrokit.executors.terms import ExecutorSpec, Terms
-from surrokit.history import Keep
 from surrokit.model.calls import OnError
 
 RETRIES = 2
@@ -18,7 +17,7 @@ RETRIES = 2
 
 @attrs.frozen(kw_only=True)
 class Compute:
-    """How exact calls are made, and where draws are kept; none of it changes a draw.
+    """How exact calls are made; workers change no draw.
 
     Parameters
     ----------
@@ -43,10 +42,6 @@ class Compute:
     retries
         How often a position is evaluated again at most, with ``on_error="retry"``; None means 2.
         Each attempt counts as a call.
-    keep
-        Where draws are: in ``"memory"``, or in a ``"file"`` beside that of the run's ``path``, for
-        more of them than fit. The arrays of the result are then read from it, slice by slice; the
-        file has no name, and is gone with them.
 
     Raises
     ------
@@ -60,7 +55,6 @@ class Compute:
     prefetch: int | None = None
     on_error: OnError = "reject"
     retries: int | None = None
-    keep: Keep = "memory"
 
     def __attrs_post_init__(self) -> None:
         _ = self.terms
@@ -68,8 +62,6 @@ class Compute:
             raise ConfigurationError(
                 f"on_error must be 'reject', 'raise' or 'retry', got {self.on_error!r}"
             )
-        if self.keep not in ("memory", "file"):
-            raise ConfigurationError(f"keep must be 'memory' or 'file', got {self.keep!r}")
         if self.retries is None:
             return
         if self.on_error != "retry":

@@ -1,14 +1,9 @@
-"""Iterations as a run records them: histories, traces, and arrays in scratch files."""
+"""Iterations as a run records them: growing histories, and finished traces."""
 
 from __future__ import annotations
 
-import math
-import os
-import tempfile
-import weakref
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -16,122 +11,8 @@ import numpy.typing as npt
 
 from surrokit.capabilities import CALL_KINDS
 from surrokit.coordinates.transforms import CoordinateMap
-from surrokit.errors import LedgerError
 from surrokit.interfaces import ChainState, Status, StepInfo
 from surrokit.types import BoolArray, FloatArray, IntArray
-
-Keep: TypeAlias = Literal["memory", "file"]
-"""Where the draws of a run are."""
-
-AT_ONCE = 2**16
-"""Rows that are copied or transformed at a time, so that no copy of all is made in memory."""
-
-EXTENT = 2**22
-"""Bytes by which a file grows at least. It grows by half, as each extent is mapped by itself."""
-
-_ALIGNED = 64
-
-
-class Scratch:
-    """Room in memory."""
-
-    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return an array whose numbers may be anything."""
-        return np.empty(shape, dtype)
-
-    def fresh(self) -> Scratch:
-        """Return more room of the same kind, which is given up by itself."""
-        return self
-
-    def copy(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return a copy, in the order of its rows."""
-        found = self.empty(array.shape, array.dtype)
-        rows = max(AT_ONCE // max(math.prod(array.shape[2:]), 1), 1)
-        for one, other in zip(found, array, strict=True):
-            for at in range(0, len(other), rows):
-                one[at : at + rows] = other[at : at + rows]
-        return found
-
-
-class FileScratch(Scratch):
-    """Room in a file without a name, which is gone when nothing uses it any more.
-
-    Its pages are written and dropped by the system where memory is short.
-
-    Parameters
-    ----------
-    folder
-        Where the file is made.
-
-    Raises
-    ------
-    LedgerError
-        If it cannot be.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        try:
-            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - arrays outlive a block
-        except OSError as error:
-            raise self._complain(error) from error
-        weakref.finalize(self, self._file.close)
-        self._size = 0
-        self._extent: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
-
-    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return an array whose numbers may be anything.
-
-        Raises
-        ------
-        LedgerError
-            If the disk is full.
-        """
-        n = math.prod(shape) * np.dtype(dtype).itemsize
-        if n > len(self._extent):
-            self._grow(max(n, self._size // 2, EXTENT))
-        found, self._extent = self._extent[:n], self._extent[-(-n // _ALIGNED) * _ALIGNED :]
-        return found.view(dtype).reshape(shape)
-
-    def fresh(self) -> Scratch:
-        """Return room in another file, which is gone as soon as its arrays are."""
-        return FileScratch(self._folder)
-
-    def _grow(self, n: int) -> None:
-        # a page that cannot be written later would end the process
-        try:
-            _reserve(self._file.fileno(), self._size, n)
-        except OSError as error:
-            raise self._complain(error) from error
-        self._extent = np.asarray(np.memmap(self._file, np.uint8, "r+", self._size, (n,)))
-        self._size += n
-
-    def _complain(self, error: OSError) -> LedgerError:
-        return LedgerError(
-            f"cannot keep draws in a file in {self._folder} ({error.strerror or error}); make "
-            "room, and go on with surrokit.resume(...)"
-        )
-
-
-def scratch_for(keep: Keep, path: Path) -> Scratch:
-    """Return the room for draws of a run: in memory, or beside its ledger.
-
-    Raises
-    ------
-    LedgerError
-        If no file can be made there.
-    """
-    return FileScratch(path.absolute().parent) if keep == "file" else Scratch()
-
-
-def _reserve(file: int, start: int, n: int) -> None:
-    """Take room of a file from the disk."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file, start, n)
-        return
-    os.lseek(file, start, os.SEEK_SET)
-    for at in range(0, n, 2**20):
-        os.write(file, bytes(min(2**20, n - at)))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -264,11 +145,7 @@ DTYPES = {
 """Name to type of the columns that have a number for each chain."""
 
 
-def trace_of(
-    columns: Mapping[str, npt.NDArray[Any]],
-    transform: CoordinateMap,
-    scratch: Scratch | None = None,
-) -> Trace:
+def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: CoordinateMap) -> Trace:
     """Return the trace of columns as :meth:`History.columns` returns them.
 
     Parameters
@@ -277,21 +154,18 @@ def trace_of(
         Name to array.
     transform
         The map to the user's coordinates.
-    scratch
-        Makes room for the draws; None for memory.
     """
-    scratch = scratch or Scratch()
     arrays = {name: np.swapaxes(array, 0, 1) for name, array in columns.items()}
     numbers = columns["numbers"]
     calls = numbers[:, 3:].astype(np.int64)
     places = {
-        name: scratch.copy(arrays[name])  # in the order of chains: sums round by how arrays lie
+        name: arrays[name].copy()  # in the order of chains: sums round by how arrays lie
         for name in ("positions", "outputs", "ends")
         if name in arrays
     }
     positions, ends = places["positions"], places.get("ends")
     return Trace(
-        draws=_to_bounded(positions, transform, scratch),
+        draws=transform.to_bounded(positions),
         positions=positions,
         **{name: arrays[name] for name in DTYPES},
         step_size=numbers[:, 0],
@@ -300,23 +174,13 @@ def trace_of(
         calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
         outputs=places.get("outputs"),
         transform=transform,
-        ends=None if ends is None else _to_bounded(ends, transform, scratch),
+        ends=None if ends is None else transform.to_bounded(ends),
     )
 
 
 def _flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return an array (chains, iterations, ...) with chains one after another."""
     return array.reshape(-1, *array.shape[2:])
-
-
-def _to_bounded(positions: FloatArray, transform: CoordinateMap, scratch: Scratch) -> FloatArray:
-    """Return positions (chains, n, dim) in the user's coordinates, a part of them at a time."""
-    found = scratch.empty((*positions.shape[:-1], transform.n_user), np.float64)
-    for chain in range(len(positions)):
-        for at in range(0, positions.shape[1], AT_ONCE):
-            part = slice(at, at + AT_ONCE)
-            found[chain, part] = transform.to_bounded(positions[chain, part])
-    return found
 
 
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -344,14 +208,11 @@ class History:
     ----------
     chains, dim
         Sizes.
-    scratch
-        Makes room for what is gathered; None for memory.
     """
 
-    def __init__(self, chains: int, dim: int, scratch: Scratch | None = None) -> None:
+    def __init__(self, chains: int, dim: int) -> None:
         self._chains = chains
         self._dim = dim
-        self._scratch = scratch or Scratch()
         self._blocks: list[Columns] = []
         self._rows: list[_Row] = []
         self._in_blocks = 0
@@ -386,10 +247,7 @@ class History:
     def split(self, n: int) -> tuple[History, History]:
         """Return the first n iterations, and the later ones."""
         self._settle()
-        parts = (
-            History(self._chains, self._dim, self._scratch),
-            History(self._chains, self._dim, self._scratch),
-        )
+        parts = History(self._chains, self._dim), History(self._chains, self._dim)
         before = 0
         for block in self._blocks:
             size = len(block["numbers"])
@@ -401,7 +259,7 @@ class History:
 
     def positions(self) -> FloatArray:
         """Return the positions of the chains, shape (chains, iterations, dim)."""
-        positions = self._scratch.fresh().empty((self._chains, len(self), self._dim), np.float64)
+        positions = np.empty((self._chains, len(self), self._dim))
         at = 0
         for block in self._parts(0):
             n = len(block["numbers"])
@@ -420,30 +278,21 @@ class History:
         moves = np.where(np.isnan(acceptance), 0.0, acceptance)
         return float(moves.mean()), float(np.quantile(seconds, _UNDISTURBED)), float(steps.mean())
 
-    def columns(self, start: int = 0, scratch: Scratch | None = None) -> Columns:
+    def columns(self, start: int = 0) -> Columns:
         """Return iterations from ``start`` on as arrays of shape (iterations, chains, ...).
 
         ``numbers`` has shape (iterations, 3 + kinds of calls): step size, seconds, failures, calls.
         ``outputs`` and ``ends`` are there if some iteration has them, and NaN where one has none.
-
-        Parameters
-        ----------
-        start
-            The first of them.
-        scratch
-            Makes room for them; None for memory.
         """
         parts = self._parts(start)
         if len(parts) == 1:
             return parts[0]
         shapes = {name: array for part in parts for name, array in part.items()}
-        scratch = scratch or Scratch()
-        return {name: _join(name, parts, like, scratch) for name, like in shapes.items()}
+        return {name: _join(name, parts, like) for name, like in shapes.items()}
 
     def trace(self, transform: CoordinateMap) -> Trace:
         """Return the trace, with draws in the user's coordinates."""
-        scratch = self._scratch.fresh()
-        return trace_of(self.columns(scratch=scratch), transform, scratch)
+        return trace_of(self.columns(), transform)
 
     def _parts(self, start: int) -> list[Columns]:
         """Return blocks from an iteration on, at least one."""
@@ -462,7 +311,7 @@ class History:
         if not self._rows:
             return
         block, self._rows = self._gather(self._rows), []
-        self._append({name: self._scratch.copy(array) for name, array in block.items()})
+        self._append(block)
 
     def _append(self, block: Columns) -> None:
         if len(block["numbers"]):
@@ -498,12 +347,10 @@ class History:
         return found
 
 
-def _join(
-    name: str, parts: list[Columns], like: npt.NDArray[Any], scratch: Scratch
-) -> npt.NDArray[Any]:
+def _join(name: str, parts: list[Columns], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a column of all parts."""
     n = sum(len(part["numbers"]) for part in parts)
-    found = scratch.empty((n, *like.shape[1:]), like.dtype)
+    found = np.empty((n, *like.shape[1:]), like.dtype)
     at = 0
     for part in parts:
         size = len(part["numbers"])

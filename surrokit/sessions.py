@@ -172,7 +172,7 @@ def resume(
             write_sequels(store, sequels)
             is_over = account.get("state") == "ended" and sequels[-1] == sequels[-2]
             tape = Tape(store, leaves=not is_over)
-            rng, file = read_generator(store), RunFile(store, lock, tape, keep=asked.keep)
+            rng, file = read_generator(store), RunFile(store, lock, tape)
         with observed(listening, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file, sequels)
     more = partial(resume, path, target, compute=compute, **parts)
@@ -292,7 +292,7 @@ def new_file(
         return Store.open(path, write=True)
 
     with held(Path(path), make, is_new=True) as (store, lock):
-        return RunFile(store, lock, Tape(store), keep=asked.keep, is_new=True)
+        return RunFile(store, lock, Tape(store), is_new=True)
 
 
 @contextmanager

@@ -173,13 +173,6 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     type=click.Path(path_type=Path),
     help="Learn from the file of an earlier run, and evaluate nothing in it again; repeatable.",
 )
-@click.option(
-    "--keep",
-    type=click.Choice(["memory", "file"]),
-    default="memory",
-    show_default=True,
-    help="Hold draws in memory, or in a file beside that of --path, which has room for more.",
-)
 @with_workers
 @QUIET
 @WIDE
@@ -196,7 +189,6 @@ def sample(
     settings: tuple[str, ...],
     path: Path | None,
     warm_start: tuple[Path, ...],
-    keep: str,
     one_by_one: bool,
     quiet: bool,
     wide: bool,
@@ -225,7 +217,7 @@ def sample(
     exact = name_or_target(target, parts.pop("target", {}), one_by_one=one_by_one)
     names = {kind: sizes.pop(kind) for kind in NAMED}
     catalogue = default_catalogue()
-    files = {"path": path, "warm_start": warm_start or None, "keep": keep}
+    files = {"path": path, "warm_start": warm_start or None}
     sizes["progress"] = not quiet
     specs = specs_of(names, parts, catalogue)
     if dry_run:

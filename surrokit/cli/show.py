@@ -7,8 +7,8 @@ from pathlib import Path
 
 from surrokit.cli.report import print_run
 from surrokit.errors import LedgerError
-from surrokit.ledger.copies import salvage
 from surrokit.ledger.reader import Ledger
+from surrokit.ledger.salvage import salvage
 from surrokit.output.console import say
 from surrokit.sessions import open_run
 from surrokit.studies.waiting import waits_for

@@ -107,7 +107,7 @@ GROUPS = {
         *("max_calls", "max_seconds", "target_ess", "target_rhat", "target_mcse"),
         *("draws", "warmup", "chains", "dry_run"),
     ),
-    "Where": ("workers", "executor", "timeout", "prefetch", "one_by_one", "path", "keep"),
+    "Where": ("workers", "executor", "timeout", "prefetch", "one_by_one", "path"),
     "Output": ("out", "report", "json_path", "compare", "quiet", "wide"),
 }
 """Heading to the options under it, in this order; others come last."""

@@ -42,7 +42,7 @@ from surrokit.registry.catalogue import Spec, default_catalogue
 from surrokit.targets.differences import Differences
 from surrokit.types import FloatArray
 
-_SIZES = ("name", "chains", "warmup", "draws", "on_error", "retries", "keep")
+_SIZES = ("name", "chains", "warmup", "draws", "on_error", "retries")
 _RECORDS = {"evaluations": Evaluations, "past": Past}
 _LIMITS = ("warmup", "draws", "after", "budget")
 _MOST_OF_TIME = 10**18
@@ -55,7 +55,6 @@ _SIZE_TYPES: dict[str, Any] = {
     "draws": int | None,
     "on_error": Literal["reject", "raise", "retry"],
     "retries": int,
-    "keep": Literal["memory", "file"],
     "differences": bool,
 }
 _ACCOUNT: dict[str, Any] = {

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from surrokit.capabilities import CALL_KINDS
 from surrokit.errors import LedgerError, SurrokitError
-from surrokit.history import DTYPES, History, Keep, Scratch, scratch_for
+from surrokit.history import DTYPES, History
 from surrokit.interfaces import ChainState
 from surrokit.ledger.facts import read_arguments, write_progress
 from surrokit.ledger.store import Lock, Store, array_of, reading
@@ -62,9 +62,7 @@ def forget_blocks(store: Store) -> None:
         store.execute("DELETE FROM draws")
 
 
-def read_blocks(
-    store: Store, stage: str, chains: int, dim: int, scratch: Scratch
-) -> dict[str, npt.NDArray[Any]]:
+def read_blocks(store: Store, stage: str, chains: int, dim: int) -> dict[str, npt.NDArray[Any]]:
     """Return the iterations of a stage, as :meth:`History.columns` returns them.
 
     Parameters
@@ -75,8 +73,6 @@ def read_blocks(
         Which.
     chains, dim
         Sizes.
-    scratch
-        Makes room for them; there is one block in memory at a time.
 
     Raises
     ------
@@ -95,7 +91,7 @@ def read_blocks(
         names = set.intersection(*(set(shapes) for _, shapes in blocks))
         n = sum(shapes["numbers"][0] for _, shapes in blocks)
         first = blocks[0][1]
-        found = {name: scratch.empty((n, *first[name][1:]), _type_of(name)) for name in names}
+        found = {name: np.empty((n, *first[name][1:]), _type_of(name)) for name in names}
         at = 0
         for number, _ in blocks:
             query = "SELECT id, columns, data, crc FROM draws WHERE id = ?"
@@ -233,7 +229,6 @@ class NoFile:
 
     def __init__(self, journal: Journal | None = None) -> None:
         self.journal: Journal = journal or NoJournal()
-        self.scratch = Scratch()
         self.n_left = 0
 
     def take_left(self) -> list[Event]:
@@ -272,8 +267,6 @@ class RunFile:
         On it; given up when the file is closed.
     tape
         The run's journal.
-    keep
-        Where draws are: ``"memory"``, or ``"file"`` for a file beside the ledger.
     is_new
         Whether this run has made the file.
 
@@ -281,19 +274,14 @@ class RunFile:
     ----------
     journal
         The tape.
-    scratch
-        Makes room for draws.
     path
         Where the file is.
     asked
         What the run was asked for, by name.
     """
 
-    def __init__(
-        self, store: Store, lock: Lock, tape: Tape, *, keep: Keep = "memory", is_new: bool = False
-    ) -> None:
+    def __init__(self, store: Store, lock: Lock, tape: Tape, *, is_new: bool = False) -> None:
         self._is_new = is_new
-        self.scratch = scratch_for(keep, store.path)
         self.journal: Journal = tape
         self.path, self.asked = store.path, read_arguments(store)
         self._tape, self._store, self._lock = tape, store, lock

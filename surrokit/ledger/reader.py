@@ -16,7 +16,7 @@ from surrokit.capabilities import ALL_BY_NAME
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import CoordinateMap
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
-from surrokit.history import Trace, scratch_for, trace_of
+from surrokit.history import Trace, trace_of
 from surrokit.ledger.facts import read_account, read_progress
 from surrokit.ledger.file import read_blocks, read_weights
 from surrokit.ledger.fingerprint import REPORTED, read_parameters
@@ -180,15 +180,14 @@ class Ledger:
             facts = self.facts
             chains = int(facts["settings"]["chains"])
             n_kept = (self.account or {}).get("kept")
-            scratch = scratch_for(facts["settings"].get("keep", "memory"), self.path)
         warmup, kept = (
-            read_blocks(self.store, stage, chains, self.parameters.free, scratch)
+            read_blocks(self.store, stage, chains, self.parameters.free)
             for stage in ("warmup", "sampling")
         )
         with reading(self.path):
             kept = {name: array[:n_kept] for name, array in kept.items()}
-            before = trace_of(warmup, self._transform, scratch)
-            return before, trace_of(kept, self._transform, scratch)
+            before = trace_of(warmup, self._transform)
+            return before, trace_of(kept, self._transform)
 
     def weights(self) -> Weights | None:
         """Return weighted answers as far as they are written; None where none were asked for.

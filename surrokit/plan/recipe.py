@@ -29,7 +29,6 @@ from surrokit.contracts.explorer import Findings, Past
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError, SurrokitError
 from surrokit.executors.ahead import Ahead
-from surrokit.history import Keep
 from surrokit.interfaces import Evaluations, Learner, Sampler, weighs
 from surrokit.model.calls import Journal, OnError
 from surrokit.model.model import calls_per_gradient
@@ -153,8 +152,6 @@ class Recipe:
         What to do where the target fails.
     retries
         How often a position that failed is evaluated again at most, with ``"retry"``.
-    keep
-        Where draws are.
     safety
         What to do when the surrogate fails.
     budget
@@ -203,7 +200,6 @@ class Recipe:
     past: Past | None = None
     on_error: OnError = "reject"
     retries: int = 0
-    keep: Keep = "memory"
     safety: Safety = attrs.field(factory=Safety)
     budget: Budget = attrs.field(factory=Budget)
     exploration: Budget = attrs.field(factory=Budget)
@@ -894,7 +890,7 @@ def arguments_of(asked: Recipe) -> dict[str, Any]:
     found |= {name: getattr(budget, name) for name in _PLAIN_LIMITS}
     rest = attrs.evolve(budget, **dict.fromkeys(_PLAIN_LIMITS))
     found["budget"] = None if rest == Budget() else rest
-    compute = Compute(on_error=asked.on_error, retries=asked.retries or None, keep=asked.keep)
+    compute = Compute(on_error=asked.on_error, retries=asked.retries or None)
     found["compute"] = None if compute == Compute() else compute
     given = {name: value for name, value in found.items() if value is not None}
     return {**given, "chains": asked.chains, "seed": asked.seed}

@@ -97,7 +97,7 @@ class Book:
             asked.exact, keep=True, on_error=asked.on_error, retries=asked.retries
         )
         self.target.rejections.log.waits = True
-        self.recorder = Recorder(self.target, asked.chains, self.clock, self._file.scratch)
+        self.recorder = Recorder(self.target, asked.chains, self.clock)
         self.stopping = Stopping(
             asked.budget,
             self.target,

@@ -7,7 +7,7 @@ import numpy as np
 from surrokit.capabilities import FORWARD
 from surrokit.cost.budget import Clock
 from surrokit.cost.recording import RecordingPotential
-from surrokit.history import History, Scratch
+from surrokit.history import History
 from surrokit.interfaces import ChainState, Evaluations, Stage, StepInfo
 from surrokit.progress import IterationInfo
 from surrokit.types import FloatArray, IntArray
@@ -24,8 +24,6 @@ class Recorder:
         Number of chains.
     clock
         The run's.
-    scratch
-        Makes room for what is recorded; None for memory.
     """
 
     def __init__(
@@ -33,14 +31,12 @@ class Recorder:
         target: RecordingPotential,
         chains: int,
         clock: Clock,
-        scratch: Scratch | None = None,
     ) -> None:
         self.clock = clock
         self.iteration = 0
         self.deployments: list[int] = []
-        self.warmup = History(chains, target.dim, scratch)
-        self.kept = History(chains, target.dim, scratch)
-        self._scratch = scratch
+        self.warmup = History(chains, target.dim)
+        self.kept = History(chains, target.dim)
         self.has_outputs = FORWARD in target.capabilities
         self._target = target
         self._chains = chains
@@ -86,7 +82,7 @@ class Recorder:
     def begin_again(self) -> None:
         """Turn the draws so far into warm-up."""
         self.warmup.extend(self.kept)
-        self.kept = History(self._chains, self._target.dim, self._scratch)
+        self.kept = History(self._chains, self._target.dim)
 
     def keep_first(self, n: int) -> None:
         """Turn draws after the first n of each chain into warm-up."""

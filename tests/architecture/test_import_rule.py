@@ -87,6 +87,7 @@ ORDINARY = {
     "weights",
     "logistic",
     "identity",
+    "metropolis",  # a function of the core
 }
 """Names of parts that are words of the core's own."""
 

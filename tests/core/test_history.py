@@ -1,16 +1,13 @@
-"""Histories: iterations put together as arrays, in memory or in a file."""
+"""Histories: iterations put together as arrays."""
 
 from __future__ import annotations
-
-import errno
 
 import numpy as np
 import pytest
 
 from surrokit.capabilities import CALL_KINDS
 from surrokit.coordinates.transforms import Transform
-from surrokit.errors import LedgerError
-from surrokit.history import BLOCK, EXTENT, FileScratch, History, Scratch, scratch_for
+from surrokit.history import BLOCK, History
 from surrokit.interfaces import ChainState, StepInfo
 
 CHAINS, DIM, N = 2, 3, 2 * BLOCK + 17
@@ -41,17 +38,12 @@ def iteration(i, outputs=True, ends=None):
     }
 
 
-def history(n=N, scratch=None, start=0, **options):
-    made = History(CHAINS, DIM, scratch)
+def history(n=N, start=0, **options):
+    made = History(CHAINS, DIM)
     for i in range(start, start + n):
         given, named = iteration(i, **options)
         made.add(*given, **named)
     return made
-
-
-@pytest.fixture(params=["memory", "file"])
-def scratch(request, tmp_path):
-    return scratch_for(request.param, tmp_path / "run")
 
 
 def assert_same(one, other):
@@ -61,8 +53,8 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize("n", [0, 1, BLOCK - 1, BLOCK, N])
-def test_columns_are_the_iterations_in_order(n, scratch):
-    made = history(n, scratch)
+def test_columns_are_the_iterations_in_order(n):
+    made = history(n)
     columns = made.columns()
     assert len(made) == n
     assert columns["positions"].shape == (n, CHAINS, DIM)
@@ -74,32 +66,32 @@ def test_columns_are_the_iterations_in_order(n, scratch):
 
 
 @pytest.mark.parametrize("start", [0, 3, BLOCK - 1, BLOCK, N - 1, N])
-def test_columns_from_an_iteration_on(start, scratch):
+def test_columns_from_an_iteration_on(start):
     later = {name: array[start:] for name, array in history().columns().items()}
-    found = history(N, scratch).columns(start)
+    found = history(N).columns(start)
     assert_same({name: found.get(name, array) for name, array in later.items()}, later)
 
 
 @pytest.mark.parametrize("n", [0, 5, BLOCK, BLOCK + 5, N])
-def test_what_is_split_and_extended_is_whole(n, scratch):
-    first, later = history(N, scratch).split(n)
+def test_what_is_split_and_extended_is_whole(n):
+    first, later = history(N).split(n)
     assert (len(first), len(later)) == (n, N - n)
     assert np.array_equal(later.positions()[0, :, 0], np.arange(n, N))
     first.extend(later)
     assert_same(first.columns(), history().columns())
 
 
-def test_the_last_iterations(scratch):
-    moves, seconds, steps = history(N, scratch).last(20)
+def test_the_last_iterations():
+    moves, seconds, steps = history(N).last(20)
     last = np.arange(N - 20, N)
     assert moves == pytest.approx(0.5 * np.mean(1.0 / (1.0 + last)))
     assert seconds == pytest.approx(0.25)
     assert steps == pytest.approx(last.mean())
 
 
-def test_what_some_iterations_lack_is_nan(scratch):
-    made = history(BLOCK + 3, scratch, outputs=False)
-    made.extend(history(4, scratch, start=BLOCK + 3, ends=np.ones((CHAINS, DIM))))
+def test_what_some_iterations_lack_is_nan():
+    made = history(BLOCK + 3, outputs=False)
+    made.extend(history(4, start=BLOCK + 3, ends=np.ones((CHAINS, DIM))))
     trace = made.trace(LINE)
     assert np.isnan(trace.outputs[:, : BLOCK + 3]).all()
     assert np.array_equal(trace.outputs[0, -4:, 0], 2.0 * np.arange(BLOCK + 3, BLOCK + 7))
@@ -108,45 +100,12 @@ def test_what_some_iterations_lack_is_nan(scratch):
     assert history(3, outputs=False).trace(LINE).outputs is None
 
 
-def test_a_trace_has_draws_in_the_users_coordinates(scratch):
+def test_a_trace_has_draws_in_the_users_coordinates():
     transform = Transform(
         lower=np.array([0.0, -np.inf, -1.0]), upper=np.array([np.inf, np.inf, 1.0])
     )
-    trace = history(N, scratch).trace(transform)
+    trace = history(N).trace(transform)
     assert trace.draws.flags.c_contiguous
     np.testing.assert_allclose(trace.draws, transform.to_bounded(trace.positions))
     assert np.array_equal(trace.seconds, 0.25 * np.arange(N))
     assert np.array_equal(trace.calls["gradient"], np.arange(N))
-
-
-def test_rooms_do_not_overlap(tmp_path):
-    room = FileScratch(tmp_path)
-    arrays = [room.empty((3, 5), np.float64) for _ in range(4)]
-    arrays += [room.empty((EXTENT // 8 + 7,), np.float64), room.empty((9,), np.bool_)]
-    for i, array in enumerate(arrays):
-        array[...] = i
-    for i, array in enumerate(arrays):
-        assert (array == (i > 0 if array.dtype == bool else i)).all()
-    assert list(tmp_path.iterdir()) == []  # the file has no name
-
-
-def test_a_copy_is_in_the_order_of_its_rows(scratch):
-    array = np.swapaxes(np.arange(24.0).reshape(4, 3, 2), 0, 1)
-    copy = scratch.copy(array)
-    assert copy.flags.c_contiguous
-    assert np.array_equal(copy, array)
-    assert Scratch().fresh().empty((2,), float).shape == (2,)
-
-
-def test_a_full_disk_is_told(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("surrokit.history._reserve", refuse)
-    with pytest.raises(LedgerError, match=r"No space left on device.*make room, and go on"):
-        history(N, FileScratch(tmp_path))
-
-
-def test_a_folder_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(LedgerError, match="cannot keep draws in a file in"):
-        FileScratch(tmp_path / "none")

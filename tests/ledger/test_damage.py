@@ -11,7 +11,7 @@ from ledgers import KINDS, Counted, plain
 
 import surrokit as sk
 from surrokit.errors import LedgerError
-from surrokit.ledger.copies import salvage
+from surrokit.ledger.salvage import salvage
 
 TARGET = KINDS["hmc"][0]
 

@@ -20,8 +20,8 @@ KINDS = {
     "gradients": ("exact", {"sampler": ("hmc", {"n_steps": 3}), "warmup": 40, "draws": 40}),
 }
 ANSWERS = {
-    "retried": {"on_error": "retry", "retries": 2},
-    "rejected": {"on_error": "reject"},
+    "retried": sk.Compute(on_error="retry", retries=2),
+    "rejected": sk.Compute(),
 }
 
 
@@ -65,7 +65,7 @@ def whole(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("failing") / "a"
     gradient, settings = KINDS[kind]
     paid = Counted()
-    settings = {**settings, **ANSWERS[answer], **SIZES}
+    settings = {**settings, "compute": ANSWERS[answer], **SIZES}
     run = sk.sample(by_chance(paid, gradient), path=path, **settings)
     assert paid.n == sum(run.calls.values())
     return run, path, gradient, settings
@@ -73,7 +73,7 @@ def whole(request, tmp_path_factory):
 
 def test_a_run_is_done_again_with_its_failures(whole, tmp_path):
     run, path, gradient, settings = whole
-    if settings["on_error"] == "retry":
+    if settings["compute"].on_error == "retry":
         assert sum(kind.cured for kind in run.failure_kinds.values()) > 5
         assert run.recheck.tried <= run.failures
     else:
@@ -137,7 +137,7 @@ def test_an_opened_run_tells_its_failures(whole):
 
 
 def test_a_limit_that_forbade_to_look_again_is_raised(tmp_path):
-    settings = {**KINDS["values"][1], "on_error": "reject", **SIZES}
+    settings = {**KINDS["values"][1], **SIZES}
     run = sk.sample(by_chance(Counted(), None), path=tmp_path / "a", max_calls=124, **settings)
     assert 0 < run.recheck.tried < 5  # 122 calls are the warm-up's
     held, paid = tmp_path / "a", Counted()

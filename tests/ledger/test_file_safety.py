@@ -127,7 +127,7 @@ def test_what_is_no_table_is_never_read(small, tmp_path, what):
     change(path, *HOSTILE[what])
     code = (
         "import sys\n"
-        "from surrokit.errors import LedgerError\nfrom surrokit.ledger.copies import salvage\n"
+        "from surrokit.errors import LedgerError\nfrom surrokit.ledger.salvage import salvage\n"
         "try: salvage(sys.argv[1], sys.argv[1] + '.new')\n"
         "except LedgerError as error: print(error)"
     )

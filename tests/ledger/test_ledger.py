@@ -16,7 +16,6 @@ from ledgers import KINDS, SIZES, Counted, cut, forward, plain, query, values
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError, SamplingWarning
-from surrokit.ledger.copies import compact, merge
 from surrokit.ledger.store import Lock, Store
 
 HMC = {**KINDS["hmc"][1], **SIZES}
@@ -342,25 +341,6 @@ def test_a_full_disk_stops_the_run_and_it_goes_on_later(whole, tmp_path, monkeyp
     assert again.calls == run.calls
 
 
-def test_unused_room_is_given_back(whole, tmp_path):
-    path = cut(whole("hmc")[1], tmp_path / "a", 20)
-    before = path.stat().st_size
-    compact(path)
-    assert path.stat().st_size < before
-    assert len(sk.Ledger(path)) > 0
-
-
-def test_ledgers_of_one_target_are_merged(whole, tmp_path):
-    run, path = whole("hmc")
-    other = sk.sample(plain(Counted()), path=tmp_path / "b", **{**HMC, "seed": 8})
-    merge([path, tmp_path / "b"], tmp_path / "c")
-    with sk.Ledger(tmp_path / "c") as ledger:
-        assert len(ledger) == sum(run.calls.values()) + sum(other.calls.values())
-    assert np.array_equal(sk.resume(tmp_path / "c", plain(Counted())).draws, run.draws)
-    with pytest.raises(LedgerError, match="ledgers of different targets"):
-        merge([path, whole("values")[1]], tmp_path / "d")
-
-
 # --- locks ---
 
 
@@ -369,10 +349,9 @@ def test_two_runs_on_one_file_are_refused(tmp_path):
 
     class Tries:
         def surrokit_run_started(self, run):
-            for again in (sk.resume, lambda p, t: compact(p)):
-                with pytest.raises(LedgerError, match="is being written by a run") as caught:
-                    again(tmp_path / "a", plain(Counted()))
-                errors.append(str(caught.value))
+            with pytest.raises(LedgerError, match="is being written by a run") as caught:
+                sk.resume(tmp_path / "a", plain(Counted()))
+            errors.append(str(caught.value))
 
     sk.sample(plain(Counted()), path=tmp_path / "a", observers=[Tries()], **HMC)
     assert str(os.getpid()) in errors[0]

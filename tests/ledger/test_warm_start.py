@@ -76,7 +76,7 @@ def test_the_ledger_of_another_target_teaches_nothing(other, whole):
 
 @pytest.mark.parametrize("given", [[], 3, [3]])
 def test_what_is_no_path_is_refused(given):
-    with pytest.raises(ConfigurationError, match="warm_start must be the path of a ledger"):
+    with pytest.raises(ConfigurationError, match="warm_start must be the path of a run's file"):
         sk.sample(plain(Counted()), warm_start=given, **SIZES)
 
 
@@ -158,14 +158,14 @@ def test_draws_of_chains_that_are_apart_are_not_gone_on_from(tmp_path):
     starts = np.array([[-1.0], [1.0]])
     settings = {"sampler": ("hmc", {"step_size": 0.05}), "warmup": 10, "draws": 400, **SIZES}
     sk.sample(target, path=tmp_path / "apart", initial=starts, **settings)
-    assert read_known(tmp_path / "apart", target, None)[2] is None
+    assert read_known([tmp_path / "apart"], target)[2] is None
     sk.sample(target, path=tmp_path / "together", initial=np.ones((2, 1)), **settings)
-    assert len(read_known(tmp_path / "together", target, None)[2]) == 800
+    assert len(read_known([tmp_path / "together"], target)[2]) == 800
 
 
 def test_weighted_draws_are_not_gone_on_from(whole):
     _, path = whole("weights")
-    assert read_known(path, forward(Counted()), None)[2] is None
+    assert read_known([path], forward(Counted()))[2] is None
 
 
 def test_a_recalled_run_is_resumed_without_the_ledger(enough, tmp_path):

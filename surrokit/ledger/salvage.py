@@ -1,4 +1,4 @@
-"""Copies of ledgers: what can be read of a damaged one, and several as one."""
+"""What can be read of a damaged ledger, as a new one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from surrokit.ledger.facts import names_of_arrays
 from surrokit.ledger.fingerprint import SCALING
 from surrokit.ledger.store import (
     DAMAGE,
-    Lock,
     Store,
     array_of,
     check_file,
@@ -26,7 +25,7 @@ from surrokit.ledger.store import (
     has_tables,
     open_to_read,
 )
-from surrokit.ledger.tape import APART, COLUMNS, DONE, Event, event_of, read_events, write_events
+from surrokit.ledger.tape import APART, COLUMNS, DONE, Event, event_of, write_events
 
 FACTS = ("target", "settings", "generator", "sequels", "account")
 """Names of all facts."""
@@ -92,60 +91,6 @@ def salvage(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Salvag
                     if whole or not event.is_mark:
                         write_events(store, [attrs.evolve(event, outcome=outcome)])
     return Salvaged(replayable=kept[DONE], apart=kept[APART], lost=lost)
-
-
-def merge(paths: Sequence[str | os.PathLike[str]], new: str | os.PathLike[str]) -> None:
-    """Write several ledgers of one target as one, which goes on from the first of them.
-
-    Parameters
-    ----------
-    paths
-        The ledgers.
-    new
-        The new file.
-
-    Raises
-    ------
-    LedgerError
-        If they are not of one target, one is damaged, or the new file exists.
-    """
-    stores = [Store.open(Path(path)) for path in paths]
-    try:
-        targets = [store.facts().get("target") for store in stores]
-        others = [s.path for s, t in zip(stores, targets, strict=True) if t != targets[0]]
-        if others:
-            raise LedgerError(
-                f"{others[0]} and {stores[0].path} are ledgers of different targets; merge those "
-                "of one target"
-            )
-        with Store.created(Path(new)) as merged, merged.transaction():
-            merged.write_facts(stores[0].facts())
-            for name, array in stores[0].arrays().items():
-                merged.write_array(name, array)
-            for i, store in enumerate(stores):
-                for event in read_events(store, calls_alone=i > 0):
-                    outcome = event.outcome if i == 0 else APART
-                    write_events(merged, [attrs.evolve(event, outcome=outcome)])
-    finally:
-        for store in stores:
-            store.close()
-
-
-def compact(path: str | os.PathLike[str]) -> None:
-    """Give room that a ledger does not use back to the disk.
-
-    Raises
-    ------
-    LedgerError
-        If a run writes it, it is damaged, or there is no room for the copy.
-    """
-    lock = Lock(Path(path))
-    try:
-        store = Store.open(Path(path), write=True)
-        with closing(store), store.writing():
-            store.execute("VACUUM")
-    finally:
-        lock.release()
 
 
 def _open_damaged(path: Path) -> sqlite3.Connection:
