@@ -1,7 +1,7 @@
 """The contracts between the parts, gathered for import."""
 
 from surrokit.contracts.dynamics import Integrator, Metric, PositionMetric
-from surrokit.contracts.explorer import Exploration, ExplorationState, Explorer
+from surrokit.contracts.explorer import Explorer
 from surrokit.contracts.forward import CurvedEnergy, Energy, ForwardPotential
 from surrokit.contracts.learner import Learner, Surrogate
 from surrokit.contracts.matrices import (
@@ -48,6 +48,4 @@ __all__ = [
     "Schedule",
     # explorer
     "Explorer",
-    "Exploration",
-    "ExplorationState",
 ]

@@ -1,7 +1,7 @@
 """The frozen records that travel between the parts, gathered for import."""
 
 from surrokit.contracts.dynamics import Phase, Status
-from surrokit.contracts.explorer import Findings
+from surrokit.contracts.explorer import Explored, Findings, Past, Start
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.contracts.observation import IterationInfo, RunInfo
 from surrokit.contracts.sampler import ChainState, Excursion, Proposal, StepInfo, Tuning
@@ -26,6 +26,9 @@ __all__ = [
     "Tuning",
     # explorer
     "Findings",
+    "Start",
+    "Explored",
+    "Past",
     # observation
     "RunInfo",
     "IterationInfo",

@@ -11,6 +11,7 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.schedule import Decision, Moment
 from surrokit.cost.clock import Clock
+from surrokit.errors import SurrogateFitError
 from surrokit.exploring.approximate import Approximation, fit_near, of_surrogate
 from surrokit.limits.meter import FITTING, stage
 from surrokit.limits.threads import threads_for
@@ -96,6 +97,14 @@ class Learning:
             with self._clock.phase("training"), threads_for(self._n_numbers), stage(FITTING):
                 self._last = self.n_observed, self._learner.fit()
         return self._last[1]
+
+    def fit_with(self, rows: Evaluations) -> Potential | None:
+        """Observe more rows, and return a surrogate of all; None where none can be fitted."""
+        self.observe(rows)
+        try:
+            return self.fit()
+        except SurrogateFitError:
+            return None
 
     def state(self) -> dict[str, Any]:
         """Return all that is learnt so far."""
