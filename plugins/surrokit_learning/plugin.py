@@ -36,7 +36,7 @@ _COMPONENTS = (
     Component(
         kind="schedule",
         name="greville",
-        factory="surrokit_learning.greville:Greville",
+        factory="surrokit_learning.schedules:Greville",
         summary="Learn all along, deploy with a probability that vanishes",
         references=(
             f"{_PAPER}, Algorithm 4",
