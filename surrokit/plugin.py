@@ -20,7 +20,7 @@ from surrokit.capabilities import (
     ROWS,
     VJP,
 )
-from surrokit.contracts.explorer import Exploration, ExplorationState, Explorer, Findings
+from surrokit.contracts.explorer import Explored, Explorer, Findings, Past, Start
 from surrokit.errors import (
     CapabilityError,
     ConfigurationError,
@@ -82,8 +82,6 @@ __all__ = [
     "Surrogate",
     "Learner",
     "Explorer",
-    "Exploration",
-    "ExplorationState",
     "Schedule",
     "Metric",
     "PositionMetric",
@@ -109,7 +107,10 @@ __all__ = [
     "Excursion",
     "Evaluations",
     "LearningProblem",
+    "Start",
+    "Explored",
     "Findings",
+    "Past",
     "Stage",
     "Moment",
     "Decision",

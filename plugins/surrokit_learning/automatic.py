@@ -29,7 +29,7 @@ from surrokit.registry.components import (
     Kind,
 )
 from surrokit.types import Capabilities, FloatArray
-from surrokit_learning.prospect import ROWS_DECIDE, Prospect, prospect_of
+from surrokit_learning.forecast import ROWS_DECIDE, RowsForecast, forecast_rows
 
 SINGLE_PATHS = "single-paths"
 """Purpose of a sampler of single paths on an emulator, with the settings that suit it.
@@ -48,8 +48,8 @@ WALK_EFFICIENCY = 0.3
 (Gelman, Roberts and Gilks 1996)."""
 
 TENTH = 0.1
-"""Part of plain HMC's expected bill that looking for a surrogate may cost, or that draws on one may
-cost more."""
+"""Part of plain HMC's expected cost that looking for a surrogate may take, or that draws on one may
+take more."""
 
 FEW = 100
 """Calls for each chain that is asked for no number of draws, below which no clock matters: chains
@@ -99,16 +99,15 @@ class Automatic:
     ) -> Recipe:
         """Pick parts by what the target offers and by what its calls cost; see the protocol."""
         picked = self._pick(_Picker(composer, recipe), target, costs, rng)
-        picked = self._weigh(composer, picked, costs)
-        dear = _as_scarce(costs, self.cheap)
+        scarce = _as_scarce(costs, self.cheap)
         return attrs.evolve(
-            picked,
-            exploration=_exploration(recipe, dear),
-            fallback=_fallback(composer, recipe, dear),
+            self._weigh(composer, picked, costs),
+            exploration=_exploration(recipe, scarce),
+            fallback=_fallback(composer, recipe, scarce),
         )
 
     def _weigh(self, composer: Composer, picked: Recipe, costs: Costs) -> Recipe:
-        """Return a recipe of weighted answers where the calls do not pay for chains."""
+        """Return a recipe of weighted answers where the calls do not suffice for chains."""
         serving = composer.catalogue.serving("correction", ANSWERS)
         learns = picked.surrogate not in (None, "none")
         if serving is None or not learns or not _leaves_open(picked):
@@ -131,16 +130,14 @@ class Automatic:
         capabilities, timed = picker.capabilities, _timed(costs)
         if picker.recipe.warmup == 0:
             return picker.plain(f"{timed}, but there is no warm-up to learn in")
-        prospect = None
-        if picker.may_subsample:
-            # whatever the clock says, or the calls that are left to the run would go by it
-            prospect = picker.prospect(target, rng)
+        # whatever the clock says, or the calls that are left to the run would go by it
+        rows = picker.forecast(target, rng) if picker.may_subsample else None
         if (costs.gradient or 0.0) < self.cheap_rows:
-            prospect = None
-        if prospect is not None and prospect.is_good:
-            return picker.begin_at(prospect.mode).subsample(f"{timed}, and {prospect}")
-        if prospect is not None and prospect.is_nearly_normal:
-            return picker.begin_at(prospect.mode).normal(f"{timed}, and {prospect}")
+            rows = None
+        reason = timed if rows is None else f"{timed}, and {rows}"
+        if rows is not None and (rows.is_good or rows.is_nearly_normal):
+            beginning = picker.begin_at(rows.mode)
+            return beginning.subsample(reason) if rows.is_good else beginning.normal(reason)
         # surrogates that copy rows of the data serve for less, and chains advance as one batch
         has_rows = ROWS in capabilities
         takes = costs.gradients if has_rows else costs.gradient
@@ -153,7 +150,6 @@ class Automatic:
         if picker.serving("surrogate", DEFAULT) is None:
             return picker.plain(f"{timed}, but no surrogate is the default")
         if has_rows:
-            reason = timed if prospect is None else f"{timed}, and {prospect}"
             return picker.surrogate(OF_ROWS, reason)
         what = "the outputs are learnt" if emulates else "the potential is learnt"
         with_what = "" if GRADIENT in capabilities else " from values"
@@ -205,7 +201,7 @@ def _has_few(recipe: Recipe) -> bool:
 def _as_scarce(costs: Costs, seconds: float) -> Costs:
     """Return costs in which a value takes so many seconds at least, if gradients are made of them.
 
-    Whoever has values alone counts them, and how long a surrogate takes is no reason to pay for ten
+    Whoever has values alone counts them, and how long a surrogate takes is no reason to make ten
     times as many.
     """
     if not costs.by_differences or costs.gradients is None or costs.value >= seconds:
@@ -215,7 +211,7 @@ def _as_scarce(costs: Costs, seconds: float) -> Costs:
 
 
 def _affords_gradients(recipe: Recipe) -> bool:
-    """Return whether half of the calls pay for tuning by gradients that cost several each."""
+    """Return whether half of the calls suffice for tuning by gradients that cost several each."""
     most, price = recipe.budget.calls, calls_per_gradient(recipe.exact)
     if most is None or price == 1:
         return True
@@ -225,10 +221,10 @@ def _affords_gradients(recipe: Recipe) -> bool:
 def _exploration(recipe: Recipe, costs: Costs) -> Budget:
     """Return what looking for a surrogate may cost where plain HMC would do it as well.
 
-    A tenth of the bill that HMC is expected to run up for the same draws, and part of what it saves
-    in warm-up when it begins with what the exploration has found. Without a gradient there is no
-    such limit. The calls do not go by the clock; where a Jacobian takes as long as many gradients,
-    the seconds are the limit.
+    A tenth of what HMC is expected to cost for the same draws, and part of what it saves in warm-up
+    when it begins with what the exploration has found. Without a gradient there is no such limit.
+    The calls do not go by the clock; where a Jacobian takes as long as many gradients, the seconds
+    are the limit.
     """
     if costs.gradients is None:
         return Budget()
@@ -302,11 +298,11 @@ class _Picker:
         made = self.composer.make(kind, given)
         return name is not None and type(made) is type(self.composer.make(kind, name))
 
-    def prospect(self, target: RecordingPotential, rng: np.random.Generator) -> Prospect | None:
+    def forecast(self, target: RecordingPotential, rng: np.random.Generator) -> RowsForecast | None:
         assert self.recipe.initial is not None
-        correction = self.recipe.correction or self.serving("correction", ROWS_DECIDE)
+        near = self.recipe.initial[0]
         try:
-            return prospect_of(self.composer, correction, target, self.recipe.initial[0], rng)
+            return forecast_rows(self.composer, self.of_rows, target, near, rng)
         except NumericalError:  # then few rows cannot stand for all
             return None
 
@@ -325,9 +321,13 @@ class _Picker:
         purpose = GRADIENTS if GRADIENT in self.capabilities else VALUES
         return self.recipe.fill(reason, sampler=self.composer.catalogue.pick("sampler", purpose))
 
+    @property
+    def of_rows(self) -> Spec | object:
+        """The correction given, or the one that decides on a few rows."""
+        return self.recipe.correction or self.serving("correction", ROWS_DECIDE)
+
     def subsample(self, reason: str) -> Recipe:
-        correction = self.recipe.correction or self.serving("correction", ROWS_DECIDE)
-        return self.normal(reason, correction=correction)
+        return self.normal(reason, correction=self.of_rows)
 
     def normal(self, reason: str, **more: Any) -> Recipe:
         sampler, surrogate = self.serving("sampler", NORMAL), self.serving("surrogate", NORMAL)

@@ -36,7 +36,7 @@ _COMPONENTS = (
     Component(
         kind="schedule",
         name="greville",
-        factory="surrokit_learning.greville:Greville",
+        factory="surrokit_learning.schedules:Greville",
         summary="Learn all along, deploy with a probability that vanishes",
         references=(
             f"{_PAPER}, Algorithm 4",
@@ -91,7 +91,7 @@ _COMPONENTS = (
         kind="explorer",
         name="rounds",
         serves=("surrogate", "differences"),
-        factory="surrokit_learning.rounds.rounds:Rounds",
+        factory="surrokit_learning.rounds:Rounds",
         summary="A search for the mode, then rounds of evaluations where the surrogate points",
         references=("Liu (1996), Metropolized independent sampling, doi:10.1007/BF00162521",),
         parts={

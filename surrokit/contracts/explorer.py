@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import numpy as np
@@ -256,82 +257,88 @@ class Past:
         return len(self.values)
 
 
-class ExplorationState(Protocol):
-    """The state that an explorer carries from step to step."""
+@attrs.frozen(kw_only=True, eq=False)
+class Start:
+    """What a run hands to an explorer.
 
-    @property
-    def chains(self) -> ChainState:
-        """State of the chains."""
-
-    @property
-    def info(self) -> StepInfo | None:
-        """What the last step did to the chains."""
-
-
-class Exploration(Protocol):
-    """A bound explorer: explores by exact evaluations before a surrogate takes over.
-
-    The run drives it step by step, so that progress, budgets and interrupts work.
+    Parameters
+    ----------
+    potential
+        The exact potential. Calls are counted, and evaluations kept; a call raises where a limit
+        of the run is reached.
+    positions : ndarray of shape (n, dim)
+        Where the chains start.
+    warmup
+        Length of the warm-up of which the exploration is part.
+    evaluated
+        Returns the evaluations since it was last called.
+    fit
+        Lets the run's learner observe rows, and returns a surrogate of all that it has observed;
+        None where none can be fitted.
+    calls
+        Exact calls that the run's budget leaves to the exploration; None without a budget.
+    past
+        Draws of earlier runs on the same target, whose evaluations the learner has observed; None
+        without.
     """
 
-    def start(self, positions: FloatArray, warmup: int) -> Any:
-        """Return the state at starting ``positions (n, dim)``, for a warm-up of that length."""
+    potential: Potential
+    positions: FloatArray
+    warmup: int
+    evaluated: Callable[[], Evaluations]
+    fit: Callable[[Evaluations], Potential | None]
+    calls: int | None = None
+    past: Past | None = None
 
-    def step(self, state: Any, rng: np.random.Generator) -> Any:
-        """Return the state after one more iteration."""
 
-    def learn(self, state: Any, paid: Evaluations) -> tuple[Any, Evaluations]:
-        """Return the state with the evaluations ``paid`` taken in, and the rows to learn from."""
+@attrs.frozen(kw_only=True, eq=False)
+class Explored:
+    """One iteration of an exploration.
 
-    def wants_fit(self, state: Any) -> bool:
-        """Return whether the learner is to be fitted now and its surrogate passed to ``inform``.
+    Parameters
+    ----------
+    findings
+        What has been found so far.
+    step
+        What the iteration did to the chains; None where the record shall have no row of it.
+    rows
+        Evaluations to learn from that ``fit`` was not given.
+    done
+        Whether the exploration is over; none follows then.
+    """
 
-        The learner has observed the rows. An explorer that uses no surrogate returns False.
-        """
-
-    def inform(self, state: Any, surrogate: Potential | None) -> Any:
-        """Return the state with a fitted ``surrogate`` taken in, or None where fitting failed."""
-
-    def done(self, state: Any) -> bool:
-        """Return whether the exploration is over."""
-
-    def findings(self, state: Any) -> Findings:
-        """Return the findings so far."""
+    findings: Findings
+    step: StepInfo | None = None
+    rows: Evaluations | None = None
+    done: bool = False
 
 
 class Explorer(Protocol):
-    """Settings of an exploration."""
+    """Settings of an exploration, which evaluates before a surrogate takes over."""
 
     @property
     def needs(self) -> Capabilities:
         """What the exact potential must offer."""
 
-    def bind(self, potential: Potential, calls: int | None = None) -> Exploration:
-        """Return the exploration of a potential.
+    def explore(self, start: Start, rng: np.random.Generator) -> Iterator[Explored]:
+        """Explore a potential, and yield after each iteration, for the run to record.
+
+        The first item has the chains at their starts, and takes nothing from the generator. A run
+        that finds the target not finite there explores anew from other starts. The last item is
+        marked ``done``. A run whose limit is reached asks for no more.
 
         Parameters
         ----------
-        potential
-            The exact potential.
-        calls
-            Exact calls that the run's budget leaves to the exploration, for an explorer that plans
-            ahead; None without a budget.
+        start
+            The potential, and all else that the run hands over.
+        rng
+            The run's generator.
+
+        Yields
+        ------
+        Explored
+            The chains at their starts, then each iteration.
         """
-
-
-class RecallingExplorer(Explorer, Protocol):
-    """An explorer that can go on from what earlier runs on the same target have left."""
-
-    def recall(self, past: Past) -> Explorer:
-        """Return an explorer that goes on from there.
-
-        Evaluations of these runs, which the learner has observed, are no concern of its.
-        """
-
-
-def recalls(explorer: Explorer) -> TypeGuard[RecallingExplorer]:
-    """Return whether an explorer can go on from what earlier runs have left."""
-    return callable(getattr(explorer, "recall", None))
 
 
 def describe_searches(searches: Searches | None) -> str:

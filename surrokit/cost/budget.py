@@ -217,12 +217,13 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the time of the block to a phase."""
-        start = self.elapsed()
+        """Add the time of the block to a phase, but for that of phases within it."""
+        start, before = self.elapsed(), sum(self.seconds.values())
         try:
             yield
         finally:
-            self.seconds[name] += self.elapsed() - start
+            within = sum(self.seconds.values()) - before
+            self.seconds[name] += self.elapsed() - start - within
 
 
 TOLERATED = 0.05

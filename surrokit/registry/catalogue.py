@@ -229,6 +229,7 @@ Spec: TypeAlias = str | tuple[str, Mapping[str, Any]]
 _METHODS: Mapping[Kind, tuple[tuple[str, ...], ...]] = {
     "surrogate": (("learner",), ("dim", "capabilities", "value")),
     "schedule": (("learns", "decide"),),
+    "explorer": (("needs", "explore"),),
     "integrator": (("advance",),),
     "metric": (("energy",),),
 }

@@ -102,7 +102,6 @@ def protocols_of(kind: Kind) -> tuple[type, ...]:
 
 _HANDED: dict[tuple[str, ...], Kind] = {
     ("potential", "tuning"): "sampler",
-    ("potential", "calls"): "explorer",
     ("potential",): "correction",
 }
 

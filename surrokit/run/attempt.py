@@ -29,7 +29,7 @@ from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SOONER, SURE
 from surrokit.result.records import Adaptation, Rescue, Weights
 from surrokit.result.run import Run
 from surrokit.run.book import Book
-from surrokit.run.explore import Exploring, bound_within, complaint_after, note_limit
+from surrokit.run.explore import begin_exploring, complaint_after, note_limit
 from surrokit.run.kernels import Kernels
 from surrokit.run.learning import Learning
 from surrokit.run.net import SafetyNet
@@ -69,7 +69,7 @@ class Attempt:
         self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairable)
         self._strays = Strays(self._target)
         self._found: Findings | None = None
-        self._exploring: Exploring | None = None
+        self._evaluations: list[Evaluations] = []  # of the exploration
         self._wants_gradients = False
         book.attend(self.adaptation)
 
@@ -81,23 +81,34 @@ class Attempt:
         if recipe.explorer is None:
             return None
         book.enter(EXPLORING)
-        bound = bound_within(recipe, self._target)
-        exploring = self._exploring = Exploring(bound, learning, self._take_paid, book.clock)
         with book.clock.phase("warmup"):
-            begun = self._start(lambda at: (exploring.begin(at, recipe.most_warmup),) * 2)
+            arguments = recipe, self._target, learning, self._evaluated, self._rng
+            steps, begun = self._start(begin_exploring(*arguments))
             check_start(self._target, begun)
-        exploring.observe(recipe.evaluations)
-        limit, done = recipe.exploration_limit, False
-        while not done:
+        if recipe.evaluations is not None:
+            learning.observe(recipe.evaluations)
+            self._evaluations.append(recipe.evaluations)
+        ended = done = False
+        while not ended:
             book.stopping.check_before_iteration(exact=False)
-            rows = exploring.step(self._rng)
-            done = exploring.done() or book.stopping.is_used_up(limit)
-            found = exploring.findings()
+            before = len(self._evaluations)
+            with book.clock.phase("warmup"):
+                explored = next(steps)
+            found, done = explored.findings, explored.done
+            self._evaluated()
+            rows = Evaluations.join(self._evaluations[before:], self._target.dim)
+            book.recorder.take_outputs(rows, found.chains)
+            ended = done or book.stopping.is_used_up(recipe.exploration_limit)
             self._moves.take_in(found)
-            self._after("exploration", exploring.info, rows, explored=done)
-        self.recipe = note_limit(recipe, book.clock.elapsed(), done=exploring.done())
+            self._after("exploration", explored.step, explored.rows, explored=ended)
+        self.recipe = note_limit(recipe, book.clock.elapsed(), done=done)
         book.begin(self.recipe)
         return found
+
+    def _evaluated(self) -> Evaluations:
+        """Return the evaluations since the last call, and remember them."""
+        self._evaluations.append(self._target.drain())
+        return self._evaluations[-1]
 
     def weigh(self, found: Findings | None) -> bool:
         """Return whether weighted answers were to be had, and are believed or all there is."""
@@ -402,8 +413,7 @@ class Attempt:
     def approximate(self) -> Approximation | None:
         """Return draws of a surrogate, else of the warm-up, else what evaluations tell."""
         target, warmup = self._target, self._book.recorder.warmup
-        seen = [] if self._exploring is None else self._exploring.rows
-        rows = Evaluations.join([*seen, target.drain()], target.dim)
+        rows = Evaluations.join([*self._evaluations, target.drain()], target.dim)
         found = self._learning.approximate(self.recipe, rows, self._moves.covariance, self._rng)
         if found is None and (found := of_warmup(warmup)) is None:
             chains, transform = self.recipe.chains, target.transform

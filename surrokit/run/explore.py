@@ -1,44 +1,65 @@
-"""The exploration of an attempt: its steps, its learning, and the fits that it asks for."""
+"""What an exploration is handed, and what it says of the surrogate."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Exploration, Explorer, Findings, recalls
-from surrokit.cost.budget import Clock
+from surrokit.contracts.explorer import Explored, Findings, Start
 from surrokit.cost.recording import RecordingPotential
-from surrokit.errors import SurrogateFitError
-from surrokit.interfaces import ChainState, Evaluations, StepInfo
+from surrokit.interfaces import ChainState, Evaluations
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.repair import in_words
-from surrokit.potentials import Potential
 from surrokit.run.learning import Learning
 from surrokit.types import FloatArray
 
+Steps = tuple[Iterator[Explored], ChainState]
+"""Iterations of an exploration, and the chains at their starts."""
 
-def bound_within(recipe: Recipe, target: RecordingPotential) -> Exploration:
-    """Return a target's exploration that knows how many exact calls are left to it.
+
+def begin_exploring(
+    recipe: Recipe,
+    target: RecordingPotential,
+    learning: Learning,
+    evaluated: Callable[[], Evaluations],
+    rng: np.random.Generator,
+) -> Callable[[FloatArray], tuple[Steps, ChainState]]:
+    """Return what begins the exploration of a recipe at positions (n, dim).
 
     Parameters
     ----------
     recipe
-        What the run goes by. Without a limit on calls the explorer is told nothing of them; of
-        draws of earlier runs it is told if it can go on from there.
+        What the run goes by, with an explorer.
     target
-        The exact potential, which counts its calls.
+        The exact potential. The calls that it has made so far leave the others to the exploration.
+    learning
+        Fits surrogates.
+    evaluated
+        Returns the evaluations since it was last called.
+    rng
+        Generator of the exploration.
     """
-    explorer: Explorer = recipe.explorer
-    if recipe.past is not None and recalls(explorer):
-        explorer = explorer.recall(recipe.past)
     most = recipe.hurry.calls
-    if most is None:
-        return explorer.bind(target)
-    return explorer.bind(target, max(most - math.ceil(target.paid), 1))
+    calls = None if most is None else max(most - math.ceil(target.paid), 1)
+
+    def begin(positions: FloatArray) -> tuple[Steps, ChainState]:
+        start = Start(
+            potential=target,
+            positions=positions,
+            warmup=recipe.most_warmup,
+            evaluated=evaluated,
+            fit=learning.fit_with,
+            calls=calls,
+            past=recipe.past,
+        )
+        steps = iter(recipe.explorer.explore(start, rng))
+        chains = next(steps).findings.chains
+        return (steps, chains), chains
+
+    return begin
 
 
 def note_limit(recipe: Recipe, seconds: float, *, done: bool) -> Recipe:
@@ -51,7 +72,7 @@ def note_limit(recipe: Recipe, seconds: float, *, done: bool) -> Recipe:
     seconds
         That the run has taken.
     done
-        Whether the explorer had seen enough.
+        Whether the explorer has ended it.
     """
     limit = recipe.exploration.max_seconds
     if done or limit is None or seconds <= limit or recipe.chosen is None:
@@ -67,80 +88,3 @@ def complaint_after(found: Findings | None, recipe: Recipe, learning: Learning) 
     if learning.surrogate is None:
         return "no surrogate could be fitted"
     return None if found.acceptance is None else fallback.complaint(found.acceptance)
-
-
-@attrs.define(eq=False)
-class Exploring:
-    """An exploration and its progress.
-
-    Parameters
-    ----------
-    explorer
-        The exploration of the exact potential.
-    learning
-        Learns from the rows that the explorer chooses.
-    paid
-        Returns the evaluations paid for since its last call, given the state of the chains.
-    clock
-        Charged with the time, as warm-up.
-
-    Attributes
-    ----------
-    rows
-        All evaluations so far.
-    """
-
-    _explorer: Exploration
-    _learning: Learning
-    _paid: Callable[[ChainState], Evaluations]
-    _clock: Clock
-    rows: list[Evaluations] = attrs.field(factory=list, init=False)
-    _state: Any = attrs.field(default=None, init=False)
-
-    @property
-    def info(self) -> StepInfo | None:
-        """What the last step did to the chains; None where it moved none."""
-        info: StepInfo | None = self._state.info
-        return info
-
-    def begin(self, positions: FloatArray, warmup: int) -> ChainState:
-        """Begin at ``positions (n, dim)``, and return the state of the chains there."""
-        self._state = self._explorer.start(positions, warmup)
-        chains: ChainState = self._state.chains
-        return chains
-
-    def observe(self, rows: Evaluations | None) -> None:
-        """Let the learner observe evaluations from before, if there are any."""
-        if rows is not None:
-            self._learning.observe(rows)
-            self.rows.append(rows)
-
-    def step(self, rng: np.random.Generator) -> Evaluations:
-        """Explore for one iteration; return the rows that the learner has yet to observe."""
-        explorer = self._explorer
-        with self._clock.phase("warmup"):
-            state = explorer.step(self._state, rng)
-            self.rows.append(self._paid(state.chains))
-            self._state, rows = explorer.learn(state, self.rows[-1])
-        if not explorer.wants_fit(self._state):
-            return rows
-        self._learning.observe(rows)
-        surrogate = self._fit()
-        with self._clock.phase("warmup"):
-            self._state = explorer.inform(self._state, surrogate)
-        return Evaluations.empty(rows.positions.shape[1])
-
-    def done(self) -> bool:
-        """Return whether the explorer has seen enough."""
-        return self._explorer.done(self._state)
-
-    def findings(self) -> Findings:
-        """Return the findings so far."""
-        with self._clock.phase("warmup"):
-            return self._explorer.findings(self._state)
-
-    def _fit(self) -> Potential | None:
-        try:
-            return self._learning.fit()
-        except SurrogateFitError:
-            return None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from surrokit.cost.budget import Clock
+from surrokit.errors import SurrogateFitError
 from surrokit.exploring.approximate import Approximation, fit_near, of_surrogate
 from surrokit.interfaces import Decision, Evaluations, Moment
 from surrokit.limits import FITTING, stage, threads_for
@@ -94,6 +95,14 @@ class Learning:
             with self._clock.phase("training"), threads_for(self._n_numbers), stage(FITTING):
                 self._last = self.n_observed, self._learner.fit()
         return self._last[1]
+
+    def fit_with(self, rows: Evaluations) -> Potential | None:
+        """Observe more rows, and return a surrogate of all; None where none can be fitted."""
+        self.observe(rows)
+        try:
+            return self.fit()
+        except SurrogateFitError:
+            return None
 
     def state(self) -> dict[str, Any]:
         """Return all that is learnt so far."""

@@ -36,6 +36,7 @@ _SIGNS: tuple[tuple[CheckedKind, tuple[str, ...]], ...] = (
     ("surrogate", ("learner",)),
     ("integrator", ("advance", "cache")),
     ("schedule", ("learns", "decide")),
+    ("explorer", ("needs", "explore")),
     ("metric", ("draw", "velocity", "energy")),
     ("potential", ("dim", "capabilities", "value")),
 )

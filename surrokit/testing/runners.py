@@ -80,7 +80,7 @@ check_schedule = _runner(
     "schedule", "Check a schedule: same history, same decisions; learning ends."
 )
 check_explorer = _runner(
-    "explorer", "Check an explorer: it ends, its findings are right, and it can be resumed."
+    "explorer", "Check an explorer: it ends, its findings are right, and it can be repeated."
 )
 check_policy = _runner(
     "policy", "Check a policy: picks exist and fit the target, and parts that users named stay."

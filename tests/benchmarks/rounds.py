@@ -18,7 +18,7 @@ import numpy as np
 import surrokit as sk
 from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
-from surrokit_learning.region.independence import predicted_acceptance
+from surrokit_learning.judgement import predicted_acceptance
 
 CHAINS_ON_SURROGATE, DRAWS_ON_SURROGATE, APART = 20, 200, 10
 

@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit.contracts.explorer import NEGLIGIBLE, Modes
+from surrokit.contracts.explorer import NEGLIGIBLE, Explored, Findings, Modes
 from surrokit.coordinates.transforms import Transform
-from surrokit.cost.budget import Budget
+from surrokit.cost.budget import Budget, Clock
 from surrokit.cost.recording import RecordingPotential
+from surrokit.interfaces import ChainState
 from surrokit.plan.recipe import Recipe
 from surrokit.result.advice import advice
 from surrokit.result.mode_visits import ENOUGH, ModeVisits
 from surrokit.result.verdict import judge
-from surrokit.run.explore import bound_within
+from surrokit.run.explore import begin_exploring
+from surrokit.run.learning import Learning
 from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.targets.densities import Gaussian
 
@@ -194,9 +196,13 @@ def test_runs_without_draws_or_searches_say_nothing_of_modes(told, bounded_run):
 class Planner:
     """An explorer that asks how much it may pay."""
 
-    def bind(self, potential, calls=None):
-        self.calls = calls
-        return self
+    needs = frozenset()
+
+    def explore(self, start, rng):
+        self.calls = start.calls
+        values = np.zeros(len(start.positions))
+        chains = ChainState(positions=start.positions, values=values, cache={})
+        yield Explored(findings=Findings(chains=chains, covariance=None, step_size=None))
 
 
 def test_an_explorer_that_asks_is_told_what_is_left():
@@ -205,7 +211,10 @@ def test_an_explorer_that_asks_is_told_what_is_left():
 
     def told(most):
         recipe = Recipe(exact=target, explorer=Planner(), budget=Budget(max_calls=most))
-        return bound_within(recipe, target).calls
+        learning = Learning(recipe, Clock())
+        rng = np.random.default_rng(1)
+        begin_exploring(recipe, target, learning, target.drain, rng)(np.zeros((2, 2)))
+        return recipe.explorer.calls
 
     assert told(110) == 43  # a part of the budget is left to the draws
     assert told(3) == 1

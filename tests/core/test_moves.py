@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit.contracts.explorer import Start
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Tuning
 from surrokit.kernel.kernel import Moves
@@ -58,21 +60,18 @@ class Finding:
     fits: list = attrs.field(factory=list)
     wanted: int = 0
 
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
+    needs = frozenset({"gradient"})
 
-    def bind(self, potential, calls=None):
-        return attrs.evolve(self, inner=self.inner.bind(potential, calls))
-
-    def findings(self, state):
-        return attrs.evolve(self.inner.findings(state), **self.found)
-
-    def wants_fit(self, state):
-        return len(self.fits) < self.wanted
-
-    def inform(self, state, surrogate):
-        self.fits.append(surrogate)
-        return state
+    def explore(self, start, rng):
+        steps = iter(self.inner.explore(start, rng))
+        yield next(steps)
+        for each in steps:
+            rows = each.rows
+            if len(self.fits) < self.wanted:
+                self.fits.append(start.fit(rows))
+                rows = None
+            found = attrs.evolve(each.findings, **self.found)
+            yield attrs.evolve(each, findings=found, rows=rows)
 
 
 def finding(wanted=0, iterations=10, **found):
@@ -217,11 +216,16 @@ def run_of(sampler):
 
 def exploration_of(sampler):
     settings = {"correction": "metropolis", "iterations": 200}
-    made = sk.make("explorer", "sampler", sampler=sampler, **settings).bind(Gaussian())
-    rng = np.random.default_rng(1)
-    state = made.start(rng.standard_normal((4, 2)), 200)
-    while not made.done(state):
-        state = made.step(state, rng)
+    rng, target = np.random.default_rng(1), RecordingPotential(Gaussian(), keep=True)
+    start = Start(
+        potential=target,
+        positions=rng.standard_normal((4, 2)),
+        warmup=200,
+        evaluated=target.drain,
+        fit=lambda rows: None,
+    )
+    *_, last = sk.make("explorer", "sampler", sampler=sampler, **settings).explore(start, rng)
+    assert last.done
 
 
 @pytest.mark.parametrize("moving", [run_of, exploration_of])

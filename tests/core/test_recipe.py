@@ -79,7 +79,7 @@ def test_made_parts_are_objects_and_the_names_are_told():
     }
     assert recipe.surrogate is None
     assert recipe.learner is not None
-    assert callable(recipe.explorer.bind)
+    assert callable(recipe.explorer.explore)
 
 
 def test_a_ready_potential_stays_the_surrogate():

@@ -36,15 +36,13 @@ class LeftHalf:
 
     inner: object
 
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
+    needs = frozenset({"gradient"})
 
-    def bind(self, potential, calls=None):
-        return LeftHalf(self.inner.bind(potential, calls))
-
-    def learn(self, state, paid):
-        state, rows = self.inner.learn(state, paid)
-        return state, rows.take(rows.positions[:, 0] < 0)
+    def explore(self, start, rng):
+        for each in self.inner.explore(start, rng):
+            rows = each.rows
+            left = None if rows is None else rows.take(rows.positions[:, 0] < 0)
+            yield attrs.evolve(each, rows=left)
 
 
 @attrs.frozen(eq=False)
@@ -629,15 +627,13 @@ class Foretelling:
     acceptance: float
     tuning: Tuning | None = None
 
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
+    needs = frozenset({"gradient"})
 
-    def bind(self, potential, calls=None):
-        return attrs.evolve(self, inner=self.inner.bind(potential, calls))
-
-    def findings(self, state):
-        found = self.inner.findings(state)
-        return attrs.evolve(found, acceptance=self.acceptance, tuning=self.tuning or found.tuning)
+    def explore(self, start, rng):
+        for each in self.inner.explore(start, rng):
+            tuning = self.tuning or each.findings.tuning
+            found = attrs.evolve(each.findings, acceptance=self.acceptance, tuning=tuning)
+            yield attrs.evolve(each, findings=found)
 
 
 def foretold(acceptance, *, tuning=None, **settings):

@@ -11,7 +11,7 @@ from surrokit.capabilities import INITIAL
 from surrokit.contracts.explorer import Findings
 from surrokit.errors import SurrogateFitError
 from surrokit.exploring.standing import demand_warmup, evaluate_alone, idle
-from surrokit.interfaces import ChainState, Evaluations, Tuning
+from surrokit.interfaces import ChainState, Tuning
 from surrokit.kernel.kernel import Binding, warm_up
 from surrokit.limits import one_thread
 from surrokit.potentials import InitialPotential, Potential
@@ -116,8 +116,6 @@ class ActiveExploration:
         seed = int(rng.integers(2**62))
         idling = idle(len(state.chains.values))
         state = attrs.evolve(state, steps=state.steps + 1, info=idling, seed=seed)
-        if state.finished:
-            return state
         with one_thread():
             state = self._begin(state, rng) if state.whitening is None else self._go_on(state, rng)
         acceptance = state.acceptance
@@ -127,27 +125,12 @@ class ActiveExploration:
             return self._finish(state, rng)
         return state
 
-    def learn(self, state: ActiveState, paid: Evaluations) -> tuple[ActiveState, Evaluations]:
-        """Return the state as it is, and all rows to learn from."""
-        return state, paid
-
-    def wants_fit(self, state: ActiveState) -> bool:
-        """Return whether all is paid, and the run's own sampler not tuned yet."""
-        return state.finished and not state.settled
-
     def inform(self, state: ActiveState, surrogate: Potential | None) -> ActiveState:
         """Return the state with what the run's sampler needs on its surrogate."""
-        if not self.wants_fit(state):
-            return state
-        state = attrs.evolve(state, settled=True)
         # a warm-up of its own does better where next to nothing would be accepted
         if surrogate is None or (state.acceptance or 0.0) < UNSURE_OF_ITSELF:
             return state
         return attrs.evolve(state, tuning=self._tune(state, surrogate))
-
-    def done(self, state: ActiveState) -> bool:
-        """Return whether all is paid, and the last surrogate has been looked at."""
-        return state.settled
 
     def findings(self, state: ActiveState) -> Findings:
         """Return chains at likely points, and the covariance of the process's draws."""

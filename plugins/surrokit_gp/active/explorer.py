@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import attrs
+from collections.abc import Iterator
 
-from surrokit.potentials import Potential
+import attrs
+import numpy as np
+
+from surrokit.contracts.explorer import Explored, Start
 from surrokit.types import Capabilities
 from surrokit_gp.active.exploration import ActiveExploration
 from surrokit_gp.active.settings import ActiveSettings
@@ -32,6 +35,15 @@ class Active(ActiveSettings):
         """Nothing but values."""
         return frozenset()
 
-    def bind(self, potential: Potential, calls: int | None = None) -> ActiveExploration:
-        """Return the exploration of a potential, of which so many ``calls`` can be paid for."""
-        return ActiveExploration(settings=self, potential=potential, calls=calls)
+    def explore(self, start: Start, rng: np.random.Generator) -> Iterator[Explored]:
+        """Yield after each batch of evaluations; see the protocol."""
+        exploration = ActiveExploration(settings=self, potential=start.potential, calls=start.calls)
+        state = exploration.start(start.positions, start.warmup)
+        yield Explored(findings=exploration.findings(state))
+        while not state.finished:
+            state, rows = exploration.step(state, rng), start.evaluated()
+            if state.finished:
+                state = exploration.inform(state, start.fit(rows))
+                rows = rows.take(slice(0))
+            found = exploration.findings(state)
+            yield Explored(findings=found, step=state.info, rows=rows, done=state.finished)

@@ -46,8 +46,8 @@ class ActiveState:
         What the last step did to the chains.
     steps
         So far.
-    finished, settled
-        Whether nothing more is to be paid; and whether the last surrogate has been looked at, too.
+    finished
+        Whether nothing more is to be paid.
     seed
         From the run's generator, for chains on the last surrogate.
     tuning
@@ -70,7 +70,6 @@ class ActiveState:
     info: StepInfo | None = None
     steps: int = 0
     finished: bool = False
-    settled: bool = False
     seed: int = 0
     tuning: Tuning | None = None
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from surrokit.errors import EvaluationError
 from surrokit.testing.targets.densities import Gaussian
-from surrokit_learning.modes.abreast import run_abreast
+from surrokit_learning.abreast import run_abreast
 
 
 class Noted:

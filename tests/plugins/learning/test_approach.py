@@ -9,23 +9,34 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit.contracts.explorer import Start
 from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
-from surrokit.interfaces import ChainState
+from surrokit.interfaces import ChainState, Evaluations
 from surrokit.mode.descent import Mode
 from surrokit.mode.search import demand_walls
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
 from surrokit_learning.approach import Approach
-from surrokit_learning.modes.limits import Limits
-from surrokit_learning.rounds.judgement import Judgement
-from surrokit_learning.rounds.state import RoundsState
+from surrokit_learning.modes_search import Limits, ModeSearch
+from surrokit_learning.survey import Survey
+
+
+def start_at(target, positions, warmup=100, **more):
+    empty = Evaluations.empty(target.dim)
+    return Start(
+        potential=target,
+        positions=positions,
+        warmup=warmup,
+        evaluated=lambda: empty,
+        fit=lambda rows: None,
+        **more,
+    )
 
 
 def arrived(target, positions, seed=0, **settings):
-    exploration = Approach(**settings).bind(target)
-    state, rng = exploration.start(positions, 100), np.random.default_rng(seed)
-    while not exploration.done(state):
-        state = exploration.step(state, rng)
-    return exploration.findings(state)
+    rng = np.random.default_rng(seed)
+    *_, last = Approach(**settings).explore(start_at(target, positions), rng)
+    assert last.done
+    return last.findings
 
 
 def starts(n=4, dim=2, scale=20.0, seed=0):
@@ -74,30 +85,25 @@ def test_chains_do_not_begin_in_a_neck():
     assert (found.mode, found.covariance) == (None, None)
 
 
-def test_rounds_without_a_good_surrogate_do_not_leave_chains_in_a_neck():
+def test_chains_of_rounds_without_a_good_surrogate_do_not_stay_in_a_neck():
     target = sk.potential(value_and_gradient=neck, dim=9, batched=True)
-    at = starts(dim=9, scale=2.0)
+    at, rng = starts(dim=9, scale=2.0), np.random.default_rng(0)
     chains = ChainState(positions=at, values=target.value(at), cache={})
-    state = RoundsState.at(chains, stage="mode", burst=None, steps=100, paid=200)
-    rng, limits = np.random.default_rng(0), Limits(total=400, later=50.0, searches=None)
-    search = state.search.step(target, limits, rng)
+    known = Survey(target, chains, by_gradients=True, batch=20)
+    search = ModeSearch(target, at, chains.values, Limits(total=400, later=50.0, searches=None))
+    known.search_by(search)
     while not search.over:
-        search = search.step(target, limits, rng)
-    poor, good = Judgement(acceptance=0.3, spread=3.0), Judgement(acceptance=0.9, spread=0.1)
-    elsewhere = attrs.evolve(chains, positions=0.0 * at)
-    state = attrs.evolve(state, search=search, chains=elsewhere, judgements=(poor,))
-    left = state.doubt(target, unless=0.6)
-    assert not left.modes.believed
-    np.testing.assert_array_equal(left.chains.positions, at)
-    sure = attrs.evolve(state, judgements=(good,)).doubt(target, unless=0.6)
-    assert sure.modes.believed
-    np.testing.assert_array_equal(sure.chains.positions, 0.0 * at)
+        search.step(rng)
+    known.chains = attrs.evolve(chains, positions=0.0 * at)
+    assert known.modes.believed
+    known.doubt(rng)
+    assert not known.modes.believed
+    np.testing.assert_array_equal(known.chains.positions, at)
 
 
 def test_a_budget_limits_the_searches():
     exact = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)
-    exploration = Approach().bind(exact, 40)
-    assert exploration._limits(exploration.start(starts(), 100)).total == 10
+    assert Approach().limits(start_at(exact, starts(), calls=40)).total == 10
 
 
 @pytest.mark.parametrize("sampler", ["hmc", "nuts"])
@@ -162,7 +168,7 @@ def test_a_wall_far_away_is_one_too(bend, fails):
 
 def test_a_warm_up_of_nothing_is_refused():
     with pytest.raises(ConfigurationError, match="needs a warm-up of at least 1 iteration"):
-        Approach().bind(Gaussian()).start(starts(), 0)
+        next(Approach().explore(start_at(Gaussian(), starts(), 0), np.random.default_rng(0)))
 
 
 def regression():

@@ -32,7 +32,7 @@ from surrokit.testing.targets.densities import Gaussian
 from surrokit.testing.targets.summed import Summed
 from surrokit_learning import automatic
 from surrokit_learning.automatic import GRADIENTS_A_DRAW, Automatic
-from surrokit_learning.prospect import Prospect, prospect_of
+from surrokit_learning.forecast import RowsForecast, forecast_rows
 
 SMALL = {"chains": 3, "draws": 60, "seed": 4, "progress": False}
 
@@ -136,41 +136,41 @@ def test_where_values_are_cheap_a_draw_is_the_end_of_a_single_path():
 
 
 ROWS = ("gradient", "hessian", "rows")
-FEW = Prospect(rows=20.0, n_rows=1000, acceptance=0.9)
-MANY = Prospect(rows=2000.0, n_rows=1000, acceptance=None)
+FEW = RowsForecast(rows=20.0, n_rows=1000, acceptance=0.9)
+MANY = RowsForecast(rows=2000.0, n_rows=1000, acceptance=None)
 
 
 @pytest.fixture
-def prospect(monkeypatch):
+def forecast(monkeypatch):
     def set_to(value):
-        monkeypatch.setattr(automatic, "prospect_of", lambda *_: value)
+        monkeypatch.setattr(automatic, "forecast_rows", lambda *_: value)
 
     return set_to
 
 
-def test_of_rows_a_few_may_be_better_even_where_a_gradient_is_cheap(prospect):
-    prospect(FEW)
+def test_of_rows_a_few_may_be_better_even_where_a_gradient_is_cheap(forecast):
+    forecast(FEW)
     assert picked(offering(*ROWS), CHEAP).correction == "subsampled"
     assert picked(offering(*ROWS), costs(5e-5)).sampler == "hmc"
-    prospect(MANY)
+    forecast(MANY)
     assert picked(offering(*ROWS), CHEAP).sampler == "hmc"
     # four chains of them take more than a millisecond
     assert picked(offering(*ROWS), costs(0.0004, chains=4)).surrogate == "rows"
 
 
-def test_a_mode_that_was_paid_for_is_where_the_last_chain_begins(prospect):
+def test_a_mode_that_was_paid_for_is_where_the_last_chain_begins(forecast):
     one, mode = np.zeros((1, 2)), np.full(2, 7.0)
     before = np.vstack([one, one + 1.0, one + 2.0])
     for found in (FEW, attrs.evolve(MANY, whole=0.8)):
-        prospect(attrs.evolve(found, mode=mode))
+        forecast(attrs.evolve(found, mode=mode))
         after = picked(offering(*ROWS), DEAR, {"initial": before}).initial
         assert_array_equal(after[-1], mode)
         assert_array_equal(after[:-1], before[:-1])
         assert_array_equal(picked(offering(*ROWS), DEAR, {"initial": one}).initial, one)
 
 
-def test_few_rows_decide_where_that_is_clearly_better(prospect):
-    prospect(FEW)
+def test_few_rows_decide_where_that_is_clearly_better(forecast):
+    forecast(FEW)
     assert picked(offering(*ROWS), DEAR).choice == (
         "sampler='gaussian', surrogate='quadratic', explorer='rounds', schedule='once', "
         "correction='subsampled': a gradient takes 2 ms, and decisions are expected to touch 20 of "
@@ -178,20 +178,20 @@ def test_few_rows_decide_where_that_is_clearly_better(prospect):
     )
 
 
-def test_independent_normal_draws_do_where_they_would_be_accepted(prospect):
-    prospect(attrs.evolve(MANY, whole=0.8))
+def test_independent_normal_draws_do_where_they_would_be_accepted(forecast):
+    forecast(attrs.evolve(MANY, whole=0.8))
     assert picked(offering(*ROWS), DEAR).choice == (
         "sampler='gaussian', surrogate='quadratic', explorer='rounds', schedule='once': a gradient "
         "takes 2 ms, and decisions would touch all 1000 rows; with all rows normal draws would be "
         "accepted with 0.80"
     )
-    prospect(attrs.evolve(MANY, whole=0.6))
+    forecast(attrs.evolve(MANY, whole=0.6))
     assert picked(offering(*ROWS), DEAR).surrogate == "rows"
 
 
 @pytest.mark.parametrize("value", [MANY, None, attrs.evolve(FEW, rows=200.0, acceptance=0.3)])
-def test_else_rows_of_the_data_are_the_surrogate(prospect, value):
-    prospect(value)
+def test_else_rows_of_the_data_are_the_surrogate(forecast, value):
+    forecast(value)
     choice = picked(offering(*ROWS), DEAR)
     assert (choice.sampler, choice.surrogate, choice.correction) == ("sub-chain", "rows", None)
     assert (str(value) in choice.choice) == (value is not None)
@@ -202,29 +202,29 @@ def test_else_rows_of_the_data_are_the_surrogate(prospect, value):
     [{"correction": "metropolis"}, {"settings": {"n_steps": 3}}],
     ids=["correction", "settings"],
 )
-def test_what_is_fixed_can_rule_subsampling_out(prospect, given):
-    prospect(FEW)
+def test_what_is_fixed_can_rule_subsampling_out(forecast, given):
+    forecast(FEW)
     assert picked(offering(*ROWS), DEAR, given).surrogate == "rows"
 
 
-def test_subsampling_by_name_stays(prospect):
-    prospect(FEW)
+def test_subsampling_by_name_stays(forecast):
+    forecast(FEW)
     given = {"correction": ("subsampled", {})}
     assert picked(offering(*ROWS), DEAR, given).correction == ("subsampled", {})
 
 
 @pytest.mark.parametrize(
-    ("prospect", "is_good"),
+    ("forecast", "is_good"),
     [
         (FEW, True),
         (MANY, False),
-        (Prospect(rows=20.0, n_rows=1000, acceptance=0.0), False),
-        (Prospect(rows=240.0, n_rows=1000, acceptance=0.99), True),
-        (Prospect(rows=240.0, n_rows=1000, acceptance=0.8), False),
+        (RowsForecast(rows=20.0, n_rows=1000, acceptance=0.0), False),
+        (RowsForecast(rows=240.0, n_rows=1000, acceptance=0.99), True),
+        (RowsForecast(rows=240.0, n_rows=1000, acceptance=0.8), False),
     ],
 )
-def test_what_is_clearly_better_than_all_rows(prospect, is_good):
-    assert prospect.is_good == is_good
+def test_what_is_clearly_better_than_all_rows(forecast, is_good):
+    assert forecast.is_good == is_good
 
 
 def test_what_is_expected_is_told():
@@ -240,7 +240,7 @@ def test_without_any_surrogate_it_says_so():
 
 def test_without_the_correction_nothing_can_be_told():
     rng = np.random.default_rng(1)
-    assert prospect_of(composer(), "subsampled", offering("rows"), np.zeros(2), rng) is None
+    assert forecast_rows(composer(), "subsampled", offering("rows"), np.zeros(2), rng) is None
     assert "decisions" not in picked(offering(*ROWS), DEAR, correction=("subsampled",)).choice
 
 
@@ -350,8 +350,8 @@ def test_what_is_not_registered_is_not_picked(without, expected):
     "without",
     [{"sampler": ("gaussian",)}, {"surrogate": ("quadratic", "rows")}, {"explorer": ("rounds",)}],
 )
-def test_subsampling_needs_all_its_parts(prospect, without):
-    prospect(FEW)
+def test_subsampling_needs_all_its_parts(forecast, without):
+    forecast(FEW)
     choice = picked(offering(*ROWS), DEAR, **without)
     assert choice.surrogate == ("additive" if "surrogate" in without else "rows")
     assert choice.correction is None

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import ndtr
 
-from surrokit_learning.region.design import normal_design
+from surrokit_learning.designs import normal_design
 
 
 @pytest.mark.parametrize("n", [1, 7, 40])

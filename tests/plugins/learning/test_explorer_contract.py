@@ -24,32 +24,30 @@ class Broken:
     inner: object
     fault: str
 
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
+    @property
+    def needs(self):
+        return self.inner.needs
 
-    def bind(self, potential, calls=None):
-        return Broken(self.inner.bind(potential, calls), self.fault)
-
-    def inform(self, state, surrogate):
-        if self.fault == "pays":
-            self.inner.potential.value(state.chains.positions)
-        if self.fault == "waits" and surrogate is None:
-            return attrs.evolve(state, finished=False)
-        after = self.inner.inform(state, surrogate)
-        kept = None if surrogate is None else surrogate.value
-        return attrs.evolve(after, burst=kept) if self.fault == "keeps" else after
-
-    def findings(self, state):
-        found = self.inner.findings(state)
-        return attrs.evolve(found, acceptance=1.5) if self.fault == "boasts" else found
+    def explore(self, start, rng):
+        if self.fault == "draws":
+            rng.random()
+        for step in self.inner.explore(start, rng):
+            if self.fault == "evaluates":
+                start.potential.value(step.findings.chains.positions)
+            if self.fault == "boasts":
+                step = attrs.evolve(step, findings=attrs.evolve(step.findings, acceptance=1.5))
+            yield attrs.evolve(step, done=False) if self.fault == "stops" else step
+            if self.fault == "goes on" and step.done:
+                yield step
 
 
 @pytest.mark.parametrize(
     ("fault", "check", "message"),
     [
-        ("pays", checks.check_nothing_unpaid, "inform called the exact potential"),
-        ("waits", checks.check_fits_are_optional, "must end within it"),
-        ("keeps", checks.check_exploration_survives, "what lives across iterations"),
+        ("draws", checks.check_exploration_begins, "took numbers from the generator"),
+        ("evaluates", checks.check_all_is_taken, "were not asked for"),
+        ("stops", checks.check_exploration_ends, "without an item that is marked done"),
+        ("goes on", checks.check_exploration_ends, "something follows"),
         ("boasts", checks.check_findings, "must be a probability"),
     ],
 )

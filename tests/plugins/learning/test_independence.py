@@ -7,12 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
-from surrokit_learning.region.independence import (
-    predicted_acceptance,
-    resample,
-    spread,
-    temperature_of,
-)
+from surrokit_learning.judgement import predicted_acceptance, resample, spread
+from surrokit_learning.region import temperature_of
 
 
 @pytest.mark.parametrize("sd", [0.1, 0.5, 1.0])

@@ -8,8 +8,8 @@ import pytest
 import surrokit as sk
 from surrokit.interfaces import Tuning
 from surrokit.testing.targets.densities import Gaussian
-from surrokit_learning.region.outskirts import EDGES, look_around
-from surrokit_learning.region.region import Region
+from surrokit_learning.region import Region
+from surrokit_learning.surrogate_draws import EDGES, look_around
 
 DIM = 4
 
@@ -90,5 +90,5 @@ def test_a_surrogate_sees_thin_arms(monkeypatch):
         return np.mean(apart - np.median(apart) > 5.0)
 
     assert lacks() < 0.01
-    monkeypatch.setattr("surrokit_learning.rounds.exploration.OUTER", 0.0)
+    monkeypatch.setattr("surrokit_learning.rounds.OUTER", 0.0)
     assert lacks() > 0.02

@@ -1,4 +1,4 @@
-"""Checks of explorers, driven step by step as a run drives them."""
+"""Checks of explorers, driven as a run drives them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.explorer import Modes
+from surrokit.contracts.explorer import Modes, Start
 from surrokit.cost.recording import RecordingPotential
 from surrokit.interfaces import Evaluations
+from surrokit.potentials import Potential
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
-from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.densities import Banana
 from surrokit.testing.targets.target import Target
@@ -44,58 +44,82 @@ class Drive:
 
     def __init__(self, make: Factory, *, fits: bool = True) -> None:
         self.fits = fits
-        self.target = _target(make())
+        explorer = make()
+        self.target = _target(explorer)
         self.recording = RecordingPotential(self.target, keep=True)
-        self.explorer = make().bind(self.recording)
-        self.rng = np.random.default_rng(1605)
-        positions = self.target.sample(np.random.default_rng(1606), N_CHAINS)
-        self.state = self.explorer.start(positions, WARMUP)
+        start = Start(
+            potential=self.recording,
+            positions=self.target.sample(np.random.default_rng(1606), N_CHAINS),
+            warmup=WARMUP,
+            evaluated=self.recording.drain,
+            fit=self.fit,
+        )
         self.rows: list[Evaluations] = []
+        self.steps = iter(explorer.explore(start, np.random.default_rng(1605)))
         self.n_steps = self.n_fits = 0
-        self.recording.drain()
+        self.begun = self.last = next(self.steps)
 
-    def step(self) -> None:
-        """Take one step, and learn from it."""
-        self.state = self.explorer.step(self.state, self.rng)
-        self.state, rows = self.explorer.learn(self.state, self.recording.drain())
+    def fit(self, rows: Evaluations) -> Potential | None:
+        """Return a perfect surrogate that costs nothing; the first fit fails."""
         self.rows.append(rows)
-        self.n_steps += 1
-        if self.explorer.wants_fit(self.state):
-            # the first fit fails; later ones are perfect, and free
-            surrogate = self.target if self.fits and self.n_fits else None
-            self.n_fits += 1
-            self.state = self.explorer.inform(self.state, surrogate)
+        self.n_fits += 1
+        return self.target if self.fits and self.n_fits > 1 else None
 
     def finish(self) -> None:
-        """Step until the explorer says that it is done.
+        """Explore until the explorer says that it is done.
 
         Raises
         ------
         AssertionError
             If it does not say so within the warm-up.
         """
-        while not self.explorer.done(self.state):
+        while not self.last.done:
             demand(
                 self.n_steps < WARMUP,
                 f"done is still False after {WARMUP} steps, the whole warm-up; an exploration "
                 "must end within it",
             )
-            self.step()
+            last = next(self.steps, None)
+            demand(last is not None, "the exploration ended without an item that is marked done")
+            assert last is not None
+            self.last = last
+            self.n_steps += 1
+            if last.rows is not None:
+                self.rows.append(last.rows)
+
+
+def check_exploration_begins(make: Factory) -> None:
+    """The first item has the chains at their starts, and takes nothing from the generator."""
+    explorer, rng = make(), np.random.default_rng(1)
+    target = _target(explorer)
+    recording = RecordingPotential(target, keep=True)
+    at = target.sample(np.random.default_rng(2), N_CHAINS)
+    start = Start(
+        potential=recording,
+        positions=at,
+        warmup=WARMUP,
+        evaluated=recording.drain,
+        fit=lambda rows: None,  # noqa: ARG005
+    )
+    first = next(iter(explorer.explore(start, rng)))
+    demand(not first.done, "the exploration is done before the first step")
+    demand_equal(first.findings.chains.positions, at, "where the chains are at first")
+    before = np.random.default_rng(1).bit_generator.state
+    demand(rng.bit_generator.state == before, "the first item took numbers from the generator")
 
 
 def check_exploration_ends(make: Factory) -> None:
-    """An exploration takes at least one step and ends within the warm-up; ``done`` stays true."""
+    """An exploration takes at least one step and ends within the warm-up; nothing follows."""
     drive = Drive(make)
-    demand(not drive.explorer.done(drive.state), "done is True before the first step")
     drive.finish()
-    demand(drive.explorer.done(drive.state), "done does not give the same answer twice")
+    demand(next(drive.steps, None) is None, "something follows an item that is marked done")
 
 
 def check_findings(make: Factory) -> None:
     """The chains found have exact values, and the other findings are finite and usable."""
     drive = Drive(make)
     drive.finish()
-    found = drive.explorer.findings(drive.state)
+    found = drive.last.findings
     demand_shape(found.chains.positions, (N_CHAINS, 2), "positions of the chains found")
     demand(
         np.isfinite(found.chains.values).all(), "exact values of the chains found are not finite"
@@ -155,29 +179,20 @@ def check_training_rows(make: Factory) -> None:
         demand_close(rows.gradients[known], gradients[known], "gradients of the training rows")
 
 
-def check_nothing_unpaid(make: Factory) -> None:
-    """Only ``start`` and ``step`` call the exact potential; learning, fits and findings do not."""
+def check_all_is_taken(make: Factory) -> None:
+    """After each step the explorer has asked for all evaluations that it has made."""
     drive = Drive(make)
-    drive.finish()
-    before = drive.recording.calls
-    drive.explorer.done(drive.state)
-    drive.explorer.findings(drive.state)
-    state, _ = drive.explorer.learn(drive.state, Evaluations.empty(2))
-    drive.explorer.wants_fit(state)
-    drive.explorer.inform(state, None)
-    drive.explorer.inform(state, drive.target)
-    demand(
-        drive.recording.calls == before,
-        f"done, findings, learn, wants_fit and inform called the exact potential: {before} calls "
-        f"became {drive.recording.calls}",
-    )
+    while not drive.last.done:
+        drive.last = next(drive.steps)
+        left = len(drive.recording.drain())
+        demand(left == 0, f"{left} evaluations of a step were not asked for by evaluated()")
 
 
 def check_fits_are_optional(make: Factory) -> None:
     """An exploration ends within the warm-up, with findings, even if no fit ever succeeds."""
     drive = Drive(make, fits=False)
     drive.finish()
-    found = drive.explorer.findings(drive.state)
+    found = drive.last.findings
     demand(
         np.isfinite(found.chains.values).all(),
         "exact values of the chains found are not finite after fits that failed",
@@ -190,37 +205,19 @@ def check_exploration_reproducible(make: Factory) -> None:
     for drive in (first, second):
         drive.finish()
     demand(first.n_steps == second.n_steps, "two equal explorations took unequal numbers of steps")
-    demand_equal(
-        second.state.chains.positions, first.state.chains.positions, "where two equal runs ended"
-    )
-    rows, again = (Evaluations.join(drive.rows, 2) for drive in (first, second))
-    demand_equal(again.positions, rows.positions, "training rows of two equal explorations")
-
-
-def check_exploration_survives(make: Factory) -> None:
-    """An exploration goes on unchanged when its state is written and read at every step."""
-    whole, cut = Drive(make), Drive(make)
-    whole.finish()
-    while not cut.explorer.done(cut.state):
-        demand(cut.n_steps < WARMUP, "an exploration taken up again does not end")
-        cut.step()
-        cut.state = write_and_read(cut.state)
-        cut.explorer = make().bind(cut.recording)
-    demand_equal(
-        cut.state.chains.positions,
-        whole.state.chains.positions,
-        "where an exploration ended that was written down at every step, and one that was not",
-    )
-    demand(whole.n_steps == cut.n_steps, "an exploration taken up again has another length")
+    end, again = (drive.last.findings.chains.positions for drive in (first, second))
+    demand_equal(again, end, "where two equal runs ended")
+    rows, others = (Evaluations.join(drive.rows, 2) for drive in (first, second))
+    demand_equal(others.positions, rows.positions, "training rows of two equal explorations")
 
 
 CHECKS: tuple[Check, ...] = (
+    Check(check_exploration_begins),
     Check(check_exploration_ends),
     Check(check_findings),
     Check(check_training_rows),
-    Check(check_nothing_unpaid),
+    Check(check_all_is_taken),
     Check(check_fits_are_optional),
     Check(check_exploration_reproducible),
-    Check(check_exploration_survives),
 )
 """For every explorer."""

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import warnings
 
-import attrs
 import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.interfaces import ChainState, Evaluations
-from surrokit_learning.rounds import steering
-from surrokit_learning.rounds.state import RoundsState
-from surrokit_learning.rounds.steering import predict_failures, steer, with_failures
+from surrokit_learning import failures
+from surrokit_learning.failures import predict_failures, promising
 
 RNG = np.random.default_rng(1)
 POINTS = 3.0 * RNG.standard_normal((100, 2))
 BAD = POINTS[:, 0] > 0.0
 NEXT = np.array([[-2.0, 0.0], [2.0, 0.0], [-1.0, 2.0], [3.0, -2.0]])
-
-
-def state_of(good, failed, queue):
-    chains = ChainState(positions=np.zeros((2, 2)), values=np.zeros(2), cache={})
-    state = RoundsState.at(chains, stage="rounds", burst=None, steps=10, paid=100)
-    seen = Evaluations(positions=good, values=np.zeros(len(good)))
-    queue = state.queue.refill(queue, np.zeros(len(queue)))
-    return with_failures(attrs.evolve(state, seen=seen, queue=queue), failed)
 
 
 def test_a_half_plane_is_learnt():
@@ -48,20 +37,17 @@ def test_points_that_overflow_are_no_obstacle(far):
 
 
 def test_points_that_would_fail_are_left_out():
-    state = state_of(POINTS[~BAD], POINTS[BAD], NEXT)
-    assert steer(state).positions.tolist() == NEXT[[0, 2]].tolist()
+    assert promising(POINTS[~BAD], POINTS[BAD], NEXT).tolist() == [True, False, True, False]
 
 
 def test_if_all_would_fail_all_are_evaluated():
-    state = state_of(POINTS[~BAD], POINTS[BAD], NEXT[[1, 3]])
-    assert len(steer(state)) == 2
+    assert promising(POINTS[~BAD], POINTS[BAD], NEXT[[1, 3]]).all()
 
 
 @pytest.mark.parametrize(("n_good", "n_failed"), [(40, 19), (181, 20), (40, 0), (0, 30)])
 def test_few_failures_change_nothing(n_good, n_failed):
     points = RNG.standard_normal((300, 2))
-    state = state_of(points[:n_good], points[n_good : n_good + n_failed], NEXT)
-    assert steer(state) is state.queue
+    assert promising(points[:n_good], points[n_good : n_good + n_failed], NEXT).all()
 
 
 def explored(**options):
@@ -98,7 +84,7 @@ def explored(**options):
 
 def test_an_exploration_wastes_fewer_calls(monkeypatch):
     run, wasted = explored()
-    monkeypatch.setattr(steering, "FEWEST", 10**9)
+    monkeypatch.setattr(failures, "FEWEST", 10**9)
     plain, wasted_before = explored()
     assert wasted < 0.7 * wasted_before
     assert run.total_calls < plain.total_calls

@@ -54,7 +54,8 @@ def run_abreast(
                     member.go_on(answer)
         finally:
             for member in members:
-                member.give_up()
+                while member.request is not None:  # nobody waits for the search any more
+                    member.go_on(_Failed(SystemExit()))
     return [member.result() for member in members]
 
 
@@ -65,42 +66,14 @@ class _Request:
     method: str
     arguments: tuple[FloatArray, ...]
 
-    @property
-    def n(self) -> int:
-        return len(self.arguments[0])
-
-    def evaluate(self, exact: Potential) -> tuple[bool, tuple[FloatArray, ...]]:
-        """Return whether the method gives several arrays, and these."""
-        with np.errstate(all="ignore"):
-            results = getattr(exact, self.method)(*self.arguments)
-        several = isinstance(results, tuple)
-        return several, results if several else (results,)
-
 
 @attrs.frozen(eq=False)
 class _Failed:
     error: BaseException
 
 
-class _GivenUp(BaseException):
-    """Nobody waits for the search any more."""
-
-
 class _Member(Generic[Result]):
-    """A search in a thread.
-
-    Parameters
-    ----------
-    exact
-        What it evaluates.
-    search
-        The search.
-
-    Attributes
-    ----------
-    request
-        What it waits for; None before it has begun and once it has ended.
-    """
+    """A search in a thread, and the request that it waits for; None once it has ended."""
 
     def __init__(self, exact: Potential, search: Callable[[Potential], Result]) -> None:
         self.request: _Request | None = None
@@ -121,19 +94,8 @@ class _Member(Generic[Result]):
         self._answers.put(answer)
         self.request = self._requests.get()
 
-    def give_up(self) -> None:
-        """End the search wherever it is."""
-        while self.request is not None:
-            self.go_on(_Failed(_GivenUp()))
-
     def result(self) -> Result:
-        """Return what the search found.
-
-        Raises
-        ------
-        Exception
-            Whatever the search raised.
-        """
+        """Return what the search found, or raise what it raised."""
         if isinstance(self._outcome, _Failed):
             raise self._outcome.error
         return cast(Result, self._outcome)
@@ -184,20 +146,25 @@ def _answers(exact: Potential, members: Sequence[_Member[Any]]) -> list[object]:
     answers: list[object] = [None] * len(requests)
     for method in dict.fromkeys(request.method for request in requests):
         of = [i for i, request in enumerate(requests) if request.method == method]
-        for i, answer in zip(of, _together(exact, [requests[i] for i in of]), strict=True):
+        shared = _together(exact, method, [requests[i].arguments for i in of])
+        for i, answer in zip(of, shared, strict=True):
             answers[i] = answer
     return answers
 
 
-def _together(exact: Potential, requests: Sequence[_Request]) -> list[object]:
-    columns = zip(*(request.arguments for request in requests), strict=True)
-    batch = _Request(requests[0].method, tuple(np.concatenate(column) for column in columns))
+def _together(
+    exact: Potential, method: str, requests: Sequence[tuple[FloatArray, ...]]
+) -> list[object]:
+    """Return what a method gives for the arguments of each request, evaluated as one batch."""
+    batch = [np.concatenate(column) for column in zip(*requests, strict=True)]
     try:
-        several, results = batch.evaluate(exact)
+        with np.errstate(all="ignore"):
+            results = getattr(exact, method)(*batch)
     except EvaluationError as error:
         if len(requests) == 1:
             return [_Failed(error)]
-        return [answer for request in requests for answer in _together(exact, [request])]
-    ends = np.cumsum([request.n for request in requests])[:-1]
-    parts = zip(*(np.split(result, ends) for result in results), strict=True)
-    return [part if several else part[0] for part in parts]
+        return [answer for each in requests for answer in _together(exact, method, [each])]
+    ends = np.cumsum([len(each[0]) for each in requests])[:-1]
+    if not isinstance(results, tuple):
+        return list(np.split(results, ends))
+    return list(zip(*(np.split(result, ends) for result in results), strict=True))

@@ -1,4 +1,4 @@
-"""The prospect of independent normal draws, and of decisions by a few rows of the data."""
+"""What independent normal draws, and decisions by a few rows of the data, would cost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RowDecider(Decider, Protocol):
     def predicted_acceptance(self, rng: np.random.Generator) -> float | None:
         """Return the acceptance of independent draws of the Laplace approximation.
 
-        None where even the prediction would be dear.
+        None where even the prediction would be expensive.
         """
 
 
@@ -50,7 +50,7 @@ class RowCorrection(Correction, Protocol):
 
 
 @attrs.frozen(kw_only=True)
-class Prospect:
+class RowsForecast:
     """What decisions on a few rows would cost.
 
     Parameters
@@ -60,11 +60,11 @@ class Prospect:
     n_rows
         All there are.
     acceptance
-        Predicted for such a move; None where even the prediction would be dear.
+        Predicted for such a move; None where even the prediction would be expensive.
     whole
         Predicted for such a move when all rows decide; None where it was not looked at.
     mode : ndarray of shape (dim,), optional
-        Where the target is least, which has been paid for.
+        Where the target is least, as a search has found.
     """
 
     rows: float
@@ -87,40 +87,35 @@ class Prospect:
         return self.rows / self.n_rows < _CLEARLY * worth
 
     def __str__(self) -> str:
-        decisions = self._decisions()
-        if self.whole is None:
-            return decisions
-        return f"{decisions}; with all rows normal draws would be accepted with {self.whole:.2f}"
-
-    def _decisions(self) -> str:
+        parts = [f"decisions are expected to touch {self.rows:.3g} of {self.n_rows} rows"]
         if self.rows >= self.n_rows:
-            return f"decisions would touch all {self.n_rows} rows"
-        expected = f"decisions are expected to touch {self.rows:.3g} of {self.n_rows} rows"
-        if self.acceptance is None:
-            return expected
-        return f"{expected}, with an acceptance of {self.acceptance:.2f}"
+            parts = [f"decisions would touch all {self.n_rows} rows"]
+        elif self.acceptance is not None:
+            parts[0] += f", with an acceptance of {self.acceptance:.2f}"
+        if self.whole is not None:
+            parts.append(f"with all rows normal draws would be accepted with {self.whole:.2f}")
+        return "; ".join(parts)
 
 
-def prospect_of(
+def forecast_rows(
     composer: Composer,
     given: Spec | object,
     target: RecordingPotential,
     near: FloatArray,
     rng: np.random.Generator,
-) -> Prospect | None:
+) -> RowsForecast | None:
     """Return what subsampling would cost; None where the target lacks what that takes.
 
-    It pays for a search of the mode, its curvature, and a few passes over the rows.
+    It takes a search of the mode from ``near (dim,)``, its curvature, and a few passes over the
+    rows.
 
     Parameters
     ----------
-    composer
-        Makes the correction.
-    given
-        The correction, which decides on a few rows.
+    composer, given
+        What makes the correction that decides on a few rows, and that.
     target
         One with capability ``rows``.
-    near : ndarray of shape (dim,)
+    near
         Where the search starts.
     rng
         Generator for moves to try.
@@ -131,12 +126,12 @@ def prospect_of(
     prepared = correction.bind(target).prepare(near)
     rows = float(prepared.expected_rows)
     few = rows < _CLEARLY * target.n_rows
-    prospect = Prospect(
+    forecast = RowsForecast(
         rows=rows,
         n_rows=target.n_rows,
         acceptance=prepared.predicted_acceptance(rng) if few else None,
         mode=prepared.mode.position,
     )
-    if prospect.is_good:
-        return prospect
-    return attrs.evolve(prospect, whole=laplace_acceptance(target, prepared.mode, rng))
+    if forecast.is_good:
+        return forecast
+    return attrs.evolve(forecast, whole=laplace_acceptance(target, prepared.mode, rng))

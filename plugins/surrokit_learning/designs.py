@@ -1,0 +1,257 @@
+"""The first points that a surrogate learns from, and the covariances that they are spread by."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias, cast
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import INITIAL
+from surrokit.errors import ConfigurationError
+from surrokit.limits import check_deadline
+from surrokit.potentials import InitialPotential, Potential
+from surrokit.surrogate.whitening import Whitening
+from surrokit.targets.differences import RISE
+from surrokit.types import FloatArray
+
+Box: TypeAlias = tuple[FloatArray, FloatArray]
+"""Lower and upper corner, each of shape (dim,), or (): one number for every coordinate."""
+
+INITIAL_DRAWS = 500
+"""Starting positions that the target is asked for, to learn where it expects itself to be."""
+
+BOX_SPREAD = 3.0**0.5
+"""Half the box's width in standard deviations of those: uniform points then spread as they do."""
+
+FAINT = 1e-12
+"""Of the largest curvature, the least that a direction is taken to have."""
+
+ERROR = 0.02
+"""Error of a gradient, where a standard deviation is one unit, up to which differences to one side
+will do. Where parameters are nearly collinear it is larger."""
+
+_VARIES = 0.3  # part by which curvatures in the bulk are taken to differ from those at the mode
+_TRUSTED = 20.0  # nats above the least, beside one for each dimension, where rows count in full
+_MANY, _SOUND = 500, 1e-3  # dimensions, and the least on the diagonal of a sound factor
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Design:
+    """Points, and the potential of the density that they are draws of.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, dim)
+        The points.
+    potentials : ndarray of shape (n,)
+        -log density + constant at them, in nats.
+    """
+
+    positions: FloatArray
+    potentials: FloatArray
+
+
+def normal_design(
+    centre: FloatArray, covariance: FloatArray, n: int, rng: np.random.Generator
+) -> Design:
+    """Return n evenly spread draws from a normal distribution.
+
+    They are a shuffled Latin hypercube: each coordinate has one draw in each n-th part of its
+    probability. (A Sobol sequence would do as well, but SciPy's takes longer to import than many an
+    exploration lasts.)
+
+    Parameters
+    ----------
+    centre, covariance : ndarrays of shape (dim,) and (dim, dim)
+        Its mean and covariance.
+    n
+        How many.
+    rng
+        Generator.
+    """
+    from scipy.special import ndtri
+
+    dim = len(centre)
+    strata = rng.permuted(np.tile(np.arange(n)[:, None], dim), axis=0)
+    normals = ndtri((strata + rng.uniform(1e-9, 1.0 - 1e-9, (n, dim))) / n)
+    return Design(
+        positions=centre + normals @ cholesky_factor(covariance).T,
+        potentials=0.5 * np.square(normals).sum(axis=1),
+    )
+
+
+def mixed_design(
+    centres: FloatArray, covariances: FloatArray, n: int, rng: np.random.Generator
+) -> Design:
+    """Return n evenly spread draws from a mixture of normals with equal shares, in random order.
+
+    Parameters
+    ----------
+    centres, covariances : ndarrays of shape (k, dim) and (k, dim, dim)
+        Their means and covariances.
+    n
+        How many; each normal has n / k of them, but for rounding.
+    rng
+        Generator.
+    """
+    k = len(centres)
+    counts = [len(range(i, n, k)) for i in range(k)]
+    parts = [
+        normal_design(centre, covariance, count, rng)
+        for centre, covariance, count in zip(centres, covariances, counts, strict=True)
+    ]
+    # where two of them overlap this is too large, by log 2 at most
+    widths = 0.5 * np.linalg.slogdet(covariances)[1] - np.log(counts)
+    potentials = [part.potentials + width for part, width in zip(parts, widths, strict=True)]
+    order = rng.permutation(n)
+    return Design(
+        positions=np.concatenate([part.positions for part in parts])[order],
+        potentials=np.concatenate(potentials)[order],
+    )
+
+
+def box_design(box: Box, n: int, rng: np.random.Generator) -> Design:
+    """Return n evenly spread draws from a box with corners of shape (dim,)."""
+    from scipy.stats import qmc
+
+    lower, upper = box
+    sobol = qmc.Sobol(len(lower), scramble=True, seed=rng)
+    tiny = np.finfo(np.float64).eps
+    unit = sobol.random_base2(max(math.ceil(math.log2(n)), 0))[:n]
+    unit = np.clip(unit, tiny, 1.0 - tiny)
+    return Design(positions=lower + (upper - lower) * unit, potentials=np.zeros(n))
+
+
+def expected_box(exact: Potential, best: FloatArray, scale: float, rng: np.random.Generator) -> Box:
+    """Return the box where a target expects itself to be, or one about a position.
+
+    Parameters
+    ----------
+    exact
+        The target, which draws its own starts or not.
+    best : ndarray of shape (dim,)
+        The position.
+    scale
+        Half the width about it.
+    rng
+        Generator.
+    """
+    if INITIAL in exact.capabilities:
+        draws = cast(InitialPotential, exact).initial(rng, INITIAL_DRAWS)
+        centre, half = draws.mean(axis=0), BOX_SPREAD * draws.std(axis=0)
+        if (half > 0).all():
+            return centre - half, centre + half
+    return best - scale, best + scale
+
+
+def optional_box(value: tuple[FloatArray | float, FloatArray | float] | None) -> Box | None:
+    """Return the box that a setting describes, a pair of corners; None for none.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not a pair, a number is not finite, or a lower one is not below its upper one.
+    """
+    if value is None:
+        return None
+    try:
+        lower, upper = (np.asarray(corner, dtype=np.float64) for corner in value)
+        right = bool((np.isfinite(lower) & np.isfinite(upper) & (lower < upper)).all())
+    except (TypeError, ValueError):
+        right = False
+    if not right:
+        raise ConfigurationError(
+            f"box must be a pair of corners with every lower number below its upper one, got "
+            f"{value!r}; pass (lower, upper) in the sampling coordinates"
+        )
+    return lower, upper
+
+
+def in_dimension(box: Box, dim: int) -> Box:
+    """Return a box with corners of shape (dim,).
+
+    Raises
+    ------
+    ConfigurationError
+        If it is of another dimension.
+    """
+    for corner in box:
+        if corner.shape not in ((), (dim,)):
+            raise ConfigurationError(
+                f"box must have corners of {dim} numbers, got shape {corner.shape}; pass "
+                "(lower, upper), each a number or an array of one number for each coordinate"
+            )
+    return np.broadcast_to(box[0], dim).copy(), np.broadcast_to(box[1], dim).copy()
+
+
+def cholesky_factor(covariance: FloatArray) -> FloatArray:
+    """Return a lower triangular L with L L^T = covariance (dim, dim), but for rounding."""
+    scales = np.sqrt(np.diag(covariance))
+    correlation = covariance / scales / scales[:, None]
+    check_deadline()
+    if len(scales) > _MANY and (factor := _factor_if_sound(correlation)) is not None:
+        return scales[:, None] * factor
+    eigenvalues, vectors = np.linalg.eigh(correlation)
+    least = 1e-12 * eigenvalues[-1]
+    if eigenvalues[0] < least:
+        correlation = (vectors * np.maximum(eigenvalues, least)) @ vectors.T
+        correlation += least * np.eye(len(scales))
+    return np.asarray(scales[:, None] * np.linalg.cholesky(correlation))
+
+
+def _factor_if_sound(correlation: FloatArray) -> FloatArray | None:
+    """Return the factor of a correlation that is far from singular, at a tenth of the cost."""
+    try:
+        factor = np.linalg.cholesky(correlation)
+    except np.linalg.LinAlgError:
+        return None
+    return np.asarray(factor, np.float64) if np.diag(factor).min() > _SOUND else None
+
+
+def inverse_curvature(hessian: FloatArray) -> FloatArray:
+    """Return |H|^-1, the covariance of a Laplace approximation with any Hessian (dim, dim).
+
+    Directions of negative curvature count by its size, flat ones by the faintest curvature; where
+    all is flat it is the identity.
+    """
+    sizes = np.abs(np.diag(hessian))
+    if not sizes.any():
+        return np.eye(len(hessian))
+    scales = np.sqrt(np.maximum(sizes, FAINT * sizes.max()))
+    eigenvalues, vectors = np.linalg.eigh(hessian / scales / scales[:, None])
+    sizes = np.maximum(np.abs(eigenvalues), FAINT * np.abs(eigenvalues).max())
+    covariance = (vectors / sizes) @ vectors.T / scales / scales[:, None]
+    return np.asarray(0.5 * (covariance + covariance.T))
+
+
+def covariance_of_gradients(
+    positions: FloatArray, values: FloatArray, gradients: FloatArray
+) -> FloatArray:
+    """Return the covariance (dim, dim) by gradients alone; far rows count little.
+
+    Parameters
+    ----------
+    positions, values, gradients : ndarrays of shape (n, dim), (n,) and (n, dim)
+        Where U was evaluated, U and its gradients there; all finite.
+
+    Raises
+    ------
+    SurrogateFitError
+        If the numbers overflow.
+    """
+    typical = positions.shape[1] + _TRUSTED
+    excess = np.maximum(values - values.min(), typical)
+    whitening = Whitening.of_gradients(positions, gradients, (typical / excess) ** 4)
+    return np.asarray(whitening.factor @ whitening.factor.T)
+
+
+def suits_one_side(hessian: FloatArray) -> bool:
+    """Return whether differences to one side will do, by a matrix (dim, dim) at the mode."""
+    diagonal = np.diag(hessian)
+    if not (diagonal > 0.0).all():
+        return False
+    bent = 0.5 * _VARIES * np.sqrt(2.0 * RISE * diagonal)
+    # errors of correlated parameters may add up
+    return bool(np.sqrt(bent @ np.abs(inverse_curvature(hessian)) @ bent) <= ERROR)

@@ -1,0 +1,262 @@
+"""What exact values at draws of a surrogate say of it."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.explorer import Past
+from surrokit.potentials import Potential
+from surrokit.surrogate.umbrella import Edges
+from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit_learning.surrogate_draws import SurrogateDraws
+
+JUDGES = 5
+"""Draws that say something of a surrogate; the last round may have fewer."""
+
+TOO_HIGH = 1.0
+"""Nats by which V may be above U about its mass, where the target is as likely as at draws."""
+
+CLEAR, CLOSE = 3, 2
+"""Rounds in a row that must miss nothing about the surrogate's mass, and how many are enough if it
+is right all about. One is easily lucky where an arm of the target is thin."""
+
+RIGHT = 0.25
+"""Nats by which a surrogate that is right all about its mass is off anywhere there at most. Where
+an arm has yet to be seen, it is off by more at some of a dozen points."""
+
+RISE, FALL = 0.02, 0.9
+"""Rounds are a gain if their mean acceptance is so much above that of those before, or the spread
+falls to such a part."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Queue:
+    """Points to be evaluated, and what they were drawn from.
+
+    Parameters
+    ----------
+    positions, expected : ndarrays of shape (k, dim) and (k,)
+        The points, and the potential that they are draws of; -inf where no chain shall move there.
+    predicted : ndarray of shape (k,)
+        The surrogate V there; NaN where they are no draws of a surrogate.
+    is_outer : ndarray of shape (k,)
+        Which are no draws of V, but lie about its mass.
+    typical : float
+        V that most of its draws do not exceed, where there are outer points.
+    covariance : ndarray of shape (dim, dim), optional
+        That of the draws, which is used once the target agrees with them.
+    temperature, trusted
+        T, where they are draws of V / T; and whether they are draws of V itself.
+    """
+
+    positions: FloatArray
+    expected: FloatArray
+    predicted: FloatArray = attrs.field()
+    is_outer: BoolArray = attrs.field()
+    typical: float = np.inf
+    covariance: FloatArray | None = None
+    temperature: float = 1.0
+    trusted: bool = False
+
+    @predicted.default
+    def _unknown(self) -> FloatArray:
+        return np.full(len(self.positions), np.nan)
+
+    @is_outer.default
+    def _inner(self) -> BoolArray:
+        return np.zeros(len(self.positions), dtype=bool)
+
+    @classmethod
+    def of(cls, draws: SurrogateDraws, surrogate: Potential, inner: IntArray) -> Queue:
+        """Return draws of a surrogate, after the points about its mass where there are such.
+
+        Parameters
+        ----------
+        draws
+            The draws; of V, or of what is drawn from in its place.
+        surrogate
+            V.
+        inner
+            Rows of the draws.
+        """
+        positions, expected, outer = draws.positions[inner], draws.values[inner], draws.outer
+        predicted = surrogate.value(positions)
+        if outer is None:
+            return cls(positions=positions, expected=expected, predicted=predicted)
+        return cls(
+            positions=np.concatenate([outer.positions, positions]),
+            expected=np.concatenate([np.full(len(outer), -np.inf), expected]),
+            predicted=np.concatenate([outer.values, predicted]),
+            is_outer=np.arange(len(outer) + len(positions)) < len(outer),
+            typical=outer.typical,
+        )
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def judges(self) -> bool:
+        """Whether the points are draws of a surrogate, and enough of them to say how good it is."""
+        inner = len(self) - int(self.is_outer.sum())
+        return inner >= JUDGES and not bool(np.isnan(self.predicted).any())
+
+    def take(self, rows: slice | BoolArray) -> Queue:
+        """Return one with some of the points."""
+        return attrs.evolve(
+            self,
+            positions=self.positions[rows],
+            expected=self.expected[rows],
+            predicted=self.predicted[rows],
+            is_outer=self.is_outer[rows],
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Judgement:
+    """The judgement of one round.
+
+    Parameters
+    ----------
+    acceptance : float
+        Predicted acceptance of independent draws.
+    spread : float
+        Of V - U, in nats.
+    missed : int, optional
+        In how many places the target goes on though the surrogate ends; None where nobody looked.
+    off : float, optional
+        By how much V is off at most about the mass, in nats; None where nobody looked.
+    """
+
+    acceptance: float
+    spread: float
+    missed: int | None = None
+    off: float | None = None
+
+    @classmethod
+    def of(cls, queue: Queue, exact: FloatArray) -> Judgement:
+        """Return the judgement of a queue whose points judge, by U there, shape (n,)."""
+        errors, outer = difference(queue.predicted, exact), queue.is_outer
+        inner = errors[~outer]
+        judged = cls(acceptance=predicted_acceptance(inner), spread=spread(inner))
+        if not outer.any() or not np.isfinite(inner).any():
+            return judged
+        offset = float(np.median(inner[np.isfinite(inner)]))
+        edges = Edges(
+            positions=queue.positions[outer],
+            values=queue.predicted[outer],
+            typical=queue.typical,
+        )
+        missed = edges.missed(exact[outer], offset, TOO_HIGH)
+        return attrs.evolve(judged, missed=missed, off=edges.off(exact[outer], offset))
+
+    @classmethod
+    def at_draws(cls, past: Past, surrogate: Potential) -> Judgement:
+        """Return the judgement of a surrogate by draws of the target."""
+        errors = difference(surrogate.value(past.positions), past.values)
+        # either of two densities may be the target: as often are draws of the other accepted
+        return cls(acceptance=predicted_acceptance(-errors), spread=spread(errors))
+
+
+def difference(predicted: FloatArray, values: FloatArray) -> FloatArray:
+    """Return V - U (n,), -inf where U is not finite."""
+    finite = np.isfinite(values)
+    return np.where(finite, predicted - np.where(finite, values, 0.0), -np.inf)
+
+
+def acceptance_by(judgements: list[Judgement]) -> float | None:
+    """Return the predicted acceptance by the last rounds; None before the first.
+
+    Rounds that look about the mass have fewer draws, so that up to three of them count.
+    """
+    if not judgements:
+        return None
+    looked = [each.missed is not None for each in judgements[-CLEAR:]]
+    n = looked[::-1].index(False) if False in looked else len(looked)
+    return float(np.mean([each.acceptance for each in judgements[-max(n, 1) :]]))
+
+
+def is_clear(judgements: list[Judgement], *, convex: bool) -> bool:
+    """Return whether the last rounds looked about the mass and found nothing.
+
+    A convex target has no arms, and one such round is enough.
+    """
+
+    def are_clear(n: int, most_off: float) -> bool:
+        last = judgements[-n:]
+        clear = [x.missed == 0 and x.off is not None and x.off <= most_off for x in last]
+        return len(last) == n and all(clear)
+
+    return are_clear(1 if convex else CLEAR, np.inf) or are_clear(CLOSE, RIGHT)
+
+
+def is_no_gain(judgements: list[Judgement], patience: int) -> bool:
+    """Return whether the last rounds were no better than as many before them."""
+    if len(judgements) < 2 * patience or judgements[-1].missed:
+        return False
+    # means, as each round has but a batch of points to tell
+    before, since = judgements[-2 * patience : -patience], judgements[-patience:]
+    more = np.mean([each.acceptance for each in since]) - np.mean([e.acceptance for e in before])
+    wide, narrow = (np.median([each.spread for each in part]) for part in (before, since))
+    return bool(more < RISE and narrow > FALL * wide)
+
+
+def predicted_acceptance(differences: FloatArray) -> float:
+    """Return the mean probability of accepting an independent draw of the surrogate.
+
+    With w = exp(V - U), a chain at a draw of the target accepts a draw of the surrogate with
+    probability min(1, w' / w) on average over E[min(w, w')] / E[w], both drawn from the surrogate
+    (Liu 1996, doi:10.1007/BF00162521).
+
+    Parameters
+    ----------
+    differences : ndarray of shape (n,)
+        V - U at independent draws of the surrogate, in nats; -inf where the target cannot be
+        evaluated. An additive constant makes no difference.
+
+    Returns
+    -------
+    float
+        NaN with fewer than two draws; 0 where the target is finite at none.
+    """
+    n = len(differences)
+    if n < 2:
+        return float("nan")
+    largest = np.max(differences, initial=-np.inf)
+    if not np.isfinite(largest):
+        return 0.0
+    weights = np.exp(differences - largest)
+    # sorted, the lesser of a pair is the earlier one
+    ascending = np.sort(weights)
+    lesser = float(ascending @ np.arange(n - 1, -1, -1)) / (0.5 * n * (n - 1))
+    return lesser / float(weights.mean())
+
+
+def spread(differences: FloatArray) -> float:
+    """Return the standard deviation of V - U, in nats, as far as half of the draws tell it.
+
+    By the quartiles, so that a few draws far out do not hide that the others come nearer.
+    """
+    finite = differences[np.isfinite(differences)]
+    if len(finite) < 2:
+        return float("inf")
+    low, high = np.quantile(finite, (0.25, 0.75))
+    return float(high - low) / 1.349
+
+
+def resample(differences: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
+    """Return n distinct rows, or as many as there are, drawn by importance weight exp(V - U).
+
+    Parameters
+    ----------
+    differences : ndarray of shape (m,)
+        V - U; rows with -inf are never drawn.
+    n
+        How many.
+    rng
+        Generator.
+    """
+    noise = rng.gumbel(size=len(differences))  # the largest sums are a draw without replacement
+    keys = np.where(np.isfinite(differences), differences + noise, -np.inf)
+    order = np.argsort(-keys, kind="stable")
+    return np.asarray(order[: min(n, int(np.isfinite(keys).sum()))])

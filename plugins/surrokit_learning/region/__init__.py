@@ -1,1 +1,0 @@
-"""The region in which a surrogate is trusted, and draws from it there."""

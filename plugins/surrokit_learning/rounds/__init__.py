@@ -1,1 +1,0 @@
-"""The explorer that goes round by round."""

@@ -1,0 +1,284 @@
+"""What rounds know of a target: points, modes, the covariance, and where its chains are."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.explorer import Modes, Past
+from surrokit.errors import SurrogateFitError
+from surrokit.exploring.standing import idle
+from surrokit.interfaces import ChainState, Evaluations, StepInfo
+from surrokit.potentials import Potential
+from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit_learning.designs import (
+    Box,
+    Design,
+    box_design,
+    covariance_of_gradients,
+    expected_box,
+    in_dimension,
+    inverse_curvature,
+    mixed_design,
+    normal_design,
+)
+from surrokit_learning.failures import promising
+from surrokit_learning.judgement import resample
+from surrokit_learning.modes_found import begin_about, quotas
+from surrokit_learning.modes_search import ModeSearch
+from surrokit_learning.region import WIDE, Region, find_region
+
+FAR = 10.0
+"""Times as far above the least potential as a plausible point, a step of a search is not learnt
+from."""
+
+
+class Survey:
+    """What is known of a target so far.
+
+    Parameters
+    ----------
+    exact
+        The target.
+    chains
+        Where the run's chains are.
+    by_gradients
+        Whether points are evaluated with their gradients.
+    batch
+        Points at a time.
+
+    Attributes
+    ----------
+    seen
+        Points with finite values, and gradients where they were evaluated.
+    failed : ndarray of shape (k, dim)
+        Points without.
+    search
+        The search for modes; None where there is none.
+    mode : ndarray of shape (dim,), optional
+        Least potential found; None also where mass may lie elsewhere.
+    covariance : ndarray of shape (dim, dim), optional
+        What is known of the target's.
+    """
+
+    def __init__(
+        self, exact: Potential, chains: ChainState, *, by_gradients: bool, batch: int
+    ) -> None:
+        self.exact, self.chains, self.dim = exact, chains, exact.dim
+        self.by_gradients, self.batch = by_gradients, batch
+        self.seen, self.failed = Evaluations.empty(self.dim), np.empty((0, self.dim))
+        self.search: ModeSearch | None = None
+        self.covariance: FloatArray | None = None
+        self.mode: FloatArray | None = None
+        self._starts: ChainState | None = None  # where chains were before a search
+        self._withheld: Evaluations | None = None  # of a search, until it is over
+        self._believed = True  # that mass is about the modes
+        self._box: Box | None = None
+
+    def recall(self, past: Past) -> None:
+        """Begin with draws of earlier runs, and put the chains at some of them."""
+        rows = np.linspace(0, len(past) - 1, len(self.chains.positions)).astype(np.int64)
+        self.chains = ChainState(positions=past.positions[rows], values=past.values[rows], cache={})
+        self.seen = Evaluations(positions=past.positions, values=past.values)
+        self.covariance = np.cov(past.positions, rowvar=False).reshape(self.dim, self.dim)
+
+    def search_by(self, search: ModeSearch) -> None:
+        """Search for modes from where the chains are."""
+        self.search, self._starts = search, self.chains
+        self._withheld = Evaluations.empty(self.dim)
+
+    # --- what is known ---
+
+    @property
+    def hessian(self) -> FloatArray | None:
+        """Second derivatives at the mode, or what stands for them, where known."""
+        return None if self.search is None else self.search.hessian
+
+    @property
+    def modes(self) -> Modes | None:
+        """The modes that were found; None where they were not looked for."""
+        found = None if self.search is None else self.search.found
+        return None if found is None else attrs.evolve(found, believed=self._believed)
+
+    @property
+    def several(self) -> Modes | None:
+        """The modes that matter, if these are two or more; no more than there are chains."""
+        modes = self.modes
+        if modes is None or modes.matters.sum() < 2:
+            return None
+        heaviest = np.argsort(-modes.masses, kind="stable")[: max(len(self.chains.values), 2)]
+        return modes.take(heaviest[modes.matters[heaviest]])
+
+    @property
+    def best(self) -> FloatArray:
+        """The position, shape (dim,), of the least potential known."""
+        if self.mode is not None:
+            return self.mode
+        chain = int(np.argmin(self.chains.values))
+        best = self.chains.positions[chain]
+        if len(self.seen) and self.seen.values.min() < self.chains.values[chain]:
+            best = self.seen.positions[int(np.argmin(self.seen.values))]
+        return np.asarray(best)
+
+    @property
+    def region(self) -> Region:
+        """Where a surrogate of the points seen is trusted."""
+        return find_region(self.seen, self.covariance, by_values=not self.by_gradients)
+
+    def promising(self, positions: FloatArray) -> BoolArray:
+        """Return at which positions (k, dim) the target is not likely to fail."""
+        return promising(self.seen.positions, self.failed, positions)
+
+    def share_out(self, order: IntArray, positions: FloatArray, n: int) -> IntArray:
+        """Return n rows, the first of an order, or where there are several modes of each.
+
+        Parameters
+        ----------
+        order : ndarray of shape (m,)
+            Rows of positions, those to be taken first.
+        positions : ndarray of shape (k, dim)
+            What they are rows of.
+        n
+            How many to take, of each mode by what it weighs.
+        """
+        modes = self.several
+        if modes is None or not len(order):
+            return order[:n]
+        labels = modes.nearest(positions[order])
+        ranks = np.array([np.sum(labels[:i] == label) for i, label in enumerate(labels)])
+        # one of each mode, then what is due to each, then what is left
+        turn = (ranks > 0) + 1 * (ranks >= quotas(modes.masses, n)[labels])
+        return np.asarray(order[np.argsort(turn, kind="stable")[:n]])
+
+    # --- what is learnt ---
+
+    def add(self, evaluated: Evaluations, rows: Evaluations) -> Evaluations:
+        """Take note of evaluations, and return those of the rows that are to be learnt from.
+
+        All of them, but for those from the way to modes that lie far above or far away, which wait
+        until the search is over. They say nothing of where the target has its mass, and the outputs
+        of a forward map may be so large there that no weight makes up for it.
+        """
+        finite, gradients = np.isfinite(evaluated.values), evaluated.gradients
+        self.failed = np.vstack([self.failed, evaluated.positions[~finite]])
+        seen = Evaluations(
+            positions=evaluated.positions[finite],
+            values=evaluated.values[finite],
+            gradients=None if gradients is None else gradients[finite],
+        )
+        self.seen = Evaluations.join([self.seen, seen], self.dim)
+        if self._withheld is None or self.search is None:
+            return rows
+        self._withheld = Evaluations.join([self._withheld, rows], self.dim)
+        if not self.search.over:
+            return Evaluations.empty(self.dim)
+        withheld, self._withheld = self._withheld, None
+        near = withheld.values <= np.min(withheld.values, initial=np.inf) + FAR * (self.dim + WIDE)
+        near &= self._within_starts(withheld.positions)
+        self.seen = self.seen.take(self._within_starts(self.seen.positions))
+        return withheld.take(np.asarray(near))
+
+    def _within_starts(self, positions: FloatArray) -> BoolArray:
+        """Return which positions lie no farther from the modes than chains start, or draws do.
+
+        Beyond that later searches begin. Where the target has heavy tails its potential is not
+        high there, and yet there is next to nothing of its mass.
+        """
+        modes = self.modes
+        if modes is None or modes.searches == 1:
+            return np.ones(len(positions), dtype=bool)
+        usual = np.sqrt(self.dim) + 2.0
+        farthest = max(usual, float(modes.distances(self.chains.positions).max()))
+        return np.asarray(modes.distances(positions) <= farthest)
+
+    def move_chains(
+        self,
+        positions: FloatArray,
+        values: FloatArray,
+        log_weights: FloatArray,
+        rng: np.random.Generator,
+    ) -> StepInfo:
+        """Move chains to points chosen by importance; others stay.
+
+        Parameters
+        ----------
+        positions, values : ndarrays of shape (k, dim) and (k,)
+            Points to choose from, and U there.
+        log_weights : ndarray of shape (k,)
+            Log importance weights; rows with -inf are not chosen.
+        rng
+            Generator.
+        """
+        n = len(self.chains.values)
+        rows = self.share_out(resample(log_weights, len(values), rng), positions, n)
+        at, u = self.chains.positions.copy(), self.chains.values.copy()
+        at[: len(rows)], u[: len(rows)] = positions[rows], values[rows]
+        self.chains = ChainState(positions=at, values=u, cache={})
+        return idle(n, len(rows))
+
+    def doubt(self, rng: np.random.Generator) -> None:
+        """Put chains back to their starts if no mass is about the modes.
+
+        Searches may have ended in the narrow end of a funnel, and chains that go on without a
+        surrogate would not come out of it. Gradients at some draws are evaluated.
+        """
+        modes, starts = self.modes, self._starts
+        if modes is None or starts is None or not np.isfinite(starts.values).all():
+            return
+        chains = attrs.evolve(starts, cache={})
+        if not begin_about(self.exact, modes, chains, rng)[1].believed:
+            self.chains, self.mode, self.covariance = chains, None, None
+            self._believed = False
+
+    # --- where to evaluate next ---
+
+    @property
+    def few(self) -> int:
+        """First points at a time; beside the search by gradients half a batch tells enough."""
+        return max(self.batch // 2, 1) if self.by_gradients else self.batch
+
+    @property
+    def enough(self) -> int:
+        """How many points a surrogate needs before its draws mean anything."""
+        modes, dim = self.several, self.dim
+        if self.by_gradients:
+            return max(self.few, (dim + 5) * (1 if modes is None else len(modes)))
+        return max(self.batch, min((dim + 1) * (dim + 2) // 2 + 5, 4 * dim))
+
+    def fill_box(self, n: int, box: Box | None, scale: float, rng: np.random.Generator) -> Design:
+        """Return n points in a box; without one, where the target expects itself to be."""
+        if self._box is None:
+            expected = expected_box(self.exact, self.best, scale, rng) if box is None else box
+            self._box = in_dimension(expected, self.dim)
+            self.covariance = np.diag(np.square(self._box[1] - self._box[0]) / 12.0)
+        return box_design(self._box, n, rng)
+
+    def fill_modes(self, n: int, scale: float, rng: np.random.Generator) -> Design:
+        """Return n points about the mode, or all of several; fewer where little is known of it."""
+        modes = self.several
+        if modes is not None:
+            self.covariance = modes.covariance
+            return mixed_design(modes.positions, modes.covariances, n, rng)
+        if self.hessian is None:  # the covariance is better known with every batch
+            n = self.few
+        self.covariance = self._first_covariance(scale)
+        return normal_design(self.best, self.covariance, n, rng)
+
+    def _first_covariance(self, scale: float) -> FloatArray:
+        """Return that of a Laplace approximation, or what gradients make of it."""
+        if self.hessian is not None:
+            return inverse_curvature(self.hessian)
+        if self.seen.gradients is not None:
+            with np.errstate(over="ignore"):  # far from a mode
+                near = np.isfinite(np.square(self.seen.gradients)).all(axis=1)
+            rows = self.seen.take(np.asarray(near))
+            if len(rows) >= 2 and rows.gradients is not None:
+                try:
+                    return covariance_of_gradients(rows.positions, rows.values, rows.gradients)
+                except SurrogateFitError:
+                    pass
+        if self.covariance is not None:
+            return self.covariance
+        if self.modes is not None:
+            return np.asarray(self.modes.covariances[0])
+        return np.asarray(np.square(scale) * np.eye(self.dim))
