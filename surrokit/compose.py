@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from surrokit.arguments import check_flag, is_whole
 from surrokit.compute import Compute, check_compute
-from surrokit.contracts.explorer import Explorer
 from surrokit.cost.budget import Budget, join_limits
 from surrokit.errors import ConfigurationError
-from surrokit.interfaces import Correction, Evaluations, Sampler, Schedule, Surrogate
+from surrokit.interfaces import Correction, Evaluations, Explorer, Sampler, Schedule, Surrogate
 from surrokit.ledger.known import (
     WarmStart,
     add_known,
@@ -46,7 +45,7 @@ from surrokit.registry.catalogue import (
 )
 from surrokit.registry.components import DIFFERENCES, Kind
 from surrokit.result.run import Run
-from surrokit.run.observers import list_observers
+from surrokit.run.book import list_observers
 from surrokit.sessions import let_extend, new_file, observed
 from surrokit.targets.differences import Differences, suits_differences
 from surrokit.targets.scaling import scaled

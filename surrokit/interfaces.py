@@ -6,7 +6,7 @@ as a set of capabilities, which are checked before the first call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeGuard, cast, get_args
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from surrokit.arguments import unmasked
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.marginals import Warp
+from surrokit.modes import Modes
 from surrokit.potentials import Potential
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 
@@ -911,3 +912,144 @@ class Schedule(Protocol):
 
     def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:
         """Return what to do after an iteration."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Findings:
+    """What an exploration hands to the run.
+
+    Parameters
+    ----------
+    chains : ChainState
+        State of the chains, with exact values.
+    covariance : ndarray of shape (dim, dim), optional
+        Estimated covariance of the target.
+    step_size : float, optional
+        A step size that worked.
+    mode : ndarray of shape (dim,), optional
+        Position of the highest density found.
+    tuning : Tuning, optional
+        Tuning of the run's own sampler, found on the surrogate; the run then searches for none.
+    acceptance : float, optional
+        Predicted probability of accepting an independent draw from the surrogate.
+    modes : Modes, optional
+        Modes that searches have found, if there were searches.
+    missed : int
+        Places at which the target went on where the surrogate's mass ended, when the exploration
+        ended for want of evaluations.
+    at_draws : bool
+        Whether the chains are at draws of the target, so that they have nothing to forget.
+    """
+
+    chains: ChainState
+    covariance: FloatArray | None
+    step_size: float | None
+    mode: FloatArray | None = None
+    tuning: Tuning | None = None
+    acceptance: float | None = None
+    modes: Modes | None = None
+    missed: int = 0
+    at_draws: bool = False
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Past:
+    """Draws that earlier runs have made of a target, by chains that agree.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, dim)
+        The draws, in the sampling coordinates.
+    values : ndarray of shape (n,)
+        Exact U there, in nats.
+    """
+
+    positions: FloatArray
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Start:
+    """What a run hands to an explorer.
+
+    Parameters
+    ----------
+    potential
+        The exact potential. Calls are counted, and evaluations kept; a call raises where a limit
+        of the run is reached.
+    positions : ndarray of shape (n, dim)
+        Where the chains start.
+    warmup
+        Length of the warm-up of which the exploration is part.
+    evaluated
+        Returns the evaluations since it was last called.
+    fit
+        Lets the run's learner observe rows, and returns a surrogate of all that it has observed;
+        None where none can be fitted.
+    calls
+        Exact calls that the run's budget leaves to the exploration; None without a budget.
+    past
+        Draws of earlier runs on the same target, whose evaluations the learner has observed; None
+        without.
+    """
+
+    potential: Potential
+    positions: FloatArray
+    warmup: int
+    evaluated: Callable[[], Evaluations]
+    fit: Callable[[Evaluations], Potential | None]
+    calls: int | None = None
+    past: Past | None = None
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Explored:
+    """One iteration of an exploration.
+
+    Parameters
+    ----------
+    findings
+        What has been found so far.
+    step
+        What the iteration did to the chains; None where the record shall have no row of it.
+    rows
+        Evaluations to learn from that ``fit`` was not given.
+    done
+        Whether the exploration is over; none follows then.
+    """
+
+    findings: Findings
+    step: StepInfo | None = None
+    rows: Evaluations | None = None
+    done: bool = False
+
+
+class Explorer(Protocol):
+    """Settings of an exploration, which evaluates before a surrogate takes over."""
+
+    @property
+    def needs(self) -> Capabilities:
+        """What the exact potential must offer."""
+
+    def explore(self, start: Start, rng: np.random.Generator) -> Iterator[Explored]:
+        """Explore a potential, and yield after each iteration, for the run to record.
+
+        The first item has the chains at their starts, and takes nothing from the generator. A run
+        that finds the target not finite there explores anew from other starts. The last item is
+        marked ``done``. A run whose limit is reached asks for no more.
+
+        Parameters
+        ----------
+        start
+            The potential, and all else that the run hands over.
+        rng
+            The run's generator.
+
+        Yields
+        ------
+        Explored
+            The chains at their starts, then each iteration.
+        """

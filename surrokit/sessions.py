@@ -14,12 +14,11 @@ import numpy as np
 
 from surrokit.arguments import check_flag, is_whole
 from surrokit.compute import Compute, check_compute
-from surrokit.contracts.explorer import Explorer
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.failures import FailureKind, Recheck
 from surrokit.history import Trace
-from surrokit.interfaces import Correction, Sampler, Schedule, Surrogate
+from surrokit.interfaces import Correction, Explorer, Sampler, Schedule, Surrogate
 from surrokit.ledger.facts import (
     read_arguments,
     read_generator,
@@ -49,7 +48,7 @@ from surrokit.registry.discovery import default_plugins
 from surrokit.result.records import Adaptation, Choice, Weights
 from surrokit.result.run import Run
 from surrokit.result.verdict import judge
-from surrokit.run.observers import Observers, list_observers
+from surrokit.run.book import Observers, list_observers
 from surrokit.tables.new_rows import read_predictor, write_predictor
 from surrokit.targets.noise import KIND as ERRORS
 from surrokit.targets.noise import read_errors, write_errors

@@ -9,9 +9,9 @@ import numpy as np
 
 from surrokit.arguments import optional_positive_integer
 from surrokit.capabilities import GRADIENT
-from surrokit.contracts.explorer import Explored, Findings, Modes, Start
-from surrokit.exploring.standing import demand_warmup, idle
-from surrokit.interfaces import ChainState
+from surrokit.exploring import demand_warmup, idle
+from surrokit.interfaces import ChainState, Explored, Findings, Start
+from surrokit.modes import Modes
 from surrokit.types import Capabilities
 from surrokit_learning.modes_found import begin_about, chains_at
 from surrokit_learning.modes_search import Limits, ModeSearch, unnoticed

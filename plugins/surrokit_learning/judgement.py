@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Past
+from surrokit.interfaces import Past
 from surrokit.potentials import Potential
 from surrokit.surrogate.umbrella import Edges
 from surrokit.types import BoolArray, FloatArray, IntArray

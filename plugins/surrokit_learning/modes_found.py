@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Modes
-from surrokit.exploring.standing import evaluate_with_gradients
+from surrokit.exploring import evaluate_with_gradients
 from surrokit.interfaces import ChainState, Evaluations
 from surrokit.limits import check_deadline
 from surrokit.mode.descent import Mode
 from surrokit.model.model import calls_per_gradient
+from surrokit.modes import Modes
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.designs import cholesky_factor

@@ -11,7 +11,6 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import CONVEX, INITIAL
-from surrokit.contracts.explorer import Modes
 from surrokit.errors import NumericalError
 from surrokit.interfaces import Evaluations
 from surrokit.limits import SEARCHING, check_deadline, stage
@@ -25,6 +24,7 @@ from surrokit.mode.search import (
 )
 from surrokit.mode.starts import spread_positions
 from surrokit.model.model import calls_per_gradient
+from surrokit.modes import Modes
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 from surrokit_learning.abreast import run_abreast

@@ -16,10 +16,21 @@ from surrokit.arguments import (
     positive_integer,
 )
 from surrokit.capabilities import CONVEX, GRADIENT, require
-from surrokit.contracts.explorer import Explored, Explorer, Findings, Past, Start
 from surrokit.errors import SurrogateFitError
-from surrokit.exploring.standing import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
-from surrokit.interfaces import ChainState, Correction, Evaluations, Sampler, StepInfo, Tuning
+from surrokit.exploring import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
+from surrokit.interfaces import (
+    ChainState,
+    Correction,
+    Evaluations,
+    Explored,
+    Explorer,
+    Findings,
+    Past,
+    Sampler,
+    Start,
+    StepInfo,
+    Tuning,
+)
 from surrokit.kernel.kernel import mover
 from surrokit.model.model import calls_per_gradient
 from surrokit.potentials import Potential

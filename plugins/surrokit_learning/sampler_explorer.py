@@ -9,18 +9,22 @@ import numpy as np
 
 from surrokit.arguments import not_negative_integer, optional_positive_integer
 from surrokit.capabilities import GRADIENT
-from surrokit.contracts.explorer import Explored, Explorer, Findings, Modes, Start
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import (
     ChainState,
     Correction,
     Evaluations,
+    Explored,
+    Explorer,
+    Findings,
     LearnFrom,
     Sampler,
+    Start,
     check_learn_from,
 )
 from surrokit.kernel.kernel import caches_metric
 from surrokit.kernel.tuning import Tuner, TunerState, has_to_approach
+from surrokit.modes import Modes
 from surrokit.surrogate.training import training_rows
 from surrokit.types import Capabilities
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Modes, Past
 from surrokit.errors import SurrogateFitError
-from surrokit.exploring.standing import idle
-from surrokit.interfaces import ChainState, Evaluations, StepInfo
+from surrokit.exploring import idle
+from surrokit.interfaces import ChainState, Evaluations, Past, StepInfo
+from surrokit.modes import Modes
 from surrokit.potentials import Potential
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.designs import (

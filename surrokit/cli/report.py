@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surrokit.contracts.explorer import describe_searches
 from surrokit.errors import SamplingWarning
+from surrokit.modes import describe_searches
 from surrokit.output.console import plain_table, terminal
 from surrokit.result.summary import MISSING
 

@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Findings
 from surrokit.interfaces import (
     ChainState,
     Correction,
     Decider,
+    Findings,
     Kernel,
     Sampler,
     StepInfo,

@@ -14,10 +14,9 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import CALL_KINDS
-from surrokit.contracts.explorer import Past
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError, LedgerError
-from surrokit.interfaces import Evaluations
+from surrokit.interfaces import Evaluations, Past
 from surrokit.ledger.store import Store, reading
 from surrokit.plan.recipe import (
     LARGEST,

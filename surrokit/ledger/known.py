@@ -9,11 +9,10 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Past
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import MIN_DRAWS, effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError, LedgerError
-from surrokit.interfaces import Evaluations
+from surrokit.interfaces import Evaluations, Past
 from surrokit.ledger.fingerprint import check_fingerprint, check_row
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import reading

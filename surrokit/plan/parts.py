@@ -11,9 +11,9 @@ import numpy as np
 
 from surrokit.arguments import is_whole
 from surrokit.capabilities import FORWARD, GRADIENT, GRADIENT_ALONE, JACOBIAN, reasons_of, require
-from surrokit.contracts.explorer import Explorer
 from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
 from surrokit.interfaces import (
+    Explorer,
     Learner,
     LearningProblem,
     Sampler,

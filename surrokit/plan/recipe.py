@@ -25,11 +25,10 @@ import numpy.typing as npt
 from surrokit.arguments import is_number
 from surrokit.capabilities import GRADIENT, ROWS
 from surrokit.compute import Compute
-from surrokit.contracts.explorer import Findings, Past
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError, SurrokitError
 from surrokit.executors.ahead import Ahead
-from surrokit.interfaces import Evaluations, Learner, Sampler, weighs
+from surrokit.interfaces import Evaluations, Findings, Learner, Past, Sampler, weighs
 from surrokit.model.calls import Journal, OnError
 from surrokit.model.model import calls_per_gradient
 from surrokit.plan.repair import Fallback, Safety, Standby

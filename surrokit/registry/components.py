@@ -84,7 +84,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 _PROTOCOLS: dict[Kind, tuple[str, ...]] = {
     "potential": ("surrokit.potentials:Potential",),
     "surrogate": ("surrokit.interfaces:Surrogate", "surrokit.potentials:Potential"),
-    "explorer": ("surrokit.contracts.explorer:Explorer",),
+    "explorer": ("surrokit.interfaces:Explorer",),
     "schedule": ("surrokit.interfaces:Schedule",),
     "sampler": ("surrokit.interfaces:Sampler",),
     "integrator": ("surrokit.interfaces:Integrator",),

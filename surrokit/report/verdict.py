@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.explorer import describe_searches
+from surrokit.modes import describe_searches
 from surrokit.shown.elements import Markup, items, join, named, tag
 from surrokit.types import FloatArray
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Modes
+from surrokit.modes import Modes
 from surrokit.result.records import Finding
 from surrokit.types import BoolArray, FloatArray, IntArray
 

@@ -9,8 +9,8 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Searches
 from surrokit.diagnostics import r_hat
+from surrokit.modes import Searches
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer, Figures
 from surrokit.weighted.round import Estimate

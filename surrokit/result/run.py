@@ -11,7 +11,6 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.contracts.explorer import Modes, describe_searches
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.cost.probes import Exchange
@@ -25,6 +24,7 @@ from surrokit.diagnostics import (
 from surrokit.errors import ConfigurationError
 from surrokit.failures import BrokenGradients, FailureKind, Recheck
 from surrokit.history import Trace
+from surrokit.modes import Modes, describe_searches
 from surrokit.result.records import Adaptation, Choice, Verdict, Weights
 from surrokit.result.summary import Summary, expectation, resample
 from surrokit.surrogate.quality import FitQuality, fit_quality_of

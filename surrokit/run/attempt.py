@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import attrs
 import numpy as np
 
 from surrokit.capabilities import FORWARD
-from surrokit.contracts.explorer import Findings
 from surrokit.cost.budget import Budget
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning, SurrogateFitError
-from surrokit.exploring.approximate import Approximation, of_evaluations, of_warmup
-from surrokit.interfaces import ChainState, Decision, Evaluations, Stage, StepInfo, weighs
+from surrokit.interfaces import (
+    ChainState,
+    Decision,
+    Evaluations,
+    Explored,
+    Findings,
+    Stage,
+    Start,
+    StepInfo,
+    weighs,
+)
 from surrokit.kernel.tuning import LAST
 from surrokit.limits import EXPLORING, SAMPLING, WARMING
 from surrokit.mode.starts import Began, start
@@ -25,19 +36,90 @@ from surrokit.plan.recipe import (
     has_arrived,
     warmup_length,
 )
-from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SOONER, SURE
+from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SOONER, SURE, in_words
 from surrokit.result.records import Adaptation, Rescue, Weights
 from surrokit.result.run import Run
+from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.run.book import Book
-from surrokit.run.explore import begin_exploring, complaint_after, note_limit
-from surrokit.run.kernels import Kernels
-from surrokit.run.learning import Learning
-from surrokit.run.net import SafetyNet
-from surrokit.run.strays import Strays
+from surrokit.run.parts import Kernels, Learning
+from surrokit.run.repairs import SafetyNet, Strays
 from surrokit.run.weighing import Weighing
 from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray
+
+Steps = tuple[Iterator[Explored], ChainState]
+"""Iterations of an exploration, and the chains at their starts."""
+
+
+def begin_exploring(
+    recipe: Recipe,
+    target: RecordingPotential,
+    learning: Learning,
+    evaluated: Callable[[], Evaluations],
+    rng: np.random.Generator,
+) -> Callable[[FloatArray], tuple[Steps, ChainState]]:
+    """Return what begins the exploration of a recipe at positions (n, dim).
+
+    Parameters
+    ----------
+    recipe
+        What the run goes by, with an explorer.
+    target
+        The exact potential. The calls that it has made so far leave the others to the exploration.
+    learning
+        Fits surrogates.
+    evaluated
+        Returns the evaluations since it was last called.
+    rng
+        Generator of the exploration.
+    """
+    most = recipe.hurry.calls
+    calls = None if most is None else max(most - math.ceil(target.paid), 1)
+
+    def begin(positions: FloatArray) -> tuple[Steps, ChainState]:
+        start = Start(
+            potential=target,
+            positions=positions,
+            warmup=recipe.most_warmup,
+            evaluated=evaluated,
+            fit=learning.fit_with,
+            calls=calls,
+            past=recipe.past,
+        )
+        steps = iter(recipe.explorer.explore(start, rng))
+        chains = next(steps).findings.chains
+        return (steps, chains), chains
+
+    return begin
+
+
+def note_limit(recipe: Recipe, seconds: float, *, done: bool) -> Recipe:
+    """Return a recipe whose choice says that its exploration was ended by the clock, if it was.
+
+    Parameters
+    ----------
+    recipe
+        What the run goes by.
+    seconds
+        That the run has taken.
+    done
+        Whether the explorer has ended it.
+    """
+    limit = recipe.exploration.max_seconds
+    if done or limit is None or seconds <= limit or recipe.chosen is None:
+        return recipe
+    why = f"the exploration was ended at its limit of {in_words(limit)}"
+    return attrs.evolve(recipe, chosen=recipe.chosen.because(why))
+
+
+def complaint_after(found: Findings | None, recipe: Recipe, learning: Learning) -> str | None:
+    """Return why a surrogate is not worth its cost once the target is explored, or None."""
+    if (fallback := recipe.fallback) is None or found is None:
+        return None
+    if learning.surrogate is None:
+        return "no surrogate could be fitted"
+    return None if found.acceptance is None else fallback.complaint(found.acceptance)
 
 
 class Attempt:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import attrs
 import numpy as np
 
-from surrokit.capabilities import ROWS
-from surrokit.contracts.explorer import Findings
+from surrokit.capabilities import FORWARD, ROWS
 from surrokit.cost.budget import Clock
 from surrokit.cost.probes import Exchange, endless_along, evaluate_again, find_exchange
 from surrokit.cost.recording import RecordingPotential
-from surrokit.errors import BudgetSpent
-from surrokit.exploring.approximate import Approximation
+from surrokit.errors import BudgetSpent, ConfigurationError
 from surrokit.failures import FailureKind
 from surrokit.history import History
-from surrokit.interfaces import ChainState, Evaluations, Moment, Stage, StepInfo
+from surrokit.interfaces import ChainState, Evaluations, Findings, Moment, Stage, StepInfo
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import INTERVAL, NoFile, RunFile
 from surrokit.ledger.known import read_evaluations
@@ -41,9 +39,163 @@ from surrokit.progress import IterationInfo, Progress, RoundInfo, RunInfo
 from surrokit.result.records import Adaptation, Weights
 from surrokit.result.run import Run
 from surrokit.result.verdict import judge
-from surrokit.run.observers import Observers
-from surrokit.run.recorder import Recorder
+from surrokit.run.approximate import Approximation
 from surrokit.targets.bounds import parameters_of, transform_of
+from surrokit.types import FloatArray, IntArray
+
+EVENTS = (
+    "surrokit_run_started",
+    "surrokit_transition_done",
+    "surrokit_surrogate_deployed",
+    "surrokit_round_weighed",
+    "surrokit_run_finished",
+)
+"""Names of the observation hooks."""
+
+
+def list_observers(observers: Iterable[object]) -> list[object]:
+    """Return observers as a list, if each listens to something.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``observers`` is not iterable, or one of them has none of the methods.
+    """
+    if not isinstance(observers, Iterable):
+        raise ConfigurationError(
+            f"observers must be a list of objects, got {observers!r}; pass observers=[...]"
+        )
+    found = list(observers)
+    Observers(found)
+    return found
+
+
+class Observers:
+    """The plugins and objects that listen, by event; an event without listeners costs nothing.
+
+    Parameters
+    ----------
+    objects
+        Observers of one run: objects with one or more methods that have the name and arguments of
+        a hook.
+
+    Raises
+    ------
+    ConfigurationError
+        If an object has none of the methods.
+    """
+
+    def __init__(self, objects: Iterable[object] = ()) -> None:
+        self._listeners: dict[str, list[Callable[..., Any]]] = {event: [] for event in EVENTS}
+        for observer in objects:
+            found = [event for event in EVENTS if callable(getattr(observer, event, None))]
+            if not found:
+                raise ConfigurationError(
+                    f"an observer must have at least one of the methods {', '.join(EVENTS)}; "
+                    f"{observer!r} has none"
+                )
+            for event in found:
+                self._listeners[event].append(getattr(observer, event))
+
+    def add_hooks(self, hooks: Any) -> None:
+        """Let plugins listen, through the hook relay of a plugin manager."""
+        for event in EVENTS:
+            caller = getattr(hooks, event)
+            if caller.get_hookimpls():
+                self._listeners[event].append(caller)
+
+    def hear_of(self, event: str) -> bool:
+        """Return whether anybody listens to an event."""
+        return bool(self._listeners[event])
+
+    def tell(self, event: str, **arguments: object) -> None:
+        """Call everybody who listens to an event."""
+        for listener in self._listeners[event]:
+            listener(**arguments)
+
+
+class Recorder:
+    """The record of a run's iterations, as it grows.
+
+    Parameters
+    ----------
+    target
+        The exact potential, recorded.
+    chains
+        Number of chains.
+    clock
+        The run's.
+    """
+
+    def __init__(
+        self,
+        target: RecordingPotential,
+        chains: int,
+        clock: Clock,
+    ) -> None:
+        self.clock = clock
+        self.iteration = 0
+        self.deployments: list[int] = []
+        self.warmup = History(chains, target.dim)
+        self.kept = History(chains, target.dim)
+        self.has_outputs = FORWARD in target.capabilities
+        self._target = target
+        self._chains = chains
+        self._outputs: FloatArray | None = None
+
+    def take_outputs(self, paid: Evaluations, state: ChainState) -> None:
+        """Remember the forward outputs of chains whose position was just paid for."""
+        if self.has_outputs and paid.outputs is not None:
+            self._remember(paid.outputs, paid.find(state.positions))
+
+    def add(
+        self, stage: Stage, state: ChainState, step: StepInfo | None, step_size: float | None
+    ) -> IterationInfo:
+        """Take in one iteration; one that moved no chain leaves no row in the histories."""
+        self.iteration += 1
+        seconds, calls = self.clock.elapsed(), self._target.calls
+        if step is not None:
+            history = self.kept if stage == "sampling" else self.warmup
+            history.add(
+                state,
+                step,
+                step_size=step_size if step_size is not None else float("nan"),
+                seconds=seconds,
+                failures=self._target.failures,
+                calls=calls,
+                outputs=self._outputs,
+            )
+        return IterationInfo(
+            stage=stage, iteration=self.iteration, step=step, calls=calls, seconds=seconds
+        )
+
+    def places(self) -> tuple[FloatArray, FloatArray]:
+        """Return the positions of kept iterations, and of all before, each of shape (n, dim)."""
+        dim = self._target.dim
+        kept, before = self.kept.positions(), self.warmup.positions()
+        return kept.reshape(-1, dim), before.reshape(-1, dim)
+
+    def lately(self) -> FloatArray:
+        """Return the positions of the second half of the warm-up, shape (n, dim)."""
+        before = self.warmup.positions()
+        return before[:, before.shape[1] // 2 :].reshape(-1, self._target.dim)
+
+    def begin_again(self) -> None:
+        """Turn the draws so far into warm-up."""
+        self.warmup.extend(self.kept)
+        self.kept = History(self._chains, self._target.dim)
+
+    def keep_first(self, n: int) -> None:
+        """Turn draws after the first n of each chain into warm-up."""
+        self.kept, later = self.kept.split(n)
+        self.warmup.extend(later)
+
+    def _remember(self, paid: FloatArray, found: IntArray) -> None:
+        if self._outputs is None:
+            self._outputs = np.full((self._chains, paid.shape[1]), np.nan)
+        fresh = found >= 0
+        self._outputs = np.where(fresh[:, None], paid[found], self._outputs)
+
 
 ENDS = (BudgetSpent, KeyboardInterrupt, Exception)
 """Exceptions that end a run."""

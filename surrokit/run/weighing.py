@@ -10,12 +10,12 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Findings
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import (
     ChainState,
     Evaluations,
+    Findings,
     Stage,
     Status,
     StepInfo,
@@ -28,7 +28,7 @@ from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential, unnormalized_of
 from surrokit.result.records import Weights
 from surrokit.run.book import Book
-from surrokit.run.learning import Learning
+from surrokit.run.parts import Learning
 from surrokit.surrogate.umbrella import Edges
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer

@@ -438,7 +438,7 @@ class TestFixtures:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def test_hook_calls_can_observe(self):
-        from surrokit.run.observers import EVENTS
+        from surrokit.run.book import EVENTS
 
         assert all(callable(getattr(HookCalls(), event)) for event in EVENTS)
 

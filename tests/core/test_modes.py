@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit.contracts.explorer import NEGLIGIBLE, Explored, Findings, Modes
 from surrokit.coordinates.transforms import Transform
 from surrokit.cost.budget import Budget, Clock
 from surrokit.cost.recording import RecordingPotential
-from surrokit.interfaces import ChainState
+from surrokit.interfaces import ChainState, Explored, Findings
+from surrokit.modes import NEGLIGIBLE, Modes
 from surrokit.plan.recipe import Recipe
 from surrokit.result.advice import advice
 from surrokit.result.mode_visits import ENOUGH, ModeVisits
 from surrokit.result.verdict import judge
-from surrokit.run.explore import begin_exploring
-from surrokit.run.learning import Learning
+from surrokit.run.attempt import begin_exploring
+from surrokit.run.parts import Learning
 from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.targets.densities import Gaussian
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.explorer import Start
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
-from surrokit.interfaces import Tuning
+from surrokit.interfaces import Start, Tuning
 from surrokit.kernel.kernel import Moves
 from surrokit.kernel.tuning import LAST, agree, windows
 from surrokit.plan.recipe import SETTLING

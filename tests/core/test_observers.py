@@ -15,7 +15,7 @@ from surrokit.interfaces import Hamiltonian
 from surrokit.output.log import RunLog
 from surrokit.progress import IterationInfo
 from surrokit.registry.discovery import make_plugins
-from surrokit.run.observers import EVENTS, Observers
+from surrokit.run.book import EVENTS, Observers
 from surrokit.testing.fixtures import HookCalls
 
 SMALL = {"chains": 2, "warmup": 30, "draws": 10, "seed": 4, "progress": False}

@@ -16,8 +16,8 @@ from surrokit.interfaces import StepInfo, Tuning
 from surrokit.plan import parts
 from surrokit.plan.repair import LESSON, LESSONS, MIXED, MOST_RESTARTS
 from surrokit.result.verdict import judge
-from surrokit.run import learning
-from surrokit.run.net import SafetyNet, Watch
+from surrokit.run import parts as learning
+from surrokit.run.repairs import SafetyNet, Watch
 from surrokit.testing.checks.kernels.kernel import N_CHAINS, NARROW, WIDE, invariance
 from surrokit.testing.measures.statistics import normality
 from surrokit.testing.parts.reference import ReferenceCorrection

@@ -8,7 +8,7 @@ import pytest
 import surrokit as sk
 from surrokit.errors import SamplingWarning
 from surrokit.interfaces import ChainState
-from surrokit.run.strays import BLOCK, Strays
+from surrokit.run.repairs import BLOCK, Strays
 from surrokit.testing.targets.densities import Gaussian
 
 FAR = np.array([40.0, 40.0])

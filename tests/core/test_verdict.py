@@ -8,8 +8,8 @@ import pytest
 
 import surrokit as sk
 from surrokit.cli.report import print_run
-from surrokit.contracts.explorer import Modes
 from surrokit.errors import SamplingWarning
+from surrokit.modes import Modes
 from surrokit.result.records import Stray
 from surrokit.result.verdict import judge
 from surrokit.testing.targets.densities import Gaussian

@@ -8,10 +8,9 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import INITIAL
-from surrokit.contracts.explorer import Findings
 from surrokit.errors import SurrogateFitError
-from surrokit.exploring.standing import demand_warmup, evaluate_alone, idle
-from surrokit.interfaces import ChainState, Tuning
+from surrokit.exploring import demand_warmup, evaluate_alone, idle
+from surrokit.interfaces import ChainState, Findings, Tuning
 from surrokit.kernel.kernel import Binding, warm_up
 from surrokit.limits import one_thread
 from surrokit.potentials import InitialPotential, Potential

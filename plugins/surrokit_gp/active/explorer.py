@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Explored, Start
+from surrokit.interfaces import Explored, Start
 from surrokit.types import Capabilities
 from surrokit_gp.active.exploration import ActiveExploration
 from surrokit_gp.active.settings import ActiveSettings

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.explorer import Start
 from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
-from surrokit.interfaces import ChainState, Evaluations
+from surrokit.interfaces import ChainState, Evaluations, Start
 from surrokit.mode.descent import Mode
 from surrokit.mode.search import demand_walls
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture

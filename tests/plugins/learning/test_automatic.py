@@ -26,7 +26,7 @@ from surrokit.plan.parts import make_parts
 from surrokit.plan.recipe import SETTLING, SHORTEST, Recipe, settling
 from surrokit.plan.repair import in_words
 from surrokit.registry.catalogue import Catalogue, Composer, default_catalogue
-from surrokit.run import choice as first_phase
+from surrokit.run import loop as first_phase
 from surrokit.testing.targets.counting import CountingPotential
 from surrokit.testing.targets.densities import Gaussian
 from surrokit.testing.targets.summed import Summed

@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.capabilities import INITIAL
-from surrokit.contracts.explorer import Modes
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning
 from surrokit.interfaces import Evaluations
 from surrokit.mode.descent import Mode
 from surrokit.mode.search import find_mode
 from surrokit.mode.starts import draw_positions
+from surrokit.modes import Modes
 from surrokit.testing.targets.densities import Gaussian
 from surrokit_learning import modes_search
 from surrokit_learning.designs import mixed_design

@@ -9,10 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.capabilities import FORWARD, GRADIENT
-from surrokit.contracts.explorer import Start
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, SurrogateFitError
-from surrokit.interfaces import LearningProblem
+from surrokit.interfaces import LearningProblem, Start
 from surrokit.potentials import with_forward
 from surrokit.testing.targets.densities import Banana, Gaussian
 from surrokit_learning.judgement import CLEAR, JUDGES, predicted_acceptance

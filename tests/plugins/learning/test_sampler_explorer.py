@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.contracts.explorer import Start
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
+from surrokit.interfaces import Start
 from surrokit_corrections.metropolis import Metropolis
 from surrokit_hmc.independent import RandomWalk
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.explorer import Modes, Start
 from surrokit.cost.recording import RecordingPotential
-from surrokit.interfaces import Evaluations
+from surrokit.interfaces import Evaluations, Start
+from surrokit.modes import Modes
 from surrokit.potentials import Potential
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.results import Check, Factory

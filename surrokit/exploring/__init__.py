@@ -1,1 +1,0 @@
-"""What explorers share."""
