@@ -621,6 +621,8 @@ class Tuning:
 class Kernel(Protocol):
     """A bound sampler: makes proposals on a potential, without knowing whether it is exact.
 
+    A subclass that moves without a potential has to propose, and no more.
+
     A kernel whose chains share a random choice, such as the number of steps, may have a method
     ``draw_shared(rng)``. It returns a copy with that choice made, so that a sub-chain can make the
     same choices in both directions.
@@ -629,13 +631,16 @@ class Kernel(Protocol):
     @property
     def potential(self) -> Potential | None:
         """The potential it moves on, where ``cache["value"]`` comes from; None if it uses none."""
+        return None
 
     @property
     def step(self) -> float | None:
         """The step size in use; None for a sampler that has none."""
+        return None
 
-    def cache(self, positions: FloatArray) -> Cache:
+    def cache(self, positions: FloatArray) -> Cache:  # noqa: ARG002
         """Evaluate what it needs of its potential at ``positions (n, dim)``."""
+        return {}
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move every chain once, from ``state.positions`` and ``state.cache``."""
@@ -679,7 +684,7 @@ class Sampler(Protocol):
 class Decider(Protocol):
     """A bound correction: decides on proposals by the exact potential."""
 
-    def prepare(self, near: FloatArray) -> Self:
+    def prepare(self, near: FloatArray) -> Self:  # noqa: ARG002
         """Return a copy that has paid for what it must know of the exact potential in advance.
 
         A run calls it once, after the exploration and before its first decision. A decider that
@@ -690,6 +695,7 @@ class Decider(Protocol):
         near : ndarray of shape (dim,)
             A position of high probability: the mode, or the mean of the chains.
         """
+        return self
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state of chains at ``positions (n, dim)``.
@@ -942,8 +948,8 @@ class Findings:
     """
 
     chains: ChainState
-    covariance: FloatArray | None
-    step_size: float | None
+    covariance: FloatArray | None = None
+    step_size: float | None = None
     mode: FloatArray | None = None
     tuning: Tuning | None = None
     acceptance: float | None = None
@@ -1032,7 +1038,8 @@ class Explorer(Protocol):
 
     @property
     def needs(self) -> Capabilities:
-        """What the exact potential must offer."""
+        """What the exact potential must offer beside values: nothing, unless a subclass says so."""
+        return frozenset()
 
     def explore(self, start: Start, rng: np.random.Generator) -> Iterator[Explored]:
         """Explore a potential, and yield after each iteration, for the run to record.

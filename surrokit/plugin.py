@@ -57,7 +57,7 @@ from surrokit.interfaces import (
     Surrogate,
     Tuning,
 )
-from surrokit.kernel.hamiltonian import carry_out, metropolis, state_at
+from surrokit.kernel.hamiltonian import carry_out, metropolis, proposed_values, state_at
 from surrokit.potentials import (
     CurvedEnergy,
     Energy,
@@ -134,6 +134,7 @@ __all__ = [
     "batch_surrogate",
     "metropolis",
     "carry_out",
+    "proposed_values",
     "state_at",
     # settings
     "positive",

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.interfaces import ChainState, Proposal, Status, StepInfo
-from surrokit.kernel.hamiltonian import carry_out, metropolis, state_at
+from surrokit.kernel.hamiltonian import carry_out, metropolis, proposed_values, state_at
 from surrokit.potentials import Potential
 from surrokit.types import Cache, Capabilities, FloatArray
 
@@ -75,7 +75,8 @@ class MetropolisDecider:
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
     ) -> tuple[ChainState, StepInfo]:
         """Accept or reject every chain's proposal."""
-        return decide_by_values(state, proposal, self._proposed_values(state, proposal), rng)
+        values = proposed_values(self.potential, state, proposal)
+        return decide_by_values(state, proposal, values, rng)
 
     def suppose(
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator, *, accepted: bool
@@ -86,12 +87,3 @@ class MetropolisDecider:
         before = attrs.evolve(state, values=none)
         after, _ = decide_by_values(before, proposal, values, rng)
         return attrs.evolve(after, values=none)
-
-    def _proposed_values(self, state: ChainState, proposal: Proposal) -> FloatArray:
-        if proposal.source is self.potential:
-            return proposal.cache["value"]
-        values = state.values.copy()
-        rows = np.flatnonzero(proposal.moved & (proposal.status == Status.OK))
-        if rows.size:
-            values[rows] = self.potential.value(proposal.positions[rows])
-        return values

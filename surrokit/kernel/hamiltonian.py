@@ -113,6 +113,27 @@ def state_at(
     return ChainState(positions=positions, values=values, cache=cache)
 
 
+def proposed_values(exact: Potential, state: ChainState, proposal: Proposal) -> FloatArray:
+    """Return exact U at proposals, shape (n,), from one batch of those that moved and ended well.
+
+    Others have the value of where their chain is. A proposal on the exact potential has its values.
+
+    Parameters
+    ----------
+    exact
+        What decides.
+    state, proposal
+        Where the chains are, with exact values, and where they might go.
+    """
+    if proposal.source is exact:
+        return proposal.cache["value"]
+    values = state.values.copy()
+    rows = np.flatnonzero(proposal.moved & (proposal.status == Status.OK))
+    if rows.size:
+        values[rows] = exact.value(proposal.positions[rows])
+    return values
+
+
 def carry_out(
     state: ChainState,
     proposal: Proposal,

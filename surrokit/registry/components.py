@@ -333,6 +333,13 @@ def _name_of(factory: Callable[..., Any]) -> str:
 
 def _of_signature(function: Callable[..., Any]) -> Iterator[Setting]:
     texts, hints = parameter_texts(function.__doc__), _hints(function)
+    is_class = isinstance(function, type)
+    if (
+        is_class
+        and getattr(function, "_is_protocol", None) is False
+        and "__init__" not in vars(function)
+    ):
+        return  # a subclass of a protocol, which has no settings of its own
     for argument in inspect.signature(function).parameters.values():
         if argument.kind not in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD):
             raise ConfigurationError(

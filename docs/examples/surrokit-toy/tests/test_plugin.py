@@ -10,7 +10,14 @@ EXACT = np.array([1.0, 2.0])
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [("sampler", "toy-walk"), ("surrogate", "toy-bowl"), ("potential", "toy-ridge")],
+    [
+        ("sampler", "toy-walk"),
+        ("surrogate", "toy-bowl"),
+        ("metric", "toy-masses"),
+        ("correction", "toy-barker"),
+        ("explorer", "toy-cloud"),
+        ("potential", "toy-ridge"),
+    ],
 )
 def test_found_through_its_entry_point(kind, name):
     assert default_catalogue().entries[kind, name].plugin == "surrokit-toy[toy]"
@@ -42,9 +49,3 @@ def test_keeps_the_exact_target_whatever_the_surrogate(sampler):
     last = run.draws[:, -1]
     standard_error = last.std(axis=0) / np.sqrt(n_chains)
     assert (np.abs(last.mean(axis=0) - EXACT) < 4.0 * standard_error).all()
-
-
-def test_the_setting_is_shown_with_its_limits():
-    setting = default_catalogue().get("sampler", "toy-walk").settings()["scale"]
-    assert (setting.default, setting.limits) == (1.0, "a positive finite number")
-    assert setting.help == "Of a move in each direction."
