@@ -244,8 +244,37 @@ class Attempt:
 
     def draw(self) -> None:
         """Keep draws; nothing is tuned from here on, unless draws must begin again."""
-        while (trouble := self._draw()) is not None:
-            self._restart(trouble)
+        book, net, stopping = self._book, self._net, self._book.stopping
+        trouble: str | None = ""
+        while trouble is not None:
+            if trouble:
+                self._restart(trouble)
+            book.target.rejections.log.draws_begin(book.recorder.lately())
+            net.draws_begin()
+            book.enter(SAMPLING)
+            self._learning.begin_draws(self._kernels.in_use)
+            stopping.draws_begin(book.most_draws)
+            looking = self._kernels.looking_ahead(
+                self.recipe, lambda: book.draws_left, mixed=net.mix > 0
+            )
+            with looking:
+                trouble = None
+                while trouble is None and stopping.allows(len(book.recorder.kept), book.most_draws):
+                    book.expect(draws=stopping.expected)
+                    stopping.check()
+                    with book.clock.phase("sampling"):
+                        if net.mixes(self._learning.surrogate, self._rng):
+                            step = self._kernels.exact_transition(self._rng, tune=False)
+                        else:
+                            step = self._moves.transition(self._rng, tune=False)
+                            net.saw(step)
+                    stopping.check()  # an iteration that a limit falls into is dropped
+                    self._after("sampling", step, self._take_paid_rows())
+                    trouble = net.late_trouble(self._learning.surrogate)
+                    if trouble is None:
+                        with book.clock.phase("sampling"):
+                            if stopping.reached(book.recorder.kept):
+                                break
 
     def hand_over(self) -> Findings:
         """Return the findings that the next attempt takes over, with the chains as they are."""
@@ -267,7 +296,11 @@ class Attempt:
                 continue
             stopping.check_before_iteration(exact=self._kernels.pay_whole_positions)
             with book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
-                step = self._transition(tune=True)
+                if self._net.mixes(self._learning.surrogate, self._rng):
+                    step = self._kernels.exact_transition(self._rng, tune=True)
+                else:
+                    step = self._moves.transition(self._rng, tune=True)
+                    self._net.saw(step)
                 self._moves.chains = self._strays.look_at(
                     self._moves.state, book.recorder.iteration + 1, room - 1, self._rng
                 )
@@ -331,29 +364,6 @@ class Attempt:
 
     # --- draws ---
 
-    def _draw(self) -> str | None:
-        """Keep draws; return why they have to begin again, or None."""
-        book, net, stopping = self._book, self._net, self._book.stopping
-        book.target.rejections.log.draws_begin(book.recorder.lately())
-        net.draws_begin()
-        book.enter(SAMPLING)
-        self._learning.begin_draws(self._kernels.in_use)
-        stopping.draws_begin(book.most_draws)
-        with self._kernels.looking_ahead(self.recipe, lambda: book.draws_left, mixed=net.mix > 0):
-            while stopping.allows(len(book.recorder.kept), book.most_draws):
-                book.expect(draws=stopping.expected)
-                stopping.check()
-                with book.clock.phase("sampling"):
-                    step = self._transition(tune=False)
-                stopping.check()  # an iteration that a limit falls into is dropped
-                self._after("sampling", step, self._take_paid_rows())
-                if (trouble := net.late_trouble(self._learning.surrogate)) is not None:
-                    return trouble
-                with book.clock.phase("sampling"):
-                    if stopping.reached(book.recorder.kept):
-                        break
-        return None
-
     def _restart(self, trouble: str) -> None:
         """Turn the draws so far into warm-up, and repair the surrogate."""
         book = self._book
@@ -388,13 +398,6 @@ class Attempt:
         self._deploy(f"safety net, after iteration {book.recorder.iteration}: {trouble}")
         self._moves.tune_afresh()
         net.note_repair()
-
-    def _transition(self, *, tune: bool) -> StepInfo:
-        if self._net.mixes(self._learning.surrogate, self._rng):
-            return self._kernels.exact_transition(self._rng, tune=tune)
-        step = self._moves.transition(self._rng, tune=tune)
-        self._net.saw(step)
-        return step
 
     def _after(
         self,
