@@ -231,6 +231,7 @@ _METHODS: Mapping[Kind, tuple[tuple[str, ...], ...]] = {
     "schedule": (("learns", "decide"),),
     "integrator": (("advance",),),
     "metric": (("energy",),),
+    "policy": (("choose",),),
 }
 """Members by which an object of each kind is known; a surrogate may be a ready potential."""
 
