@@ -191,14 +191,16 @@ def sample(
     observers = list_observers(observers)
     limits = {"max_calls": max_calls, "max_seconds": max_seconds, "target_ess": target_ess}
     composer, rng = Composer(default_catalogue()), read_seed(seed)
-    exact = _exact(composer.make("potential", target), sampler, surrogate, explorer, max_calls)
+    parts = split_policy(sampler, composer.catalogue)
+    exact = composer.make("potential", target)
+    exact = _exact(exact, parts.get("sampler"), surrogate, explorer, max_calls)
     files, evaluations = split_known(warm_start)
     asked = Recipe(
         exact=exact,
         name=describe(target),
         target=target if name_and_settings(target) is not None else None,
         seed=seed_of(rng),
-        **split_policy(sampler, composer.catalogue),
+        **parts,
         surrogate=surrogate,
         **split_safety(schedule),
         explorer=explorer,

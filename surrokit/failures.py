@@ -271,7 +271,8 @@ def tell_chance(again: Recheck, cured: int, rejected: int, *, doubt: bool) -> st
             f"{again.worked} could be evaluated when tried once more. Draws are then those of its "
             "density times its chance to work, which is another target where that chance changes: "
             f"about {again.rate:.0%} of the density is lost at such positions. Pass "
-            f"on_error='retry' with retries={_needed(again.rate)}, or mend the model"
+            f"compute=sk.Compute(on_error='retry', retries={_needed(again.rate)}), or mend the "
+            "model"
         )
     message = f"the target fails by chance: {cured} positions that failed were evaluated by a retry"
     if not rejected:
@@ -299,8 +300,9 @@ def tell_infinite(again: Recheck) -> str | None:
         f"{again.finite} had a finite one when evaluated once more. Draws are then those of its "
         "density times the chance of a finite U, which is another target where that chance "
         f"changes: about {again.infinite_rate:.0%} of the density is lost at such positions. Let "
-        "the model raise an exception, or return NaN, where it fails, and pass on_error='retry' "
-        f"with retries={_needed(again.infinite_rate)}; or mend the model"
+        "the model raise an exception, or return NaN, where it fails, and pass "
+        f"compute=sk.Compute(on_error='retry', retries={_needed(again.infinite_rate)}); or mend "
+        "the model"
     )
 
 
@@ -383,7 +385,7 @@ class FailureLog:
                 return
         self._tell(
             f"the target {what}; such positions are rejected and counted, and further failures are "
-            'not reported. Pass on_error="raise" to stop instead'
+            'not reported. Pass compute=sk.Compute(on_error="raise") to stop instead'
         )
 
     def draws_begin(self, before: FloatArray) -> None:

@@ -43,7 +43,7 @@ def hmc(
 
     ``randomize`` draws the number of steps from {1, ..., n_steps} in each iteration.
     """
-    moves = {"step_size": step_size, "n_steps": n_steps, "randomize": randomize}
+    moves = {"step_size": step_size, "n_steps": n_steps, "randomize": None if randomize else False}
     given = {name: value for name, value in moves.items() if value is not None}
     return sk.sample(
         target,

@@ -300,7 +300,8 @@ def training_rows(
             f"a regressor in {dim} dimensions needs at least {least_points(dim)} distinct "
             f"points with a finite value, got {len(rows)} ({len(observed)} rows were observed, "
             f"{np.count_nonzero(~finite)} of them not finite, and {n_distinct - len(rows)} "
-            "distinct ones were too far out); explore for longer, or pass more evaluations"
+            "distinct ones were too far out); explore for longer, or give more "
+            "evaluations as warm_start"
         )
     return rows, trust
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -116,7 +116,8 @@ def split_known(warm_start: object) -> tuple[list[str | os.PathLike[str]], Any]:
         return [warm_start], None
     if isinstance(warm_start, Evaluations):
         return [], warm_start
-    given = list(warm_start) if isinstance(warm_start, Iterable) else []
+    listed = isinstance(warm_start, Iterable) and not isinstance(warm_start, Mapping)
+    given = list(warm_start) if listed else []
     if given and all(isinstance(path, str | os.PathLike) for path in given):
         return given, None
     if isinstance(warm_start, tuple) and not any(isinstance(each, str) for each in given):

@@ -308,16 +308,16 @@ def read_evaluations(
         If the arrays do not fit each other, or the target.
     """
     if not isinstance(evaluations, Evaluations):
-        if not isinstance(evaluations, tuple | list) or not 2 <= len(evaluations) <= 3:
+        if not 2 <= len(evaluations) <= 3:
             raise ShapeError(
-                "evaluations must be (positions, values) or (positions, values, gradients), got "
-                f"{_describe(evaluations)}"
+                "evaluations in warm_start must be (positions, values) or (positions, values, "
+                f"gradients), got {len(evaluations)} items"
             )
         names = ("positions", "values", "gradients")
         arrays = {
             name: numbers(f"{name} of evaluations", array)
             for name, array in zip(names, evaluations, strict=False)
-            if array is not None
+            if array is not None or name != "gradients"
         }
         evaluations = Evaluations(**arrays)
     dim = transform_of(exact).n_user
@@ -327,12 +327,6 @@ def read_evaluations(
             f"target has dim {dim}"
         )
     return _in_sampling_coordinates(evaluations, exact)
-
-
-def _describe(evaluations: object) -> str:
-    if isinstance(evaluations, tuple | list):
-        return f"{len(evaluations)} items"
-    return f"a {type(evaluations).__name__}"
 
 
 def _in_sampling_coordinates(evaluations: Evaluations, exact: Potential) -> Evaluations:

@@ -461,5 +461,6 @@ class Calls:
 
 def _stop_at(error: Exception) -> None:
     raise TargetError(
-        f'the target {report_of(error)}; make it return inf there, or pass on_error="reject"'
+        f"the target {report_of(error)}; make it return inf there, or pass "
+        'compute=sk.Compute(on_error="reject")'
     ) from error

@@ -232,6 +232,7 @@ _METHODS: Mapping[Kind, tuple[tuple[str, ...], ...]] = {
     "explorer": (("needs", "explore"),),
     "integrator": (("advance",),),
     "metric": (("energy",),),
+    "policy": (("choose",),),
 }
 """Members by which an object of each kind is known; a surrogate may be a ready potential."""
 

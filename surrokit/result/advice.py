@@ -179,11 +179,14 @@ def _about_steps(run: Run) -> str:
     step = run.kept.step_size[-1]
     if "step_size" not in run.sampler.tunes and not np.isnan(step):
         return (
-            f"the step size of {step:.3g} is too large; pass a smaller step_size, or leave it out "
-            "so that warm-up finds one"
+            f"the step size of {step:.3g} is too large; give the sampler a smaller step_size, or "
+            "none, so that warm-up finds one"
         )
     if "step_size" in run.sampler.tunes and not len(run.warmup):
-        return f"no warm-up tuned the step size of {step:.3g}; pass warmup=... or step_size=..."
+        return (
+            f"no warm-up tuned the step size of {step:.3g}; pass warmup=..., or give the sampler a "
+            "step_size"
+        )
     return (
         "warm-up found no steps that work where the chains are; look at the target there "
         "(surrokit.check_gradient compares its gradient with its value), start elsewhere with "
@@ -198,9 +201,9 @@ def _other_parts(run: Run) -> str:
 def advise_mixing(mix: float) -> str:
     """Return the advice to mix in exact transitions, more than a run had."""
     if mix == 0.0:
-        return "mix in exact transitions with safety=surrokit.Safety(mix=0.1)"
+        return "mix in exact transitions with schedule=surrokit.Safety(mix=0.1)"
     more = min(2.0 * mix, 0.5 * (1.0 + mix))
-    return f"mix in more exact transitions with safety=surrokit.Safety(mix={more:.2g})"
+    return f"mix in more exact transitions with schedule=surrokit.Safety(mix={more:.2g})"
 
 
 def _stuck(run: Run) -> str | None:

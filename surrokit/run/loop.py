@@ -56,8 +56,8 @@ def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generat
     if not asked.is_open:
         if asked.policy is not None:
             raise ConfigurationError(
-                "a policy is given, but sampler or surrogate is named, so that nothing is left to "
-                "pick; leave policy out, or name neither"
+                "a policy is named as sampler, but a surrogate is named too, so that nothing is "
+                "left to pick; leave one of them out"
             )
         return check_recipe(make_parts(composer, asked, rng))
     _check_given(composer, asked)

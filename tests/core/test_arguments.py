@@ -161,8 +161,9 @@ KINDS = ["sampler", "surrogate", "schedule", "explorer", "correction"]
 @pytest.mark.parametrize("kind", [*KINDS, "integrator", "metric"])
 def test_a_part_is_a_name_or_an_object_of_its_kind(kind, given):
     message = rf"a {kind} must be a registered name \(.*\), a pair of name and settings, or an obj"
+    parts = {kind: given} if kind in KINDS else {"sampler": ("hmc", {kind: given})}
     with pytest.raises(ConfigurationError, match=message):
-        sk.sample(potential(), **{kind: given})
+        sk.sample(potential(), **parts)
 
 
 def test_a_part_of_another_kind_is_refused():
@@ -212,13 +213,20 @@ def test_starts_are_numbers_by_known_names(initial, message):
 
 
 @pytest.mark.parametrize(
+    "given", [3, True, [], {"positions": [[1.0, 2.0]]}, [[[1.0, 2.0]], [1.0]], np.zeros((3, 2))]
+)
+def test_a_warm_start_is_files_or_evaluations(given):
+    message = "warm_start must be the path of a run's file, a list of such, an Evaluations, or a tu"
+    with pytest.raises(ConfigurationError, match=message):
+        sk.sample(potential(), warm_start=given)
+
+
+@pytest.mark.parametrize(
     ("evaluations", "message"),
     [
-        (3, "evaluations must be .* got a int"),
-        ("x", "evaluations must be .* got a str"),
-        ({"positions": [[1.0, 2.0]]}, "evaluations must be .* got a dict"),
-        (([[1.0, 2.0]],), "evaluations must be .* got 1 items"),
-        (("a", "b"), "positions of evaluations must be numbers"),
+        (([[1.0, 2.0]],), "evaluations in warm_start must be .* got 1 items"),
+        ((None, [1.0]), "positions of evaluations must be numbers"),
+        (([["a", "b"]], [1.0]), "positions of evaluations must be numbers"),
         (([[1.0, 2.0]], ["a"]), "values of evaluations must be numbers"),
         (([[1.0, 2.0]], [1.0], [["x", 2]]), "gradients of evaluations must be numbers"),
         (([[1.0, 2.0], [1.0]], [1.0]), "equally many in each row"),

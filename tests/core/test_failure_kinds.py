@@ -370,7 +370,7 @@ def test_rows_are_mended_where_none_had_worked():
 )
 def test_retries_must_mean_something(options, message):
     with pytest.raises(ConfigurationError, match=message):
-        sk.sample(sk.potential(value, dim=2), **options)
+        sk.Compute(**options)
 
 
 # --- models that are not functions ---
@@ -391,7 +391,7 @@ def test_a_model_that_fails_by_chance_is_recognised():
     assert run.recheck.worked == 5
     (finding,) = run.verdict.named("fails_by_chance")
     assert finding.warns
-    assert "Pass on_error='retry' with retries=" in finding.message
+    assert "Pass compute=sk.Compute(on_error='retry', retries=" in finding.message
 
 
 def test_neighbours_of_differences_that_fail_by_position_are_not_taken_for_chance():
@@ -451,7 +451,7 @@ def test_failures_far_away_are_not_looked_at_again():
 
 
 def test_a_cured_failure_is_told():
-    run = quietly(by_chance(0.1), on_error="retry", retries=6)
+    run = quietly(by_chance(0.1), compute=sk.Compute(on_error="retry", retries=6))
     (finding,) = run.verdict.named("retried")
     cured = run.failure_kinds["exception RuntimeError"].cured
     assert run.failures == 0
@@ -467,7 +467,7 @@ def test_a_cured_failure_is_told():
 def test_retried_draws_are_those_of_a_sound_model():
     short = {"warmup": 30, "draws": 30}
     sound = quietly(sk.potential(value, dim=2), **short)
-    cured = quietly(by_chance(0.1), on_error="retry", retries=8, **short)
+    cured = quietly(by_chance(0.1), compute=sk.Compute(on_error="retry", retries=8), **short)
     assert_array_equal(sound.draws, cured.draws)
 
 

@@ -39,6 +39,10 @@ def run_of(
     return sk.sample(sk.potential(value, dim=2), **{**WALK, **sizes, **settings})
 
 
+def retried(retries):
+    return sk.Compute(on_error="retry", retries=retries)
+
+
 def lost(finding):
     """Return the part of the density that a finding says is lost."""
     (share,) = re.findall(r"about ([\d.e-]+)(%?) of the density is lost", finding.message)
@@ -56,19 +60,19 @@ def test_failures_of_nine_calls_in_ten_are_found(seed):
 
 def test_positions_that_retries_lost_are_warned_of():
     """Of the density where half of the calls fail, (1/2)^3 is lost with two retries."""
-    run = run_of(0.5, on_error="retry", retries=2, draws=400)
+    run = run_of(0.5, compute=retried(2), draws=400)
     (finding,) = run.verdict.named("fails_by_chance")
     assert finding.warns
     assert not run.verdict.named("retried")
     assert 0.08 < lost(finding) < 0.18
-    (retries,) = map(int, re.findall(r"pass retries=(\d+)", finding.message))
+    (retries,) = map(int, re.findall(r"more retries=(\d+)", finding.message))
     assert 0.5 ** (retries + 1) < 1e-3
 
 
 def test_positions_that_retries_lost_are_told_without_a_second_look():
     """The counts alone tell, where a limit of calls leaves none to try positions again."""
-    whole = run_of(0.5, on_error="retry", retries=2)
-    run = run_of(0.5, on_error="retry", retries=2, max_calls=whole.total_calls // 8)
+    whole = run_of(0.5, compute=retried(2))
+    run = run_of(0.5, compute=retried(2), max_calls=whole.total_calls // 8)
     assert run.recheck.worked == 0 or run.total_calls <= whole.total_calls // 8
     assert run.failures
     assert run.verdict.named("fails_by_chance")
@@ -77,15 +81,14 @@ def test_positions_that_retries_lost_are_told_without_a_second_look():
 def test_the_advice_on_retries_is_enough():
     (finding,) = run_of(0.5).verdict.named("fails_by_chance")
     (retries,) = map(int, re.findall(r"retries=(\d+)", finding.message))
-    cured = run_of(0.5, on_error="retry", retries=retries)
+    cured = run_of(0.5, compute=retried(retries))
     assert not cured.verdict.named("fails_by_chance")
     assert cured.verdict.named("retried")
 
 
 def test_a_region_that_fails_always_is_not_taken_for_chance():
     """Beside rare failures by chance, which retries cure."""
-    settings = {"fails": lambda _: True, "on_error": "retry", "retries": 3}
-    run = run_of(0.05, always=lambda q: q[0] > 1.0, **settings)
+    run = run_of(0.05, fails=lambda _: True, always=lambda q: q[0] > 1.0, compute=retried(3))
     assert run.failures > 20
     assert not run.verdict.named("fails_by_chance")
     (finding,) = run.verdict.named("retried")
@@ -120,7 +123,7 @@ def test_a_model_that_returns_no_finite_potential_by_chance_is_found(answer, nam
     (finding,) = run.verdict.named(name)
     assert finding.warns
     assert 0.3 < lost(finding) < 0.7
-    assert "on_error='retry' with retries=" in finding.message
+    assert "compute=sk.Compute(on_error='retry', retries=" in finding.message
 
 
 def test_the_end_of_a_support_is_not_taken_for_chance_and_looked_at_cheaply():

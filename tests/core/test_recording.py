@@ -336,7 +336,8 @@ def test_the_first_exception_stops_if_asked(function):
     target = sk.potential(function, dim=2, batched=function is batch_raises_on_the_right)
     recording = RecordingPotential(target, keep=True, on_error="raise")
     with pytest.raises(
-        TargetError, match='make it return inf there, or pass on_error="reject"'
+        TargetError,
+        match=r'make it return inf there, or pass compute=sk.Compute\(on_error="reject"',
     ) as e:
         recording.value(Q)
     assert isinstance(e.value.__cause__, ArithmeticError)

@@ -141,7 +141,7 @@ def test_mass_that_an_exploration_has_not_found_is_told_of(sound, surrogate, mis
     run = judged(attrs.evolve(sound, surrogate=surrogate, adaptation=adaptation))
     found = run.verdict.named("missed")
     assert [finding.warns for finding in found] == [True] * (missed > 0 and surrogate is not None)
-    assert all("safety=surrokit.Safety(mix=0.1)" in finding.message for finding in found)
+    assert all("schedule=surrokit.Safety(mix=0.1)" in finding.message for finding in found)
 
 
 @pytest.mark.parametrize(("mix", "more"), [(0.0, "0.1"), (0.2, "0.4"), (0.9, "0.95")])
@@ -149,7 +149,7 @@ def test_where_exact_transitions_are_mixed_in_more_of_them_are_advised(sound, mi
     adaptation = attrs.evolve(sound.adaptation, missed=2, mix=mix)
     run = judged(attrs.evolve(sound, surrogate=Gaussian(), adaptation=adaptation))
     (found,) = run.verdict.named("missed")
-    assert found.message.endswith(f"safety=surrokit.Safety(mix={more})")
+    assert found.message.endswith(f"schedule=surrokit.Safety(mix={more})")
     assert ("mix in more exact" in found.message) == (mix > 0)
 
 

@@ -104,7 +104,7 @@ def _demand_gradients(rows: TrainingRows, n_known: int) -> None:
     if len(rows) and not n_known:
         raise SurrogateFitError(
             f"gradients=True needs gradients, but none of {len(rows)} points has one; use "
-            "gradients='auto', or pass evaluations with gradients"
+            "gradients='auto', or give evaluations with gradients as warm_start"
         )
 
 

@@ -110,7 +110,7 @@ def test_too_few_rows_are_told_apart(positions):
     with pytest.raises(
         SurrogateFitError,
         match="process in 2 dimensions needs at least 4 distinct points with a finite value, got 3 "
-        r"\(9 rows were observed\); explore for longer, or pass",
+        r"\(9 rows were observed\); explore for longer, or give",
     ):
         rows.demand(4, 9)
 

@@ -18,6 +18,7 @@ from surrokit.errors import (
     CapabilityError,
     ConfigurationError,
     SamplingWarning,
+    StopRun,
     SurrogateFitError,
     TargetError,
 )
@@ -123,10 +124,6 @@ def test_where_values_are_cheap_a_draw_is_the_end_of_a_single_path():
     assert choice.sampler[0] == "hmc"
     assert choice.sampler[1] == {"target_acceptance": 0.93, "shortest": 0.33}
     assert choice.choice.endswith("0.7 ms, and the outputs are learnt; values are cheap")
-    # what is given of its settings is all that is set
-    given = picked(emulated, costs(7e-4, value=3e-4), {"settings": {"n_steps": 7}})
-    assert given.sampler == ("hmc", {"n_steps": 7})
-    assert given.settings == {}
     assert picked(emulated, costs(0.0006)).sampler[0] == "hmc"
     assert picked(emulated, costs(0.0006)).surrogate == "additive"
     assert picked(emulated, costs(0.0004)).surrogate is None
@@ -197,14 +194,9 @@ def test_else_rows_of_the_data_are_the_surrogate(forecast, value):
     assert (str(value) in choice.choice) == (value is not None)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [{"correction": "metropolis"}, {"settings": {"n_steps": 3}}],
-    ids=["correction", "settings"],
-)
-def test_what_is_fixed_can_rule_subsampling_out(forecast, given):
+def test_a_correction_that_is_fixed_can_rule_subsampling_out(forecast):
     forecast(FEW)
-    assert picked(offering(*ROWS), DEAR, given).surrogate == "rows"
+    assert picked(offering(*ROWS), DEAR, {"correction": "metropolis"}).surrogate == "rows"
 
 
 def test_subsampling_by_name_stays(forecast):
@@ -315,17 +307,6 @@ def test_a_part_that_only_a_surrogate_can_use_asks_for_one():
     choice = picked(offering("gradient"), CHEAP, given)
     assert choice.surrogate == "additive"
     assert (choice.explorer, choice.schedule) == ("sampler", "greville")
-
-
-def test_settings_of_the_sampler_go_to_the_kernel_of_the_sub_chain():
-    choice = picked(offering("gradient"), DEAR, {"settings": {"n_steps": 7}})
-    assert choice.sampler == ("sub-chain", {"kernel": ("hmc", {"n_steps": 7})})
-    assert choice.settings == {}
-
-
-def test_settings_of_the_sampler_go_to_hmc():
-    choice = picked(offering("gradient"), CHEAP, {"settings": {"n_steps": 7}})
-    assert (choice.sampler, choice.settings) == ("hmc", {"n_steps": 7})
 
 
 def test_without_a_warm_up_nothing_is_learnt():
@@ -626,16 +607,10 @@ def test_a_warm_up_of_given_length_counts_the_exploration(dear, warmup):
     assert run.draws.shape == (3, 60, 2)
 
 
-def test_any_part_can_be_fixed(dear):
-    run = sk.sample(
-        Gaussian(),
-        sampler=("hmc", {"n_steps": 3}),
-        explorer=("sampler", {"iterations": 12}),
-        warmup=80,
-        **SMALL,
-    )
+def test_any_part_but_those_that_are_picked_can_be_fixed(dear):
+    run = sk.sample(Gaussian(), explorer=("sampler", {"iterations": 12}), warmup=80, **SMALL)
     assert run.adaptation.deployments == (12,)
-    assert run.parts["sampler"] == "sub-chain(kernel=('hmc', {'n_steps': 3}))"
+    assert run.parts["sampler"] == "sub-chain"
     assert "explorer=('sampler', {'iterations': 12})" in run.choice
 
 
@@ -690,16 +665,6 @@ def test_a_bad_surrogate_is_dropped_before_any_draw_is_kept(misled, explorer):
     assert np.isfinite(run.kept.values).all()
 
 
-@pytest.mark.long
-def test_settings_of_the_sampler_are_those_of_the_kernel_it_falls_back_on(misled):
-    options = {"step_size": 0.3, "n_steps": 3, "metric": "identity"}
-    run = sk.sample(Gaussian(), schedule=sk.Safety(rescues=0), **options, **SMALL | {"seed": 1})
-    assert run.parts["sampler"] == "hmc"
-    assert (run.kept.step_size == 0.3).all()
-    assert run.kernel.max_steps == 3
-    assert type(run.kernel.metric).__name__.startswith("Identity")
-
-
 def test_the_correction_that_decides_after_a_drop_is_among_the_parts():
     target, rng = Summed(), np.random.default_rng(1)
     parts = {"sampler": "gaussian", "surrogate": "quadratic", "correction": "subsampled"}
@@ -750,11 +715,32 @@ def test_another_policy_may_pick(dear):
     assert sk.sample(Gaussian(), sampler=patient, **SMALL).parts["sampler"] == "hmc"
 
 
-@pytest.mark.parametrize("named", [{"sampler": "hmc"}, {"surrogate": "additive"}])
-def test_a_policy_with_nothing_to_pick_is_refused(named):
-    message = "a policy is given, but sampler or surrogate is named, so that nothing is left to pi"
+@pytest.mark.parametrize("target", [Gaussian(), sk.potential(lambda q: 0.5 * q @ q, dim=2)])
+def test_the_policy_that_picks_by_default_may_be_named(dear, target):
+    """A target of values alone has its gradient made of differences in either case."""
+
+    def end(run):
+        raise StopRun
+
+    at_once = types.SimpleNamespace(surrokit_run_started=end)
+    one, two = (
+        sk.sample(target, sampler=sampler, observers=[at_once], **SMALL)
+        for sampler in (None, "automatic")
+    )
+    assert one.parts == two.parts
+    assert one.chosen.parts == two.chosen.parts
+    assert one.calls == two.calls
+
+
+def test_a_policy_is_no_class():
+    with pytest.raises(ConfigurationError, match="as policy, the class Automatic is given; make"):
+        sk.sample(Refusing(), sampler=Automatic, **SMALL)
+
+
+def test_a_policy_with_nothing_to_pick_is_refused():
+    message = "a policy is named as sampler, but a surrogate is named too, so that nothing is left"
     with pytest.raises(ConfigurationError, match=message):
-        sk.sample(Refusing(), sampler="automatic", **named, **SMALL)
+        sk.sample(Refusing(), sampler="automatic", surrogate="additive", **SMALL)
 
 
 def test_a_time_must_not_be_negative():
@@ -777,7 +763,7 @@ class Refusing(Gaussian):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"step_size": -1.0}, ConfigurationError, "step_size must be a positive finite number"),
+        ({"sampler": ("automatic", {"cheap": -1.0})}, ConfigurationError, "cheap must be a finite"),
         ({"explorer": "round"}, LookupError, "did you mean 'rounds'"),
         ({"schedule": ("once", {"x": 1})}, ConfigurationError, "has no setting 'x'"),
         ({"correction": "subsampled"}, CapabilityError, "the correction needs .*rows"),

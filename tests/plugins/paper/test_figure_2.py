@@ -14,14 +14,7 @@ from surrokit_paper import figure_2
 from surrokit_paper.figure_2 import GRID, PATHS, Figure2, leapfrog_paths, over_repeats
 from surrokit_paper.harness import Conditions, Finished, reproduce
 
-TINY = {
-    "sampler": ("hmc", {"n_steps": 5}),
-    "repeats": 2,
-    "burn_in": 5,
-    "n_states": 60,
-    "draws": 20,
-    "n_nodes": 10,
-}
+TINY = {"repeats": 2, "burn_in": 5, "n_states": 60, "draws": 20, "n_nodes": 10, "n_steps": 5}
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +141,8 @@ def test_all_methods_of_a_repeat_have_one_training_chain_and_one_start(sampled, 
     assert (before["warmup"], before["draws"], after["warmup"], after["draws"]) == (5, 60, 0, 20)
     assert before["surrogate"] is None
     for arguments, _ in sampled:
-        assert arguments["sampler"] == ("hmc", {"metric": "identity", "randomize": False})
-        assert (arguments["step_size"], arguments["n_steps"]) == (0.065, 5)
+        paths = {"step_size": 0.065, "n_steps": 5, "randomize": False}
+        assert arguments["sampler"] == ("hmc", {"metric": "identity", **paths})
     states = training.draws[0]
     assert_allclose(before["initial"], 0.0)
     for arguments, _ in sampled[1::2]:

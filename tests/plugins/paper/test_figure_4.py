@@ -77,7 +77,8 @@ def test_training_points_are_new_states_of_one_chain(trial, sampled, monkeypatch
     assert_allclose(points.positions, draws[accepted][:30])
     assert_allclose(sampled[1][0]["initial"], sampled[0][1].draws[:, -1])
     for arguments, _ in sampled:
-        assert (arguments["step_size"], arguments["n_steps"]) == (trial.step_size, 6)
+        paths = {"step_size": trial.step_size, "n_steps": 6}
+        assert arguments["sampler"] == ("hmc", {"metric": "identity", **paths})
 
 
 # --- rows ---
@@ -106,11 +107,10 @@ def test_all_surrogates_of_a_row_are_tried_alike(sampled, monkeypatch):
     assert exact["surrogate"] == "none"
     assert len({id(arguments["surrogate"]) for arguments in tried}) == 4
     for arguments in (exact, *tried):
-        assert arguments["sampler"] == ("hmc", {"metric": "identity"})
-        assert arguments["step_size"] == result["step_size"]
-        assert arguments["n_steps"] == 6
+        paths = {"step_size": result["step_size"], "n_steps": 6}
+        assert arguments["sampler"] == ("hmc", {"metric": "identity", **paths})
         assert arguments["draws"] == 6
-        assert arguments["safety"].rescues == 0
+        assert arguments["schedule"].rescues == 0
         assert_allclose(arguments["initial"], exact["initial"])
     assert len(exact["initial"]) == 6
 

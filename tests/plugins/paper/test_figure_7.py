@@ -152,11 +152,12 @@ def test_a_curve_counts_no_exact_transition(sampled, method, gradients):
     result = experiment.run(one, Conditions(seed=1))
     (burn_in, _), (arguments, run) = sampled
     assert (burn_in["warmup"], burn_in["draws"]) == (5, 1)
-    assert arguments["sampler"] == ("hmc", {"metric": "identity"})
-    assert (arguments["n_steps"], arguments["chains"]) == (6, 1)
-    assert arguments["step_size"] == 0.045 * np.sqrt(100_000 / 300)
-    assert arguments["schedule"][1]["derivatives"] == gradients
-    assert arguments["safety"].rescues == 0
+    paths = {"step_size": 0.045 * np.sqrt(100_000 / 300), "n_steps": 6}
+    assert arguments["sampler"] == ("hmc", {"metric": "identity", **paths})
+    assert arguments["chains"] == 1
+    (_, settings), safety = arguments["schedule"]
+    assert settings["derivatives"] == gradients
+    assert safety.rescues == 0
     first = run.adaptation.deployments[0]
     paid = run.warmup.calls["value"] + run.warmup.calls["gradient"]
     before, edges = paid[first - 1 : -1], np.array(result["edges"])
@@ -207,7 +208,7 @@ def test_only_the_emulator_sees_outputs_of_the_forward_map(sampled):
         (burn_in, exact), (arguments, run) = sampled[-2:]
         # one place from which all start: the burn-in is the same for all of them
         assert exact.calls["jacobian"] == 0 < exact.calls["gradient"]
-        assert (burn_in["warmup"], arguments["step_size"]) == (5, 0.16)
+        assert (burn_in["warmup"], arguments["sampler"][1]["step_size"]) == (5, 0.16)
         paid = {kind for kind, count in run.calls.items() if count}
         # the check of the gradient takes two values
         assert paid - {"value"} == ({"forward", "jacobian"} if name == "emulator" else {"gradient"})

@@ -249,12 +249,11 @@ def test_all_draws_since_the_burn_in_count(sampled):
     (burn_in, _), (arguments, run) = sampled
     assert (burn_in["warmup"], burn_in["draws"]) == (5, 1)
     assert "surrogate" not in burn_in
-    assert arguments["schedule"] == (
-        "greville",
-        {"kappa": 0.6, "freeze_after": None, "derivatives": "never"},
-    )
+    schedule, safety = arguments["schedule"]
+    settings = {"kappa": 0.6, "freeze_after": None, "derivatives": "never"}
+    assert schedule == ("greville", settings)
+    assert safety.rescues == 0
     assert arguments["explorer"] == ("sampler", {"evaluations": 500})
-    assert arguments["safety"].rescues == 0
     draws = np.concatenate([run.warmup.draws[0], run.kept.draws[0]])
     assert result["draws"] == len(draws)
     assert abs(len(draws) - 0.3 / TICK) < 2
