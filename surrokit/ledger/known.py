@@ -102,7 +102,7 @@ def _event(what: str, rows: FloatArray, results: Results) -> Event:
     return Event(kind=what, positions=rows, results=results, readings=np.empty(0))
 
 
-def split_known(warm_start: object) -> tuple[list[str | os.PathLike[str]], Any]:
+def split_known(warm_start: Any) -> tuple[list[str | os.PathLike[str]], Any]:
     """Return the paths in what was given as warm start, or the evaluations; None for none.
 
     Raises

@@ -290,7 +290,7 @@ def _complaint(
 
 
 def read_evaluations(
-    evaluations: Evaluations | tuple[npt.ArrayLike, ...], exact: Potential
+    evaluations: Evaluations | tuple[Any, ...], exact: Potential
 ) -> Evaluations:
     """Return evaluations in the sampling coordinates of a target.
 
