@@ -1,12 +1,25 @@
-"""The mean of a process as a function of positions: radial terms and a polynomial."""
+"""The mean of a process as a potential: radial terms and a polynomial."""
 
 from __future__ import annotations
 
 import attrs
 import numpy as np
 
-from surrokit.types import FloatArray
-from surrokit_gp.data.mean_functions import Polynomial
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE
+from surrokit.shapes import check_matrices, check_positions, check_vectors
+from surrokit.surrogate.quality import FitQuality
+from surrokit.surrogate.shown import ShownFit
+from surrokit.types import Capabilities, FloatArray
+from surrokit_gp.exact import Posterior
+from surrokit_gp.hyperparameters import Hyperparameters
+from surrokit_gp.kernels import by_blocks
+from surrokit_gp.observations import Frame
+from surrokit_gp.trend import MeanKind, Polynomial, features
+
+CAPABILITIES: Capabilities = frozenset(
+    {GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE}
+)
+"""Capabilities of every fitted process."""
 
 _SCRATCH = 2_000_000
 """Numbers of scratch that derivatives of higher order may take at a time."""
@@ -25,15 +38,11 @@ class Expansion:
 
     Parameters
     ----------
-    origin : ndarray of shape (dim,)
-        Of r.
-    scaling : ndarray of shape (dim, dim)
-        T.
-    centres : ndarray of shape (M, dim)
-        c_i.
-    weights : ndarray of shape (M,)
-        v_i.
-    slope_weights : ndarray of shape (M, dim) or None
+    origin, scaling : ndarrays of shape (dim,) and (dim, dim)
+        Of r, and T.
+    centres, weights : ndarrays of shape (M, dim) and (M,)
+        c_i and v_i.
+    gradient_weights : ndarray of shape (M, dim) or None
         a_i.
     polynomial
         The rest, as a function of r.
@@ -43,12 +52,12 @@ class Expansion:
     scaling: FloatArray
     centres: FloatArray
     weights: FloatArray
-    slope_weights: FloatArray | None
+    gradient_weights: FloatArray | None
     polynomial: Polynomial
     _pulls: FloatArray = attrs.field(init=False, repr=False)
     _heights: FloatArray = attrs.field(init=False, repr=False)
     _sums: FloatArray = attrs.field(init=False, repr=False)
-    _slopes: tuple[FloatArray, FloatArray] | None = attrs.field(init=False, repr=False)
+    _tilts: tuple[FloatArray, FloatArray] | None = attrs.field(init=False, repr=False)
 
     @_pulls.default
     def _make_pulls(self) -> FloatArray:
@@ -70,16 +79,16 @@ class Expansion:
     @_sums.default
     def _make_sums(self) -> FloatArray:
         # for lambda_i in the sums, the weights are left to be multiplied in row by row
-        weights = self.weights if self.slope_weights is None else np.ones_like(self.weights)
+        weights = self.weights if self.gradient_weights is None else np.ones_like(self.weights)
         moved = (self.centres @ self.scaling.T) * weights[:, None]
         return np.asfortranarray(np.column_stack([moved, weights]))
 
-    @_slopes.default
-    def _make_slopes(self) -> tuple[FloatArray, FloatArray] | None:
-        if self.slope_weights is None:
+    @_tilts.default
+    def _make_tilts(self) -> tuple[FloatArray, FloatArray] | None:
+        if self.gradient_weights is None:
             return None
-        levels = self.weights - np.einsum("md,md->m", self.slope_weights, self.centres)
-        moved = self.slope_weights @ self.scaling.T
+        levels = self.weights - np.einsum("md,md->m", self.gradient_weights, self.centres)
+        moved = self.gradient_weights @ self.scaling.T
         return np.vstack([moved.T, levels]), np.asfortranarray(moved)
 
     @property
@@ -91,8 +100,8 @@ class Expansion:
         """Return V, shape (n,), at positions of shape (n, dim)."""
         extended, pulls = self._extend(positions)
         heights = self._heights_at(extended)
-        if self._slopes is not None:
-            heights *= extended[:, :-1] @ self._slopes[0]
+        if self._tilts is not None:
+            heights *= extended[:, :-1] @ self._tilts[0]
         # the same product as for a gradient, so that rounding is the same too
         return self._with_polynomial((heights @ self._sums)[:, -1], extended, pulls)
 
@@ -127,9 +136,9 @@ class Expansion:
         """Return the sum of radial terms, and the gradient of everything."""
         heights, dim = self._heights_at(extended), extended.shape[1] - 2
         radial_gradient = None
-        if self._slopes is not None:
-            radial_gradient = heights @ self._slopes[1]
-            heights *= extended[:, :-1] @ self._slopes[0]
+        if self._tilts is not None:
+            radial_gradient = heights @ self._tilts[1]
+            heights *= extended[:, :-1] @ self._tilts[0]
         sums = heights @ self._sums
         radial = sums[:, -1]
         gradient: FloatArray = pulls[:, :dim] * radial[:, None]
@@ -157,8 +166,8 @@ class Expansion:
             away, heights, levels = self._terms(scaled[rows])
             bends = heights * levels
             weighed = away * bends[:, :, None]
-            if self.slope_weights is not None:
-                weighed -= 2.0 * heights[:, :, None] * self.slope_weights
+            if self.gradient_weights is not None:
+                weighed -= 2.0 * heights[:, :, None] * self.gradient_weights
             np.matmul(away.transpose(0, 2, 1), weighed, out=inner[rows])
             inner[rows] -= bends.sum(axis=1)[:, None, None] * np.eye(dim)
         hessian = self.scaling @ (0.5 * (inner + inner.transpose(0, 2, 1))) @ self.scaling.T
@@ -180,10 +189,10 @@ class Expansion:
             bends = np.einsum("nmd,nmd->nm", away, turned) - traces[rows, None]
             factors = levels * bends
             gradient = -np.einsum("nm,nmd->nd", heights * levels, away)
-            if self.slope_weights is not None:
-                factors -= 2.0 * np.einsum("nmd,md->nm", turned, self.slope_weights)
-                found[rows] = (heights * bends) @ self.slope_weights
-                gradient += heights @ self.slope_weights
+            if self.gradient_weights is not None:
+                factors -= 2.0 * np.einsum("nmd,md->nm", turned, self.gradient_weights)
+                found[rows] = (heights * bends) @ self.gradient_weights
+                gradient += heights @ self.gradient_weights
             found[rows] -= np.einsum("nm,nmd->nd", heights * factors, away)
             found[rows] -= 2.0 * np.einsum("nij,nj->ni", inner[rows], gradient)
         return np.asarray(found @ self.scaling.T)
@@ -199,13 +208,13 @@ class Expansion:
         heights = self._heights_at(extended)
         along = np.einsum("nd,nd->n", scaled, inner)[:, None] - inner @ self.centres.T
         bends = np.square(along) - np.einsum("nd,nd->n", inner, inner)[:, None]
-        if self.slope_weights is None or self._slopes is None:
+        if self.gradient_weights is None or self._tilts is None:
             levels = np.broadcast_to(self.weights, heights.shape)
             drags, found = np.zeros(1), np.zeros_like(scaled)
         else:
-            levels = extended[:, :-1] @ self._slopes[0]
-            drags = inner @ self.slope_weights.T
-            found = (heights * bends) @ self.slope_weights
+            levels = extended[:, :-1] @ self._tilts[0]
+            drags = inner @ self.gradient_weights.T
+            found = (heights * bends) @ self.gradient_weights
         factors = heights * (levels * bends - 2.0 * along * drags)
         found += factors @ self.centres - factors.sum(axis=1)[:, None] * scaled
         downhill = np.einsum("nm,nm->n", heights, drags - levels * along)
@@ -221,6 +230,131 @@ class Expansion:
         away = scaled[:, None, :] - self.centres
         heights = np.exp(-0.5 * np.einsum("nmd,nmd->nm", away, away))
         levels = np.broadcast_to(self.weights, heights.shape)
-        if self.slope_weights is not None:
-            levels = levels + np.einsum("nmd,md->nm", away, self.slope_weights)
+        if self.gradient_weights is not None:
+            levels = levels + np.einsum("nmd,md->nm", away, self.gradient_weights)
         return away, heights, levels
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class FittedProcess(ShownFit):
+    """V(q), the mean of a Gaussian process given exact evaluations, in nats.
+
+    Frozen and safe to share between threads. Every array it returns is new. Methods raise
+    :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers and factors
+    go with them.
+
+    Parameters
+    ----------
+    hyperparameters
+        Length scales in the kernel's coordinates, signal and noise in nats.
+    mean
+        The mean function; a quadratic one whose curvature was raised to be positive is the sum of
+        that quadratic, then fixed, and a linear one.
+    n_points
+        Number of distinct points that it was fitted to.
+    n_gradients
+        Number of gradients that were used.
+    quality : FitQuality or None
+        Errors at points held out from another fit with the same hyperparameters; None where
+        there were too few points to hold any out.
+    frame
+        The coordinates.
+    kind
+        The mean function whose coefficients are uncertain.
+    posterior
+        The process.
+    expansion
+        Its mean, as a function of q.
+    """
+
+    hyperparameters: Hyperparameters
+    mean: MeanKind
+    n_points: int
+    n_gradients: int
+    quality: FitQuality | None = None
+    frame: Frame
+    kind: MeanKind
+    posterior: Posterior
+    expansion: Expansion
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.expansion.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Gradient, gradient alone, Hessian and its derivative, variance."""
+        return CAPABILITIES
+
+    @property
+    def centres(self) -> FloatArray:
+        """Positions q of the kernel's centres: training points, or inducing points: (M, dim)."""
+        return self.frame.kernel.undo(self.posterior.centres * self.posterior.length_scales)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weights of the kernel at the centres, shape (M,)."""
+        return self.posterior.weights
+
+    @property
+    def jitter(self) -> float:
+        """Addition to the kernel matrix's diagonal, in units of the signal's variance."""
+        return self.posterior.jitter
+
+    @property
+    def log_likelihood(self) -> float:
+        """Log marginal likelihood of all that was fitted."""
+        return self.posterior.log_likelihood
+
+    def __repr__(self) -> str:
+        scales = self.hyperparameters.scales(self.dim)
+        lengths = f"{scales.min():.3g}"
+        if scales.max() > scales.min():
+            lengths += f" to {scales.max():.3g}"
+        quality = "None" if self.quality is None else f"{self.quality.variance:.3g} nats^2"
+        return (
+            f"FittedProcess(dim={self.dim}, n_points={self.n_points}, "
+            f"n_gradients={self.n_gradients}, n_centres={len(self.weights)}, mean={self.mean!r}, "
+            f"length_scales={lengths}, signal_sd={self.hyperparameters.signal_sd:.3g}, "
+            f"noise_sd={self.hyperparameters.noise_sd:.3g}, jitter={self.jitter:.3g}, "
+            f"quality={quality})"
+        )
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        return self.expansion.value(check_positions(positions, self.dim))
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
+        return self.expansion.gradient(check_positions(positions, self.dim))
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return V, shape (n,), and its gradient, shape (n, dim)."""
+        return self.expansion.value_and_gradient(check_positions(positions, self.dim))
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of V, shape (n, dim, dim)."""
+        return self.expansion.hessian(check_positions(positions, self.dim))
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k H), shape (n, dim), H the Hessian and A symmetric (n, dim, dim)."""
+        where = check_positions(positions, self.dim)
+        return self.expansion.hessian_trace_gradient(where, check_matrices(matrices, where))
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k H u, shape (n, dim), with H the Hessian and u of shape (n, dim)."""
+        where = check_positions(positions, self.dim)
+        return self.expansion.hessian_form_gradient(where, check_vectors(vectors, where))
+
+    def variance(self, positions: FloatArray) -> FloatArray:
+        """Return the variance of the process, shape (n,), in nats squared.
+
+        That of U itself, without the noise of an evaluation; never negative.
+        """
+
+        def variance_of(rows: FloatArray) -> FloatArray:
+            basis = features(self.kind, self.frame.whitening.apply(rows))
+            return self.posterior.variance_at(self.frame.kernel.apply(rows), basis)
+
+        return by_blocks(variance_of, check_positions(positions, self.dim))
