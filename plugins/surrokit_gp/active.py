@@ -25,59 +25,32 @@ from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 from surrokit_gp.quadratic import QuadraticPrior, QuadraticProcess, flat_from
 from surrokit_gp.quadratic_surrogate import UNSURE, Walled, draw, refocus
 
-JUDGED = 8
-"""Latest draws of the process by which it is judged."""
+JUDGED = 8  # latest draws of the process by which it is judged
 
-INITIAL_DRAWS = 500
-"""Starting positions that the target is asked for, to learn where it expects itself to be."""
+# the box about the first points, and the coordinates of the first process
+INITIAL_DRAWS = 500  # starts that the target is asked for, to learn where it expects itself to be
+HALF_WIDTH = 3.0**0.5  # of the box, in standard deviations of those: uniform draws then fill it
+SCALE = 2.0  # half the width of the box about starts, where the target draws none of its own
+FIRST = 0.5  # part of the width in which the first points lie: most corners are far away
+NARROWER = 3.0  # half the width in the standard deviations that are expected first
 
-HALF_WIDTH = 3.0**0.5
-"""Half the width of the box in standard deviations of those: uniform draws then fill it."""
+# batches
+HOTTEST = 3.0  # highest temperature at which points are looked for
+TILT = 0.35  # of choose, for V / T
+NOISE = 1e-4  # of a chosen point, in nats squared: one next to it tells nothing more
+JUDGING = 1 / 3  # part of a batch that are plain draws of the process, by which it is judged
+SEVERAL, PART = 3, 20  # points of a batch at least, and the part of all points that it is
+LOST = 5.0  # error in nats above which a process is trusted about the best point only
+SHRINK = 0.7  # of the coordinates, if then nothing better was found
+MOST_ERROR = 20.0  # nats above which errors are all alike
+MOST_UNSURE = 0.02  # part of the draws at which a process may be unsure that is good enough
+AT_WALL = 0.001  # part of draws at the wall, as of heavy tails, above which it is moved outwards
+FARTHER, FARTHEST = 1.2, 4.0  # by how much, and up to where
 
-SCALE = 2.0
-"""Half the width of the box about starts, where the target draws none of its own."""
-
-FIRST = 0.5
-"""Part of the box's width in which the first points lie: most of its corners are far away."""
-
-NARROWER = 3.0
-"""Half the box's width in the standard deviations that are expected first."""
-
-HOTTEST = 3.0
-"""Highest temperature at which points are looked for."""
-
-TILT = 0.35
-"""Of :func:`choose`, for V / T."""
-
-NOISE = 1e-4
-"""Noise of a chosen point in nats squared: a point next to it tells nothing more."""
-
-JUDGING = 1 / 3
-"""Part of a batch that are plain draws of the process, by which it is judged."""
-
-SEVERAL, PART = 3, 20
-"""Points of a batch at least, and the part of all points that it is."""
-
-LOST, SHRINK = 5.0, 0.7
-"""Error in nats above which a process is trusted about the best point only, and by what the
-coordinates shrink if nothing better was found."""
-
-MOST_ERROR = 20.0
-"""Nats above which errors are all alike."""
-
-TUNED_BY, TUNING, MOBILE = 20, 150, 0.1
-"""Chains that the run's sampler is tuned by on its surrogate, their transitions, and the part that
-must be accepted."""
-
-UNSURE_OF_ITSELF = 0.6
-"""Predicted acceptance below which the run's sampler is not tuned by the surrogate alone."""
-
-MOST_UNSURE = 0.02
-"""Part of the draws at which a process may be unsure that is good enough."""
-
-AT_WALL, FARTHER, FARTHEST = 0.001, 1.2, 4.0
-"""Part of draws at the wall above which it is moved outwards, by how much, and up to where. Tails
-heavier than a normal density's reach it."""
+# the run's sampler on the last surrogate
+UNSURE_OF_ITSELF = 0.6  # predicted acceptance below which it is not tuned there alone
+TUNED_BY, TUNING = 20, 150  # chains, and their transitions
+MOBILE = 0.1  # part of these that must be accepted
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -144,10 +117,8 @@ class ActiveState:
         The chains, and what the last step did to them.
     positions, values : ndarrays of shape (n, dim) and (n,)
         Where the target was evaluated, and U there; infinite where that failed.
-    most_paid, most_steps
-        Evaluations and steps at most.
-    steps
-        So far.
+    most_paid, most_steps, steps
+        Evaluations and steps at most, and steps so far.
     whitening, prior
         Coordinates of the next process, and scales of the last one; None before the first.
     spread
@@ -160,10 +131,8 @@ class ActiveState:
         V - U at the latest draws of V itself, and these draws; -inf where U is infinite.
     finished, settled
         Whether no more is evaluated; and whether the last surrogate has been looked at, too.
-    seed
-        From the run's generator, for chains on the last surrogate.
-    tuning
-        What the run's own sampler needs on it.
+    seed, tuning
+        Of chains on the last surrogate, and what the run's own sampler needs on it.
     """
 
     chains: ChainState
@@ -244,11 +213,6 @@ class ActiveState:
 
         Failed ones are so high that they count among the flattened ones, and that points are not
         sought there.
-
-        Raises
-        ------
-        SurrogateFitError
-            If there is none.
         """
         assert self.whitening is not None
         assert self.prior is not None
@@ -261,14 +225,7 @@ class ActiveState:
 class ActiveExploration:
     """Evaluations of one target where a process of those so far is least sure.
 
-    Parameters
-    ----------
-    settings
-        Those of the exploration.
-    potential
-        The exact one.
-    calls
-        Evaluations that the run's budget leaves; None for no limit.
+    ``calls`` are those that the run's budget leaves; None for no limit.
     """
 
     settings: Active
@@ -276,13 +233,7 @@ class ActiveExploration:
     calls: int | None
 
     def start(self, positions: FloatArray, warmup: int) -> ActiveState:
-        """Return the state at starting ``positions (n, dim)``, which are evaluated.
-
-        Raises
-        ------
-        ConfigurationError
-            If the warm-up has no iteration for it.
-        """
+        """Return the state at starting ``positions (n, dim)``, which are evaluated."""
         demand_warmup("active", warmup)
         values = evaluate_alone(self.potential, positions)
         return ActiveState(
@@ -393,26 +344,22 @@ class ActiveExploration:
         best = choose(process, draws, heights, batch - n_judges, TILT)
         chosen = draws[np.concatenate([few, best])]
         after = state.pay(self.potential, whitening.undo(chosen))
-        errors = self._errors(state, after, process.mean.value(chosen))[:n_judges]
+        values = after.values[state.paid :]
+        errors = process.mean.value(chosen[:n_judges]) - values[:n_judges]
         size = float(np.sqrt(np.mean(np.square(np.clip(errors, -MOST_ERROR, MOST_ERROR)))))
         centre, shrink = None, 1.0
         if size > LOST:
             centre = after.best
-            found = after.values[state.paid :].min() < state.values.min() - 0.1
-            shrink = 1.0 if found else SHRINK
-        judges = after.positions[state.paid :][:n_judges]
+            shrink = 1.0 if values.min() < state.values.min() - 0.1 else SHRINK
         return attrs.evolve(
-            after.judge(judges, errors, by_draws=temperature == 1.0),
+            after.judge(
+                after.positions[state.paid :][:n_judges], errors, by_draws=temperature == 1.0
+            ),
             whitening=refocus(whitening, draws, temperature, centre, shrink),
             prior=process.prior,
             unsure=float(np.mean(process.variance(draws) > UNSURE**2)),
             spread=0.5 * (state.spread + size),
         )
-
-    def _errors(self, before: ActiveState, after: ActiveState, predicted: FloatArray) -> FloatArray:
-        """Return V - U at the points evaluated last; -inf where U is infinite."""
-        values = after.values[before.paid :]
-        return np.where(np.isfinite(values), predicted - values, -np.inf)
 
     def _finish(self, state: ActiveState, rng: np.random.Generator) -> ActiveState:
         """Return the state with its chains at draws that were evaluated, or at likely points."""
@@ -457,18 +404,8 @@ def choose(
     The variance of U given the values so far, and those of points chosen before, times
     exp(-2 tilt V): each step is one of a pivoted Cholesky factorisation.
 
-    Parameters
-    ----------
-    process
-        The process.
-    z
-        Draws from it.
-    heights : ndarray of shape (m,)
-        Its mean V there.
-    n
-        Number of points.
-    tilt
-        0 for the least sure, wherever it lies; more for points of higher density.
+    ``heights (m,)`` are its mean V there. With ``tilt=0`` it is the least sure, wherever it lies;
+    with more, one of higher density.
     """
     covariance = process.covariance(z)
     counts = np.exp(-2.0 * tilt * (heights - heights.min()))

@@ -33,14 +33,8 @@ class Profile:
     2.7), which for their mean is generalised least squares, and for the hyperparameters restricted
     maximum likelihood.
 
-    Parameters
-    ----------
-    coefficients : ndarray of shape (p,)
-        Mean of beta.
-    factor : ndarray of shape (p, p)
-        Lower triangular L_A with L_A L_A^T = H^T K^-1 H.
-    residual : ndarray of shape (q,)
-        y - F beta.
+    ``coefficients (p,)`` are the mean of beta, ``factor (p, p)`` is the lower triangular L_A with
+    L_A L_A^T = H^T K^-1 H, and ``residual (q,)`` is y - F beta.
     """
 
     coefficients: FloatArray
@@ -49,13 +43,7 @@ class Profile:
 
     @classmethod
     def of(cls, features: FloatArray, targets: FloatArray) -> Profile:
-        """Return the profile of F, shape (q, p), and y, shape (q,).
-
-        Raises
-        ------
-        SurrogateFitError
-            If the numbers are not finite.
-        """
+        """Return the profile of F, shape (q, p), and y, shape (q,)."""
         normal = features.T @ features
         scales = np.sqrt(np.diag(normal))
         # A feature that is zero everywhere, as in a coordinate that never moved, gets no weight.
@@ -88,14 +76,10 @@ class Posterior(ABC):
 
     Parameters
     ----------
-    length_scales : ndarray of shape (dim,)
-        l.
-    variance : float
-        s^2.
-    centres : ndarray of shape (M, dim)
-        c_i, in x.
-    weights : ndarray of shape (M,)
-        w_i.
+    length_scales, variance : ndarray of shape (dim,), and float
+        l and s^2.
+    centres, weights : ndarrays of shape (M, dim) and (M,)
+        c_i in x, and w_i.
     gradient_weights : ndarray of shape (M, dim) or None
         a_i; None where no derivative is known.
     design : ndarray of shape (m, p)
@@ -134,16 +118,9 @@ class Posterior(ABC):
 class ExactPosterior(Posterior):
     """A Gaussian process given values, and derivatives at some of the positions.
 
-    Rasmussen and Williams 2006, equations (2.25), (2.41).
-
-    Parameters
-    ----------
-    gradient_rows : ndarray of shape (k,)
-        Centres at which derivatives are known.
-    factor : ndarray of shape (m, m)
-        Lower Cholesky factor of the covariance of all m equations.
-    dual : ndarray of shape (m,)
-        Covariance^-1 (targets - mean function).
+    Rasmussen and Williams 2006, equations (2.25), (2.41). ``gradient_rows (k,)`` are the centres at
+    which derivatives are known, ``factor (m, m)`` is the lower Cholesky factor of the covariance of
+    all m equations, and ``dual (m,)`` is covariance^-1 (targets - mean function).
     """
 
     gradient_rows: IntArray
@@ -152,13 +129,7 @@ class ExactPosterior(Posterior):
 
     @classmethod
     def of(cls, observations: Observations, hyperparameters: Hyperparameters) -> ExactPosterior:
-        """Return the process given observations.
-
-        Raises
-        ------
-        SurrogateFitError
-            If the covariance cannot be factorised.
-        """
+        """Return the process given observations."""
         return _condition(observations, hyperparameters)[0]
 
     def _given_values(self, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -25,28 +25,18 @@ Inducing: TypeAlias = Literal["data", "k-means++", "optimised"]
 """How inducing points are found: drawn from the training points, spread over them, or moved from
 there to where the marginal likelihood is largest."""
 
-_JITTERS = (0.0, 1e-9, 1e-8, 1e-7, 1e-6)
-"""Relative jitters for K_M."""
+# K_M has no noise on its diagonal, and weights grow with the inverse of its least pivot. A jitter
+# as large as the least square of a pivot, relative to s^2, is far below the noise, and keeps digits
+_JITTERS, _ROOM = (0.0, 1e-9, 1e-8, 1e-7, 1e-6), 1e-9
 
-_ROOM = 1e-9
-"""Least square of a pivot of K_M, in units of the signal's variance.
-
-K_M has no noise on its diagonal, and weights grow with the inverse of its least pivot. Jitter of
-this size is far below the noise, and spares digits of the mean.
-"""
-
-_ROUNDS = 10
-"""Most rounds of k-means."""
+_ROUNDS = 10  # of k-means at most
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class SparsePosterior(Posterior):
-    """FITC given values; its design is C^-T C^-1 V D^-1 H, with H the basis functions.
+    """FITC given values.
 
-    Parameters
-    ----------
-    inducing_factor, inner_factor : ndarrays of shape (M, M)
-        L and C, lower triangular.
+    The factors (M, M) are L and C; the design is C^-T C^-1 V D^-1 H, with H the basis functions.
     """
 
     inducing_factor: FloatArray
@@ -56,13 +46,7 @@ class SparsePosterior(Posterior):
     def of(
         cls, observations: Observations, hyperparameters: Hyperparameters, inducing: FloatArray
     ) -> SparsePosterior:
-        """Return the process given values, with inducing points (M, dim); gradients are not used.
-
-        Raises
-        ------
-        SurrogateFitError
-            If K_M cannot be factorised.
-        """
+        """Return the process given values, not gradients, with inducing points (M, dim)."""
         return _condition(observations, hyperparameters, inducing)[0]
 
     def _given_values(self, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -215,18 +199,8 @@ def inducing_points(
 ) -> FloatArray:
     """Return inducing points, shape (M, dim), to begin with.
 
-    ``"data"`` draws M of the positions; the others spread M centres by k-means.
-
-    Parameters
-    ----------
-    kind
-        Which.
-    positions : ndarray of shape (n, dim)
-        Distinct training positions in the kernel's coordinates.
-    number
-        M; None to choose it.
-    rng
-        Draws them.
+    ``"data"`` draws M of the distinct positions (n, dim); the others spread M centres by k-means.
+    The number M is chosen where it is None.
 
     Raises
     ------

@@ -25,26 +25,19 @@ Towards long length scales and large signals a process becomes a polynomial, its
 signal^2 / noise, and its values lose as many digits.
 """
 
+# length scales, in root-dim spreads of the positions, and noise-to-signal ratios: fixed starts, the
+# limits of those that are drawn, and the bounds of the former
 _STARTS = ((1.0, 0.03), (3.0, 0.003), (0.4, 0.1))
-"""Length scales, in root-dim spreads of the positions, and noise-to-signal ratios to start from."""
-
 _DRAWN = ((0.2, 0.001), (10.0, 0.3))
-"""Least and largest of the same for starts that are drawn."""
-
 _LENGTHS = (0.03, 100.0)
-"""Bounds of length scales, in the same unit."""
 
-_LEAST_SIGNAL, _MOST_NOISE = 1e-6, 10.0
-"""Least signal and largest noise, in standard deviations of the values."""
+_LEAST_SIGNAL, _MOST_NOISE = 1e-6, 10.0  # in standard deviations of the values
 
+# in nats, or in standard deviations of the values if those are less than a nat: it costs no
+# acceptance, and keeps the digits that a smaller one would lose
 _LEAST_NOISE = 0.01
-"""Least noise, in nats, or in standard deviations of the values if those are less than a nat.
 
-It costs no acceptance, and keeps the digits that a smaller one would lose.
-"""
-
-_REFUSED = 1e25
-"""Objective where the likelihood cannot be computed."""
+_REFUSED = 1e25  # what is minimised, where the likelihood cannot be computed
 
 
 def _scales(value: Any) -> Any:
@@ -229,20 +222,8 @@ def search(
 ) -> list[Found]:
     """Return where climbs of the marginal likelihood end, the largest one first.
 
-    Parameters
-    ----------
-    space
-        The vectors.
-    likelihood
-        What to maximise.
-    starts
-        Vectors to start from.
-    iterations
-        Most iterations from a start.
-    inducing : ndarray of shape (M, dim), optional
-        Inducing positions to move as well.
-    every
-        Whether to climb from every start, or only until one climb succeeds.
+    Climbs begin at ``starts``, vectors of the space, and take at most so many iterations; unless
+    ``every`` is set, only until one succeeds. Inducing positions (M, dim) that are given move, too.
 
     Raises
     ------

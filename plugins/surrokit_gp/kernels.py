@@ -23,10 +23,6 @@ JITTERS = (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 ROUNDING = 10.0 * float(np.finfo(np.float64).eps)
 """Least square of a pivot, relative to the kernel's variance, that is not rounding."""
 
-_BLOCK = 16
-"""Rows whose variances are computed together, always as many: where little is unknown a variance is
-a small difference of large numbers, and its rounding must not depend on how many rows there are."""
-
 
 def unit_matrix(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return exp(-|x - x'|^2 / 2) between rows (n, dim) and rows (m, dim), shape (n, m).
@@ -134,20 +130,9 @@ def factorise(
 ) -> tuple[FloatArray, float]:
     """Return the lower Cholesky factor of a symmetric matrix, and the jitter that it needed.
 
-    A factor with too small a pivot is not taken: what is solved with it has no correct digit.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Left as it is.
-    scale
-        Its diagonal without noise; jitters are relative to it.
-    jitters
-        Additions to the diagonal, tried in turn.
-    what
-        Name of the matrix in messages.
-    room
-        Least square of a pivot, relative to ``scale``.
+    Jitters are relative to ``scale``, the diagonal of the matrix (n, n) without noise, and tried in
+    turn. A factor is not taken if the square of a pivot is below ``room``, relative to it: what is
+    solved with that has no correct digit.
 
     Raises
     ------
@@ -201,10 +186,14 @@ def inverse_of(factor: FloatArray) -> FloatArray:
 
 
 def by_blocks(variance_of: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
-    """Return the variance, shape (n,), of ``rows (n, dim)``, the same number of rows at a time."""
-    found = np.empty(len(rows))
-    for start in range(0, len(rows), _BLOCK):
-        few = rows[start : start + _BLOCK]
-        block = np.concatenate([few, np.repeat(few[-1:], _BLOCK - len(few), axis=0)])
-        found[start : start + _BLOCK] = variance_of(block)[: len(few)]
+    """Return the variance, shape (n,), of ``rows (n, dim)``, always 16 rows at a time.
+
+    Where little is unknown a variance is a small difference of large numbers, and its rounding must
+    not depend on how many rows there are.
+    """
+    found, block_size = np.empty(len(rows)), 16
+    for start in range(0, len(rows), block_size):
+        few = rows[start : start + block_size]
+        block = np.concatenate([few, np.repeat(few[-1:], block_size - len(few), axis=0)])
+        found[start : start + block_size] = variance_of(block)[: len(few)]
     return found

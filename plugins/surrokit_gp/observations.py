@@ -12,14 +12,9 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_gp.trend import MeanKind, Polynomial, feature_gradients, features
 
-_RAN_AWAY = 1e4
-"""Distance from the median, in median distances, beyond which a point is no draw of anything."""
-
-_USELESS = 20.0
-"""Excess over the least U, in typical ones, from which on a row is left out."""
-
-_TAIL_SHARE = 0.1
-"""Part of the excess over the least U that a far-tail row may be off by, for each typical one."""
+_RAN_AWAY = 1e4  # median distances from the median beyond which a point is no draw of anything
+_USELESS = 20.0  # excess over the least U, in typical ones, from which on a row is left out
+_TAIL_SHARE = 0.1  # part of it that a far-tail row may be off by, for each typical one
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -30,16 +25,13 @@ class TrainingRows:
 
     Parameters
     ----------
-    positions : ndarray of shape (n, dim)
-        Distinct positions, in an order that does not depend on that in which they came.
-    values : ndarray of shape (n,)
-        U there; the mean where it was evaluated several times.
+    positions, values : ndarrays of shape (n, dim) and (n,)
+        Distinct positions, in an order that does not depend on that in which they came, and U
+        there; the mean where it was evaluated several times.
     gradients : ndarray of shape (n, dim)
         Gradients of U; NaN in rows without.
-    copies : ndarray of shape (n,)
-        Number of evaluations at the position.
-    tail_sd : ndarray of shape (n,)
-        Noise of a far-tail row's own, in nats; 0 for the others.
+    copies, tail_sd : ndarrays of shape (n,)
+        Number of evaluations, and noise of a far-tail row's own, in nats; 0 for the others.
     """
 
     positions: FloatArray
@@ -132,13 +124,7 @@ class TrainingRows:
         )
 
     def demand(self, least: int, n_observed: int, advice: str = "") -> None:
-        """Raise unless there are enough points of the rows observed.
-
-        Raises
-        ------
-        SurrogateFitError
-            If there are fewer than ``least``; ``advice`` is what else would help.
-        """
+        """Raise SurrogateFitError, with advice, unless there are at least so many points."""
         if len(self) < least:
             raise SurrogateFitError(
                 f"a Gaussian process in {self.dim} dimensions needs at least {least} distinct "
@@ -147,13 +133,7 @@ class TrainingRows:
             )
 
     def demand_range(self) -> None:
-        """Raise if values are so far apart that their squares overflow.
-
-        Raises
-        ------
-        SurrogateFitError
-            If they are.
-        """
+        """Raise SurrogateFitError if values are so far apart that their squares overflow."""
         low, high = self.values.min(), self.values.max()
         with np.errstate(over="ignore", invalid="ignore"):
             total = np.square(self.values - low).sum()
@@ -198,14 +178,8 @@ class Observations:
     The equations are the n values, then the derivatives in the first coordinate, and so on. The
     noise of a derivative along one length scale is that of the value.
 
-    Parameters
-    ----------
-    rows
-        Positions z, values less a trend, and gradients in z.
-    kind
-        The mean function.
-    chain : ndarray of shape (dim, dim)
-        dw/dz, with w where the mean function is a polynomial.
+    ``rows`` have positions z, values less a trend, and gradients in z; ``kind`` is the mean
+    function, a polynomial in w, and ``chain (dim, dim)`` is dw/dz.
     """
 
     rows: TrainingRows

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 import attrs
 import numpy as np
 
-from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit.contracts.learner import Evaluations
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.settings import Limits, not_negative, one_of, positive, positive_integer
 from surrokit.surrogate.distinct import Tail
@@ -52,25 +52,13 @@ AMPLE_EQUATIONS = 3000
 MOST_EQUATIONS = 10_000
 """Most equations that ``gradients=True`` makes: the kernel matrix then takes 800 megabytes."""
 
-_FEWEST_GRADIENTS = 0.05
-"""Part of the gradients below which ``gradients="auto"`` uses none."""
-
-_GROWTH = 1.5
-"""Factor by which the number of points may change before hyperparameters are found again."""
-
-_HELD_OUT = (10, 10, 200)
-"""One in so many points is held out, at least so many if that is no more than a quarter, and at
-most so many."""
-
-_SCREENING, _SCREENED = 10, 120
-"""Most iterations from each start while starts are compared, and equations by which they are, or
-twice as many as coefficients if that is more."""
-
-_FEWEST = 10
-"""Points that a search looks at, whatever the setting."""
-
-_NOISY = 0.5
-"""Share of what the mean function leaves beyond which noise explains it all."""
+_FEWEST_GRADIENTS = 0.05  # part of the gradients below which gradients="auto" uses none
+_GROWTH = 1.5  # change of the number of points after which hyperparameters are found again
+_HELD_OUT = (10, 10, 200)  # one point in so many, at least so many, and at most
+_SCREENING = 10  # most iterations from each start while starts are compared
+_SCREENED = 120  # equations by which they are, if that is at least twice as many as coefficients
+_FEWEST = 10  # points that a search looks at, whatever the setting
+_NOISY = 0.5  # part of what the mean function leaves beyond which noise explains it all
 
 _POINTS, _GRADIENTS, _INDUCING, _SUBSET, _STARTS, _HELD = range(6)
 """Streams of random numbers, so that one choice does not depend on whether another was made."""
@@ -142,20 +130,10 @@ class Process(ShownSurrogate):
                 f"{self.hyperparameters.noise_sd}; give one of the two"
             )
 
-    def learner_with(
-        self, problem: LearningProblem, rng: np.random.Generator, **settings: Any
-    ) -> ProcessLearner:
-        """Return a learner with what differs between processes; its seed is drawn here.
-
-        Raises
-        ------
-        ConfigurationError
-            If the hyperparameters are those of another dimension.
-        """
+    def check(self, dim: int) -> None:
+        """Raise ConfigurationError if the hyperparameters are those of another dimension."""
         if self.hyperparameters is not None:
-            self.hyperparameters.scales(problem.dim)
-        seed = int(rng.integers(2**53))
-        return ProcessLearner(dim=problem.dim, seed=seed, process=self, **settings)
+            self.hyperparameters.scales(dim)
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -171,8 +149,8 @@ class ProcessLearner(KeepingLearner):
         Settings of the process.
     needs, uses
         What it learns from, or judges itself by.
-    n_search, max_points : int or None
-        Most equations that a search looks at, and most points that the process is conditioned on.
+    n_search, max_points
+        Most equations that a search looks at, and points that the process is conditioned on.
     gradients
         Whether gradients are observations.
     inducing, n_inducing
@@ -180,9 +158,9 @@ class ProcessLearner(KeepingLearner):
     """
 
     process: Process
-    needs: frozenset[str]
-    uses: frozenset[str]
-    n_search: int | None
+    needs: frozenset[str] = frozenset({"value"})
+    uses: frozenset[str] = frozenset({"value", "gradient"})
+    n_search: int | None = None
     max_points: int | None = None
     gradients: Gradients = False
     inducing: Inducing | None = None

@@ -21,24 +21,15 @@ from surrokit_gp.hyperparameters import climb
 from surrokit_gp.kernels import factorise, inverse_of, solve, unit_matrix, weighted_squares
 from surrokit_gp.trend import Polynomial
 
+# the usual logarithm of each scale, its standard deviation, and its bounds
 _SDS = ((math.log(3.0), 2.0, -4.0, 5.0), (math.log(2.0), 1.0, -4.0, 3.4))
 _LENGTH = (math.log(2.5), 0.7, -0.7, 3.5)
-"""The usual logarithm of each scale, its standard deviation, and its bounds."""
 
-_NOISE = 1e-3
-"""Noise of a value in nats. It costs no acceptance, and keeps digits."""
-
-_OFF = 0.1
-"""Noise of a flattened value, as a part of its height above those that are not."""
-
-_JITTER = 1e-10
-"""Addition to the variances, relative to their mean."""
-
-_SEARCHED = 300
-"""Points that the search for scales looks at, the lowest: the price of a step is their cube."""
-
-_NEAR = 200.0
-"""Whitened coordinate beyond which a point says nothing."""
+_NOISE = 1e-3  # of a value in nats; costs no acceptance, and keeps digits
+_OFF = 0.1  # noise of a flattened value, as a part of its height above those that are not
+_JITTER = 1e-10  # added to the variances, relative to their mean
+_SEARCHED = 300  # points that the search looks at, the lowest: the price of a step is their cube
+_NEAR = 200.0  # whitened coordinate beyond which a point says nothing
 
 
 def flat_from(dim: int) -> float:
@@ -53,14 +44,8 @@ class Heights:
     Up to ``flat_from`` they are as they are. Above, where the density is next to nothing, they grow
     as their logarithm: a steep wall would bend a process wherever it lies.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Heights, 0 for the least.
-    variance : ndarray of shape (n,)
-        Of the noise up to which each is met.
-    least
-        The least value.
+    ``values (n,)`` are 0 for the least, and met up to noise of ``variance (n,)``; ``least`` is the
+    least value.
     """
 
     values: FloatArray
@@ -87,16 +72,9 @@ def scale_table(dim: int) -> FloatArray:
 
 @attrs.frozen(kw_only=True, eq=False)
 class QuadraticPrior:
-    """Scales of the random quadratic and the smooth function.
+    """Standard deviations of the random quadratic (s) and of the smooth function, in nats.
 
-    Parameters
-    ----------
-    quadratic_sd
-        s, in nats.
-    signal_sd
-        Standard deviation of the smooth function, in nats.
-    length_scales : ndarray of shape (dim,)
-        Its length scales.
+    And the ``length_scales (dim,)`` of the latter.
     """
 
     quadratic_sd: float
@@ -142,11 +120,6 @@ def log_posterior(logs: FloatArray, z: FloatArray, heights: Heights) -> tuple[fl
     """Return the log posterior density of scales, up to a constant, and its derivatives.
 
     Their logarithms are normal about the usual ones: few values say little of so many scales.
-
-    Raises
-    ------
-    SurrogateFitError
-        If the covariance of the values cannot be factorised.
     """
     prior = QuadraticPrior.at(logs)
     quadratic, smooth = prior.quadratic(z, z), prior.smooth(z, z)
@@ -173,20 +146,10 @@ def find_prior(z: FloatArray, heights: Heights, start: QuadraticPrior) -> Quadra
 
 @attrs.frozen(kw_only=True, eq=False)
 class QuadraticProcess:
-    """The process given values.
+    """The process given values at ``z (n, dim)``, and its mean as a function of z.
 
-    Parameters
-    ----------
-    prior
-        The scales.
-    z : ndarray of shape (n, dim)
-        Positions of the values.
-    factor : ndarray of shape (n, n)
-        Lower Cholesky factor of their covariance.
-    dual : ndarray of shape (n,)
-        Covariance^-1 (values - |z|^2 / 2).
-    mean
-        Its mean as a function of z.
+    ``factor (n, n)`` is the lower Cholesky factor of their covariance, and ``dual (n,)`` is
+    covariance^-1 (values - |z|^2 / 2).
     """
 
     prior: QuadraticPrior
@@ -197,13 +160,7 @@ class QuadraticProcess:
 
     @classmethod
     def of(cls, prior: QuadraticPrior, z: FloatArray, heights: Heights) -> Self:
-        """Return the process given the heights of U at ``z (n, dim)``.
-
-        Raises
-        ------
-        SurrogateFitError
-            If their covariance cannot be factorised.
-        """
+        """Return the process given the heights of U at ``z (n, dim)``."""
         dim, lengths, share = z.shape[1], prior.length_scales, prior.quadratic_sd**2
         factor = _factor(prior.covariance(z, z), heights.variance)
         left = heights.values - 0.5 * np.square(z).sum(axis=1)

@@ -27,29 +27,20 @@ from surrokit_gp.quadratic import QuadraticPrior, QuadraticProcess, flat_from
 CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, VARIANCE})
 """Capabilities of a fitted process."""
 
-UNSURE = 1.0
-"""Standard deviation, in nats, above which a process is not believed."""
+UNSURE = 1.0  # standard deviation, in nats, above which a process is not believed
 
+# the wall: part of a normal target beyond its radius, what is added to that, by what a wide one is
+# wider, and its stiffness above what the quadratic may fall by
 _TAIL, _ROOM, _WIDER, _STIFFNESS = 1e-4, 1.0, 2.0, 5.0
-"""Of a wall: part of a normal target beyond its radius, what is added to that, by what a wide one
-is wider, and its stiffness above what the quadratic may fall by."""
 
+# chains on a process: number, transitions, those from draw to draw; steps of a path, first step
+# size, acceptance wanted, and spread of starts about points of high density
 _CHAINS, _TRANSITIONS, _EVERY = 64, 60, 5
-_STEPS, _STEP_SIZE, _WANTED = 8, 0.25, 0.8
-"""Of the chains on a process: number, transitions, those from draw to draw; steps of a path, first
-step size, and acceptance wanted."""
+_STEPS, _STEP_SIZE, _WANTED, _JIGGLE = 8, 0.25, 0.8, 0.1
 
-_JIGGLE = 0.1
-"""Spread of starts about points of high density."""
-
-_CHANGE = (0.3, 2.0)
-"""By how much coordinates may shrink and grow from one process to the next."""
-
-_TURNS = 4
-"""Times that coordinates are found from a process in those before."""
-
-_SETTLED = 0.2
-"""Change of a standard deviation, as a part of it, below which they are as good as found."""
+# coordinates: by how much they may shrink and grow from one process to the next, how often they
+# are found, and the change of a standard deviation below which they are as good as found
+_CHANGE, _TURNS, _SETTLED = (0.3, 2.0), 4, 0.2
 
 
 def usual_radius(dim: int) -> float:
@@ -177,18 +168,9 @@ def refocus(
 ) -> Whitening:
     """Return coordinates in which draws of exp(-V) are nearly standard normal.
 
-    Parameters
-    ----------
-    whitening
-        The present coordinates.
-    draws : ndarray of shape (n, dim)
-        Draws of exp(-V / T) in these.
-    temperature
-        T.
-    centre : ndarray of shape (dim,), optional
-        Another middle than that of the draws, in the coordinates q.
-    shrink
-        Factor of the new standard deviations.
+    ``draws (n, dim)`` are those of exp(-V / T) in the present coordinates. ``centre (dim,)`` is
+    another middle than theirs, in the coordinates q, and ``shrink`` a factor of the new standard
+    deviations.
     """
     dim = draws.shape[1]
     covariance = np.cov(draws, rowvar=False).reshape(dim, dim) / temperature
@@ -319,12 +301,7 @@ class QuadraticGaussianProcess(ShownSurrogate):
 class QuadraticProcessLearner(KeepingLearner):
     """Conditions a process on all values observed, in coordinates that it finds.
 
-    Parameters
-    ----------
-    max_points
-        Most points that the process is conditioned on.
-    needs, uses, provides
-        Values to learn from, and the capabilities of a fitted process.
+    It learns from values alone.
     """
 
     max_points: int

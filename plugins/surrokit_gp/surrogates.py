@@ -54,9 +54,11 @@ class GaussianProcess(Process):
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
         """Return a learner for a problem."""
         value, both = frozenset({"value"}), frozenset({"value", "gradient"})
-        return self.learner_with(
-            problem,
-            rng,
+        self.check(problem.dim)
+        return ProcessLearner(
+            dim=problem.dim,
+            seed=int(rng.integers(2**53)),
+            process=self,
             needs=both if self.gradients is True else value,
             uses=value if self.gradients is False else both,
             n_search=self.n_search,
@@ -106,11 +108,11 @@ class Fitc(Process):
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
         """Return a learner for a problem."""
-        return self.learner_with(
-            problem,
-            rng,
-            needs=frozenset({"value"}),
-            uses=frozenset({"value", "gradient"}),
+        self.check(problem.dim)
+        return ProcessLearner(
+            dim=problem.dim,
+            seed=int(rng.integers(2**53)),
+            process=self,
             n_search=self.n_search,
             inducing=self.inducing,
             n_inducing=self.n_inducing,
