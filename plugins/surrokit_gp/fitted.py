@@ -21,8 +21,7 @@ CAPABILITIES: Capabilities = frozenset(
 )
 """Capabilities of every fitted process."""
 
-_SCRATCH = 2_000_000
-"""Numbers of scratch that derivatives of higher order may take at a time."""
+_SCRATCH = 2_000_000  # numbers that derivatives of higher order may take at a time
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -98,12 +97,7 @@ class Expansion:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
-        extended, pulls = self._extend(positions)
-        heights = self._heights_at(extended)
-        if self._tilts is not None:
-            heights *= extended[:, :-1] @ self._tilts[0]
-        # the same product as for a gradient, so that rounding is the same too
-        return self._with_polynomial((heights @ self._sums)[:, -1], extended, pulls)
+        return self.value_and_gradient(positions)[0]
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of V, shape (n, dim)."""
@@ -112,8 +106,10 @@ class Expansion:
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
         extended, pulls = self._extend(positions)
-        radial, gradient = self._sum_and_gradient(extended, pulls)
-        return self._with_polynomial(radial, extended, pulls), gradient
+        values, gradient = self._sum_and_gradient(extended, pulls)
+        # twice the polynomial is (r, 1) . the end of pulls
+        values += 0.5 * np.vecdot(extended[:, :-1], pulls[:, self.dim :])
+        return values, gradient
 
     def _extend(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (r, 1, -|x|^2), and (-r T T^T, r matrix + slope, r . slope + 2 level)."""
@@ -147,15 +143,6 @@ class Expansion:
         if radial_gradient is not None:
             gradient += radial_gradient
         return radial, gradient
-
-    def _with_polynomial(
-        self, radial: FloatArray, extended: FloatArray, pulls: FloatArray
-    ) -> FloatArray:
-        """Return the sum of everything, from twice the polynomial, (r, 1) . the end of pulls."""
-        total: FloatArray = np.vecdot(extended[:, :-1], pulls[:, extended.shape[1] - 2 :])
-        total *= 0.5
-        total += radial
-        return total
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""
