@@ -31,13 +31,6 @@ def test_failures_are_dropped(positions):
     assert set(rows.values) == set(range(20)) - {3, 5, 7}
 
 
-def test_the_order_does_not_matter(positions):
-    values = np.arange(20.0)
-    one, other = rows_of(positions, values), rows_of(positions[::-1], values[::-1])
-    np.testing.assert_array_equal(one.positions, other.positions)
-    np.testing.assert_array_equal(one.values, other.values)
-
-
 def test_repeats_become_one_row_with_the_mean(positions):
     again = np.concatenate([positions, positions[:1], positions[:1]])
     values = np.concatenate([np.ones(20), [2.0, 3.0]])
