@@ -12,7 +12,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="gp",
-        factory="surrokit_gp.fit.gp:GaussianProcess",
+        factory="surrokit_gp.surrogates:GaussianProcess",
         summary="full Gaussian process, trained on values and, where cheap, gradients",
         references=(
             f"{_BOOK}, sections 2.7, 5.4 and 9.4",
@@ -30,7 +30,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="fitc",
-        factory="surrokit_gp.fit.fitc:Fitc",
+        factory="surrokit_gp.surrogates:Fitc",
         summary="sparse Gaussian process with inducing points, trained on values",
         references=(
             "Snelson, Ghahramani 2006, Sparse Gaussian processes using pseudo-inputs",
@@ -46,7 +46,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="quadratic-gp",
-        factory="surrokit_gp.quadratic.surrogate:QuadraticGaussianProcess",
+        factory="surrokit_gp.quadratic_surrogate:QuadraticGaussianProcess",
         summary="Gaussian process about a quadratic, for few values of a nearly normal density",
         references=(
             "Acerbi 2018, Variational Bayesian Monte Carlo, arXiv:1810.05558",
@@ -57,7 +57,7 @@ _COMPONENTS = (
     Component(
         kind="explorer",
         name="active",
-        factory="surrokit_gp.active.explorer:Active",
+        factory="surrokit_gp.active:Active",
         summary="Values where a process of those so far is least sure of the posterior",
         references=(
             "Kandasamy, Schneider, Poczos 2017, Query efficient posterior estimation, "

@@ -96,6 +96,17 @@ class Network:
         assert self.nodes is not None
         return np.asarray(self.nodes.vectors @ self.whitening.inverse)
 
+    @cached_property
+    def _weighted(self) -> Nodes:
+        """The nodes, with p_i and kappa_i times the weights of a single output."""
+        assert self.nodes is not None
+        weights, curvatures = self.weights[:, 0], self.nodes.curvatures
+        return attrs.evolve(
+            self.nodes,
+            vectors=self.nodes.vectors * weights[:, None],
+            curvatures=None if curvatures is None else curvatures * weights,
+        )
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m), at positions of shape (n, dim)."""
         z = self.whitening.apply(positions)
@@ -126,8 +137,7 @@ class Network:
             for rows in self.nodes.cached_blocks(z):
                 features, slopes = self.nodes.features_and_slopes(z[rows])
                 values[rows] += features @ weights
-                slopes *= weights
-                gradients[rows] += self.nodes.combine(z[rows], slopes)
+                gradients[rows] += self._weighted.combine(z[rows], slopes)
         return values, self.whitening.pull(gradients)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
@@ -137,8 +147,7 @@ class Network:
         if self.nodes is not None:
             for rows in self.nodes.cached_blocks(z):
                 slopes = self.nodes.activation.first(self.nodes.arguments(z[rows]))
-                slopes *= self.weights[:, 0]
-                gradients[rows] += self.nodes.combine(z[rows], slopes)
+                gradients[rows] += self._weighted.combine(z[rows], slopes)
         return self.whitening.pull(gradients)
 
     def _mixed(self, outputs: FloatArray) -> FloatArray:

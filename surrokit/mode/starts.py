@@ -289,9 +289,7 @@ def _complaint(
     )
 
 
-def read_evaluations(
-    evaluations: Evaluations | tuple[Any, ...], exact: Potential
-) -> Evaluations:
+def read_evaluations(evaluations: Evaluations | tuple[Any, ...], exact: Potential) -> Evaluations:
     """Return evaluations in the sampling coordinates of a target.
 
     Parameters

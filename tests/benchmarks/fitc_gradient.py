@@ -20,8 +20,8 @@ import click
 import numpy as np
 
 from surrokit.interfaces import Evaluations, LearningProblem
-from surrokit_gp.fit.fitc import Fitc
-from surrokit_gp.posterior.fitted import FittedProcess
+from surrokit_gp.fitted import FittedProcess
+from surrokit_gp.surrogates import Fitc
 
 CALLS = 20
 """Calls in a row, so that arrays are in the cache as they are on a path."""

@@ -13,7 +13,7 @@ import surrokit as sk
 from few.problems import Task, potential_of
 from few.scores import distances
 from surrokit.types import FloatArray
-from surrokit_gp.quadratic.model import Model
+from surrokit_gp.quadratic_surrogate import draw
 
 WALKS = 100
 """Walks on a surrogate: about 50,000 draws, whose own noise in GsKL is below 0.001."""
@@ -44,7 +44,6 @@ def of_ours(task: Task) -> Iterator[dict[str, Any]]:
 
 def _draws_of(fitted: Any) -> FloatArray:
     """Return draws of a fitted process by its own chains, which begin at its lowest points."""
-    model = Model(whitening=fitted.whitening, process=fitted.process)
     rngs = np.random.default_rng(1).spawn(WALKS)
-    drawn = [model.draw(fitted.walled, 1.0, rng) for rng in rngs]
+    drawn = [draw(fitted.walled, 1.0, rng) for rng in rngs]
     return fitted.whitening.undo(np.concatenate(drawn))

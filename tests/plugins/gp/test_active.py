@@ -6,12 +6,8 @@ import pytest
 import surrokit as sk
 from surrokit.capabilities import INITIAL
 from surrokit.errors import ConfigurationError, SamplingWarning
-from surrokit_gp.active.choosing import choose
-from surrokit_gp.active.exploration import ActiveExploration
-from surrokit_gp.active.explorer import Active
-from surrokit_gp.quadratic.heights import Heights, flat_from
-from surrokit_gp.quadratic.prior import QuadraticPrior
-from surrokit_gp.quadratic.process import QuadraticProcess
+from surrokit_gp.active import Active, ActiveExploration, choose
+from surrokit_gp.quadratic import Heights, QuadraticPrior, QuadraticProcess, flat_from
 
 BENDS = np.array([0.5, -0.3, 0.2])
 PARTS = {"sampler": "sub-chain", "surrogate": "quadratic-gp", "explorer": "active"}

@@ -1,4 +1,4 @@
-"""The mean functions of a process: polynomials of degree up to two, as basis functions."""
+"""Mean functions of a process: polynomials of degree up to two in whitened coordinates w."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.types import FloatArray
+from surrokit.surrogate.training import least_points as fewest_points
+from surrokit.types import FloatArray, IntArray
 
 MeanKind: TypeAlias = Literal["zero", "constant", "linear", "quadratic"]
 """Polynomials that a mean function can be."""
@@ -30,24 +31,13 @@ better. Towards its minimum a potential has no slope, so a linear mean explains 
 
 
 def n_coefficients(kind: MeanKind, dim: int) -> int:
-    """Return how many coefficients a mean function has."""
+    """Return the number of coefficients of a mean function."""
     pairs = dim * (dim + 1) // 2
     return {"zero": 0, "constant": 1, "linear": 1 + dim, "quadratic": 1 + dim + pairs}[kind]
 
 
 def choose_kind(mean: Mean, dim: int, n_equations: int) -> MeanKind:
-    """Return the mean function that a setting stands for.
-
-    Parameters
-    ----------
-    mean
-        The setting.
-    dim
-        Numbers in a position.
-    n_equations
-        Values and derivatives that are known; ``auto`` asks for three for each coefficient of a
-        quadratic mean, and for ten of a linear one.
-    """
+    """Return the mean function of a setting, with so many values and derivatives known."""
     if mean != "auto":
         return mean
     for kind, support in _SUPPORT:
@@ -57,24 +47,13 @@ def choose_kind(mean: Mean, dim: int, n_equations: int) -> MeanKind:
 
 
 def least_points(mean: Mean, dim: int) -> int:
-    """Return how many points a fit to values needs.
-
-    One more than there are coefficients, and at least one more than fix a level and a slope.
-    """
+    """Return the number of points that a fit to values needs, one more than coefficients."""
     own = 0 if mean == "auto" else n_coefficients(mean, dim) + 1
-    return max(dim + 2, own)
+    return max(fewest_points(dim), own)
 
 
 def features(kind: MeanKind, whitened: FloatArray) -> FloatArray:
-    """Return the basis functions, shape (n, p): 1, w_k, then w_k w_l for k <= l (w_k^2 halved).
-
-    Parameters
-    ----------
-    kind
-        Which of them.
-    whitened : ndarray of shape (n, dim)
-        w.
-    """
+    """Return basis functions (n, p) at w (n, dim): 1, w_k, w_k w_l for k <= l (w_k^2 halved)."""
     n, dim = whitened.shape
     columns = np.ones((n, n_coefficients(kind, dim)))
     if kind in ("linear", "quadratic"):
@@ -85,39 +64,29 @@ def features(kind: MeanKind, whitened: FloatArray) -> FloatArray:
     return columns
 
 
-def feature_slopes(kind: MeanKind, whitened: FloatArray) -> FloatArray:
+def feature_gradients(kind: MeanKind, whitened: FloatArray) -> FloatArray:
     """Return the derivatives of the basis functions in w, shape (n, dim, p)."""
     n, dim = whitened.shape
-    slopes = np.zeros((n, dim, n_coefficients(kind, dim)))
+    gradients = np.zeros((n, dim, n_coefficients(kind, dim)))
     if kind in ("linear", "quadratic"):
         own = np.arange(dim)
-        slopes[:, own, 1 + own] = 1.0
+        gradients[:, own, 1 + own] = 1.0
     if kind == "quadratic":
         first, second, factor = _pairs(dim)
         column = 1 + dim + np.arange(len(first))
-        slopes[:, first, column] += whitened[:, second] * factor
-        slopes[:, second, column] += whitened[:, first] * factor
-    return slopes
+        gradients[:, first, column] += whitened[:, second] * factor
+        gradients[:, second, column] += whitened[:, first] * factor
+    return gradients
 
 
-def _pairs(dim: int) -> tuple[np.ndarray, np.ndarray, FloatArray]:
+def _pairs(dim: int) -> tuple[IntArray, IntArray, FloatArray]:
     first, second = np.triu_indices(dim)
     return first, second, np.where(first == second, 0.5, 1.0)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Polynomial:
-    """level + slope . w + w^T matrix w / 2.
-
-    Parameters
-    ----------
-    level
-        Its value at w = 0.
-    slope : ndarray of shape (dim,)
-        Its gradient there.
-    matrix : ndarray of shape (dim, dim)
-        Its second derivatives; symmetric.
-    """
+    """level + slope . w + w^T matrix w / 2, with ``slope (dim,)`` and symmetric ``matrix``."""
 
     level: float
     slope: FloatArray
@@ -146,8 +115,7 @@ class Polynomial:
         gradient: FloatArray = whitened @ self.matrix + self.slope
         return gradient
 
-    def plus(self, other: Polynomial) -> Polynomial:
-        """Return the sum of two."""
+    def __add__(self, other: Polynomial) -> Polynomial:
         return Polynomial(
             level=self.level + other.level,
             slope=self.slope + other.slope,
@@ -155,13 +123,7 @@ class Polynomial:
         )
 
     def in_coordinates(self, inverse: FloatArray) -> Polynomial:
-        """Return the polynomial as a function of r, where w = r inverse^T for rows r.
-
-        Parameters
-        ----------
-        inverse : ndarray of shape (dim, dim)
-            L^-1, for r = q - mu.
-        """
+        """Return the polynomial as a function of r, where w = r inverse^T for rows r."""
         matrix = inverse.T @ self.matrix @ inverse
         return Polynomial(
             level=self.level, slope=self.slope @ inverse, matrix=0.5 * (matrix + matrix.T)
@@ -171,13 +133,8 @@ class Polynomial:
 def convex(matrix: FloatArray) -> FloatArray | None:
     """Return a symmetric matrix with its eigenvalues raised to a least one; None if none is less.
 
-    A quadratic fitted to few values has directions of negative curvature, along which
-    trajectories run off.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (dim, dim)
-        In whitened coordinates.
+    In whitened coordinates. A quadratic fitted to few values has directions of negative curvature,
+    along which trajectories run off.
     """
     eigenvalues, vectors = np.linalg.eigh(matrix)
     least = min(LEAST_CURVATURE, float(np.abs(eigenvalues).max()))

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from surrokit_gp.data.mean_functions import (
+from surrokit_gp.trend import (
     LEAST_CURVATURE,
     Polynomial,
     choose_kind,
     convex,
-    feature_slopes,
+    feature_gradients,
     features,
     least_points,
     n_coefficients,
@@ -23,7 +23,7 @@ def test_features_and_their_slopes(kind, number, rng, differences):
     whitened = rng.standard_normal((6, DIM))
     assert n_coefficients(kind, DIM) == number
     assert features(kind, whitened).shape == (6, number)
-    slopes = feature_slopes(kind, whitened)
+    slopes = feature_gradients(kind, whitened)
     assert slopes.shape == (6, DIM, number)
     if number:
         expected = differences(lambda w: features(kind, w), whitened)
@@ -45,34 +45,41 @@ def test_a_polynomial_is_features_times_coefficients(kind, number, rng, differen
     np.testing.assert_allclose(
         moved.value(whitened), polynomial.value(whitened @ inverse.T), atol=1e-12
     )
-    both = moved.plus(polynomial).value(whitened)
+    both = (moved + polynomial).value(whitened)
     np.testing.assert_allclose(both, moved.value(whitened) + polynomial.value(whitened))
 
 
-def test_curvature_is_raised_only_where_it_is_too_small():
-    assert convex(np.diag([0.2, 1.0])) is None
-    raised = convex(np.array([[1.0, 3.0], [3.0, 1.0]]))
-    np.testing.assert_allclose(np.linalg.eigvalsh(raised), [LEAST_CURVATURE, 4.0])
-
-
-def test_a_flat_trend_stays_flat():
-    raised = convex(np.diag([-1e-9, 0.5e-9]))
-    np.testing.assert_allclose(np.linalg.eigvalsh(raised), 1e-9)
+@pytest.mark.parametrize(
+    ("matrix", "raised"),
+    [
+        ([[0.2, 0.0], [0.0, 1.0]], None),
+        ([[1.0, 3.0], [3.0, 1.0]], [LEAST_CURVATURE, 4.0]),
+        ([[-1e-9, 0.0], [0.0, 0.5e-9]], [1e-9, 1e-9]),  # a flat trend stays flat
+    ],
+)
+def test_curvature_is_raised_only_where_it_is_too_small(matrix, raised):
+    found = convex(np.array(matrix))
+    if raised is None:
+        assert found is None
+    else:
+        np.testing.assert_allclose(np.linalg.eigvalsh(found), raised)
 
 
 @pytest.mark.parametrize(
-    ("n_equations", "kind"), [(2, "constant"), (29, "constant"), (30, "quadratic")]
+    ("mean", "dim", "n_equations", "kind"),
+    [
+        ("auto", DIM, 2, "constant"),
+        ("auto", DIM, 29, "constant"),
+        ("auto", DIM, 30, "quadratic"),
+        ("auto", 20, 209, "constant"),
+        ("auto", 20, 210, "linear"),
+        ("auto", 20, 692, "linear"),
+        ("auto", 20, 693, "quadratic"),
+        ("zero", 20, 10_000, "zero"),
+    ],
 )
-def test_auto_asks_for_enough_equations(n_equations, kind):
-    assert choose_kind("auto", DIM, n_equations) == kind
-
-
-def test_auto_in_many_dimensions():
-    assert choose_kind("auto", 20, 209) == "constant"
-    assert choose_kind("auto", 20, 210) == "linear"
-    assert choose_kind("auto", 20, 692) == "linear"
-    assert choose_kind("auto", 20, 693) == "quadratic"
-    assert choose_kind("zero", 20, 10_000) == "zero"
+def test_auto_asks_for_enough_equations(mean, dim, n_equations, kind):
+    assert choose_kind(mean, dim, n_equations) == kind
 
 
 def test_least_points():

@@ -3,25 +3,28 @@
 import numpy as np
 import pytest
 
-from surrokit_gp.data.mean_functions import Polynomial
-from surrokit_gp.posterior import expansion as expansion_module
-from surrokit_gp.posterior.expansion import Expansion
+from surrokit_gp.fitted import Expansion
+from surrokit_gp.trend import Polynomial
 
 DIM, CENTRES, POSITIONS = 3, 8, 5
 
 
-@pytest.fixture(params=[False, True], ids=["values", "with-gradients"])
-def expansion(request):
+def expansion_of(with_gradients, centres=CENTRES):
     rng = np.random.default_rng(1)
     root = rng.standard_normal((DIM, DIM))
     return Expansion(
         origin=rng.standard_normal(DIM),
         scaling=rng.standard_normal((DIM, DIM)),
-        centres=rng.standard_normal((CENTRES, DIM)),
-        weights=rng.standard_normal(CENTRES),
-        slope_weights=rng.standard_normal((CENTRES, DIM)) if request.param else None,
+        centres=rng.standard_normal((centres, DIM)),
+        weights=rng.standard_normal(centres),
+        gradient_weights=rng.standard_normal((centres, DIM)) if with_gradients else None,
         polynomial=Polynomial(level=1.5, slope=rng.standard_normal(DIM), matrix=root + root.T),
     )
+
+
+@pytest.fixture(params=[False, True], ids=["values", "with-gradients"])
+def expansion(request):
+    return expansion_of(request.param)
 
 
 @pytest.fixture
@@ -37,8 +40,8 @@ def test_in_plain_words(expansion, positions):
         for i, centre in enumerate(expansion.centres):
             d = away @ expansion.scaling - centre
             weight = expansion.weights[i]
-            if expansion.slope_weights is not None:
-                weight += expansion.slope_weights[i] @ d
+            if expansion.gradient_weights is not None:
+                weight += expansion.gradient_weights[i] @ d
             total += weight * np.exp(-0.5 * d @ d)
         assert expansion.value(positions)[n] == pytest.approx(total)
 
@@ -76,14 +79,22 @@ def test_contractions_of_the_third_derivatives(expansion, positions, differences
     )
 
 
-def test_blocks_change_nothing(expansion, positions, monkeypatch):
-    matrices = np.broadcast_to(np.eye(DIM), (POSITIONS, DIM, DIM))
-    before = expansion.hessian(positions), expansion.hessian_trace_gradient(positions, matrices)
-    monkeypatch.setattr(expansion_module, "_SCRATCH", 1)
-    np.testing.assert_allclose(expansion.hessian(positions), before[0], rtol=1e-12)
-    np.testing.assert_allclose(
-        expansion.hessian_trace_gradient(positions, matrices), before[1], rtol=1e-12
-    )
+@pytest.mark.parametrize("with_gradients", [False, True])
+def test_batches_that_need_several_blocks_of_scratch(with_gradients, rng):
+    large = expansion_of(with_gradients, centres=7_000)
+    positions = rng.standard_normal((120, DIM))  # 120 x 7,000 x 3 numbers
+    matrices = np.broadcast_to(np.eye(DIM), (120, DIM, DIM))
+    for rows in (slice(0, 3), slice(117, 120)):
+        few = positions[rows], matrices[rows]
+        np.testing.assert_allclose(
+            large.hessian(positions)[rows], large.hessian(few[0]), rtol=1e-10, atol=1e-10
+        )
+        np.testing.assert_allclose(
+            large.hessian_trace_gradient(positions, matrices)[rows],
+            large.hessian_trace_gradient(*few),
+            rtol=1e-9,
+            atol=1e-9,
+        )
 
 
 def test_far_away_only_the_polynomial_is_left(expansion):

@@ -1,1 +1,0 @@
-"""Hyperparameters found, and processes fitted."""

@@ -1,1 +1,0 @@
-"""The squared exponential, and its linear algebra."""

@@ -1,1 +1,0 @@
-"""Posteriors of processes, exact and by inducing points."""

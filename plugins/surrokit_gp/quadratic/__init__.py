@@ -1,1 +1,0 @@
-"""A process about a quadratic that is drawn to a normal density's."""
