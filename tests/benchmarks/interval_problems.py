@@ -15,7 +15,7 @@ from real_posteriors.targets import Posterior
 from surrokit import capabilities as can
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.types import Capabilities
-from surrokit_problems.ode.lynx_hare import LynxHare
+from surrokit_problems.lynx_hare import LynxHare
 
 BENDS, NARROW = np.array([0.5, -0.3, 0.2]), 0.5
 SCHOOLS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])

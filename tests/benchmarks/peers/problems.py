@@ -66,15 +66,15 @@ class Problem:
             If the data file cannot be read.
         """
         if self.potential == "simulated-logistic":
-            from surrokit_problems.rows.simulated_logistic import simulate_regression
+            from surrokit_problems.logistic import simulate_regression
 
             design, response, _ = simulate_regression(seed=2017, **self.settings)
         elif self.potential == "bank":
-            from surrokit_problems.bank import bank_regression
+            from surrokit_problems.real_data import bank_regression
 
             design, response = bank_regression(self._file(data))
         else:
-            from surrokit_problems.a9a import a9a_regression
+            from surrokit_problems.real_data import a9a_regression
 
             design, response = a9a_regression(self._file(data), **self.settings)
         return np.ascontiguousarray(design, dtype=np.float64), response

@@ -16,9 +16,9 @@ from surrokit.contracts.sampler import ChainState
 from surrokit.errors import TargetError
 from surrokit.testing.parts.reference import proposal_at
 from surrokit_corrections.subsampled import Subsampled
-from surrokit_problems.rows.families.ready_made import LOGISTIC
-from surrokit_problems.rows.glm import GeneralizedLinearModel
-from surrokit_problems.rows.logistic import LogisticRegression
+from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.logistic_terms import LOGISTIC
+from surrokit_problems.rows import GeneralizedLinearModel
 
 SIGMAS = 5.0
 """Of every comparison of a mean: a false alarm in 1.7 million."""

@@ -13,8 +13,7 @@ import surrokit as sk
 from surrokit import capabilities as can
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationError, EvaluationWarning, NumericalError
-from surrokit_problems.pde.aristoff_bangerth import AristoffBangerth, read_measurements
-from surrokit_problems.pde.block_diffusion import BlockDiffusion
+from surrokit_problems.aristoff_bangerth import AristoffBangerth, BlockDiffusion, read_measurements
 
 CHECKS = json.loads(Path(__file__).with_name("aristoff-bangerth.json").read_text("utf-8"))
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from surrokit.errors import TargetError
-from surrokit_problems.rows.logistic import LogisticRegression
+from surrokit_problems.logistic import LogisticRegression
 
 DESIGN = [[1.0, 0.3], [1.0, -1.2], [1.0, 0.8]]
 RESPONSE = [0, 1, 1]

@@ -14,10 +14,10 @@ from scipy.stats import poisson as poisson_distribution
 from scipy.stats import t as student
 
 from surrokit.errors import ConfigurationError
-from surrokit_problems.rows.families.family import Family
-from surrokit_problems.rows.families.ready_made import (
-    LOGISTIC,
-    PROBIT,
+from surrokit_problems.families import Family
+from surrokit_problems.logistic_terms import LOGISTIC
+from surrokit_problems.probit import PROBIT
+from surrokit_problems.ready_made import (
     exponential,
     gamma,
     gaussian,

@@ -13,15 +13,12 @@ from surrokit import capabilities as can
 from surrokit.compose import make
 from surrokit.errors import ConfigurationError, ShapeError, TargetError
 from surrokit.testing import check_potential
-from surrokit_problems.rows.families.family import Family
-from surrokit_problems.rows.families.ready_made import (
-    LOGISTIC,
-    PROBIT,
-    logistic_errors,
-    student_errors,
-)
-from surrokit_problems.rows.glm import GeneralizedLinearModel
-from surrokit_problems.rows.logistic import LogisticRegression
+from surrokit_problems.families import Family
+from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.logistic_terms import LOGISTIC
+from surrokit_problems.probit import PROBIT
+from surrokit_problems.ready_made import logistic_errors, student_errors
+from surrokit_problems.rows import GeneralizedLinearModel
 
 
 def data(n=1500, dim=5, seed=0):

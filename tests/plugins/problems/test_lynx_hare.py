@@ -14,8 +14,7 @@ from scipy.stats import lognorm, norm
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationError, EvaluationWarning, NumericalError
 from surrokit.targets.bounds import BoundedPotential
-from surrokit_problems.ode.lotka_volterra import log_populations
-from surrokit_problems.ode.lynx_hare import COUNTS, TIMES, LynxHare
+from surrokit_problems.lynx_hare import COUNTS, TIMES, LynxHare, log_populations
 
 # Means and standard deviations of posteriordb's reference draws of
 # hudson_lynx_hare-lotka_volterra (BSD-3-Clause).

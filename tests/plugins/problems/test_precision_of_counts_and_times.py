@@ -14,13 +14,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from surrokit_problems.rows.families.ready_made import (
-    exponential,
-    gamma,
-    negative_binomial,
-    poisson,
-    weibull,
-)
+from surrokit_problems.ready_made import exponential, gamma, negative_binomial, poisson, weibull
 
 ROUNDING = 2.0**-52
 CLOSE = 1e-12

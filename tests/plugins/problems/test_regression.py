@@ -17,7 +17,7 @@ from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.registry.catalogue import Catalogue
 from surrokit.testing import check_potential
-from surrokit_problems.rows.logistic import LogisticRegression
+from surrokit_problems.logistic import LogisticRegression
 
 RNG = np.random.default_rng(0)
 X = 0.6 * RNG.standard_normal((300, 3)) * (RNG.random((300, 3)) < 0.7)
@@ -130,10 +130,15 @@ def test_priors_are_normal_and_flat_unless_given():
     assert can.CONVEX not in flat.capabilities
 
 
-@pytest.mark.parametrize("sd", [2.0, [2.0, 3.0, 0.5], [np.inf, 2.0, 1.0], [np.inf] * 3, None])
+@pytest.mark.parametrize(
+    "prior",
+    [
+        *(2.0, None, sk.gaussian_prior(0.0, [2.0, 3.0, 0.5]), sk.gaussian_prior(0.0, [np.inf] * 3)),
+        sk.gaussian_prior([0.5, 0.0, -1.0], [np.inf, 2.0, 1.0]),
+    ],
+)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_the_fast_logistic_regression_is_that_of_the_family(sd, form):
-    prior = None if sd is None else sk.gaussian_prior(0.0, sd)
+def test_the_fast_logistic_regression_is_that_of_the_family(prior, form):
     fast = target("logistic", form(X), prior=prior)
     plain = target("logistic", form(X), prior=prior, weights=np.ones(300))
     assert isinstance(fast, LogisticRegression)
@@ -151,9 +156,7 @@ def test_the_fast_logistic_regression_is_that_of_the_family(sd, form):
     assert (can.CONVEX in fast.capabilities) == (can.CONVEX in plain.capabilities)
 
 
-def test_a_logistic_prior_about_something_else_than_zero_is_taken_too():
-    prior = sk.gaussian_prior([0.5, 0.0, 0.0], 2.0)
-    assert not isinstance(target("logistic", prior=prior), LogisticRegression)
+def test_priors_of_logistic_regression_are_to_fit():
     with pytest.raises(
         ShapeError, match=r"sd of the prior must be one number or have shape \(3,\)"
     ):
@@ -233,7 +236,6 @@ def test_multinomial_bounds_hold_and_are_attained(power):
     ("family", "response", "settings", "message"),
     [
         ("poison", COUNTS, {}, "family must be one of exponential, gamma, .*, or a Family, got"),
-        (3, COUNTS, {}, "family must be one of"),
         ("poisson", COUNTS + 0.5, {}, "response must be whole numbers of at least 0, got"),
         ("gamma", COUNTS, {}, "response must be positive, got 0 in row"),
         ("logistic", COUNTS, {}, r"response must be zeros and ones, got .* in row \d+; recode"),
@@ -266,6 +268,13 @@ def test_shapes_are_to_agree(settings, message):
         sk.rows_potential("poisson", X, COUNTS, **settings)
     with pytest.raises(ShapeError, match=message):
         sk.rows_potential("multinomial", X[:, :1], CLASSES, **settings)
+
+
+@pytest.mark.parametrize("first", [X, sparse.csr_array(X), X.tolist(), 3])
+def test_the_family_comes_first(first):
+    message = "family must be a name or a Family, got .*\\. Give the family first, then des"
+    with pytest.raises(ConfigurationError, match=message):
+        sk.rows_potential(first, COUNTS, "poisson")
 
 
 def test_events_and_times_are_to_agree():
