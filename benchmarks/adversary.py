@@ -18,8 +18,8 @@ import click
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-TESTS = Path(__file__).parents[1] / "tests"
-sys.path[:0] = [str(TESTS / "invariance"), str(TESTS / "controls")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "invariance"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "controls"))
 
 from exact_starts.broken import CONTROLS
 from exact_starts.comparing import LARGEST
