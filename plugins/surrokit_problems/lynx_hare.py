@@ -43,11 +43,11 @@ _LYNX = (
 
 COUNTS: FloatArray = np.array([_HARE, _LYNX]).T
 """Pelts of hare and lynx in thousands, shape (21, 2): Hewitt (1921), after Howard (2009)."""
+
 _NAMES = ("alpha", "beta", "gamma", "delta", "hare_0", "lynx_0", "sigma_hare", "sigma_lynx")
 
 _PERIOD = 10.0
 """Years between the two peaks of hare, read off the counts."""
-
 
 _NORMAL_MEAN, _NORMAL_SD = np.array([1.0, 0.05, 1.0, 0.05]), np.array([0.5, 0.05, 0.5, 0.05])
 _LOG_MEDIAN = np.array([np.log(10.0), np.log(10.0), -1.0, -1.0])
@@ -99,13 +99,9 @@ class LynxHare(PotentialOfOutputs, ModelPotential):
         self.model = Model(_Populations(), self.dim, each_row=None, outputs=[COUNTS.size])
 
     def forward(self, positions: FloatArray) -> FloatArray:
-        """Return log populations at positions of shape (n, 8).
+        """Return logarithms of thousands, shape (n, 42), at positions of shape (n, 8).
 
-        Returns
-        -------
-        ndarray of shape (n, 42)
-            Logarithms of thousands, by year: hare 1900, lynx 1900, hare 1901, ... NaN outside the
-            support.
+        They go by year: hare 1900, lynx 1900, hare 1901, ... NaN outside the support.
         """
         return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
 
@@ -207,21 +203,18 @@ class LynxHareEnergy:
         return {"outputs": self.log_counts.ravel()}
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,).
+        """Return U, shape (n,), of outputs (n, 2 n_times) as :meth:`LynxHare.forward` gives them.
 
-        Parameters
-        ----------
-        outputs : ndarray of shape (n, 2 n_times)
-            Log populations as :meth:`LynxHare.forward` gives them; NaN where they are not known.
-        positions : ndarray of shape (n, 8)
-            Parameters; U is ``inf`` where they are not positive and finite.
+        It is ``inf`` where parameters, ``positions (n, 8)``, are not positive and finite.
         """
-        inside = _in_support(positions)
+        sigma, logs = positions[:, 6:], positions[:, 4:]
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            misfit = np.square(self._residuals(outputs)).sum(axis=1) / np.square(positions[:, 6:])
-            likelihood = len(self.log_counts) * np.log(positions[:, 6:]) + 0.5 * misfit
-            value = likelihood.sum(axis=1) + _minus_log_prior(positions)
-        return np.where(inside, value, np.inf)
+            misfit = np.square(self._residuals(outputs)).sum(axis=1) / np.square(sigma)
+            value = (len(self.log_counts) * np.log(sigma) + 0.5 * misfit).sum(axis=1)
+            scaled, logs = (positions[:, :4] - _NORMAL_MEAN) / _NORMAL_SD, np.log(logs)
+            prior = 0.5 * np.square(scaled).sum(axis=1)
+            value += prior + (logs + 0.5 * np.square(logs - _LOG_MEDIAN)).sum(axis=1)
+        return np.where(_in_support(positions), value, np.inf)
 
     def value_and_gradients(
         self, outputs: FloatArray, positions: FloatArray
@@ -230,16 +223,16 @@ class LynxHareEnergy:
 
         Gradients are NaN where U is infinite or not known.
         """
-        inside = _in_support(positions)
+        residuals, sigma = self._residuals(outputs), positions[:, 6:]
+        by_positions = np.empty_like(positions)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            sigma = positions[:, 6:]
-            residuals = self._residuals(outputs)
             by_outputs = -(residuals / np.square(sigma)[:, None, :]).reshape(outputs.shape)
-            by_positions = _gradient_of_minus_log_prior(positions)
+            by_positions[:, :4] = (positions[:, :4] - _NORMAL_MEAN) / np.square(_NORMAL_SD)
+            logs = np.log(positions[:, 4:])
+            by_positions[:, 4:] = (1.0 + logs - _LOG_MEDIAN) / positions[:, 4:]
             misfit = np.square(residuals).sum(axis=1) / np.square(sigma)
             by_positions[:, 6:] += (len(self.log_counts) - misfit) / sigma
-        by_outputs[~inside] = np.nan
-        by_positions[~inside] = np.nan
+        _forget_outside(positions, by_outputs, by_positions)
         return self.value(outputs, positions), by_outputs, by_positions
 
     def curvatures(
@@ -251,17 +244,15 @@ class LynxHareEnergy:
         of each prior, for a lognormal one that of the logarithm (1 / x^2), and of each sigma the
         Fisher information of the n_times counts, 2 n_times / sigma^2. NaN outside the support.
         """
-        inside = _in_support(positions)
-        n_times, dim = outputs.shape[1] // 2, positions.shape[1]
+        n_times, own = outputs.shape[1] // 2, np.arange(8)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             precisions = 1.0 / np.square(positions[:, 4:])
             by_outputs = np.tile(precisions[:, 2:], n_times)
             precisions[:, 2:] *= 1.0 + 2.0 * n_times
-        by_positions = np.zeros((len(positions), dim, dim))
-        by_positions[:, np.arange(4), np.arange(4)] = 1.0 / np.square(_NORMAL_SD)
-        by_positions[:, np.arange(4, dim), np.arange(4, dim)] = precisions
-        by_outputs[~inside] = np.nan
-        by_positions[~inside] = np.nan
+        by_positions = np.zeros((len(positions), 8, 8))
+        by_positions[:, own[:4], own[:4]] = 1.0 / np.square(_NORMAL_SD)
+        by_positions[:, own[4:], own[4:]] = precisions
+        _forget_outside(positions, by_outputs, by_positions)
         return by_outputs, by_positions
 
     def curvature_gradients(
@@ -276,17 +267,14 @@ class LynxHareEnergy:
         C and R are those of :meth:`curvatures`, X and B their weights, of the same shapes. Only
         the parameters with lognormal priors change them. NaN outside the support.
         """
-        inside = _in_support(positions)
-        n, n_times = len(positions), outputs.shape[1] // 2
-        own = np.arange(4, positions.shape[1])
+        n, n_times, own = len(positions), outputs.shape[1] // 2, np.arange(4, 8)
         weights = by_positions_weights[:, own, own]
         weights[:, 2:] *= 1.0 + 2.0 * n_times
         weights[:, 2:] += by_outputs_weights.reshape(n, n_times, 2).sum(axis=1)
         by_outputs, by_positions = np.zeros_like(outputs), np.zeros_like(positions)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             by_positions[:, 4:] = -2.0 * weights / positions[:, 4:] ** 3
-        by_outputs[~inside] = np.nan
-        by_positions[~inside] = np.nan
+        _forget_outside(positions, by_outputs, by_positions)
         return by_outputs, by_positions
 
     def _residuals(self, outputs: FloatArray) -> FloatArray:
@@ -298,30 +286,18 @@ def _in_support(positions: FloatArray) -> BoolArray:
     return np.asarray(((positions > 0) & (positions < np.inf)).all(axis=1))
 
 
-def _minus_log_prior(positions: FloatArray) -> FloatArray:
-    scaled = (positions[:, :4] - _NORMAL_MEAN) / _NORMAL_SD
-    logs = np.log(positions[:, 4:])
-    total: FloatArray = 0.5 * np.square(scaled).sum(axis=1)
-    total += (logs + 0.5 * np.square(logs - _LOG_MEDIAN)).sum(axis=1)
-    return total
-
-
-def _gradient_of_minus_log_prior(positions: FloatArray) -> FloatArray:
-    gradient = np.empty_like(positions)
-    gradient[:, :4] = (positions[:, :4] - _NORMAL_MEAN) / np.square(_NORMAL_SD)
-    gradient[:, 4:] = (1.0 + np.log(positions[:, 4:]) - _LOG_MEDIAN) / positions[:, 4:]
-    return gradient
+def _forget_outside(positions: FloatArray, *results: FloatArray) -> None:
+    """Put NaN where positions are outside the support."""
+    outside = ~_in_support(positions)
+    for result in results:
+        result[outside] = np.nan
 
 
 def log_populations(parameters: FloatArray, times: FloatArray) -> FloatArray:
     """Solve for the logarithms of both populations, log u and log v, shape (n, n_times, 2).
 
-    Parameters
-    ----------
-    parameters : ndarray of shape (n, 6)
-        Positive rows of alpha, beta, gamma, delta, u(times[0]), v(times[0]).
-    times : ndarray of shape (n_times,)
-        Increasing times; the first is that of the initial populations.
+    ``parameters (n, 6)`` are positive rows of alpha, beta, gamma, delta, u and v at the first of
+    increasing ``times (n_times,)``.
 
     Raises
     ------
@@ -337,24 +313,12 @@ def log_populations(parameters: FloatArray, times: FloatArray) -> FloatArray:
 def log_populations_and_sensitivities(
     parameters: FloatArray, times: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Solve for the logarithms of both populations and their derivatives.
-
-    Parameters
-    ----------
-    parameters, times
-        As for :func:`log_populations`.
-
-    Returns
-    -------
-    logs : ndarray of shape (n, n_times, 2)
-        log u and log v.
-    sensitivities : ndarray of shape (n, n_times, 2, 6)
-        Their derivatives in the six parameters.
+    """Solve for log u and log v, (n, n_times, 2), and derivatives in parameters, (..., 2, 6).
 
     Raises
     ------
     NumericalError
-        If the solver gives up on any row, or the result is not finite.
+        As :func:`log_populations`, for the same parameters and times.
     """
     n = len(parameters)
     start = np.zeros((7, 2, n))

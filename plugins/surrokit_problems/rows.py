@@ -31,7 +31,7 @@ from surrokit_problems.design import (
 )
 from surrokit_problems.expansions import Expansion, LinearExpansion
 from surrokit_problems.families import Family
-from surrokit_problems.terms import USUAL_PRIOR, LinearTerms, NormalPrior, Rows, Terms
+from surrokit_problems.terms import USUAL_PRIOR, LinearTerms, NormalPrior, Rows
 
 OF_SUMS: Capabilities = frozenset(
     {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.HESSIAN_PRODUCT, can.ROWS}
@@ -56,57 +56,28 @@ class RowsPass(Protocol):
         """Return second derivatives, shape (rows, n) or (rows, n, m, m)."""
 
 
-class Work(Protocol):
-    """How sums over rows are computed: block by block, and what needs no rows."""
-
-    def passes(self, b: FloatArray, reused: bool = True) -> Iterator[RowsPass]:
-        """Yield one pass for each block of rows, at coefficients b of shape (n, dim)."""
-
-    def rest(self, b: FloatArray) -> FloatArray:
-        """Return what U has beside the passes, shape (n,)."""
-
-    def rest_gradient(self, b: FloatArray) -> FloatArray:
-        """Return its gradient, shape (n, dim)."""
-
-    def finish(self, total: FloatArray, b: FloatArray) -> FloatArray:
-        """Return U, shape (n,), for a sum in which something may have overflowed."""
-
-
 @attrs.frozen(eq=False)
-class TermsPass:
-    """A block of rows by the functions of its terms.
+class _TermsPass:
+    """A block of rows by the functions of its terms, with predictors e."""
 
-    Parameters
-    ----------
-    terms
-        Of all rows.
-    rows
-        Those of the block.
-    x, e
-        The block of the design, and its predictors.
-    """
-
-    terms: Terms
+    terms: Any
     rows: slice
     x: Design
     e: FloatArray
 
     def total(self) -> FloatArray:
-        """Return the sum of the terms, shape (n,)."""
         return np.asarray(self.terms.value(self.e, self.rows).sum(axis=0))
 
     def slopes(self) -> FloatArray:
-        """Return first derivatives, shape (rows, n) or (rows, n, m)."""
-        return self.terms.first(self.e, self.rows)
+        return np.asarray(self.terms.first(self.e, self.rows))
 
     def bends(self) -> FloatArray:
-        """Return second derivatives, shape (rows, n) or (rows, n, m, m)."""
-        return self.terms.second(self.e, self.rows)
+        return np.asarray(self.terms.second(self.e, self.rows))
 
 
 @attrs.frozen(eq=False)
 class TermsWork:
-    """Sums by the functions of terms, in blocks that stay in the processor's cache.
+    """How sums are computed: by functions of terms, in blocks that stay in the processor's cache.
 
     Parameters
     ----------
@@ -115,18 +86,18 @@ class TermsWork:
     """
 
     design: Design
-    terms: Terms
+    terms: Any
     prior: NormalPrior
 
-    def passes(self, b: FloatArray, reused: bool = True) -> Iterator[TermsPass]:
+    def passes(self, b: FloatArray, reused: bool = True) -> Iterator[_TermsPass]:
         """Yield one pass for each block of rows, at coefficients b of shape (n, dim)."""
         columns = b.reshape(-1, self.design.shape[1]).T
         for rows, x in blocks(self.design, len(b) * self.terms.n_predictors**2, reused):
-            yield TermsPass(self.terms, rows, x, self.terms.predictors(x @ columns, rows))
+            yield _TermsPass(self.terms, rows, x, self.terms.predictors(x @ columns, rows))
 
     def rest(self, b: FloatArray) -> FloatArray:
         """Return the prior and the terms' constants, shape (n,)."""
-        return self.prior.value(b) + self.terms.constant
+        return np.asarray(self.prior.value(b) + self.terms.constant)
 
     def rest_gradient(self, b: FloatArray) -> FloatArray:
         """Return the gradient of the prior, shape (n, dim)."""
@@ -146,18 +117,19 @@ class RowSum(ShownTarget, ABC):
     design
         As :func:`~surrokit_problems.design.check_design` returns it.
     terms
-        Functions of the predictors.
+        Functions of m predictors e of each row: :class:`~surrokit_problems.terms.LinearTerms`, or
+        another class with these methods, and results of shape (rows, n, m) or (rows, n, m, m).
     prior
         Of the coefficients.
     work
-        A class of :class:`Work`, made of these three.
+        Another class with the methods of :class:`TermsWork`.
     """
 
     def __init__(
         self, design: Design, terms: Any, prior: NormalPrior, work: Any = TermsWork
     ) -> None:
         self._design, self._terms, self._prior = design, terms, prior
-        self._work: Work = work(design, terms, prior)
+        self._work: Any = work(design, terms, prior)
 
     @property
     def dim(self) -> int:
@@ -186,7 +158,7 @@ class RowSum(ShownTarget, ABC):
             total = self._work.rest(b)
             for each in self._work.passes(b, reused=False):
                 total += each.total()
-            return self._work.finish(total, b)
+            return np.asarray(self._work.finish(total, b))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
@@ -202,7 +174,7 @@ class RowSum(ShownTarget, ABC):
         """Return the gradient of U alone, shape (n, dim)."""
         b = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
-            gradient = self._work.rest_gradient(b)
+            gradient: FloatArray = self._work.rest_gradient(b)
             for each in self._work.passes(b):
                 gradient += _to_coefficients(each, each.slopes(), b)
         return gradient

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import attrs
 import numpy as np
@@ -91,34 +91,6 @@ class NormalPrior:
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return its gradient, shape (n, dim)."""
         return np.asarray(self.precision * (positions - self.mean))
-
-
-class Terms(Protocol):
-    """Terms of rows with m linear predictors each, at n positions."""
-
-    @property
-    def n_predictors(self) -> int:
-        """M."""
-
-    @property
-    def constant(self) -> float:
-        """What minus the log likelihood has beside the terms, in nats."""
-
-    @property
-    def unnormalized(self) -> tuple[str, ...]:
-        """What may lack its normalising constant."""
-
-    def predictors(self, products: FloatArray, rows: Rows) -> FloatArray:
-        """Return e, shape (rows, n) or (rows, n, m), for products of rows and coefficients."""
-
-    def value(self, e: FloatArray, rows: Rows) -> FloatArray:
-        """Return the terms, shape (rows, n)."""
-
-    def first(self, e: FloatArray, rows: Rows) -> FloatArray:
-        """Return first derivatives in e, of its shape."""
-
-    def second(self, e: FloatArray, rows: Rows) -> FloatArray:
-        """Return second derivatives in e, shape (rows, n) or (rows, n, m, m)."""
 
 
 @attrs.frozen(kw_only=True, eq=False)

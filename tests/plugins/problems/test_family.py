@@ -131,10 +131,7 @@ def test_bounds_hold_as_far_as_they_reach_and_are_attained(family):
     [
         ({"fourth_bound": None}, "go together; give both, or neither"),
         ({"third": None}, "go together; give both, or neither"),
-        (
-            {"fourth_bound": -1.0},
-            "fourth_bound of the family 'logistic' must not be negative, and be finite",
-        ),
+        ({"fourth_bound": -1.0}, "fourth_bound of the family 'logistic' must not be negative"),
         ({"fourth_bound": np.inf}, "give the largest absolute fourth derivative"),
     ],
 )
@@ -164,17 +161,6 @@ def test_the_remainder_is_that_of_the_second_order_expansion(family):
         assert (np.abs(found - plain) <= 1e-6 * np.abs(plain) + 1e-12 * (1.0 + size)).all()
         bounds = family.bounds(e, y, np.abs(t), 2)
         assert (np.abs(found) <= bounds * np.abs(t) ** 3 / 6 * (1 + 1e-9) + 1e-13).all()
-
-
-def test_logistic_remainders_keep_their_digits_for_short_steps_and_long_ones():
-    e, y = np.array([0.3]), np.array([1.0])
-    p = 1 / (1 + np.exp(-0.3))
-    third = p * (1 - p) * (1 - 2 * p)
-    prepared = LOGISTIC.prepare_rows(e, y)
-    short = LOGISTIC.remaining_of(prepared, np.array([1e-4]))
-    assert_allclose(short, third * 1e-12 / 6, rtol=1e-3)
-    long = LOGISTIC.remaining_of(prepared, np.array([800.0]))
-    assert_allclose(long, 800 + np.log(p) - p * 800 - p * (1 - p) * 800**2 / 2, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -236,12 +222,6 @@ def test_a_bound_that_bounds_nothing_is_refused(bound):
         Family(name="mine", value=np.add, first=np.add, second=np.add, third_bound=bound)
 
 
-@pytest.mark.parametrize("settings", [{"scale": 0.0}, {"degrees": -1.0}])
-def test_errors_need_positive_settings(settings):
-    with pytest.raises(ConfigurationError, match="must be positive and finite, got"):
-        student_errors(**settings)
-
-
 def test_a_number_is_no_bound_in_a_ball():
     with pytest.raises(
         ConfigurationError, match="'poisson', which is local, must be a function of"
@@ -253,6 +233,8 @@ def test_a_number_is_no_bound_in_a_ball():
     ("make", "setting"),
     [
         (gaussian, {"scale": 0.0}),
+        (student_errors, {"scale": 0.0}),
+        (student_errors, {"degrees": -1.0}),
         (negative_binomial, {"size": -1.0}),
         (gamma, {"shape": np.inf}),
         (weibull, {"shape": 0.0}),

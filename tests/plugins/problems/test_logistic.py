@@ -102,18 +102,16 @@ def test_value_of_separated_data_is_precise():
 
 
 @pytest.mark.parametrize(
-    ("design", "response", "variance", "error", "message"),
+    ("variance", "error", "message"),
     [
-        (np.ones(3), np.ones(3), 1.0, ShapeError, "design must have shape"),
-        (np.ones((3, 2)), np.ones(4), 1.0, ShapeError, "one row and one response"),
-        (np.ones((3, 2)), [0, 1, -1], 1.0, ConfigurationError, "got -1"),
-        (np.full((3, 2), np.nan), [0, 1, 1], 1.0, ConfigurationError, "design must be finite"),
-        (np.ones((3, 2)), [0, 1, 1], 0.0, ConfigurationError, "prior_variance"),
+        (0.0, ConfigurationError, "prior_variance must be positive and finite, got 0"),
+        (np.array([1.0, 0.0, 1.0]), ConfigurationError, "prior_variance must be positive"),
+        (np.ones(2), ShapeError, r"prior_variance must be one number or have shape \(6,\)"),
     ],
 )
-def test_arguments_that_are_no_regression(design, response, variance, error, message):
+def test_variances_that_are_none(regression, variance, error, message):
     with pytest.raises(error, match=message):
-        LogisticRegression(design, response, variance)
+        LogisticRegression(*regression, variance)
 
 
 def test_simulated_data_follow_the_recipe():

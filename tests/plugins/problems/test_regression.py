@@ -156,23 +156,12 @@ def test_the_fast_logistic_regression_is_that_of_the_family(prior, form):
     assert (can.CONVEX in fast.capabilities) == (can.CONVEX in plain.capabilities)
 
 
-def test_priors_of_logistic_regression_are_to_fit():
-    with pytest.raises(
-        ShapeError, match=r"sd of the prior must be one number or have shape \(3,\)"
-    ):
-        target("logistic", prior=sk.gaussian_prior(0.0, [1.0, 2.0]))
-    with pytest.raises(ShapeError, match=r"prior_variance must be one number or have shape \(3,\)"):
-        LogisticRegression(X, EVENTS, np.ones(2))
-    with pytest.raises(ConfigurationError, match="prior_variance must be positive"):
-        LogisticRegression(X, EVENTS, np.array([1.0, 0.0, 1.0]))
-
-
 @EACH
 def test_regressions_and_their_expansions_travel(name):
-    ours = target(name, weights=WEIGHTS)
-    again = pickle.loads(pickle.dumps(ours))
-    expansion = pickle.loads(pickle.dumps(again.expand(POSITIONS[0])))
-    assert_allclose(expansion.value(POSITIONS[:1]), ours.value(POSITIONS[:1]))
+    for ours in (target(name), target(name, sparse.csr_array(X), weights=WEIGHTS)):
+        again = pickle.loads(pickle.dumps(ours))
+        expansion = pickle.loads(pickle.dumps(again.expand(POSITIONS[0])))
+        assert_allclose(expansion.value(POSITIONS[:1]), ours.value(POSITIONS[:1]))
 
 
 CLASSES = np.arange(300) % 4
@@ -264,8 +253,9 @@ def test_what_makes_no_sense_is_refused(family, response, settings, message):
     ],
 )
 def test_shapes_are_to_agree(settings, message):
-    with pytest.raises(ShapeError, match=message):
-        sk.rows_potential("poisson", X, COUNTS, **settings)
+    for family in ("poisson", "logistic"):
+        with pytest.raises(ShapeError, match=message):
+            sk.rows_potential(family, X, EVENTS, **settings)
     with pytest.raises(ShapeError, match=message):
         sk.rows_potential("multinomial", X[:, :1], CLASSES, **settings)
 
