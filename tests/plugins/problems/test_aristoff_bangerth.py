@@ -13,7 +13,11 @@ import surrokit as sk
 from surrokit import capabilities as can
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationError, EvaluationWarning, NumericalError
-from surrokit_problems.aristoff_bangerth import AristoffBangerth, BlockDiffusion, read_measurements
+from surrokit_problems.aristoff_bangerth import (
+    AristoffBangerth,
+    block_diffusion,
+    read_measurements,
+)
 
 CHECKS = json.loads(Path(__file__).with_name("aristoff-bangerth.json").read_text("utf-8"))
 
@@ -57,7 +61,7 @@ def test_the_solution_for_one_coefficient():
     exact = (sines @ weights @ sines.T).ravel()
     errors = []
     for cells in (8, 16, 32):
-        solved = BlockDiffusion(cells=cells, blocks=2, load=10.0, observed=x)
+        solved = block_diffusion(cells, 2, source=10.0, observed=x)
         errors.append(np.abs(solved.solve(np.full(4, np.log(4.0))).outputs - exact).max())
     assert_allclose(np.array(errors[:-1]) / errors[1:], 4.0, rtol=0.1)
 
