@@ -125,8 +125,6 @@ class LinearExpansion(Expansion):
         x_i.
     predictors : ndarray of shape (n_rows,)
         x_i . centre + o_i.
-    centre, gradient, hessian, level, prior, third
-        As for :class:`Expansion`.
     """
 
     terms: LinearTerms

@@ -44,10 +44,9 @@ class LineModes:
 
     @classmethod
     def of(cls, length: float) -> LineModes:
-        """Return all modes that double precision can tell apart, for a length l.
+        """Return all modes that double precision can tell apart, positive at 0 and of unit norm.
 
-        By Nystrom's method with Gauss-Legendre nodes, whose error is that of rounding here. Each
-        function is positive at 0 and has unit norm in L2.
+        By Nystrom's method with Gauss-Legendre nodes, whose error is that of rounding here.
 
         Raises
         ------
@@ -118,15 +117,7 @@ class SquareModes:
         return np.asarray(self.line.eigenvalues[self.pairs].prod(axis=1))
 
     def on_grid(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return the eigenfunctions, of unit norm in L2, on a grid (x1, x2): (n_modes, n1, n2).
-
-        Parameters
-        ----------
-        first : ndarray of shape (n1,)
-            Values of x1.
-        second : ndarray of shape (n2,)
-            Values of x2.
-        """
+        """Return eigenfunctions of unit norm on a grid (n1,) x (n2,), shape (n_modes, n1, n2)."""
         one, two = self.line.at(first)[self.pairs[:, 0]], self.line.at(second)[self.pairs[:, 1]]
         return np.asarray(one[:, :, None] * two[:, None, :])
 

@@ -79,7 +79,7 @@ class MultinomialLogit(RowSum):
         weights: Any = None,
     ) -> None:
         x, y = check_design(design, response)
-        terms = ClassTerms(
+        terms = _ClassTerms(
             response=y.astype(np.int64),
             weights=weights_from(weights, len(y)),
             n_predictors=_count_classes(y) - 1,
@@ -128,9 +128,9 @@ class MultinomialLogit(RowSum):
                 "these"
             )
 
-    def _expansion(self, order: int, predictors: FloatArray, **found: Any) -> MultinomialExpansion:
-        third = None if order == USUAL_ORDER else self._third(chances(predictors))
-        return MultinomialExpansion(predictors=predictors, third=third, **found)
+    def _expansion(self, order: int, predictors: FloatArray, **found: Any) -> _MultinomialExpansion:
+        third = None if order == USUAL_ORDER else self._third(_chances(predictors))
+        return _MultinomialExpansion(predictors=predictors, third=third, **found)
 
     def _third(self, p: FloatArray) -> FloatArray:
         """Return the sum of third derivatives in b, (dim, dim, dim), for p of shape (n_rows, m)."""
@@ -144,19 +144,10 @@ class MultinomialLogit(RowSum):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class ClassTerms:
-    """The terms log(1 + sum_k exp(e_k)) - e_y of rows.
+class _ClassTerms:
+    """The terms log(1 + sum_k exp(e_k)) - e_y of rows, with responses y (n_rows,).
 
     Predictors have shape (rows, n, m): for each row, position and class but 0.
-
-    Parameters
-    ----------
-    response : ndarray of int, shape (n_rows,)
-        y.
-    weights : ndarray of shape (n_rows,), optional
-        How often each row counts.
-    n_predictors
-        m.
     """
 
     response: IntArray
@@ -167,27 +158,22 @@ class ClassTerms:
     unnormalized: ClassVar[tuple[str, ...]] = ()
 
     def predictors(self, products: FloatArray, rows: Rows) -> FloatArray:
-        """Return e, shape (rows, n, m), for products of rows and coefficients, (rows, n m)."""
         del rows
         return products.reshape(len(products), -1, self.n_predictors)
 
-    def select(self, rows: IntArray) -> ClassTerms:
-        """Return the terms of some rows."""
+    def select(self, rows: IntArray) -> _ClassTerms:
         weights = None if self.weights is None else self.weights[rows]
         return attrs.evolve(self, response=self.response[rows], weights=weights)
 
     def value(self, e: FloatArray, rows: Rows) -> FloatArray:
-        """Return the terms, shape (rows, n)."""
         chosen = np.einsum("rnm,rm->rn", e, self._shown(rows))
         return self.weigh(_log_sum(e) - chosen, rows)
 
     def first(self, e: FloatArray, rows: Rows) -> FloatArray:
-        """Return derivatives in the predictors, shape (rows, n, m)."""
-        return self.weigh(chances(e) - self._shown(rows)[:, None, :], rows)
+        return self.weigh(_chances(e) - self._shown(rows)[:, None, :], rows)
 
     def second(self, e: FloatArray, rows: Rows) -> FloatArray:
-        """Return second derivatives in the predictors, shape (rows, n, m, m)."""
-        p = chances(e)
+        p = _chances(e)
         matrices = -p[..., :, None] * p[..., None, :]
         each = np.arange(self.n_predictors)
         matrices[..., each, each] += p
@@ -206,20 +192,10 @@ class ClassTerms:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class MultinomialExpansion(Expansion):
-    """Expansions of multinomial terms.
+class _MultinomialExpansion(Expansion):
+    """Expansions of multinomial terms, with predictors (n_rows, m) at the centre."""
 
-    Parameters
-    ----------
-    terms, design
-        The data.
-    predictors : ndarray of shape (n_rows, m)
-        At the centre.
-    centre, gradient, hessian, level, prior, third
-        As for :class:`~surrokit_problems.expansions.Expansion`.
-    """
-
-    terms: ClassTerms
+    terms: _ClassTerms
     design: Design
     predictors: FloatArray
 
@@ -247,7 +223,7 @@ class MultinomialExpansion(Expansion):
         it is R + log(1 + x) - x.
         """
         e = self.predictors[rows][:, None]
-        p = chances(e)
+        p = _chances(e)
         mean = (p * s).sum(axis=2)
         rest = 1.0 / (1.0 + np.exp(np.minimum(e, 700.0)).sum(axis=2))  # of class 0
         c = s - mean[..., None]
@@ -269,7 +245,7 @@ class MultinomialExpansion(Expansion):
         return self.terms.weigh(found, rows)
 
 
-def chances(e: FloatArray) -> FloatArray:
+def _chances(e: FloatArray) -> FloatArray:
     """Return the probabilities of all classes but 0, of the shape of the predictors (..., m)."""
     return np.asarray(np.exp(e - _log_sum(e)[..., None]))
 

@@ -31,31 +31,20 @@ RowFunction: TypeAlias = Callable[[FloatArray, Rows], Any]
 BoundFunction: TypeAlias = Callable[[Rows, FloatArray, FloatArray, float], Any]
 """Of m rows, a factor, a centre and a radius: bounds in that ball, shape (m,)."""
 
-BLOCK = 65_536
-"""Rows that a function is given at once."""
-
+_BLOCK = 65_536  # rows that a function is given at once
 _EXPANDED = 8192  # rows whose Hessians are held at once
 
 
 class OwnRows(ShownTarget):
     """U(q) = -sum_i l_i(q) - log prior(q) for log-likelihood terms l_i that a user wrote.
 
-    Parameters
-    ----------
-    functions
-        Terms and derivatives.
-    data
-        A row for each term.
-    prior
-        Of the position.
-    bound
-        Of third derivatives: numbers, shape (n_rows,), or a function; None if there is none.
+    :func:`own_rows` makes it.
     """
 
     def __init__(
         self,
-        functions: RowFunctions,
-        data: RowData,
+        functions: _RowFunctions,
+        data: _RowData,
         prior: NormalPrior,
         bound: FloatArray | BoundFunction | None,
     ) -> None:
@@ -132,7 +121,7 @@ class OwnRows(ShownTarget):
 
     def _sum(self, total: FloatArray, order: int, b: FloatArray) -> FloatArray:
         """Add a derivative of all terms, shape (n, ...), at positions b."""
-        for rows in self._data.blocks(BLOCK if order < 2 else max(1, BLOCK // self.dim)):
+        for rows in self._data.blocks(_BLOCK if order < 2 else max(1, _BLOCK // self.dim)):
             for k, q in enumerate(b):
                 total[k] += self._functions.at(order, q, rows).sum(axis=0)
         return total
@@ -157,7 +146,7 @@ class OwnRows(ShownTarget):
             return None
         return np.asarray(found)
 
-    def expand(self, centre: FloatArray) -> OwnExpansion:
+    def expand(self, centre: FloatArray) -> _OwnExpansion:
         """Return the expansions of all terms at ``centre (dim,)``, to second order.
 
         Raises
@@ -166,7 +155,7 @@ class OwnRows(ShownTarget):
             If the centre is not one position.
         """
         at = check_centre(centre, self.dim)[None]
-        return OwnExpansion(
+        return _OwnExpansion(
             functions=self._functions,
             data=self._data,
             prior=self._prior,
@@ -209,7 +198,7 @@ class OwnRows(ShownTarget):
     def select(self, rows: IntArray) -> Self:
         """Return the sum of some rows' terms alone, without the prior."""
         chosen, numbers = copy.copy(self), np.asarray(rows, dtype=np.int64)
-        chosen._data = RowData(self._data.take(numbers))
+        chosen._data = _RowData(self._data.take(numbers))
         chosen._prior = NormalPrior.of(None, self.dim)
         bound = self._bound
         chosen._bound = bound if bound is None or callable(bound) else bound[numbers]
@@ -269,11 +258,11 @@ def own_rows(
         )
     if hessian is not None and gradient is None:
         raise ConfigurationError("hessian goes with gradient, got it alone; give gradient as well")
-    functions = RowFunctions(dim, terms, gradient, hessian)
+    functions = _RowFunctions(dim, terms, gradient, hessian)
     if derivatives == "jax":
         _check_jax()
-        functions = RowFunctions(dim, *(JaxFunction(terms, order) for order in range(3)))
-    rows = RowData(data)
+        functions = _RowFunctions(dim, *(_JaxFunction(terms, order) for order in range(3)))
+    rows = _RowData(data)
     return OwnRows(functions, rows, NormalPrior.of(prior, dim), _bound_from(bound, len(rows)))
 
 
@@ -325,19 +314,8 @@ def _each(function: Any, given: Any) -> Any:
 
 
 @attrs.frozen(eq=False)
-class RowData:
-    """Arrays with one row for each term.
-
-    Parameters
-    ----------
-    given
-        An array, or several in a tuple or a dictionary.
-
-    Raises
-    ------
-    ShapeError
-        If there is no array, or they do not have the same number of rows.
-    """
+class _RowData:
+    """Arrays with one row for each term: one, or several in a tuple or a dictionary."""
 
     given: Any = attrs.field(converter=_arrays_from)
 
@@ -354,11 +332,9 @@ class RowData:
         return len(_arrays_in(self.given)[0])
 
     def take(self, rows: slice | IntArray) -> Rows:
-        """Return some rows."""
         return _each(lambda array: array[rows], self.given)
 
     def blocks(self, size: int) -> Iterator[Rows]:
-        """Yield all rows, so many at once."""
         for start in range(0, len(self), size):
             yield self.take(slice(start, start + size))
 
@@ -373,16 +349,8 @@ class RowData:
 
 
 @attrs.frozen(eq=False)
-class RowFunctions:
-    """Log-likelihood terms of rows, and their derivatives in the position.
-
-    Parameters
-    ----------
-    dim
-        Numbers in a position.
-    terms, gradient, hessian
-        Of m rows: shapes (m,), (m, dim) and (m, dim, dim); None for derivatives that there are not.
-    """
+class _RowFunctions:
+    """Log-likelihood terms of m rows, (m,), and derivatives, (m, dim) and (m, dim, dim)."""
 
     dim: int
     terms: RowFunction
@@ -390,13 +358,7 @@ class RowFunctions:
     hessian: RowFunction | None
 
     def at(self, order: int, q: FloatArray, rows: Rows) -> FloatArray:
-        """Return minus a derivative of log likelihoods of n rows, shape (n, ...).
-
-        Raises
-        ------
-        ShapeError
-            If there is not one result for each row.
-        """
+        """Return minus a derivative of log likelihoods of n rows, shape (n, ...)."""
         name = ("terms", "gradient", "hessian")[order]
         function = (self.terms, self.gradient, self.hessian)[order]
         assert function is not None
@@ -421,18 +383,11 @@ def _check_jax() -> None:
 
 
 @attrs.define(eq=False)
-class JaxFunction:
+class _JaxFunction:
     """A derivative of terms written in JAX, in double precision.
 
     It is compiled in each process on first use. Rows are filled up to a power of two, so that it is
     compiled for few shapes.
-
-    Parameters
-    ----------
-    terms
-        Of a position and rows.
-    order
-        Of the derivative: 0, 1 or 2.
     """
 
     terms: RowFunction
@@ -440,7 +395,6 @@ class JaxFunction:
     _compiled: Any = attrs.field(default=None, init=False)
 
     def __call__(self, q: FloatArray, rows: Rows) -> FloatArray:
-        """Return the derivative for each row, shape (m, ...)."""
         import jax
 
         with jax.enable_x64(True):
@@ -469,24 +423,15 @@ def _fill(array: Any, n: int) -> Any:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class OwnExpansion(Expansion):
+class _OwnExpansion(Expansion):
     """Second-order expansions of a user's terms.
 
     Nothing is kept of single rows: the derivatives of those that are drawn are computed again.
     Remainders are differences of values, with the rounding errors of these.
-
-    Parameters
-    ----------
-    functions
-        Terms and derivatives.
-    data
-        A row for each term.
-    centre, gradient, hessian, level, prior, third
-        As for :class:`~surrokit_problems.expansions.Expansion`.
     """
 
-    functions: RowFunctions
-    data: RowData
+    functions: _RowFunctions
+    data: _RowData
 
     def _of_pairs(
         self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray

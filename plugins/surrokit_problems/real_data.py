@@ -7,7 +7,7 @@ import gzip
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy import sparse
@@ -54,9 +54,7 @@ _A9A_ADVICE = (
 _N_FEATURES, _N_ROWS, _N_ONES, _OPENML_ID = 123, 32_561, 7_841, 1430
 
 
-def bank_regression(
-    path: str | Path | None = None, openml_id: int | None = None
-) -> tuple[FloatArray, FloatArray]:
+def bank_regression(path: str | Path | None = None) -> tuple[FloatArray, FloatArray]:
     """Return the paper's design, shape (40197, 25), and responses of Bank Marketing.
 
     Rows with housing "unknown" are dropped, and so is the first data row, which the authors lost.
@@ -69,38 +67,26 @@ def bank_regression(
     Parameters
     ----------
     path
-        Of ``bank-additional-full.csv``, or of it in .gz.
-    openml_id
-        Instead of a path, the number of a data set on openml.org with the same columns. None is
-        known here: 1461 and 44234 are the older set of 45211 rows, without the economic indices.
+        Of ``bank-additional-full.csv``, or of it in .gz. No data set on openml.org has the same
+        columns: 1461 and 44234 are the older set of 45211 rows, without the economic indices.
 
     Raises
     ------
     TargetError
         If the data cannot be had, or are not those expected.
     """
-    if path is not None:
-        return _bank_matrices(_columns_of(_text_of(path, _BANK), str(path)))
-    if openml_id is None:
+    if path is None:
         raise TargetError(f"path must be that of {_BANK}, got none; {_BANK_ADVICE}")
-    bunch = _fetch(openml_id, _BANK_ADVICE)
-    columns: dict[str, Sequence[str]] = {"y": [str(label) for label in bunch.target]}
-    for name, column in zip(bunch.feature_names, np.asarray(bunch.data).T, strict=True):
-        levels = bunch.categories.get(name)
-        columns[name] = [str(each) if levels is None else levels[int(each)] for each in column]
-    return _bank_matrices(columns)
+    return _bank_matrices(_columns_of(_text_of(path, _BANK), str(path)))
 
 
-def bank(
-    path: str | Path | None = None, openml_id: int | None = None, prior_variance: float = 100.0
-) -> LogisticRegression:
-    """Return the regression on Bank Marketing, from a file or from OpenML.
+def bank(path: str | Path | None = None, prior_variance: float = 100.0) -> LogisticRegression:
+    """Return the regression on Bank Marketing, as :func:`bank_regression` has it.
 
     Parameters
     ----------
-    path, openml_id
-        Where the data are, a file or the positive number of a data set; see
-        :func:`bank_regression`.
+    path : path, optional
+        Of ``bank-additional-full.csv``, or of it in .gz.
     prior_variance
         Of every coefficient, positive.
 
@@ -111,7 +97,7 @@ def bank(
     TargetError
         If the data cannot be had, or are not those expected.
     """
-    return LogisticRegression(*bank_regression(path, openml_id), prior_variance)
+    return LogisticRegression(*bank_regression(path), prior_variance)
 
 
 def a9a_regression(
@@ -215,18 +201,6 @@ def _text_of(path: str | Path, what: str) -> str:
         ) from error
 
 
-def _fetch(data_id: int, advice: str) -> Any:
-    # scikit-learn is heavy, and needed by few things here
-    from sklearn.datasets import fetch_openml
-
-    try:
-        return fetch_openml(data_id=data_id, as_frame=False, parser="liac-arff")
-    except (OSError, ValueError) as error:
-        raise TargetError(
-            f"OpenML data set {data_id} could not be fetched: {error}; {advice}"
-        ) from error
-
-
 def _with_intercept(columns: FloatArray) -> FloatArray:
     """Return columns of mean 0 and standard deviation 1, by n - 1, behind a column of ones."""
     if len(columns) < 2:
@@ -285,7 +259,7 @@ def _numbers(name: str, entries: Sequence[str]) -> FloatArray:
 
 def _libsvm_matrices(text: str) -> tuple[FloatArray, FloatArray]:
     """Return features, shape (n_rows, 123), and labels, shape (n_rows,)."""
-    from sklearn.datasets import load_svmlight_file
+    from sklearn.datasets import load_svmlight_file  # late: it is heavy
 
     try:
         features, labels = load_svmlight_file(
@@ -301,7 +275,14 @@ def _libsvm_matrices(text: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _fetched_a9a() -> tuple[FloatArray, FloatArray]:
-    bunch = _fetch(_OPENML_ID, _A9A_ADVICE)
+    from sklearn.datasets import fetch_openml  # late: it is heavy
+
+    try:
+        bunch = fetch_openml(data_id=_OPENML_ID, as_frame=False, parser="liac-arff")
+    except (OSError, ValueError) as error:
+        raise TargetError(
+            f"OpenML data set {_OPENML_ID} could not be fetched: {error}; {_A9A_ADVICE}"
+        ) from error
     try:
         features = sparse.csr_array(bunch.data, dtype=np.float64)[:_N_ROWS].toarray()
         labels = np.asarray(bunch.target, dtype=np.float64)[:_N_ROWS]

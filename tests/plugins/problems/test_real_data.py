@@ -131,43 +131,6 @@ def test_without_a_file_the_message_says_where_it_is():
         bank_regression()
 
 
-def test_fetched_columns_give_the_same(table, tmp_path, monkeypatch):
-    coded, categories = [], {}
-    for name in (names := [name for name in table if name != "y"]):
-        if name in NUMBERS:
-            coded.append(np.array(table[name], dtype=float))
-        else:
-            categories[name] = sorted(set(table[name]))
-            coded.append(np.array([categories[name].index(level) for level in table[name]]))
-    bunch = SimpleNamespace(
-        data=np.column_stack(coded),
-        feature_names=names,
-        categories=categories,
-        target=np.array(table["y"], dtype=object),
-    )
-    asked = {}
-
-    def fetch_openml(**settings):
-        asked.update(settings)
-        return bunch
-
-    monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
-    fetched = bank_regression(openml_id=12345)
-    read = bank_regression(written(table, tmp_path / "bank.csv"))
-    assert asked["data_id"] == 12345
-    for one, other in zip(fetched, read, strict=True):
-        assert_allclose(one, other)
-
-
-def test_fetching_that_fails(monkeypatch):
-    def fetch_openml(**settings):
-        raise OSError("no network")
-
-    monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
-    with pytest.raises(TargetError, match="12345 could not be fetched: no network; download"):
-        bank_regression(openml_id=12345)
-
-
 def test_the_real_file_gives_the_papers_matrix(data_folder):
     design, response = bank_regression(data_folder / "bank-additional-full.csv.gz")
     assert design.shape == (40197, 25)
@@ -256,6 +219,15 @@ def test_fetched_data_are_cut_to_the_training_rows(monkeypatch):
     design, response = a9a_regression()
     assert design.shape == (32561, 124)
     assert response.sum() == 7841
+
+
+def test_fetching_that_fails(monkeypatch):
+    def fetch_openml(**settings):
+        raise OSError("no network")
+
+    monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
+    with pytest.raises(TargetError, match="1430 could not be fetched: no network; download a9a"):
+        a9a_regression()
 
 
 def test_fetched_data_that_are_not_a9a(monkeypatch):
