@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import surrokit as sk
 from surrokit import capabilities as can
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationError, EvaluationWarning, NumericalError
@@ -41,16 +40,6 @@ def test_the_authors_outputs_and_densities(potential, check):
     constant = 64 * 2.0  # of the square that is completed: -x^2 / 8 + x = 2 - (x - 4)^2 / 8
     constant += 64 * np.log(2.0 * np.sqrt(2.0 * np.pi)) + 169 * np.log(0.05 * np.sqrt(2.0 * np.pi))
     assert_allclose(potential.value(x), constant - expected, rtol=1e-9)
-
-
-def test_gradient_and_jacobian_against_differences(potential, positions, differences):
-    value, gradient = potential.value_and_gradient(positions)
-    assert_allclose(value, potential.value(positions), rtol=1e-12)
-    assert_allclose(gradient, differences(potential.value, positions), rtol=1e-6, atol=1e-6)
-    outputs, jacobian = potential.forward_and_jacobian(positions)
-    assert_allclose(outputs, potential.forward(positions), rtol=1e-12)
-    expected = differences(potential.forward, positions)
-    assert_allclose(jacobian, expected, rtol=1e-6, atol=1e-9)
 
 
 def test_the_solution_for_one_coefficient():
@@ -106,7 +95,3 @@ def test_measurements_are_read_once_and_kept():
     assert read_measurements() is read_measurements()
     assert read_measurements().shape == (169,)
     assert not read_measurements().flags.writeable
-
-
-def test_it_is_in_the_catalogue():
-    assert sk.make("potential", "aristoff-bangerth").dim == 64

@@ -47,17 +47,6 @@ def test_several_blocks_are_the_sum_of_their_rows(positions):
     assert_allclose(gradient, residuals.T @ design + positions / 4.0, rtol=1e-9, atol=1e-9)
 
 
-def test_derivatives(regression, positions, differences):
-    potential = LogisticRegression(*regression)
-    value, gradient = potential.value_and_gradient(positions)
-    assert_allclose(value, potential.value(positions), rtol=1e-14)
-    assert_allclose(gradient, differences(potential.value, positions), rtol=1e-5, atol=1e-4)
-    assert_allclose(potential.gradient(positions), gradient)
-    hessian = differences(potential.gradient, positions)
-    assert_allclose(potential.hessian(positions), hessian, rtol=1e-5, atol=1e-4)
-    assert_allclose(potential.metric(positions), potential.hessian(positions))
-
-
 def test_it_keeps_to_the_contract_of_potentials(regression):
     results = check_potential(lambda: LogisticRegression(*regression))
     assert [f"{r.name}: {r.message}" for r in results if r.outcome != "passed"] == []

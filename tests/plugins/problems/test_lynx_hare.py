@@ -65,22 +65,6 @@ def test_value_is_the_energy_of_the_outputs(potential, positions):
     assert np.abs(by_year - np.log(COUNTS)).max() < 4 * 0.25
 
 
-def test_gradient(potential, positions, differences):
-    value, gradient = potential.value_and_gradient(positions)
-    expected = differences(potential.value, positions, step=1e-4)
-    assert_allclose(value, potential.value(positions), atol=1e-6)
-    assert_allclose(gradient, expected, rtol=1e-4, atol=1e-3)
-
-
-def test_jacobian(potential, positions, differences):
-    outputs, jacobian = potential.forward_and_jacobian(positions)
-    assert_allclose(outputs, potential.forward(positions), atol=1e-7)
-    expected = differences(potential.forward, positions, step=1e-4)
-    scale = np.abs(expected).max(axis=(0, 1))
-    scale[6:] = 1.0
-    assert_allclose(jacobian / scale, expected / scale, atol=1e-5)
-
-
 def test_derivatives_of_the_energy(potential, positions, differences):
     outputs, energy = potential.forward(positions), potential.energy
     _, by_outputs, by_positions = energy.value_and_gradients(outputs, positions)
@@ -109,15 +93,6 @@ def test_the_curvature_in_the_positions(potential, positions, differences):
     assert_allclose(
         np.diagonal(by_positions, axis1=1, axis2=2)[:, 4:], [[1.0, 1.0, 43.0, 43.0]] * 4
     )
-
-
-def test_the_metric_is_the_gauss_newton_matrix(potential, positions):
-    metric = potential.metric(positions)
-    outputs, jacobian = potential.forward_and_jacobian(positions)
-    by_outputs, by_positions = potential.energy.curvatures(outputs, positions)
-    expected = np.einsum("nmi,nm,nmj->nij", jacobian, by_outputs, jacobian) + by_positions
-    assert_allclose(metric, expected, rtol=1e-6)
-    assert (np.linalg.eigvalsh(metric) > 0).all()
 
 
 def test_outside_the_support_the_value_is_infinite(potential, positions):

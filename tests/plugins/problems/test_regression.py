@@ -53,9 +53,10 @@ def target(name, design=X, prior=2.0, chosen=slice(None), **more):
 
 
 @EACH
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_every_family_keeps_to_the_contract(name, form):
-    results = check_potential(lambda: target(name, form(X), offset=OFFSET, weights=WEIGHTS))
+def test_every_family_keeps_to_the_contract(name):
+    """Dense designs are checked with the examples of the part."""
+    thin = sparse.csr_array(X)
+    results = check_potential(lambda: target(name, thin, offset=OFFSET, weights=WEIGHTS))
     assert [result for result in results if result.outcome == "failed"] == []
     assert "check_row_bounds" in [result.name.partition("[")[0] for result in results]
 
@@ -171,9 +172,8 @@ def multinomial(design=X, response=CLASSES, **more):
     return sk.rows_potential("multinomial", design, response, **{"prior": 2.0, **more})
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_multinomial_regressions_keep_to_the_contract(form):
-    results = check_potential(lambda: multinomial(form(X), weights=WEIGHTS))
+def test_multinomial_regressions_keep_to_the_contract():
+    results = check_potential(lambda: multinomial(sparse.csr_array(X), weights=WEIGHTS))
     assert [result for result in results if result.outcome == "failed"] == []
 
 
