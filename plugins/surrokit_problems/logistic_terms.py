@@ -15,8 +15,7 @@ from scipy.special import expit, zeta
 
 from surrokit.predictive.families import response_family
 from surrokit.types import FloatArray
-from surrokit_problems.families import Family
-from surrokit_problems.remainders import unit_rule
+from surrokit_problems.families import Family, unit_rule
 
 # Largest step; how many nodes; how many terms of a series. Relatively to R, e dR/de and t dR/dt the
 # error is below 2e-13 with each.

@@ -25,11 +25,10 @@ from surrokit_problems.design import (
     third_moments,
     weights_from,
 )
-from surrokit_problems.expansions import Expansion
+from surrokit_problems.families import exponential_remainder
 from surrokit_problems.logistic_terms import FOURTH_BOUND, THIRD_BOUND
-from surrokit_problems.remainders import exponential_remainder
 from surrokit_problems.rows import OF_SUMS, RowSum, check_factor
-from surrokit_problems.terms import USUAL_PRIOR, NormalPrior, Rows, beside
+from surrokit_problems.terms import USUAL_PRIOR, Expansion, NormalPrior, Rows, beside
 
 _SHORT = 0.5  # largest step of a predictor for which nothing is written as a difference
 

@@ -18,9 +18,8 @@ from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
-from surrokit_problems.expansions import Expansion
 from surrokit_problems.rows import check_centre
-from surrokit_problems.terms import NormalPrior
+from surrokit_problems.terms import Expansion, NormalPrior
 
 Rows: TypeAlias = Any
 """Some rows of the data, in the form that the data were given in."""

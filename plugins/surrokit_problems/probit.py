@@ -20,8 +20,7 @@ from scipy.special import erfcx, log_ndtr
 
 from surrokit.predictive.families import response_family
 from surrokit.types import BoolArray, FloatArray
-from surrokit_problems.families import Family
-from surrokit_problems.remainders import second_order_remainders
+from surrokit_problems.families import Family, second_order_remainders
 
 _TAIL = -2.5  # below, derivatives are made of the continued fraction
 _LEVELS = 100  # of it: all digits at the least X

@@ -13,7 +13,7 @@ from scipy.special import expit, gammaln
 from surrokit.errors import ConfigurationError
 from surrokit.predictive.families import response_family
 from surrokit.types import BoolArray, FloatArray
-from surrokit_problems.families import Family
+from surrokit_problems.families import Family, exponential_remainder, second_order_remainders
 from surrokit_problems.logistic_terms import (
     FOURTH_BOUND,
     THIRD_BOUND,
@@ -23,7 +23,6 @@ from surrokit_problems.logistic_terms import (
     softplus,
     third,
 )
-from surrokit_problems.remainders import exponential_remainder, second_order_remainders
 
 OfResponses: TypeAlias = Callable[[FloatArray], FloatArray]
 """A function of responses, entry by entry."""

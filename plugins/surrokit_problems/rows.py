@@ -29,9 +29,15 @@ from surrokit_problems.design import (
     third_moments,
     weights_from,
 )
-from surrokit_problems.expansions import Expansion, LinearExpansion
 from surrokit_problems.families import Family
-from surrokit_problems.terms import USUAL_PRIOR, LinearTerms, NormalPrior, Rows
+from surrokit_problems.terms import (
+    USUAL_PRIOR,
+    Expansion,
+    LinearExpansion,
+    LinearTerms,
+    NormalPrior,
+    Rows,
+)
 
 OF_SUMS: Capabilities = frozenset(
     {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.HESSIAN_PRODUCT, can.ROWS}
