@@ -1,4 +1,4 @@
-"""Densities in closed form: Gaussians, of which all answers are known, and a banana."""
+"""Densities in closed form: Gaussians, whose answers are known, and a banana."""
 
 from __future__ import annotations
 

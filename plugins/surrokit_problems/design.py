@@ -204,7 +204,7 @@ def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -
     if not sparse.issparse(design):
         chosen = design.take(rows, axis=0)
         n_sets, n_owners, dim = steps.shape
-        if n_owners * len(rows) <= _FEW_PRODUCTS:  # one product, of which most is thrown away
+        if n_owners * len(rows) <= _FEW_PRODUCTS:  # one product, most of it thrown away
             products = steps.reshape(-1, dim) @ chosen.T
             numbers = np.arange(len(rows))
             return np.asarray(products.reshape(n_sets, n_owners, -1)[:, owners, numbers])

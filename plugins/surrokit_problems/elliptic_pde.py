@@ -5,9 +5,9 @@ u = 1 - x1 at x2 = 1, and no flux through the other two sides. log c is a sum of
 modes weighted by a position q.
 
 Modes: the covariance exp(-|x - y|^2 / (2 l^2)) is a product over the two coordinates, and so are
-its eigenfunctions. Those of one coordinate are simple, so an order and a sign fix them; on the
-square they come in pairs with one eigenvalue, of which LAPACK returns another basis with another
-number of threads.
+its eigenfunctions. Those of one coordinate are simple, so an order and a sign fix them. On the
+square they come in pairs with one eigenvalue, and LAPACK's basis of a pair depends on the number of
+threads.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def steady_flow(*, cells: int, n_modes: int, observed: int, length: float) -> Di
     Raises
     ------
     ConfigurationError
-        If there are not so many modes to be told apart.
+        If double precision cannot separate so many modes.
     """
     mesh, modes = SquareMesh(cells), SquareModes.leading(n_modes, length)
     on_grid = modes.on_grid(mesh.points, mesh.points)
@@ -263,7 +263,7 @@ def steady_flow(*, cells: int, n_modes: int, observed: int, length: float) -> Di
 
 
 _LEAST = 1e-8
-"""Eigenvalues below this share of the greatest are not told from rounding."""
+"""Eigenvalues below this share of the greatest are lost in rounding."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -289,7 +289,7 @@ class LineModes:
 
     @classmethod
     def of(cls, length: float) -> LineModes:
-        """Return all modes that double precision can tell apart, positive at 0 and of unit norm.
+        """Return all modes that double precision separates, positive at 0 and of unit norm.
 
         By Nystrom's method with Gauss-Legendre nodes, whose error is that of rounding here.
 
@@ -341,7 +341,7 @@ class SquareModes:
         Raises
         ------
         ConfigurationError
-            If there are not so many that double precision can tell apart.
+            If double precision does not separate so many.
         """
         line = LineModes.of(length)
         products = np.outer(line.eigenvalues, line.eigenvalues)

@@ -31,7 +31,7 @@ from surrokit.types import BoolArray, FloatArray
 Responses: TypeAlias = Literal["real", "binary", "count", "positive", "time"]
 """Any numbers; zeros and ones; whole numbers from 0; positive ones; and times to an event.
 
-Times are positive where the event came, and negative where it had not come yet: minus the time of
+Times are positive where the event came, and negative where it was still to come: minus the time of
 censoring.
 """
 
@@ -85,17 +85,17 @@ class Family:
         it is too small, and more rows are touched than need be if it is too large.
     local
         Whether abs(f''') has no bound at every predictor: then ``third_bound`` is a function of the
-        reach, and is never asked for an infinite one.
+        reach, and never given an infinite one.
     convex
         Whether f'' > 0 everywhere.
     responses
-        What responses can be; others are refused.
+        What responses can be; others are rejected.
     remainder
         The error of the expansion, where it is known without cancellation; else
         it is made of the functions above, with the rounding errors of these: some 1e-16 times f,
         however small the remainder is. With ``third`` it is given an ``order`` too, of 2 or 3.
     third
-        f''', where it is to be had: expansions may then be of third order.
+        f''', where it is known: expansions may then be of third order.
     fourth_bound
         As ``third_bound``, of fourth derivatives; it goes with ``third``, and as much rests on it.
     constant

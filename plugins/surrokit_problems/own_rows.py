@@ -417,7 +417,7 @@ class _JaxFunction:
 
 
 def _fill(array: Any, n: int) -> Any:
-    """Return an array of n rows, the first of which are given and the others copies of the last."""
+    """Return an array of n rows: those given, then copies of the last."""
     return np.concatenate([array, np.repeat(array[-1:], n - len(array), axis=0)])
 
 

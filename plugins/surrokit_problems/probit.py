@@ -6,7 +6,7 @@ they are made of Laplace's continued fraction instead: with X = -x,
 
     m = X + a,  a = 1 / (X + b),  b = 2 / (X + c),  c = 3 / (X + 4 / (X + ...)),
 
-1 - m a = a (b - a) and 2 a - b = a b (c - b), of which none cancels.
+1 - m a = a (b - a) and 2 a - b = a b (c - b), and nothing cancels.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def bank_regression(path: str | Path | None = None) -> tuple[FloatArray, FloatAr
     Raises
     ------
     TargetError
-        If the data cannot be had, or are not those expected.
+        If the data cannot be read, or are not those expected.
     """
     if path is None:
         raise TargetError(f"path must be that of {_BANK}, got none; {_BANK_ADVICE}")
@@ -95,7 +95,7 @@ def bank(path: str | Path | None = None, prior_variance: float = 100.0) -> Logis
     ConfigurationError
         If the variance is not positive.
     TargetError
-        If the data cannot be had, or are not those expected.
+        If the data cannot be read, or are not those expected.
     """
     return LogisticRegression(*bank_regression(path), prior_variance)
 
@@ -131,7 +131,7 @@ def a9a_regression(
     ConfigurationError
         If ``projected`` is not in 1 to 123, or there are no such directions.
     TargetError
-        If the data cannot be had, or are not those expected.
+        If the data cannot be read, or are not those expected.
     """
     if projected is not None and not 1 <= projected <= _N_FEATURES:
         raise ConfigurationError(
@@ -180,7 +180,7 @@ def a9a(
     ConfigurationError
         If ``projected`` or the variance makes no sense, or there are no such directions.
     TargetError
-        If the data cannot be had, or are not those expected.
+        If the data cannot be read, or are not those expected.
     """
     design, response = a9a_regression(path, projected, seed, directions)
     # one entry in eight is not zero: with compressed rows a value takes a third of the time

@@ -310,7 +310,7 @@ class LinearRows(RowSum, ABC):
 
     @property
     def predictor(self) -> RowPredictor | None:
-        """What predicts responses of new rows; None of a family that says nothing of them."""
+        """What predicts responses of new rows; None of a family without predictions."""
         predicts, has_offset = self.family.predicts, self._terms.offset is not None
         if predicts is None:
             return None
