@@ -83,9 +83,9 @@ class GaussianPotential(ShownTarget):
         q = check_positions(positions, self.dim)
         return np.tile(np.diag(self._precision), (len(q), 1))
 
-    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+    def hessian_diagonal_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return zeros, shape (n, dim): the Hessian does not change."""
-        return np.zeros_like(check_vectors(weights, check_positions(positions, self.dim)))
+        return np.zeros_like(check_vectors(vectors, check_positions(positions, self.dim)))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return zeros, shape (n, dim): the Hessian does not change."""
@@ -93,25 +93,11 @@ class GaussianPotential(ShownTarget):
         check_matrices(matrices, q)
         return np.zeros_like(q)
 
-    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return zeros, shape (n, dim): the Hessian does not change."""
-        return np.zeros_like(check_vectors(vectors, check_positions(positions, self.dim)))
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the precision matrix for each position, shape (n, dim, dim)."""
-        return self.hessian(positions)
-
-    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the precision times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        return self.hessian_product(positions, vectors)
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return zeros, shape (n, dim): the metric does not change."""
-        return self.hessian_trace_gradient(positions, matrices)
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return zeros, shape (n, dim): the metric does not change."""
-        return self.hessian_form_gradient(positions, vectors)
+    hessian_form_gradient = hessian_diagonal_gradient
+    metric = hessian
+    metric_product = hessian_product
+    metric_trace_gradient = hessian_trace_gradient
+    metric_form_gradient = hessian_form_gradient
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw independently from the target, shape (n, dim)."""

@@ -142,21 +142,11 @@ class LogisticRegression(LinearRows):
         u = check_vectors(vectors, b)
         return self._third_forms(b, lambda x: np.square(x @ u.T))
 
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the Fisher matrix plus the prior's, shape (n, dim, dim): the Hessian."""
-        return self.hessian(positions)
-
-    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the metric times a vector, shape (n, dim): :meth:`hessian_product`."""
-        return self.hessian_product(positions, vectors)
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the metric, shape (n, dim): :meth:`hessian_trace_gradient`."""
-        return self.hessian_trace_gradient(positions, matrices)
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the metric, shape (n, dim): :meth:`hessian_form_gradient`."""
-        return self.hessian_form_gradient(positions, vectors)
+    # the Fisher information, with the prior's precision, is the Hessian
+    metric = LinearRows.hessian
+    metric_product = LinearRows.hessian_product
+    metric_trace_gradient = hessian_trace_gradient
+    metric_form_gradient = hessian_form_gradient
 
     def _third_forms(self, b: FloatArray, form: Callable[[Design], FloatArray]) -> FloatArray:
         """Return sum_i p (1 - p) (1 - 2 p) x_i times a form of row i, given (rows, n): (n, dim)."""
