@@ -100,7 +100,12 @@ class LogisticRegression(LinearRows):
         """
         x, y = check_design(design, response)
         made = cls.__new__(cls)
-        made._set(x, y, NormalPrior.of(prior, x.shape[1]))
+        normal = NormalPrior.of(prior, x.shape[1])
+        if prior is not None:
+            sd = prior.sd if isinstance(prior, GaussianPrior) else np.float64(prior)
+            variance = np.broadcast_to(np.square(sd), normal.mean.shape)
+            normal = attrs.evolve(normal, precision=1.0 / variance)
+        made._set(x, y, normal)
         return made
 
     def _set(self, x: Design, y: FloatArray, prior: NormalPrior) -> None:
@@ -229,21 +234,25 @@ class _OddsWork:
                     odds += 1.0
                 yield _OddsPass(x, odds)
 
-    def rest(self, b: FloatArray) -> FloatArray:
-        return np.asarray(b @ self.unweighted_rows + self.prior.value(b))
+    def start(self, b: FloatArray) -> FloatArray:
+        return np.zeros(len(b))
 
-    def rest_gradient(self, b: FloatArray) -> FloatArray:
-        return self.prior.gradient(b) - self.weighted_rows
+    def start_gradient(self, b: FloatArray) -> FloatArray:
+        return np.zeros(b.shape)
 
     def finish(self, total: FloatArray, b: FloatArray) -> FloatArray:
         """Sum the terms as they are, which is slow, where products of odds overflowed."""
-        far = np.flatnonzero(~np.isfinite(total))
+        value = np.asarray(total + (b @ self.unweighted_rows + self.prior.value(b)))
+        far = np.flatnonzero(~np.isfinite(value))
         if far.size:
             plain = TermsWork(self.design, self.terms, self.prior)
             passes = plain.passes(b[far], reused=False)
-            again = sum((each.total() for each in passes), plain.rest(b[far]))
-            total[far] = np.where(np.isfinite(again), again, np.inf)
-        return total
+            again = sum((each.total() for each in passes), plain.start(b[far]))
+            value[far] = np.where(np.isfinite(again), again, np.inf)
+        return value
+
+    def finish_gradient(self, gradient: FloatArray, b: FloatArray) -> FloatArray:
+        return np.asarray(gradient - self.weighted_rows + self.prior.gradient(b))
 
 
 def simulate_regression(

@@ -101,18 +101,23 @@ class TermsWork:
         for rows, x in blocks(self.design, len(b) * self.terms.n_predictors**2, reused):
             yield _TermsPass(self.terms, rows, x, self.terms.predictors(x @ columns, rows))
 
-    def rest(self, b: FloatArray) -> FloatArray:
-        """Return the prior and the terms' constants, shape (n,)."""
+    def start(self, b: FloatArray) -> FloatArray:
+        """Return what is added to, shape (n,): the prior and the terms' constants."""
         return np.asarray(self.prior.value(b) + self.terms.constant)
 
-    def rest_gradient(self, b: FloatArray) -> FloatArray:
-        """Return the gradient of the prior, shape (n, dim)."""
+    def start_gradient(self, b: FloatArray) -> FloatArray:
+        """Return what is added to, shape (n, dim): the gradient of the prior."""
         return self.prior.gradient(b)
 
     def finish(self, total: FloatArray, b: FloatArray) -> FloatArray:
         """Return U, shape (n,), which is infinite where it is not a number."""
         del b
         return np.where(np.isnan(total), np.inf, total)
+
+    def finish_gradient(self, gradient: FloatArray, b: FloatArray) -> FloatArray:
+        """Return the gradient of U, shape (n, dim)."""
+        del b
+        return gradient
 
 
 class RowSum(ShownTarget, ABC):
@@ -161,7 +166,7 @@ class RowSum(ShownTarget, ABC):
         """Return U, shape (n,), at coefficients of shape (n, dim)."""
         b = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
-            total = self._work.rest(b)
+            total = self._work.start(b)
             for each in self._work.passes(b, reused=False):
                 total += each.total()
             return np.asarray(self._work.finish(total, b))
@@ -170,20 +175,20 @@ class RowSum(ShownTarget, ABC):
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
         b = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
-            total, gradient = self._work.rest(b), self._work.rest_gradient(b)
+            total, gradient = self._work.start(b), self._work.start_gradient(b)
             for each in self._work.passes(b):
                 total += each.total()
                 gradient += _to_coefficients(each, each.slopes(), b)
-            return self._work.finish(total, b), gradient
+            return self._work.finish(total, b), self._work.finish_gradient(gradient, b)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U alone, shape (n, dim)."""
         b = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
-            gradient: FloatArray = self._work.rest_gradient(b)
+            gradient: FloatArray = self._work.start_gradient(b)
             for each in self._work.passes(b):
                 gradient += _to_coefficients(each, each.slopes(), b)
-        return gradient
+            return np.asarray(self._work.finish_gradient(gradient, b))
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return second derivatives, shape (n, dim, dim)."""
