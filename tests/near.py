@@ -34,6 +34,8 @@ def tests_near(file: str) -> list[str]:
     if parts[0] == "tests":
         own = parts[-1].startswith("test_")
         return [str(path)] if own else _in_folder(path.parent, {path.stem})
+    if parts[0] == "benchmarks":
+        return _in_folder(ROOT / "tests" / "bench", set(parts))
     if parts[0] not in ("surrokit", "plugins") or path.suffix not in (".py", ".txt"):
         return []
     module = ".".join(parts[1:] if parts[0] == "plugins" else parts)

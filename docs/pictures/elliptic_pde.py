@@ -5,7 +5,7 @@ import numpy as np
 from style import BLACK, save
 
 import surrokit as sk
-from surrokit_problems.pde.karhunen_loeve import SquareModes
+from surrokit_problems.elliptic_pde import SquareModes
 
 FINE = np.linspace(0.0, 1.0, 121)
 

@@ -5,7 +5,7 @@ import numpy as np
 from style import BLACK, BLUE, GREY, ORANGE, SKY, VERMILION, save
 
 import surrokit as sk
-from surrokit_problems.ode.lynx_hare import COUNTS, TIMES
+from surrokit_problems.lynx_hare import COUNTS, TIMES
 
 DRAWS = 2000
 NAMES = {

@@ -43,7 +43,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="gaussian",
-        factory="surrokit_problems.gaussian:gaussian",
+        factory="surrokit_problems.densities:gaussian",
         summary="Gaussian of given mean and covariance",
         references=(f"{_PAPER}, section 3.4",),
         examples=({}, {"dim": 5}, {"mean": (1.0, -2.0), "covariance": ((2.0, 0.6), (0.6, 0.5))}),
@@ -51,14 +51,14 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="gaussian-32",
-        factory="surrokit_problems.gaussian:gaussian_32",
+        factory="surrokit_problems.densities:gaussian_32",
         summary="Gaussian with one long axis among 32",
         references=(f"{_PAPER}, figure 3",),
     ),
     Component(
         kind="potential",
         name="banana",
-        factory="surrokit_problems.banana:Banana",
+        factory="surrokit_problems.densities:Banana",
         summary="Curved ridge in two dimensions",
         references=(
             f"{_PAPER}, figure 2",
@@ -68,7 +68,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="lynx-hare",
-        factory="surrokit_problems.ode.lynx_hare:lynx_hare",
+        factory="surrokit_problems.lynx_hare:lynx_hare",
         summary="Lotka-Volterra model of the Hudson's Bay Company's pelts, 8 parameters",
         references=(
             "Carpenter (2018), Predator-prey population dynamics: the Lotka-Volterra model in Stan",
@@ -78,7 +78,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="elliptic-pde",
-        factory="surrokit_problems.pde.elliptic_pde:EllipticPde",
+        factory="surrokit_problems.elliptic_pde:EllipticPde",
         summary="Coefficient of an elliptic equation from its solution, 20 parameters",
         references=(
             f"{_PAPER}, section 5.2, equation (13)",
@@ -93,7 +93,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="aristoff-bangerth",
-        factory="surrokit_problems.pde.aristoff_bangerth:AristoffBangerth",
+        factory="surrokit_problems.aristoff_bangerth:AristoffBangerth",
         summary="Coefficients of a diffusion from its solution, 64 parameters",
         references=("Aristoff and Bangerth (2023), arXiv:2102.07263",),
         examples=({}, {"jacobian": False}),
@@ -101,7 +101,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="logistic",
-        factory="surrokit_problems.rows.logistic:LogisticRegression",
+        factory="surrokit_problems.logistic:LogisticRegression",
         summary="Logistic regression on a design and responses, arrays or files; may be sparse",
         references=(f"{_PAPER}, section 5.1",),
         examples=(_BINARY,),
@@ -110,7 +110,7 @@ _COMPONENTS = (
         kind="potential",
         name="regression",
         serves=("rows",),
-        factory="surrokit_problems.rows.regression:regression",
+        factory="surrokit_problems.regression:regression",
         summary="Regression of one of twelve families on arrays or files; may be sparse",
         references=(
             "McCullagh and Nelder (1989), Generalized linear models, 2nd edition",
@@ -124,7 +124,7 @@ _COMPONENTS = (
         kind="potential",
         name="row-terms",
         serves=("own-rows",),
-        factory="surrokit_problems.rows.own.potential:own_rows",
+        factory="surrokit_problems.own_rows:own_rows",
         summary="Sum over rows of terms that a function gives, by JAX or with derivatives",
         references=(
             "Cornish, Vanetti, Bouchard-Cote, Deligiannidis and Doucet (2019), arXiv:1901.09881",
@@ -134,7 +134,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="simulated-logistic",
-        factory="surrokit_problems.rows.simulated_logistic:simulated_logistic",
+        factory="surrokit_problems.logistic:simulated_logistic",
         summary="Simulated logistic regression, 100000 rows and 50 parameters",
         references=(f"{_PAPER}, section 5.1",),
         examples=({"n_rows": 2000, "dim": 5},),
@@ -142,7 +142,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="bank",
-        factory="surrokit_problems.bank:bank",
+        factory="surrokit_problems.real_data:bank",
         summary="Logistic regression on the Bank Marketing data, 25 parameters",
         references=(
             f"{_PAPER}, section 5.1",
@@ -153,7 +153,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="a9a",
-        factory="surrokit_problems.a9a:a9a",
+        factory="surrokit_problems.real_data:a9a",
         summary="Logistic regression on a9a: 124 parameters, or a random projection",
         references=(f"{_PAPER}, section 5.1", "Lin, Weng and Keerthi (2008), JMLR 9, 627-650"),
         examples=(),

@@ -14,6 +14,7 @@ NEAR = [
     ("surrokit/ledger/facts.py", "tests/ledger/test_resume.py"),
     ("plugins/surrokit_gp/plugin.py", "tests/plugins/gp/test_surrogates.py"),
     ("tests/core/test_help.py", "tests/core/test_help.py"),
+    ("benchmarks/trials.py", "tests/bench/test_judging.py"),
 ]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.errors import ResultTypeError, TargetError
-from surrokit_problems.ode.lynx_hare import LynxHare, lynx_hare
+from surrokit_problems.lynx_hare import LynxHare, lynx_hare
 from waiting import is_alive, wait_until
 
 SIZES = {
@@ -93,7 +93,7 @@ def test_draws_are_those_of_the_target_in_this_process_to_the_bit(model, which, 
 LYNX_HARE = """
 import json, sys
 import numpy as np
-from surrokit_problems.ode.lynx_hare import LynxHare
+from surrokit_problems.lynx_hare import LynxHare
 
 question = json.load(sys.stdin)
 outputs, jacobian = LynxHare().forward_and_jacobian(np.array([question["position"]]))

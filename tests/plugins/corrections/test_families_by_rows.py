@@ -14,7 +14,7 @@ from surrokit.potentials import Ball, move_bounds
 from surrokit.testing import check_potential
 from surrokit.testing.parts.reference import proposal_at
 from surrokit_corrections.subsampled import Subsampled
-from surrokit_problems.rows.families.ready_made import poisson
+from surrokit_problems.ready_made import poisson
 
 SIGMAS = 5.0
 """Of every comparison of a mean: a false alarm in 1.7 million, and fewer than 200 of them."""

@@ -16,21 +16,22 @@ from surrokit.errors import TargetError
 from surrokit.interfaces import ChainState
 from surrokit.testing.parts.reference import proposal_at
 from surrokit_corrections.subsampled import Subsampled
-from surrokit_problems.rows.families.ready_made import LOGISTIC
-from surrokit_problems.rows.glm import GeneralizedLinearModel
-from surrokit_problems.rows.logistic import LogisticRegression
+from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.logistic_terms import LOGISTIC
+from surrokit_problems.rows import GeneralizedLinearModel
 
 SIGMAS = 5.0
 """Of every comparison of a mean: a false alarm in 1.7 million."""
 
 
-def growth_lost(e, y, t):
+def growth_lost(e, y, t, order):
     """Return logistic remainders as they were: expm1(t) is -1 to all digits below -37."""
     p = expit(e)
-    return np.log1p(p * np.expm1(t)) - p * t * (1.0 + 0.5 * (1.0 - p) * t)
+    cubic = LOGISTIC.third(e, y) / 6.0 * t**3 if order == 3 else 0.0
+    return np.log1p(p * np.expm1(t)) - p * t * (1.0 + 0.5 * (1.0 - p) * t) - cubic
 
 
-OLD = attrs.evolve(LOGISTIC, remainder=growth_lost, third_order_remainder=None, prepare=None)
+OLD = attrs.evolve(LOGISTIC, remainder=growth_lost, prepare=None)
 
 
 def separable(n=2000):

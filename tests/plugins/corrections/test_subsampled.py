@@ -16,9 +16,11 @@ from surrokit.testing.parts.reference import proposal_at
 from surrokit.testing.targets.counting import Wrapped
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_corrections.thinning import AliasTable, CumulativeTable
-from surrokit_problems.rows.families.ready_made import LOGISTIC, PROBIT, student_errors
-from surrokit_problems.rows.glm import GeneralizedLinearModel
-from surrokit_problems.rows.logistic import LogisticRegression
+from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.logistic_terms import LOGISTIC
+from surrokit_problems.probit import PROBIT
+from surrokit_problems.ready_made import student_errors
+from surrokit_problems.rows import GeneralizedLinearModel
 
 SIGMAS = 5.0
 """Of every comparison of a mean: a false alarm in 1.7 million."""

@@ -23,7 +23,7 @@ from surrokit_networks.network import Network
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.potentials import FittedEmulator, emulator_capabilities
 from surrokit_networks.trend import Polynomial
-from surrokit_problems.ode.lynx_hare import COUNTS, LynxHare
+from surrokit_problems.lynx_hare import COUNTS, LynxHare
 
 DIM, OUTPUTS, NODES = 3, 5, 8
 SINE = Activation(

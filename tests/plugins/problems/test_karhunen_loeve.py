@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from surrokit.errors import ConfigurationError
-from surrokit_problems.pde.karhunen_loeve import LineModes, SquareModes
+from surrokit_problems.elliptic_pde import LineModes, SquareModes
 
 LENGTH = 0.2
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(50)

@@ -3,13 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import expit
 from scipy.stats import bernoulli, norm
 
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.testing import check_potential
-from surrokit_problems.rows import logistic as logistic_module
-from surrokit_problems.rows.logistic import LogisticRegression
-from surrokit_problems.rows.simulated_logistic import simulate_regression
+from surrokit_problems.logistic import LogisticRegression, simulate_regression
 
 
 @pytest.fixture
@@ -36,29 +35,19 @@ def test_value_is_minus_the_log_density_up_to_a_constant(regression, positions):
     assert_allclose(np.diff(values), np.diff(expected), rtol=1e-9)
 
 
-@pytest.mark.parametrize("numbers_in_a_block", [1, 10_000_000])
-def test_blocks_change_nothing(regression, positions, monkeypatch, numbers_in_a_block):
-    expected = LogisticRegression(*regression).value_and_gradient(positions)
-    monkeypatch.setattr(logistic_module, "_NUMBERS_IN_A_BLOCK", numbers_in_a_block)
-    result = LogisticRegression(*regression).value_and_gradient(positions)
-    assert_allclose(result[0], expected[0], rtol=1e-13)
-    assert_allclose(result[1], expected[1], rtol=1e-11)
+def test_several_blocks_are_the_sum_of_their_rows(positions):
+    rng = np.random.default_rng(2)
+    design, response = rng.standard_normal((70_001, 6)), (rng.random(70_001) < 0.4) * 1.0
+    value, gradient = LogisticRegression(design, response, 4.0).value_and_gradient(positions)
+    e = design @ positions.T
+    terms = np.logaddexp(0.0, e) - response[:, None] * e
+    prior = -norm(0, 2.0).logpdf(positions).sum(axis=1)
+    assert_allclose(value, terms.sum(axis=0) + prior, rtol=1e-12)
+    residuals = expit(e) - response[:, None]
+    assert_allclose(gradient, residuals.T @ design + positions / 4.0, rtol=1e-9, atol=1e-9)
 
 
-def test_derivatives(regression, positions, differences):
-    potential = LogisticRegression(*regression)
-    value, gradient = potential.value_and_gradient(positions)
-    assert_allclose(value, potential.value(positions), rtol=1e-14)
-    assert_allclose(gradient, differences(potential.value, positions), rtol=1e-5, atol=1e-4)
-    assert_allclose(potential.gradient(positions), gradient)
-    hessian = differences(potential.gradient, positions)
-    assert_allclose(potential.hessian(positions), hessian, rtol=1e-5, atol=1e-4)
-    assert_allclose(potential.metric(positions), potential.hessian(positions))
-
-
-@pytest.mark.parametrize("numbers_in_a_block", [1, 10_000_000])
-def test_it_keeps_to_the_contract_of_potentials(regression, monkeypatch, numbers_in_a_block):
-    monkeypatch.setattr(logistic_module, "_NUMBERS_IN_A_BLOCK", numbers_in_a_block)
+def test_it_keeps_to_the_contract_of_potentials(regression):
     results = check_potential(lambda: LogisticRegression(*regression))
     assert [f"{r.name}: {r.message}" for r in results if r.outcome != "passed"] == []
     names = {r.name.partition("[")[0] for r in results}
@@ -102,18 +91,16 @@ def test_value_of_separated_data_is_precise():
 
 
 @pytest.mark.parametrize(
-    ("design", "response", "variance", "error", "message"),
+    ("variance", "error", "message"),
     [
-        (np.ones(3), np.ones(3), 1.0, ShapeError, "design must have shape"),
-        (np.ones((3, 2)), np.ones(4), 1.0, ShapeError, "one row and one response"),
-        (np.ones((3, 2)), [0, 1, -1], 1.0, ConfigurationError, "got -1"),
-        (np.full((3, 2), np.nan), [0, 1, 1], 1.0, ConfigurationError, "design must be finite"),
-        (np.ones((3, 2)), [0, 1, 1], 0.0, ConfigurationError, "prior_variance"),
+        (0.0, ConfigurationError, "prior_variance must be positive and finite, got 0"),
+        (np.array([1.0, 0.0, 1.0]), ConfigurationError, "prior_variance must be positive"),
+        (np.ones(2), ShapeError, r"prior_variance must be one number or have shape \(6,\)"),
     ],
 )
-def test_arguments_that_are_no_regression(design, response, variance, error, message):
+def test_variances_that_are_none(regression, variance, error, message):
     with pytest.raises(error, match=message):
-        LogisticRegression(design, response, variance)
+        LogisticRegression(*regression, variance)
 
 
 def test_simulated_data_follow_the_recipe():

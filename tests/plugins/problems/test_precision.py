@@ -1,4 +1,4 @@
-"""Families of terms against arithmetic of fifty digits, from 1e-8 to 1e4 on both sides.
+"""Families of terms against arithmetic of 400 digits; of errors and classes, from 1e-8 to 1e4.
 
 A number is right if it is within 1e-12 of its own size. Rounding the predictor, the response and
 the step alone moves some numbers by more, those that are small because they change their sign
@@ -17,11 +17,16 @@ import pytest
 from mpmath import mpf
 from scipy.special import expit
 
-from surrokit_problems.rows.families.ready_made import (
-    LOGISTIC,
-    PROBIT,
+from surrokit_problems.logistic_terms import LOGISTIC
+from surrokit_problems.probit import PROBIT
+from surrokit_problems.ready_made import (
+    exponential,
+    gamma,
     logistic_errors,
+    negative_binomial,
+    poisson,
     student_errors,
+    weibull,
 )
 
 ROUNDING = 2.0**-52
@@ -37,97 +42,79 @@ def logistic(x):
     return mp.log1p(q) + max(x, 0), p, v, -v * tanh, v * (1 - 6 * v)
 
 
+def logistic_error(x):
+    """Return 2 log(1 + exp(x)) - x and four derivatives."""
+    value, slope, *others = (2 * each for each in logistic(x))
+    return value - x, slope - 1, *others
+
+
+@mp.workdps(150)  # digits enough for what cancels, at a third of the time
 def probit(x):
-    """Return -log Phi(x) and four derivatives; digits enough for what cancels far out."""
-    with mp.extradps(int(10 * mp.log10(2 + abs(x)))):
-        below, above = mp.erfc(-x / mp.sqrt(2)) / 2, mp.erfc(x / mp.sqrt(2)) / 2
-        m = mp.npdf(x) / below
-        gap = m + x
-        third = -m * (gap * (m + gap) - 1)
-        fourth = m * gap * (gap * (m + gap) - 1) - m * (
-            (1 - m * gap) * (m + gap) + gap * (1 - 2 * m * gap)
-        )
-        value = -mp.log(below) if x < 1 else -mp.log1p(-above)
-        return value, -m, m * gap, third, fourth
+    """Return -log Phi(x) and three derivatives."""
+    below, above = mp.erfc(-x / mp.sqrt(2)) / 2, mp.erfc(x / mp.sqrt(2)) / 2
+    m = mp.npdf(x) / below
+    value = -mp.log(below) if x < 1 else -mp.log1p(-above)
+    return value, -m, m * (m + x), -m * ((m + x) * (2 * m + x) - 1)
 
 
-def student(x, degrees):
+def student(degrees):
     """Return (nu + 1) / 2 log(1 + x^2 / nu) and three derivatives."""
-    total, c = degrees + x * x, degrees + 1
-    return (
-        c / 2 * mp.log1p(x * x / degrees),
-        c * x / total,
-        c * (degrees - x * x) / total**2,
-        2 * c * x * (x * x - 3 * degrees) / total**3,
-        None,
-    )
+
+    def terms(x):
+        total, c = degrees + x * x, mpf(degrees) + 1
+        third = 2 * c * x * (x * x - 3 * degrees) / total**3
+        second = c * (degrees - x * x) / total**2
+        return c / 2 * mp.log1p(x * x / degrees), c * x / total, second, third
+
+    return terms
 
 
-@attrs.frozen
-class Reference:
-    """A family's term as a function of x, which is linear in e: x = (e - shift) * factor.
+def of_side(function, sign):
+    """Return a function of x = e for one class, and of -e for the other."""
 
-    The term may lack a function that is linear in x: no remainder notices.
-    """
+    def terms(e, y):
+        factor = sign * (2 * mpf(y) - 1)
+        return [each * factor**k for k, each in enumerate(function(e * factor))]
 
-    family: object
-    function: object
-    responses: tuple
-    scale: float | None = None
-    even: bool = False  # remainders do not change with the sign of x and of the step
-    multiple: int = 1
-
-    def factor(self, y):
-        if self.scale is not None:
-            return -1 / mpf(self.scale)
-        return mpf(2 * y - 1) * (-1 if self.even else 1)
-
-    def x(self, e, y):
-        return (mpf(e) - (mpf(y) if self.scale is not None else 0)) * self.factor(y)
-
-    def terms(self, e, y):
-        return [
-            None if each is None else self.multiple * each for each in self.function(self.x(e, y))
-        ]
-
-    def derivative(self, e, y, k):
-        """Return the k-th derivative in e, and how far the roundings of e and y move it."""
-        terms, factor = self.terms(e, y), self.factor(y)
-        if self.scale is not None and self.even and k < 2:  # 2 log(1 + exp(x)) - x
-            terms[0] -= self.x(e, y)
-            terms[1] -= 1
-        moved = 0 if terms[k + 1] is None else abs(terms[k + 1] * factor ** (k + 1))
-        return terms[k] * factor**k, moved * (abs(mpf(e)) + abs(mpf(y)))
-
-    def remainder(self, e, y, t, order):
-        """Return R, and how far the roundings of e, y and t move it."""
-        x, step = self.x(e, y), mpf(t) * self.factor(y)
-        if self.even and x > 0:  # else p is 1 to all the digits there are
-            x, step = -x, -step
-        with mp.extradps(int(20 + 4 * abs(np.log10(abs(t))) + 4 * np.log10(1 + abs(e)))):
-            before = [None if each is None else self.multiple * each for each in self.function(x)]
-            after = [
-                None if each is None else self.multiple * each for each in self.function(x + step)
-            ]
-            value, slope = after[0], after[1]
-            for k in range(order + 1):
-                value -= before[k] * step**k / mp.factorial(k)
-                slope -= before[k + 1] * step**k / mp.factorial(k) if k < order else 0
-            bent = slope - before[order + 1] * step**order / mp.factorial(order)
-            moved = abs(slope * step) + abs(bent * self.factor(y)) * (abs(mpf(e)) + abs(mpf(y)))
-            return value, moved
+    return terms
 
 
-REFERENCES = {
-    "logistic": Reference(LOGISTIC, logistic, (0.0, 1.0), even=True),
-    "probit": Reference(PROBIT, probit, (0.0, 1.0)),
-    "Student": Reference(student_errors(), lambda x: student(x, mpf(4)), (0.0, 1.7), 1.0),
-    "Cauchy": Reference(student_errors(1.0, 0.3), lambda x: student(x, mpf(1)), (1.7,), 0.3),
-    "logistic errors": Reference(
-        logistic_errors(0.25), logistic, (0.0, 1.7), 0.25, even=True, multiple=2
-    ),
-}
-EACH = pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES)
+def of_error(function, scale):
+    """Return a function of x = (y - e) / scale."""
+
+    def terms(e, y):
+        factor = -1 / mpf(scale)
+        return [each * factor**k for k, each in enumerate(function((e - mpf(y)) * factor))]
+
+    return terms
+
+
+def exponential_terms(size, slope, sign=1):
+    """Return c exp(s e) - b e and four derivatives."""
+
+    def terms(e, y):
+        growth, b = size(mpf(y)) * mp.exp(sign * e), slope(mpf(y))
+        return growth - b * e, sign * growth - b, growth, sign * growth, growth
+
+    return terms
+
+
+def counts(size):
+    """Return a negative binomial term and four derivatives."""
+
+    def terms(e, y):
+        u, total = e - mp.log(mpf(size)), mpf(y) + mpf(size)
+        p = 1 / (1 + mp.exp(-u))
+        v = p * (1 - p)
+        value = total * mp.log1p(mp.exp(u)) - mpf(y) * u
+        third = v * (1 - 2 * p)
+        return value, total * p - mpf(y), total * v, total * third, total * v * (1 - 6 * v)
+
+    return terms
+
+
+def came(y):
+    return mpf(1 if y > 0 else 0)
 
 
 def signed(n):
@@ -143,112 +130,140 @@ FINE = (
     np.concatenate([signed(25), [0.0], np.linspace(-9.7, 9.9, 29), np.linspace(-47.0, 53.0, 12)]),
     np.concatenate([signed(31), np.linspace(-3.3, 3.7, 31), np.linspace(-70.0, 60.0, 12)]),
 )
+SIZES = np.array([1e-8, 1e-4, 0.01, 0.07, 0.3, 0.8, 0.999, 1.001, 1.4, 3.0, 20.0, 200.0])
+GROWING = (
+    np.array([-300.0, -36.9, -9.1, -2.4, -0.3, 0.0, 1e-6, 0.2, 1.7, 5.3, 33.0, 300.0]),
+    np.concatenate([-SIZES, SIZES]),
+)
 
 
-def wrong(found, exact, moved):
-    """Return by how many times the tolerance a number is off."""
-    allowed = max(CLOSE * abs(exact), 16 * ROUNDING * moved, mpf(UNDERFLOW))
-    return float(abs(mpf(float(found)) - exact) / allowed)
+@attrs.frozen
+class Case:
+    family: object
+    terms: object
+    responses: tuple
+    grid: tuple = COARSE
 
 
-def worst_derivative(reference, predictors):
-    family, worst = reference.family, (0.0, None)
-    functions = [family.value, family.first, family.second]
-    functions += [] if family.third is None else [family.third]
-    for y, (k, function) in itertools.product(reference.responses, enumerate(functions)):
-        for e, found in zip(
-            predictors, function(predictors, np.full(len(predictors), y)), strict=True
-        ):
-            off = wrong(found, *reference.derivative(e, y, k))
-            worst = max(worst, (off, (k, e, y, found)), key=lambda pair: pair[0])
-    return worst
-
-
-def worst_remainder(reference, predictors, steps, family=None):
-    family = family or reference.family
-    e, t = (each.ravel() for each in np.meshgrid(predictors, steps, indexing="ij"))
-    worst = (0.0, None)
-    orders = (2,) if family.third is None else (2, 3)
-    responses = reference.responses[:1] if family.prepare else reference.responses  # y drops out
-    for y, order in itertools.product(responses, orders):
-        with np.errstate(all="ignore"):
-            remainders = family.remaining_of(family.prepare_rows(e, np.full(len(e), y)), t, order)
-        for each, step, found in zip(e, t, remainders, strict=True):
-            off = wrong(found, *reference.remainder(each, y, step, order))
-            off = off if off < np.inf else np.inf  # NaN is wrong
-            worst = max(worst, (off, (order, each, step, y, found)), key=lambda pair: pair[0])
-    return worst
+GAMMA = exponential_terms(lambda y: mpf(2.5) * y, lambda y: -mpf(2.5), sign=-1)
+BOUNDED = {
+    "logistic": Case(LOGISTIC, of_side(logistic, -1), (0.0, 1.0)),
+    "probit": Case(PROBIT, of_side(probit, 1), (0.0, 1.0)),
+    "Student": Case(student_errors(), of_error(student(4), 1.0), (0.0, 1.7)),
+    "Cauchy": Case(student_errors(1.0, 0.3), of_error(student(1), 0.3), (1.7,)),
+    "logistic errors": Case(logistic_errors(0.25), of_error(logistic_error, 0.25), (0.0, 1.7)),
+}
+UNBOUNDED = {
+    "poisson": (poisson(), exponential_terms(lambda y: mpf(1), lambda y: y), (0.0, 4.0)),
+    "gamma": (gamma(2.5), GAMMA, (0.03, 4.7)),
+    "exponential": (exponential(), exponential_terms(abs, came), (0.3, -4.0)),
+    "weibull": (weibull(1.7), exponential_terms(lambda y: abs(y) ** mpf(1.7), came), (0.3, -4.0)),
+    "negative binomial": (negative_binomial(0.4), counts(0.4), (0.0, 6.0)),
+}
+CASES = BOUNDED | {name: Case(*each, GROWING) for name, each in UNBOUNDED.items()}
+EACH = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+EACH_BOUNDED = pytest.mark.parametrize("case", BOUNDED.values(), ids=BOUNDED)
 
 
 @pytest.fixture(autouse=True)
 def digits():
-    with mp.workdps(50):
+    with mp.workdps(400):
         yield
 
 
+def off_by(found, exact, moved):
+    """Return by how many times the tolerance a number is off; NaN is infinitely wrong."""
+    allowed = max(CLOSE * abs(exact), 16 * ROUNDING * moved, mpf(UNDERFLOW))
+    off = float(abs(mpf(float(found)) - exact) / allowed)
+    return off if off < np.inf else np.inf
+
+
+def worst_derivative(case, predictors):
+    family, worst = case.family, (0.0, ())
+    functions = [family.value, family.first, family.second]
+    functions += [] if family.third is None else [family.third]
+    for y, e in itertools.product(case.responses, predictors):
+        terms = case.terms(mpf(e), y)
+        for k, function in enumerate(functions):
+            found = function(np.array([e]), np.array([y]))[0]
+            moved = abs(terms[k + 1]) * (abs(mpf(e)) + abs(mpf(y)))
+            worst = max(worst, (off_by(found, terms[k], moved), (k, e, y, found)))
+    return worst
+
+
+def exact_remainder(before, after, step, order):
+    """Return R, and derivatives of it by the step and by the predictor."""
+    value, slope = after[0], after[1]
+    for k in range(order + 1):
+        value -= before[k] * step**k / mp.factorial(k)
+        slope -= before[k + 1] * step**k / mp.factorial(k) if k < order else 0
+    return value, slope, slope - before[order + 1] * step**order / mp.factorial(order)
+
+
+def worst_remainder(case, predictors, steps, family=None):
+    family, worst = family or case.family, (0.0, ())
+    e, t = (each.ravel() for each in np.meshgrid(predictors, steps, indexing="ij"))
+    orders = (2,) if family.third is None else (2, 3)
+    for y in case.responses:
+        with np.errstate(all="ignore"):
+            prepared = family.prepare_rows(e, np.full(len(e), y))
+            remainders = [family.remaining_of(prepared, t, order) for order in orders]
+        around = {each: case.terms(mpf(each), y) for each in predictors}
+        for each, step, *found in zip(e, t, *remainders, strict=True):
+            after = case.terms(mpf(each) + mpf(step), y)
+            for order, one in zip(orders, found, strict=True):
+                exact, slope, bent = exact_remainder(around[each], after, mpf(step), order)
+                moved = abs(slope * step) + abs(bent) * (abs(mpf(each)) + abs(mpf(y)))
+                worst = max(worst, (off_by(one, exact, moved), (order, each, step, y, one)))
+    return worst
+
+
 @EACH
-def test_values_and_derivatives_have_twelve_digits(reference):
-    off, where = worst_derivative(reference, COARSE[0])
+def test_values_and_derivatives_have_twelve_digits(case):
+    off, where = worst_derivative(case, case.grid[0])
     assert off < 1, where
 
 
 @EACH
-def test_remainders_have_twelve_digits(reference):
-    off, where = worst_remainder(reference, *COARSE)
+def test_remainders_have_twelve_digits(case):
+    off, where = worst_remainder(case, *case.grid)
     assert off < 1, where
 
 
 @pytest.mark.long
-@EACH
-def test_values_and_derivatives_have_twelve_digits_everywhere(reference):
-    off, where = worst_derivative(reference, FINE[0])
-    assert off < 1, where
+@EACH_BOUNDED
+def test_twelve_digits_everywhere(case):
+    for off, where in (worst_derivative(case, FINE[0]), worst_remainder(case, *FINE)):
+        assert off < 1, where
 
 
-@pytest.mark.long
-@EACH
-def test_remainders_have_twelve_digits_everywhere(reference):
-    off, where = worst_remainder(reference, *FINE)
-    assert off < 1, where
-
-
-def unfolded(e, y, t):
+def unfolded(e, y, t, order):
     """Return what growth lost beside log(1 + exp(e)) leaves of a logistic remainder."""
     p = expit(e)
-    return np.log1p(p * np.expm1(t)) - p * t * (1.0 + 0.5 * (1.0 - p) * t)
+    cubic = p * (1.0 - p) * (1.0 - 2.0 * p) / 6.0 * t**3 if order == 3 else 0.0
+    return np.log1p(p * np.expm1(t)) - p * t * (1.0 + 0.5 * (1.0 - p) * t) - cubic
 
 
-def difference(family):
-    """Return a family whose remainders are differences of its values."""
-    return attrs.evolve(family, remainder=None, third_order_remainder=None, prepare=None)
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [attrs.evolve(difference(LOGISTIC), remainder=unfolded), difference(LOGISTIC)],
-    ids=["growth lost", "difference"],
-)
-def test_formulas_that_lose_digits_are_seen(broken):
+@pytest.mark.parametrize("remainder", [unfolded, None], ids=["growth lost", "difference"])
+def test_formulas_that_lose_digits_are_seen(remainder):
+    broken = attrs.evolve(LOGISTIC, remainder=remainder, prepare=None)
     short, tail = np.array([1e-3]), np.array([-41.0])
     for e, t in ((np.array([0.7]), short), (np.array([64.0]), tail)):
-        off, _ = worst_remainder(REFERENCES["logistic"], e, t, broken)
+        off, _ = worst_remainder(CASES["logistic"], e, t, broken)
         assert off > 100
 
 
-@EACH
-def test_no_remainder_changes_by_more_than_its_bound_allows(reference):
+@EACH_BOUNDED
+def test_no_remainder_changes_by_more_than_its_bound_allows(case):
     """Nor by more than rounding: what the correction takes for a bound too small is one."""
-    family = reference.family
+    family = case.family
     steps = np.concatenate([signed(13), 10.0 * np.sin(np.arange(40.0))])
     bounds = {2: family.third_bound / 6.0, 3: (family.fourth_bound or np.nan) / 24.0}
     before, after = (each.ravel() for each in np.meshgrid(steps, steps))
     for order in (2,) if family.third is None else (2, 3):
-        sides = np.sign(before), np.sign(after)
-        ends = [
-            side * np.abs(t) ** (order + 1) for side, t in zip(sides, (before, after), strict=True)
-        ]
-        limits = bounds[order] * np.abs(ends[1] - ends[0])
-        for e, y in itertools.product(FINE[0][::3], reference.responses):
+        here, there = (np.sign(t) * np.abs(t) ** (order + 1) for t in (before, after))
+        limits = bounds[order] * np.abs(there - here)
+        for e, y in itertools.product(FINE[0][::3], case.responses):
             prepared = family.prepare_rows(np.full(len(before), e), np.full(len(before), y))
             here, there = (family.remaining_of(prepared, t, order) for t in (before, after))
             rounding = CLOSE * (np.abs(here) + np.abs(there))

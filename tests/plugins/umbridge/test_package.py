@@ -15,7 +15,7 @@ import pytest
 import surrokit as sk
 import surrokit_umbridge
 from surrokit.errors import ConfigurationError, EvaluationError
-from surrokit_problems.ode.lynx_hare import LynxHare
+from surrokit_problems.lynx_hare import LynxHare
 
 umbridge = pytest.importorskip("umbridge", reason="run by the tox environment umbridge")
 
@@ -68,7 +68,7 @@ LYNX_HARE = """
 import sys
 import numpy as np
 import umbridge
-from surrokit_problems.ode.lynx_hare import LynxHare
+from surrokit_problems.lynx_hare import LynxHare
 
 TARGET = LynxHare()
 

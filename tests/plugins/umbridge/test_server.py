@@ -13,7 +13,7 @@ import pytest
 import surrokit as sk
 import surrokit_umbridge
 from surrokit.errors import ConfigurationError, EvaluationError
-from surrokit_problems.ode.lynx_hare import LynxHare, lynx_hare
+from surrokit_problems.lynx_hare import LynxHare, lynx_hare
 
 HMC = {"sampler": ("hmc", {"step_size": 0.01, "n_steps": 3}), "chains": 2, "warmup": 0, "draws": 10}
 START = [[0.55, 0.028, 0.8, 0.024, 33.0, 6.0, 0.25, 0.25]] * 2

@@ -1,0 +1,98 @@
+"""A record of short seeded runs: a refactoring changes no draw, and this shows it.
+
+Each run is written down as hashes of its draws, of its exact calls by kind and of its statistics,
+never of its seconds. Before a refactoring and after it::
+
+    python benchmarks/record_of_runs.py --out before.json
+    python benchmarks/record_of_runs.py --compare before.json
+
+The second names every run that differs, and in what, and then ends with status 1. Hashes are for
+one machine, one set of versions, and one thread: the script starts itself again with one where need
+be. Time passes only where a target says so (:mod:`record.clock`), so what is picked by measured
+times is the same again, too. Only the public face of the package is used: whatever moves inside,
+this runs unchanged. ``--only nuts`` does the runs of that name alone. Seconds are the processor's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import click
+
+from record.clock import simulated, stopwatch
+from record.comparison import differences, other_versions
+
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
+
+
+@click.command(help=__doc__.partition("\n")[0])
+@click.option("--out", type=click.Path(path_type=Path), help="Write the record here.")
+@click.option(
+    "--compare",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Tell what differs from this record; status 1 if anything does.",
+)
+@click.option("--only", multiple=True, metavar="PATTERN", help="Part of a name, or a pattern.")
+def main(out: Path | None, compare: Path | None, only: tuple[str, ...]) -> None:
+    """Do the runs, and write or compare them."""
+    before = None if compare is None else json.loads(compare.read_text("utf-8"))
+    after = record(only)
+    if out is not None:
+        out.write_text(json.dumps(after, indent=1) + "\n", encoding="utf-8")
+    if before is not None:
+        sys.exit(report(before, after, all_runs=not only))
+
+
+def record(only: tuple[str, ...] = ()) -> Mapping[str, Any]:
+    """Do the runs whose names match, and return their record; a line for each as it is done.
+
+    Raises
+    ------
+    RuntimeError
+        If surrokit is imported already: it may hold on to the real clock.
+    """
+    if "surrokit" in sys.modules:
+        raise RuntimeError("a record must begin before surrokit is imported; start Python afresh")
+    began = stopwatch()
+    with simulated():
+        from record.runner import all_runs, package_folder, recorded
+
+        chosen = {name: run for name, run in all_runs().items() if _is_asked_for(name, only)}
+        if not chosen:
+            raise click.ClickException(f"no run is named like {', '.join(only)}")
+        click.echo(f"runs of the surrokit in {package_folder()}")
+        found = recorded(chosen, lambda name, took: click.echo(f"{took:6.2f} s  {name}"))
+    click.echo(f"{len(chosen)} runs in {stopwatch() - began:.0f} s of the processor")
+    return found
+
+
+def report(before: Mapping[str, Any], after: Mapping[str, Any], *, all_runs: bool = True) -> int:
+    """Print what differs between two records, and return the exit status."""
+    for line in other_versions(before, after):
+        click.echo(f"made with other versions, so hashes may differ: {line}")
+    found = differences(before, after, all_runs=all_runs)
+    for line in found:
+        click.echo(f"DIFFERS  {line}")
+    click.echo(f"{len(found)} runs differ" if found else f"all {len(after['runs'])} runs are equal")
+    return 1 if found else 0
+
+
+def _is_asked_for(name: str, only: tuple[str, ...]) -> bool:
+    return not only or any(fnmatch(name, f"*{pattern}*") for pattern in only)
+
+
+def _with_one_thread() -> None:
+    """Start again with one thread, unless that is so: libraries read it once, when loaded."""
+    if any(os.environ.get(name) != number for name, number in ONE_THREAD.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})
+
+
+if __name__ == "__main__":
+    _with_one_thread()
+    main()

@@ -1,0 +1,254 @@
+"""Design matrices, dense or sparse by rows, from arrays or files, and products of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from surrokit.arguments import unmasked
+from surrokit.errors import ConfigurationError, ShapeError, TargetError
+from surrokit.limits import one_thread
+from surrokit.types import FloatArray, IntArray
+
+Design: TypeAlias = Any
+"""A dense array in C order, or a ``scipy.sparse.csr_array``; shape (n_rows, dim)."""
+
+_RESULTS_IN_A_BLOCK = 1_000_000
+_NUMBERS_IN_A_BLOCK = 200_000  # of the design: what stays in the processor's cache
+_FEW_PRODUCTS = 20_000
+_PAIRS_AT_ONCE = 400  # products of two columns: with a block of rows about what a cache holds
+
+
+def array_from(source: str | Path | npt.ArrayLike, name: str) -> FloatArray:
+    """Return an array, read from a .npy file where a path is given; ``name`` is for the message.
+
+    Raises
+    ------
+    TargetError
+        If the file cannot be read, or is not numbers.
+    """
+    try:
+        array = np.load(source) if isinstance(source, str | Path) else source
+        return np.asarray(unmasked(array), dtype=np.float64)
+    except (OSError, EOFError, ValueError, TypeError) as error:
+        shown = f"{source} " if isinstance(source, str | Path) else ""
+        raise TargetError(
+            f"{name} must be an array of numbers or the path of a .npy file that holds one; "
+            f"{shown}could not be read: {error}"
+        ) from error
+
+
+def column_from(name: str, given: Any, n_rows: int) -> FloatArray | None:
+    """Return finite numbers, one for each row, shape (n_rows,); None where none are given.
+
+    Raises
+    ------
+    ConfigurationError
+        If one is not finite.
+    ShapeError
+        If there is not one for each row.
+    TargetError
+        If a file cannot be read, or something is not numbers.
+    """
+    if given is None:
+        return None
+    column = array_from(given, name)
+    if column.shape != (n_rows,):
+        raise ShapeError(
+            f"{name} must have shape ({n_rows},), one number for each row, got {column.shape}"
+        )
+    _check_finite(name, column)
+    return column
+
+
+def weights_from(given: Any, n_rows: int) -> FloatArray | None:
+    """Return weights of rows, shape (n_rows,); None for ones.
+
+    Raises
+    ------
+    ConfigurationError
+        If one is not finite, or negative; further errors as :func:`column_from`.
+    """
+    weights = column_from("weights", given, n_rows)
+    if weights is not None and (weights < 0.0).any():
+        raise ConfigurationError(
+            f"weights must not be negative, got {weights.min():g}; drop such rows"
+        )
+    return weights
+
+
+def check_design(design: Any, response: Any) -> tuple[Design, FloatArray]:
+    """Return design and response, arrays or files, in double precision; copied only if need be.
+
+    Raises
+    ------
+    ConfigurationError
+        If an entry is not finite.
+    ShapeError
+        If the design is not a matrix with a row for each response.
+    TargetError
+        If a file cannot be read, or something is not numbers.
+    """
+    design, y = _design_from(design), array_from(response, "response")
+    if sparse.issparse(design):
+        x: Design = sparse.csr_array(design, dtype=np.float64)
+        if not x.has_canonical_format:
+            x = x.copy()
+            x.sum_duplicates()
+    else:
+        x = np.ascontiguousarray(design, dtype=np.float64)
+    if x.ndim != 2 or y.shape != x.shape[:1]:
+        raise ShapeError(
+            "design must have shape (n_rows, dim) and response shape (n_rows,), got "
+            f"{x.shape} and {y.shape}; give one row and one response for each case"
+        )
+    _check_finite("design", x.data if sparse.issparse(x) else x)
+    _check_finite("response", y)
+    return x, y
+
+
+def _design_from(source: Any) -> Any:
+    if sparse.issparse(source):
+        return source
+    if not isinstance(source, str | Path) or Path(source).suffix != ".npz":
+        return array_from(source, "design")
+    try:
+        return sparse.load_npz(source)
+    except (OSError, EOFError, ValueError, KeyError, BadZipFile) as error:
+        raise TargetError(
+            f"design must be a sparse matrix as scipy.sparse.save_npz writes it; {source} could "
+            f"not be read: {error}"
+        ) from error
+
+
+def _check_finite(name: str, numbers: FloatArray) -> None:
+    if not np.isfinite(numbers).all():
+        raise ConfigurationError(
+            f"{name} must be finite, got infinities or NaN; drop or fill in those rows"
+        )
+
+
+def blocks(design: Design, n_results: int, reused: bool = True) -> Iterator[tuple[slice, Design]]:
+    """Yield slices of the rows, and the rows.
+
+    ``n_results``, numbers made of each row, bound the temporaries. A block that is ``reused``
+    should stay in the processor's cache.
+    """
+    n_rows, dim = design.shape
+    size = _RESULTS_IN_A_BLOCK // max(1, n_results)
+    if reused and not sparse.issparse(design):
+        size = min(size, _NUMBERS_IN_A_BLOCK // dim)
+    size = max(1024, size)
+    with one_thread():  # blocks are too small for more, which would wait for each other
+        for start in range(0, n_rows, size):
+            rows = slice(start, min(start + size, n_rows))
+            yield rows, design if size >= n_rows else design[rows]
+
+
+def gram(rows: Design, weights: FloatArray) -> FloatArray:
+    """Return X^T diag(w) X, shape (dim, dim), for weights of any sign, shape (rows,)."""
+    if sparse.issparse(rows):
+        return np.asarray((rows.T @ rows.multiply(weights[:, None])).toarray())
+    if (weights >= 0.0).all():
+        scaled = rows * np.sqrt(weights)[:, None]
+        return np.asarray(scaled.T @ scaled)  # NumPy sees one matrix twice and does half the work
+    return np.asarray((rows * weights[:, None]).T @ rows)
+
+
+def back(rows: Design, weights: FloatArray) -> FloatArray:
+    """Return W^T X, shape (n, dim), for weights of shape (rows, n)."""
+    if sparse.issparse(rows):
+        return np.asarray((rows.T @ weights).T)
+    return np.asarray(weights.T @ rows)
+
+
+def products(rows: Design, vectors: FloatArray) -> FloatArray:
+    """Return V X^T, shape (n, rows), for vectors V of shape (n, dim)."""
+    if sparse.issparse(rows):
+        return np.ascontiguousarray((rows @ vectors.T).T)
+    return np.asarray(vectors @ rows.T)
+
+
+def squares(rows: Design) -> Design:
+    """Return the square of every entry."""
+    return rows.multiply(rows).tocsr() if sparse.issparse(rows) else np.square(rows)
+
+
+def forms(rows: Design, matrix: FloatArray) -> FloatArray:
+    """Return x_i . A x_i for every row, shape (rows,), with A the ``matrix (dim, dim)``."""
+    products = rows @ matrix
+    if sparse.issparse(rows):
+        return np.asarray(rows.multiply(products).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", products, rows))
+
+
+def squared_norms(design: Design, factor: FloatArray) -> FloatArray:
+    """Return |L^T x_i|^2 for every row, shape (n_rows,), with L the ``factor (dim, dim)``."""
+    found = np.empty(design.shape[0])
+    for rows, block in blocks(design, factor.shape[1]):
+        found[rows] = np.square(block @ factor).sum(axis=1)
+    return found
+
+
+def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -> FloatArray:
+    """Return x_i . s_o for m pairs of a row i and an owner o, shape (k, m).
+
+    ``steps``, shape (k, n, dim), are k sets of one step s_o for each owner.
+    """
+    if not sparse.issparse(design):
+        chosen = design.take(rows, axis=0)
+        n_sets, n_owners, dim = steps.shape
+        if n_owners * len(rows) <= _FEW_PRODUCTS:  # one product, most of it thrown away
+            products = steps.reshape(-1, dim) @ chosen.T
+            numbers = np.arange(len(rows))
+            return np.asarray(products.reshape(n_sets, n_owners, -1)[:, owners, numbers])
+        return np.asarray(np.einsum("md,kmd->km", chosen, steps[:, owners]))
+    # entry by entry: scipy's own way to pick rows costs more than all else here
+    starts = design.indptr[rows]
+    lengths = design.indptr[rows + 1] - starts
+    ends = np.cumsum(lengths)
+    pair = np.repeat(np.arange(len(rows)), lengths)
+    entries = np.arange(len(pair)) + (starts - ends + lengths)[pair]
+    columns, numbers = design.indices[entries], design.data[entries]
+    owner = owners[pair]
+    return np.stack(
+        [np.bincount(pair, numbers * each[owner, columns], minlength=len(rows)) for each in steps]
+    )
+
+
+def third_moments(design: Design, weights: FloatArray) -> FloatArray:
+    """Return sum_i t_i x_i (x) x_i (x) x_i, (dim, dim, dim), with t the ``weights (n_rows,)``.
+
+    By symmetry about a third of the entries are computed, by matrix products over blocks of rows.
+    """
+    dim = design.shape[1]
+    width = max(1, _PAIRS_AT_ONCE // dim)
+    groups = [range(begin, min(begin + width, dim)) for begin in range(0, dim, width)]
+    # entries (i, j, k) with i of a group, j >= i, and k up to the last of the group
+    sums = [np.zeros((sum(dim - i for i in group), group.stop)) for group in groups]
+    pairs = np.empty((0, 0))
+    for rows, block in blocks(design, 1):
+        columns = np.ascontiguousarray((block.toarray() if sparse.issparse(block) else block).T)
+        weighted = columns * weights[rows]
+        if pairs.shape[1] != columns.shape[1]:  # memory is used again, as new pages are slow
+            pairs = np.empty((max(len(each) for each in sums), columns.shape[1]))
+        for group, total in zip(groups, sums, strict=True):
+            place = 0
+            for one in group:
+                end = place + dim - one
+                np.multiply(columns[one:], columns[one], out=pairs[place:end])
+                place = end
+            total += pairs[:place] @ weighted[: group.stop].T
+    known = np.zeros((dim, dim, dim))
+    for group, total in zip(groups, sums, strict=True):
+        i = np.repeat(list(group), [dim - each for each in group])
+        j = np.concatenate([np.arange(each, dim) for each in group])
+        known[i, j, : group.stop] = total
+    least, middle, most = np.sort(np.indices(known.shape), axis=0)
+    return np.asarray(known[middle, most, least])

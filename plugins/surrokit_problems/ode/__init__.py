@@ -1,1 +1,0 @@
-"""The lynx and the hare."""

@@ -1,1 +1,0 @@
-"""An elliptic equation on the unit square."""

@@ -1,1 +1,0 @@
-"""Sums over rows of data."""

@@ -1,1 +1,0 @@
-"""Families of terms of one linear predictor, and their functions."""

@@ -1,1 +1,0 @@
-"""Sums over rows of terms that users write."""

@@ -1,0 +1,177 @@
+"""How benchmarks judge: which draws are right, and what is said of those that are not."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+
+import surrokit as sk
+
+
+@pytest.fixture
+def reference():
+    return {"a": {"mean": 2.0, "sd": 0.5}, "b": {"mean": -1e6, "sd": 1e3}}
+
+
+@pytest.fixture
+def named(rng, reference):
+    """Draws of the reference: chance moves means by 0.03 sd and more once in 300 times."""
+    return {
+        name: x["mean"] + x["sd"] * rng.standard_normal((4, 2000)) for name, x in reference.items()
+    }
+
+
+def test_draws_of_the_reference_are_right(named, reference):
+    from real_posteriors.judging import judge
+
+    found = judge(named, reference)
+    assert found.right
+    assert found.rhat < 1.01
+    assert found.mean < 0.05
+    assert found.sd < 0.05
+    assert found.ess > 5000
+
+
+def test_what_is_wrong_is_named(named, reference, rng):
+    from real_posteriors.judging import judge
+
+    off = judge({**named, "a": named["a"] + 0.1}, reference)
+    assert [text.partition(" is off")[0] for text in off.wrong] == ["mean of a"]
+    wide = judge({**named, "b": 1.2 * (named["b"] + 1e6) - 1e6}, reference)
+    assert wide.wrong == (f"sd of b is off by {wide.sd:.0%}",)
+    apart = judge({**named, "a": named["a"] + np.array([[0.2], [-0.2], [0.2], [-0.2]])}, reference)
+    assert apart.wrong[0] == f"R-hat of a is {apart.rhat:.4g}"
+
+
+def test_chains_that_stand_still_are_wrong(named, reference):
+    from real_posteriors.judging import judge
+
+    stuck = judge({**named, "a": np.full((4, 2000), 2.0)}, reference)
+    assert stuck.rhat is None
+    assert stuck.ess is None
+    assert "R-hat of a is nan" in stuck.wrong
+    lost = judge({**named, "a": np.full((4, 2000), np.nan)}, reference)
+    assert "mean of a is off by nan sd" in lost.wrong
+
+
+def test_draws_without_chains_have_no_r_hat_and_their_own_ess(named, reference):
+    from real_posteriors.judging import judge
+
+    pooled = {name: np.sort(x.reshape(1, -1)) for name, x in named.items()}
+    found = judge(pooled, reference, chains=False, ess=321.0)
+    assert found.right
+    assert (found.rhat, found.ess) == (None, 321.0)
+    assert not judge(pooled, reference).right
+
+
+def test_verdicts():
+    from real_posteriors.judging import verdict
+
+    fine = {"status": "done", "wrong": [], "warnings": []}
+    wrong = {**fine, "wrong": ["R-hat of sigma is 1.5"]}
+    assert verdict(fine) == "right"
+    assert verdict({**fine, "warnings": ["look"]}) == "right"
+    assert verdict(wrong) == "wrong, silent"
+    assert verdict({**wrong, "warnings": ["look"]}) == "wrong, warned"
+    assert verdict({"status": "over time"}) == "over time"
+
+
+def test_fourteen_posteriors_have_as_many_numbers_as_their_programs():
+    from real_posteriors.cases import CASES
+
+    dims = [case.dim for case in CASES.values()]
+    assert dims == [7, 4, 3, 4, 10, 4, 8, 5, 5, 5, 3, 66, 7, 8]
+    assert sum(case.by_hand is not None for case in CASES.values()) == 5
+
+
+def test_names_are_the_programs():
+    from real_posteriors.cases import CASES
+
+    draws = np.arange(14.0).reshape(1, 2, 7)
+    named = CASES["arK-arK"].name_draws(draws)
+    assert list(named) == ["alpha", *(f"beta[{i}]" for i in range(1, 6)), "sigma"]
+    assert named["beta[1]"].tolist() == [[1.0, 8.0]]
+    latent = list(CASES["mcycle_gp-accel_gp"].name_draws(np.zeros(66)))
+    assert latent[2:5] == ["lscale_1", "zgp_1[1]", "zgp_1[2]"]
+    assert latent[-21:-19] == ["lscale_sigma_1", "zgp_sigma_1[1]"]
+    hares = list(CASES["hudson_lynx_hare-lotka_volterra"].name_draws(np.zeros(8)))
+    assert hares[3:7] == ["theta[4]", "z_init[1]", "z_init[2]", "sigma[1]"]
+
+
+def test_schools_are_named_by_their_effects():
+    from real_posteriors.cases import CASES
+
+    case = CASES["eight_schools-eight_schools_noncentered"]
+    named = case.name_draws(np.array([-1.0, *[0.0] * 6, 2.0, 5.0, 3.0]))
+    assert (named["theta[1]"], named["theta[8]"], named["mu"], named["tau"]) == (
+        2.0,
+        11.0,
+        5.0,
+        3.0,
+    )
+    means, sds = case.typical({name: {"mean": 4.0, "sd": 2.0} for name in named})
+    assert (means, sds) == ([0.0] * 8 + [4.0] * 2, [1.0] * 8 + [2.0] * 2)
+
+
+def test_states_are_named_by_both_ends():
+    from real_posteriors.cases import CASES
+
+    case = CASES["hmm_example-hmm_example"]
+    named = case.name_draws(np.array([0.7, 0.2, 3.0, 6.0]))
+    expected = {"theta1[1]": 0.7, "theta1[2]": 0.3, "theta2[1]": 0.2, "theta2[2]": 0.8}
+    assert named == pytest.approx({**expected, "mu[1]": 3.0, "mu[2]": 9.0})
+    means, sds = case.typical({name: {"mean": x, "sd": 0.1} for name, x in named.items()})
+    assert means == pytest.approx([0.7, 0.2, 3.0, 6.0])
+    assert sds[3] == pytest.approx(0.1 * np.sqrt(2.0))
+
+
+@pytest.fixture
+def normal():
+    from user_trials.outcomes import Trial
+
+    return Trial(
+        name="normal",
+        variant="values",
+        target=lambda _: sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2),
+        truth=lambda: (np.zeros(2), np.ones(2)),
+        settings={"sampler": "hmc", "warmup": 300, "draws": 1000},
+    )
+
+
+def test_a_run_is_right_or_wrong_by_its_moments(normal):
+    from user_trials.outcomes import RIGHT, WRONG_SILENT, outcome
+
+    assert outcome(normal.row(1, 60.0)) == RIGHT
+    wrong = attrs.evolve(normal, truth=lambda: (np.array([0.0, 1.0]), np.array([1.0, 2.0])))
+    row = wrong.row(1, 60.0)
+    assert outcome(row) == WRONG_SILENT
+    assert [words[:13] for words in row["wrong"]] == ["mean of q[1] ", "sd of q[1] is"]
+
+
+def test_a_mean_may_be_off_by_the_errors_that_are_told(normal):
+    strict = attrs.evolve(normal, off_mean=1e-9)
+    assert strict.row(1, 60.0)["wrong"]
+    assert not attrs.evolve(strict, errors=6.0).row(1, 60.0)["wrong"]
+
+
+def test_a_sign_that_is_turned_is_refused_and_not_asked_for_more(normal):
+    from user_trials.outcomes import RIGHT_WARNED, WRONG_SILENT, outcome
+
+    fine = attrs.evolve(normal, truth=None)
+    assert outcome(fine.row(1, 60.0)) == WRONG_SILENT
+    turned = sk.potential(lambda q: -0.5 * q @ q, lambda q: -q, dim=2)
+    assert outcome(attrs.evolve(fine, target=lambda _: turned).row(1, 60.0)) == RIGHT_WARNED
+
+
+def test_a_target_that_does_not_return_has_no_end(normal, monkeypatch):
+    from user_trials import outcomes
+
+    def stuck(q):
+        while True:
+            pass
+
+    monkeypatch.setattr(outcomes, "GRACE", 0.0)
+    trial = attrs.evolve(normal, target=lambda _: sk.potential(stuck, dim=2), settings={})
+    row = trial.row(1, 0.2)
+    assert outcomes.outcome(row) == outcomes.NO_END
