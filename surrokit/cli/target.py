@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from surrokit.errors import SurrokitError, TargetError
-from surrokit.executors.cargo import send_whole
+from surrokit.executors.worker import send_whole
 from surrokit.model.model import one_by_one as in_single_rows
 from surrokit.programs.potential import read_program
 

@@ -16,7 +16,7 @@ from surrokit.types import FloatArray
 Notes: TypeAlias = tuple[frozenset[str], frozenset[str]]
 """What is known of a target's precision."""
 
-Told: TypeAlias = tuple[str, type[Warning], str, int]
+Warned: TypeAlias = tuple[str, type[Warning], str, int]
 """A warning: its message, its category, its file and its line."""
 
 _BASES = (TimeoutError, ShapeError, ResultTypeError, ArithmeticError, Warning)
@@ -25,17 +25,7 @@ _BASES = (TimeoutError, ShapeError, ResultTypeError, ArithmeticError, Warning)
 
 @attrs.frozen
 class StandIn:
-    """Stands for an exception that cannot be sent.
-
-    Parameters
-    ----------
-    name
-        Of its class.
-    base
-        The class that decides what kind of failure it is.
-    message
-        Its message.
-    """
+    """Stands for an exception that cannot be sent: its class's name, kind of failure, message."""
 
     name: str
     base: type[Exception]
@@ -49,29 +39,13 @@ class StandIn:
 
 @attrs.frozen(eq=False)
 class Reply:
-    """Results of one row, or why there are none.
-
-    Parameters
-    ----------
-    results
-        Arrays; None if the target raised.
-    error
-        What it raised.
-    place
-        Where.
-    notes
-        What is known of its precision by now.
-    told
-        Warnings, in order.
-    worker
-        Who evaluated it.
-    """
+    """Results of one row, or why there are none, from a worker."""
 
     results: tuple[FloatArray, ...] | None = None
     error: Exception | StandIn | None = None
-    place: Place | None = None
+    place: Place | None = None  # of the error
     notes: Notes | None = None
-    told: tuple[Told, ...] = ()
+    warned: tuple[Warned, ...] = ()
     worker: str = ""
 
     @property
@@ -82,12 +56,9 @@ class Reply:
     def unpack(self, source: Source) -> tuple[FloatArray, ...]:
         """Return the results, or raise what was raised; warn as was warned.
 
-        Parameters
-        ----------
-        source
-            The target in this process, which learns what is known of its precision.
+        The target in this process learns what is known of its precision.
         """
-        for message, category, file, line in self.told:
+        for message, category, file, line in self.warned:
             warnings.warn_explicit(message, category, file, line, registry=_SEEN)
         if self.notes is not None:
             source.precision.add(self.notes)  # type: ignore[attr-defined]
@@ -112,7 +83,7 @@ def try_at(source: Source, what: str, row: FloatArray) -> Reply:
         return Reply(error=as_failure(error))
 
 
-def to_send(reply: Reply, told: list[warnings.WarningMessage], notes: Any, worker: str) -> Reply:
+def to_send(reply: Reply, warned: list[warnings.WarningMessage], notes: Any, worker: str) -> Reply:
     """Return a reply that any process can read."""
     error = reply.error
     return attrs.evolve(
@@ -120,8 +91,8 @@ def to_send(reply: Reply, told: list[warnings.WarningMessage], notes: Any, worke
         error=_sendable(error) if isinstance(error, Exception) else error,
         place=place_of(error) if isinstance(error, Exception) else None,
         notes=notes,
-        told=tuple(
-            (str(each.message), _category(each), each.filename, each.lineno) for each in told
+        warned=tuple(
+            (str(each.message), _category(each), each.filename, each.lineno) for each in warned
         ),
         worker=worker,
     )
@@ -138,9 +109,9 @@ def _sendable(error: Exception) -> Exception | StandIn:
     return StandIn(name=type(error).__name__, base=base, message=str(error))
 
 
-def _category(told: warnings.WarningMessage) -> type[Warning]:
+def _category(warned: warnings.WarningMessage) -> type[Warning]:
     try:
-        pickle.dumps(told.category)
+        pickle.dumps(warned.category)
     except Exception:  # a class that only the worker knows
         return UserWarning
-    return told.category
+    return warned.category

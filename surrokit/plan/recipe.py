@@ -14,7 +14,7 @@ from surrokit.contracts.learner import Evaluations, Learner
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Sampler
 from surrokit.cost.budget import Budget
-from surrokit.executors.ahead import Ahead
+from surrokit.executors.spread import Ahead
 from surrokit.history.scratch import Keep
 from surrokit.model.calls import OnError
 from surrokit.model.model import calls_per_gradient

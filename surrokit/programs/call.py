@@ -34,18 +34,10 @@ _POSIX = os.name == "posix"
 
 @attrs.frozen
 class Command:
-    """Words that start a program, without a shell.
+    """Words that start a program, without a shell."""
 
-    Parameters
-    ----------
-    words
-        The program and its arguments, with full paths.
-    text
-        The command as it was given, for messages.
-    """
-
-    words: tuple[str, ...]
-    text: str
+    words: tuple[str, ...]  # with full paths
+    text: str  # as it was given, for messages
 
     @classmethod
     def read(cls, given: object, folder: Path) -> Command:
@@ -187,16 +179,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 class Caller:
     """Calls a program, and reads what it writes.
 
-    Parameters
-    ----------
-    command
-        What starts it.
-    timeout
-        Seconds after which a call is given up; None for never.
-    keep_failed
-        Folder in which the files of failed calls are kept; None removes them.
-    in_flight
-        Processes at work.
+    Calls are given up after ``timeout`` seconds, and files of those that failed are kept in the
+    folder ``keep_failed``; None for neither.
     """
 
     command: Command

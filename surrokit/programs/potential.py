@@ -183,32 +183,15 @@ class Program:
     Its methods raise :class:`~surrokit.errors.ProgramError` where the program fails, TimeoutError
     where it takes too long, and :class:`~surrokit.errors.ResultTypeError` where it answers with
     something else than what it was asked for.
-
-    Parameters
-    ----------
-    caller
-        Starts it, and reads what it writes.
-    named
-        Names and shapes of its parameters, if the user gave names.
     """
 
     caller: Caller
-    named: Parameters | None = None
+    named: Parameters | None = None  # if the user gave names
 
     def answer(
         self, position: FloatArray, *wanted: str, weights: FloatArray | None = None
     ) -> dict[str, FloatArray]:
-        """Return what is wanted at a position of shape (dim,), by name.
-
-        Parameters
-        ----------
-        position : ndarray of shape (dim,)
-            The position.
-        *wanted
-            Some of ``log_density``, ``gradient``, ``outputs``, ``jacobian`` and ``vjp``.
-        weights : ndarray of shape (m,), optional
-            Weights of the outputs, for ``vjp``.
-        """
+        """Return what is wanted at a position (dim,), by name; ``vjp`` takes weights (m,)."""
         question: dict[str, Any] = {"want": wanted, "position": position.tolist()}
         if self.named is not None:
             by_name = self.named.split(position)
