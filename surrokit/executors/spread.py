@@ -61,6 +61,15 @@ def spread(target: Potential, each_row: Spread, pool: WorkerPool) -> Potential:
     All that surrounds the model stays in this process: only the user's functions go to the workers,
     one position at a time.
 
+    Parameters
+    ----------
+    target
+        The target.
+    each_row
+        Evaluates rows by the pool.
+    pool
+        The workers, who are given the functions.
+
     Raises
     ------
     ConfigurationError

@@ -206,9 +206,9 @@ class Caller:
         except (ProgramError, TimeoutError, ResultTypeError) as error:
             keep = self.keep_failed is not None
             kept = f" (its files are in {folder})" if keep else ""
-            told = type(error)(f"{error}{kept}")
-            say_place(told, None)  # it would be a line of ours
-            raise told from None
+            again = type(error)(f"{error}{kept}")
+            say_place(again, None)  # it would be a line of ours
+            raise again from None
         finally:
             if not keep:
                 shutil.rmtree(folder, ignore_errors=True)
