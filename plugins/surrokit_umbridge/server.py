@@ -172,17 +172,37 @@ def _served(target: Potential, name: str) -> dict[str, _Served]:
             f"a {type(target).__name__} of bounded parameters cannot be served; serve the target "
             "that it wraps"
         )
+    density = _density(inner, name, lower, upper)
+    if can.FORWARD not in inner.capabilities:
+        return {name: density}
+    if name == "forward":
+        raise ConfigurationError(
+            "the name 'forward' is that of the target's map; give its log density another one"
+        )
+    return {name: density, "forward": _map(inner, somewhere)}
 
+
+def _density(inner: Potential, name: str, lower: FloatArray, upper: FloatArray) -> _Served:
     def log_density(position: FloatArray) -> FloatArray:
         if not ((position > lower) & (position < upper)).all():
             return np.array([-np.inf])
         found: FloatArray = -_at(inner.value, position)
         return found
 
-    def slope(position: FloatArray) -> FloatArray:
+    def gradient(position: FloatArray) -> FloatArray:
         found: FloatArray = -_at(with_gradient(inner).value_and_gradient, position)[1]
         return found
 
+    return _Served(
+        name=name,
+        dim=inner.dim,
+        evaluate=log_density,
+        jacobian=gradient if can.GRADIENT in inner.capabilities else None,
+        count=lambda: 1,
+    )
+
+
+def _map(inner: Potential, somewhere: FloatArray) -> _Served:
     def outputs(position: FloatArray) -> FloatArray:
         found: FloatArray = _at(with_forward(inner).forward, position)[0]
         return found
@@ -191,27 +211,13 @@ def _served(target: Potential, name: str) -> dict[str, _Served]:
         found: FloatArray = _at(with_forward(inner).forward_and_jacobian, position)[1][0]
         return found
 
-    density = _Served(
-        name=name,
-        dim=dim,
-        evaluate=log_density,
-        jacobian=slope if can.GRADIENT in inner.capabilities else None,
-        count=lambda: 1,
-    )
-    if can.FORWARD not in inner.capabilities:
-        return {name: density}
-    if name == "forward":
-        raise ConfigurationError(
-            "the name 'forward' is that of the target's map; give its log density another one"
-        )
-    forward = _Served(
+    return _Served(
         name="forward",
-        dim=dim,
+        dim=inner.dim,
         evaluate=outputs,
         jacobian=jacobian if can.JACOBIAN in inner.capabilities else None,
         count=lambda: len(outputs(somewhere)),
     )
-    return {name: density, "forward": forward}
 
 
 def _at(method: Callable[[FloatArray], Any], position: FloatArray) -> Any:
