@@ -22,15 +22,16 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError, WorkerError
-from surrokit.executors.reply import Reply, try_at
 from surrokit.executors.worker import (
     Conditions,
     Payload,
+    Reply,
     begin_as_worker,
     cannot_load,
     evaluate,
     pack,
     ready,
+    try_at,
     whoami,
 )
 from surrokit.limits.meter import current_meter
