@@ -1,16 +1,18 @@
-"""Partitions of a Dask collection, and passes over them."""
+"""Partitions of a Dask collection, what is done where their rows are, and passes over them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
+from surrokit import rows_potential
+from surrokit.arguments import numbers
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.potentials import SummedPotential
 from surrokit.types import FloatArray, IntArray
-from surrokit_dask import tasks
-from surrokit_dask.block import Columns, Family, block_of, columns_of
 
 
 def import_dask() -> Any:
@@ -31,13 +33,114 @@ def import_dask() -> Any:
     return dask
 
 
+@attrs.frozen(eq=False)
+class Columns:
+    """What a partition holds of each row.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n, dim)
+        Covariates.
+    others : dict of str to ndarray of shape (n,)
+        ``response``, and what else there is: ``offset``, ``weights``, ``event``.
+    """
+
+    design: FloatArray
+    others: Mapping[str, FloatArray]
+
+    def __len__(self) -> int:
+        return len(self.design)
+
+    @property
+    def bytes_per_row(self) -> int:
+        """Bytes that a row takes when it travels, but for its number and bound."""
+        return 8 * (int(self.design.shape[1]) + len(self.others))
+
+    def select(self, rows: IntArray) -> Columns:
+        """Return some rows."""
+        return Columns(
+            self.design[rows], {name: column[rows] for name, column in self.others.items()}
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        """Return the rows of several, one after the other."""
+        names = parts[0].others
+        return cls(
+            np.concatenate([part.design for part in parts]),
+            {name: np.concatenate([part.others[name] for part in parts]) for name in names},
+        )
+
+
+@attrs.frozen(eq=False)
+class Family:
+    """Which regression it is, as :func:`surrokit.rows_potential` takes it, and its settings."""
+
+    name: Any
+    settings: Mapping[str, Any]
+
+    def potential(self, columns: Columns, prior: Any = None) -> SummedPotential:
+        """Return the sum over some rows, and a prior if one is given."""
+        return rows_potential(
+            self.name, columns.design, prior=prior, **columns.others, **self.settings
+        )
+
+
+@attrs.frozen(eq=False)
+class Block:
+    """A partition with the sum over its rows, no prior among them; it stays where the rows are."""
+
+    columns: Columns
+    potential: SummedPotential
+
+
+def _columns_of(
+    rows: Any, inside: Mapping[str, str], names: Sequence[str], *others: Any
+) -> Columns:
+    """Return what a partition holds, from arrays or pandas objects.
+
+    Other columns are among the rows of a dataframe, by what they are to their names, or come by
+    themselves.
+    """
+    columns = {key: rows[name] for key, name in inside.items()}
+    design = rows.drop(columns=list(inside.values())) if inside else rows
+    x = np.ascontiguousarray(numbers("the columns of the design", design))
+    read = {
+        key: numbers(f"the column of {key}", column)
+        for key, column in {**columns, **dict(zip(names, others, strict=True))}.items()
+    }
+    odd = {key: column.shape for key, column in read.items() if column.shape != x.shape[:1]}
+    if x.ndim != 2 or odd:
+        raise ShapeError(
+            "every partition of the design must have shape (n, dim), and of columns shape (n,), "
+            f"got {x.shape} beside {odd or 'no other'}; partition them alike"
+        )
+    return Columns(x, read)
+
+
+def _block_of(family: Family, columns: Columns) -> Block | None:
+    return Block(columns, family.potential(columns)) if len(columns) else None
+
+
+def _length(block: Block | None) -> int:
+    return 0 if block is None else len(block.columns)
+
+
+def _evaluate(block: Block, method: str, *arguments: FloatArray) -> Any:
+    return getattr(block.potential, method)(*arguments)
+
+
+def _fetch(block: Block, rows: IntArray) -> Columns:
+    return block.columns.select(rows)
+
+
 class Partitions:
-    """Blocks of rows that stay where they are.
+    """Blocks of rows that stay where they are; those without any are left out.
 
     Parameters
     ----------
     blocks
-        A delayed :class:`~surrokit_dask.block.Block` for each partition.
+        A delayed :class:`Block` for each partition, or None where it has no row.
     persist
         Whether blocks are held in the memory of workers, and not read again for each pass.
     """
@@ -46,9 +149,10 @@ class Partitions:
         dask = import_dask()
         self.persist = persist
         self.blocks = list(dask.persist(*blocks)) if persist else list(blocks)
-        lengths = self.map(tasks.length)
-        self.starts = np.concatenate([[0], np.cumsum(lengths)])
-        if not self.n_rows:
+        lengths = self.map(_length)
+        self.blocks = [block for block, n in zip(self.blocks, lengths, strict=True) if n]
+        self.starts = np.cumsum([0, *filter(None, lengths)])
+        if not self.blocks:
             raise ShapeError("data must have at least one row, got partitions without any")
 
     @property
@@ -65,15 +169,15 @@ class Partitions:
         """Return a function of each block, in the order of the partitions: one pass."""
         return list(import_dask().compute(*self.delayed(function, *arguments)))
 
-    def sum(self, method: str, *arguments: FloatArray) -> FloatArray:
-        """Return the sum over partitions of what a method gives, added up in their order."""
-        return np.asarray(sum(self.map(tasks.evaluate, method, *arguments)), dtype=np.float64)
+    def evaluate(self, method: str, *arguments: FloatArray) -> list[Any]:
+        """Return what a method of each block's sum gives, in their order: one pass."""
+        return self.map(_evaluate, method, *arguments)
 
     def fetch(self, rows: IntArray) -> Columns:
         """Return what some rows hold, in the order of their numbers, shape (m,), sorted."""
         partition = np.searchsorted(self.starts, rows, side="right") - 1
         dask = import_dask()
-        call = dask.delayed(tasks.fetch, pure=False, traverse=False)
+        call = dask.delayed(_fetch, pure=False, traverse=False)
         asked = [
             call(self.blocks[k], rows[partition == k] - self.starts[k])
             for k in np.unique(partition)
@@ -105,26 +209,23 @@ def partitions_of(
         If partitions do not fit each other.
     """
     dask = import_dask()
-    named = [name for name in others.values() if isinstance(name, str)]
-    frame = design if hasattr(design, "to_delayed") and hasattr(design, "columns") else None
-    if named:
-        lacking = named if frame is None else sorted(set(named) - set(map(str, frame.columns)))
-        if lacking:
-            raise ConfigurationError(
-                f"there is no column {', '.join(lacking)} in the data; name columns of a Dask "
-                "dataframe, or give Dask arrays or series"
-            )
-    apart = {key: column for key, column in others.items() if not isinstance(column, str)}
     inside = {key: column for key, column in others.items() if isinstance(column, str)}
+    apart = {key: column for key, column in others.items() if key not in inside}
+    is_frame = hasattr(design, "to_delayed") and hasattr(design, "columns")
+    lacking = set(inside.values()) - set(map(str, design.columns) if is_frame else ())
+    if lacking:
+        raise ConfigurationError(
+            f"there is no column {', '.join(sorted(lacking))} in the data; name columns of a Dask "
+            "dataframe, or give Dask arrays or series"
+        )
     parts = [_delayed("design", design), *(_delayed(key, each) for key, each in apart.items())]
-    counts = {len(part) for part in parts}
-    if len(counts) > 1:
+    if len({len(part) for part in parts}) > 1:
         raise ShapeError(
             f"design, {', '.join(apart)} must have the same partitions, got "
             f"{[len(part) for part in parts]} of them; rechunk or repartition them alike"
         )
-    gather = dask.delayed(columns_of, pure=False, traverse=False)
-    form = dask.delayed(block_of, pure=False, traverse=False)
+    gather = dask.delayed(_columns_of, pure=False, traverse=False)
+    form = dask.delayed(_block_of, pure=False, traverse=False)
     names = list(apart)
     blocks = [
         form(family, gather(rows, inside, names, *rest)) for rows, *rest in zip(*parts, strict=True)

@@ -1,28 +1,33 @@
-"""A regression whose rows are partitions of a Dask collection."""
+"""A regression whose rows are partitions of a Dask collection, and expansions of its terms."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 
 from surrokit import capabilities as can
 from surrokit import gaussian_prior
 from surrokit.arguments import check_positions
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.potentials import Ball, Potential, SummedPotential, unnormalized_of
+from surrokit.potentials import (
+    Ball,
+    Potential,
+    RowExpansion,
+    SummedPotential,
+    of_order,
+    unnormalized_of,
+)
 from surrokit.predictive.rows import RowPredictor
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
-from surrokit_dask import tasks
-from surrokit_dask.block import Family
-from surrokit_dask.draws import PartitionDraws
-from surrokit_dask.expansion import DaskExpansion, Rest
-from surrokit_dask.partitions import Partitions, import_dask, partitions_of
-from surrokit_dask.store import Store
+from surrokit_dask.draws import PartitionDraws, Store
+from surrokit_dask.partitions import Block, Family, Partitions, import_dask, partitions_of
 
 _LOOK = 4096  # rows by which scales of columns are judged
+_FLAT = GaussianPrior(mean=np.zeros(()), sd=np.array(np.inf))
 
 _OFFERED: Capabilities = frozenset(
     {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.CONVEX, *can.OF_ROWS}
@@ -61,7 +66,7 @@ class DaskRegression(ShownTarget):
         """What may lack its normalising constant."""
         self._predictor: RowPredictor | None = getattr(like, "predictor", None)
         self._capabilities = (like.capabilities & _OFFERED) | {can.ROWS_DRAWN}
-        self._rest = _rest(prior, self.dim)
+        self._prior = _FLAT if prior is None else prior
 
     @property
     def n_rows(self) -> int:
@@ -81,27 +86,26 @@ class DaskRegression(ShownTarget):
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at coefficients of shape (n, dim): one pass."""
         b = check_positions(positions, self.dim)
-        return self._partitions.sum("value", b) + self._rest.value(b)
+        return self._sum("value", b) + self._prior.value_and_gradient(b)[0]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim): one pass."""
         b = check_positions(positions, self.dim)
-        value, gradient = self._rest.value(b), self._rest.gradient(b)
-        found = self._partitions.map(tasks.evaluate, "value_and_gradient", b)
-        for some in found:
-            if isinstance(some, tuple):
-                value, gradient = value + some[0], gradient + some[1]
+        value, gradient = self._prior.value_and_gradient(b)
+        for values, gradients in self._partitions.evaluate("value_and_gradient", b):
+            value, gradient = value + values, gradient + gradients
         return value, gradient
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U alone, shape (n, dim): one pass."""
         b = check_positions(positions, self.dim)
-        return self._partitions.sum("gradient", b) + self._rest.gradient(b)
+        return self._sum("gradient", b) + self._prior.value_and_gradient(b)[1]
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return second derivatives, shape (n, dim, dim): one pass."""
         b = check_positions(positions, self.dim)
-        return self._partitions.sum("hessian", b) + np.diag(self._rest.precision)
+        precision = np.broadcast_to(self._prior.sd**-2.0, (self.dim,))
+        return self._sum("hessian", b) + np.diag(precision)
 
     def column_moments(self, rows: IntArray | None = None) -> FloatArray | None:
         """Return the mean of x_i x_i^T over some rows, shape (dim, dim); no prior is in it.
@@ -128,38 +132,44 @@ class DaskRegression(ShownTarget):
         at = np.array(centre, dtype=np.float64)
         if at.shape != (self.dim,):
             raise ShapeError(f"centre must have shape ({self.dim},), got {at.shape}")
-        sums = [each for each in self._partitions.map(tasks.expand, at, order) if each is not None]
+        level, gradient, hessian, third = zip(
+            *self._partitions.map(_expand, at, order), strict=True
+        )
         return DaskExpansion(
             partitions=self._partitions,
             family=self._family,
-            rest=self._rest,
+            prior=self._prior,
             store=self._store,
             centre=at,
             order=order,
-            level=float(sum(each.value for each in sums)),
-            gradient=np.asarray(sum(each.gradient for each in sums)),
-            hessian=np.asarray(sum(each.hessian for each in sums)),
-            third=np.asarray(sum(each.third for each in sums)) if order == 3 else None,
+            level=float(sum(level)),
+            gradient=np.asarray(sum(gradient)),
+            hessian=np.asarray(sum(hessian)),
+            third=np.asarray(sum(third)) if order == 3 else None,
         )
 
     def row_bounds(
         self, factor: FloatArray, order: int = 2, ball: Ball | None = None
     ) -> FloatArray:
         """Return psi_i, shape (n_rows,): all of them travel, as they do not for draws."""
-        found = self._partitions.map(tasks.bounds, np.asarray(factor), order, ball)
+        found = self._partitions.map(_bounds, np.asarray(factor), order, ball)
         return np.concatenate(found)
 
     def row_draws(
         self, factor: FloatArray, order: int = 2, ball: Ball | None = None
     ) -> PartitionDraws:
         """Return draws of rows by their bounds, which stay where the rows are: one pass."""
-        bounds = self._partitions.delayed(tasks.bounds, np.asarray(factor), order, ball)
+        bounds = self._partitions.delayed(_bounds, np.asarray(factor), order, ball)
         return PartitionDraws(self._partitions, bounds, self._store, self._ahead)
 
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some rows' terms alone, fetched, without the prior."""
         distinct, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
         return self._family.potential(self._partitions.fetch(distinct).select(places))
+
+    def _sum(self, method: str, positions: FloatArray) -> FloatArray:
+        """Return what a method gives for all partitions, added up in their order."""
+        return np.asarray(sum(self._partitions.evaluate(method, positions)), dtype=np.float64)
 
 
 def dask_regression(
@@ -218,16 +228,98 @@ def dask_regression(
     settings = {name: number for name, number in given.items() if number is not None}
     columns = {"response": response, "offset": offset, "weights": weights, "event": event}
     others = {name: column for name, column in columns.items() if column is not None}
-    kind = Family(name=family, settings=settings)
+    kind = Family(family, settings)
     partitions = partitions_of(kind, design, others, persist)
     normal = gaussian_prior(0.0, prior) if isinstance(prior, int | float) else prior
     return DaskRegression(kind, partitions, normal, ahead)
 
 
-def _rest(prior: GaussianPrior | None, dim: int) -> Rest:
-    if prior is None:
-        return Rest(mean=np.zeros(dim), precision=np.zeros(dim))
-    return Rest(
-        mean=np.broadcast_to(prior.mean, (dim,)).copy(),
-        precision=np.broadcast_to(prior.sd**-2.0, (dim,)).copy(),
-    )
+def _expand(block: Block, centre: FloatArray, order: int) -> tuple[Any, ...]:
+    """Return the sums of a partition's terms at a point, and of their derivatives."""
+    found = block.potential.expand(centre, **of_order(order))
+    return float(found.value(centre[None])[0]), found.gradient, found.hessian, found.third
+
+
+def _bounds(block: Block, factor: FloatArray, order: int, ball: Ball | None) -> FloatArray:
+    """Return psi, shape (rows,)."""
+    return np.asarray(block.potential.row_bounds(factor, **of_order(order, ball)))
+
+
+def _increases(
+    block: Block, centre: FloatArray, order: int, before: FloatArray, after: FloatArray
+) -> Any:
+    return block.potential.expand(centre, **of_order(order)).increases(before, after)
+
+
+@attrs.define(kw_only=True, eq=False)
+class DaskExpansion:
+    """Expansions of all terms at one point: sums of all rows, and the rows that were fetched.
+
+    Parameters
+    ----------
+    partitions
+        The rows.
+    family
+        Of the terms.
+    prior
+        Kept as it is.
+    store
+        Rows that were fetched.
+    centre : ndarray of shape (dim,)
+        Where the terms were expanded.
+    order
+        To which.
+    level
+        Sum of the terms there, in nats.
+    gradient, hessian, third : ndarray
+        Sums of their derivatives; third ones if the order is 3.
+    """
+
+    partitions: Partitions
+    family: Family
+    prior: GaussianPrior
+    store: Store
+    centre: FloatArray
+    order: int
+    level: float
+    gradient: FloatArray
+    hessian: FloatArray
+    third: FloatArray | None
+    _local: RowExpansion | None = attrs.field(default=None, init=False)
+    _version: int = attrs.field(default=-1, init=False)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim); nothing travels."""
+        h = positions - self.centre
+        slopes = self.gradient + 0.5 * h @ self.hessian
+        if self.third is not None:
+            dim = len(self.centre)
+            matrices = (h @ self.third.reshape(dim, -1)).reshape(-1, dim, dim)
+            slopes += np.einsum("nij,nj->ni", matrices, h) / 6.0
+        total = np.einsum("ni,ni->n", slopes, h) + self.level
+        return np.asarray(total + self.prior.value_and_gradient(positions)[0])
+
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        """Return D_i(q), shape (m,), for pairs of a row and a position."""
+        places = self.store.places(rows)
+        return self._expanded().remainders(positions, places, owners)
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
+        places = self.store.places(rows)
+        return self._expanded().changes(before, after, places, owners)
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,): one pass."""
+        found = self.partitions.map(_increases, self.centre, self.order, before, after)
+        return np.asarray(sum(found), dtype=np.float64)
+
+    def _expanded(self) -> RowExpansion:
+        """Return the expansions of the rows that are here."""
+        if self._local is None or self._version != self.store.version:
+            potential = self.family.potential(self.store.columns)
+            self._local = potential.expand(self.centre, **of_order(self.order))
+            self._version = self.store.version
+        return self._local

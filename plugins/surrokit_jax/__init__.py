@@ -15,14 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["from_jax", "forward_from_jax", "from_numpyro"]
 
-_MODULES = {
-    "from_jax": "surrokit_jax.density",
-    "forward_from_jax": "surrokit_jax.forward",
-    "from_numpyro": "surrokit_jax.numpyro_model",
-}
+_MODULES = {"from_jax": "density", "forward_from_jax": "forward", "from_numpyro": "numpyro_model"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
+        return getattr(import_module(f"surrokit_jax.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

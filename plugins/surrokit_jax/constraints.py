@@ -7,6 +7,7 @@ was evaluated with; derivatives of any order follow.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from surrokit.coordinates.constraints import AWAY, UnitVector
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
-from surrokit_jax.library import load_jax
+from surrokit_jax.compiled import load_jax
 
 Mapped: TypeAlias = tuple[Any, Any]
 """q as a vector, and the log of the volume that the map makes of a volume in z."""
@@ -32,7 +33,7 @@ def to_user(parameters: Parameters, z: Any) -> Mapped:
     parts, logs, start = [], [], 0
     for spec in parameters.specs.values():
         part = z[start : start + spec.free]
-        q, log = (_between if spec.constraint is None else _map_of(spec))(spec, part)
+        q, log = _between(spec, part) if spec.constraint is None else _map_of(spec)(part)
         parts.append(q)
         logs.append(log)
         start += spec.free
@@ -58,14 +59,13 @@ def check_maps(parameters: Parameters) -> None:
             _map_of(spec)
 
 
-def _map_of(spec: Parameter) -> Callable[[Any, Any], Mapped]:
-    assert spec.constraint is not None
-    of = _MAPS.get(spec.constraint.name)
-    if of is None:
+def _map_of(spec: Parameter) -> Callable[[Any], Mapped]:
+    constraint: Any = spec.constraint
+    if constraint.name not in _MAPS:
         raise ConfigurationError(
-            f"{spec.constraint.name!r} has no map in JAX; there are {', '.join(_MAPS)}"
+            f"{constraint.name!r} has no map in JAX; there are {', '.join(_MAPS)}"
         )
-    return lambda given, z: of(given.constraint, z)
+    return partial(_MAPS[constraint.name], constraint)
 
 
 def _between(spec: Parameter, z: Any) -> Mapped:
@@ -85,13 +85,9 @@ def _between(spec: Parameter, z: Any) -> Mapped:
         return jnp.minimum(upper - jnp.exp(z), most), jnp.sum(z)
     width = upper - lower
     # from the nearer end, or the slope is lost at the upper one
-    q = jnp.where(z < 0.0, lower + width * _expit(z), upper - width * _expit(-z))
+    q = jnp.where(z < 0.0, lower + width * jax.nn.sigmoid(z), upper - width * jax.nn.sigmoid(-z))
     log = jnp.log(width) - jax.nn.softplus(z) - jax.nn.softplus(-z)
     return jnp.clip(q, least, most), jnp.sum(log)
-
-
-def _expit(z: Any) -> Any:
-    return load_jax().nn.sigmoid(z)
 
 
 def _simplex(constraint: Any, z: Any) -> Mapped:
@@ -103,8 +99,8 @@ def _simplex(constraint: Any, z: Any) -> Mapped:
 
 
 def _ordered(constraint: Any, z: Any) -> Mapped:
-    jnp = load_jax().numpy
     del constraint
+    jnp = load_jax().numpy
     return jnp.cumsum(jnp.concatenate([z[:1], jnp.exp(z[1:])])), jnp.sum(z[1:])
 
 

@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
+import numpy as np
 
-from surrokit.coordinates.parameters import Parameters, Plausible
-from surrokit.coordinates.transforms import map_of
+from surrokit import capabilities as can
+from surrokit.arguments import check_matrices, check_positions, check_vectors
+from surrokit.coordinates.models import called
+from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
+from surrokit.coordinates.transforms import CoordinateMap, map_of
+from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import Potential
+from surrokit.shown.target import ShownTarget
+from surrokit.targets.functions import declare_parameters
+from surrokit.types import Capabilities, FloatArray
+from surrokit_jax.compiled import (
+    Compiled,
+    Travelling,
+    cannot_differentiate,
+    check_order,
+    load_jax,
+    trace,
+    why_not,
+)
 from surrokit_jax.constraints import check_maps, to_user
-from surrokit_jax.declared import Declarations, declare
-from surrokit_jax.library import load_jax
-from surrokit_jax.potential import JaxPotential
-from surrokit_jax.tracing import check_number, highest_order
+
+Declarations: TypeAlias = Mapping[str, Parameter | Bounds | None]
+Function: TypeAlias = Callable[..., Any]
+
+_OFFERED: tuple[Capabilities, ...] = (
+    frozenset({can.GRADIENT}),
+    frozenset({can.HESSIAN, can.HESSIAN_PRODUCT}),
+    frozenset({can.HESSIAN_DERIVATIVE, can.HESSIAN_DIAGONAL}),
+)
+_OF_ORDER = ("value_and_gradient", "hessian_product", "hessian_form_gradient")
 
 
 def from_jax(
@@ -68,7 +91,11 @@ def from_jax(
     function, declared = declare("log_density", log_density, parameters, dim, example)
     check_maps(declared)
     check_number("log_density", function, declared.dim)
-    on_line = OnLine(function, declared)
+
+    def on_line(z: Any) -> Any:
+        q, log_jacobian = to_user(declared, z)
+        return -function(q) - log_jacobian
+
     return JaxPotential(
         function=on_line,
         parameters=declared,
@@ -78,22 +105,239 @@ def from_jax(
     )
 
 
-@attrs.frozen(eq=False)
-class OnLine:
-    """U of a position z on the line: minus log density, and minus log Jacobian.
+def declare(
+    what: str, function: Function, parameters: Declarations | None, dim: int | None, example: Any
+) -> tuple[Callable[[Any], Any], Parameters]:
+    """Return a user's function as one of a position vector, and its parameters.
+
+    Parameters
+    ----------
+    what
+        What the function is, for messages.
+    function
+        The user's.
+    parameters, dim, example
+        Declarations, a number of numbers, or a tree of arrays; exactly one of declarations and
+        example unless there is ``dim``.
+
+    Raises
+    ------
+    ConfigurationError
+        If they cannot be read, or contradict one another.
+    """
+    if not callable(function):
+        raise ConfigurationError(f"{what} must be a function, got {function!r}")
+    if example is None:
+        declared = declare_parameters(dim, parameters)
+        return called(what, function, declared), declared
+    if parameters is not None or dim is not None:
+        raise ConfigurationError(
+            "example declares names and shapes by itself; leave parameters and dim out, or "
+            "declare bounds by parameters and leave example out"
+        )
+    trees = load_jax().tree_util
+    pairs, structure = trees.tree_flatten_with_path(example)
+    named = {
+        trees.keystr(path, simple=True, separator=".") or "q": Parameter(_shape(path, leaf))
+        for path, leaf in pairs
+    }
+    if len(named) != len(pairs):
+        raise ConfigurationError(
+            f"the example has {len(pairs)} arrays under {len(named)} names, such as "
+            f"{next(iter(named), None)!r}; give keys that differ as text"
+        )
+    declared = Parameters.declare(named)
+
+    def of_position(position: Any) -> Any:
+        leaves = declared.split(position).values()
+        return function(load_jax().tree_util.tree_unflatten(structure, leaves))
+
+    return of_position, declared
+
+
+def _shape(path: Any, leaf: Any) -> tuple[int, ...]:
+    jax = load_jax()
+    try:
+        found = jax.eval_shape(lambda array: array, leaf)
+        is_real = np.dtype(found.dtype).kind in "fiub"
+    except TypeError:
+        is_real = False
+    if not is_real:
+        raise ConfigurationError(
+            f"the example must hold arrays or numbers, got {leaf!r} at {jax.tree_util.keystr(path)}"
+        )
+    return tuple(found.shape)
+
+
+def check_number(what: str, function: Callable[[Any], Any], dim: int) -> None:
+    """Raise if a function does not return one number, or as :func:`trace` does.
+
+    Raises
+    ------
+    ShapeError
+        If it returns an array.
+    """
+    shape = trace(what, function, dim)
+    if shape != ():
+        raise ShapeError(
+            f"{what} must return one number for one position, got an array of shape {shape}; add "
+            "its terms up"
+        )
+
+
+def highest_order(what: str, function: Callable[[Any], Any], dim: int, wanted: int | None) -> int:
+    """Return the highest order of derivatives that a potential offers, 0 to 3.
+
+    Parameters
+    ----------
+    what
+        What the function is, for messages.
+    function
+        U of a position (dim,).
+    dim
+        Numbers in a position.
+    wanted
+        The order to offer; None for the highest, and at least 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If JAX cannot differentiate it so often.
+    """
+    check_order(wanted, most=3)
+    derivatives = derivatives_of(function)
+    for order, name in enumerate(_OF_ORDER[:wanted], start=1):
+        error = why_not(derivatives[name], *(dim,) * (1 if order == 1 else 2))
+        if error is not None:
+            if wanted is None and order > 1:
+                return order - 1
+            raise cannot_differentiate(what, order, error) from error
+    return len(_OF_ORDER[:wanted])
+
+
+def derivatives_of(potential: Function) -> dict[str, Function]:
+    """Return U and its derivatives by the methods' names, as functions of a position (dim,).
+
+    Vectors and matrices come second. Second derivatives are forward over reverse, and third ones a
+    gradient of those, so that none costs more than dim gradients and the tensor is never made.
+    """
+    jax = load_jax()
+    both = jax.value_and_grad(potential)
+    matrix = jax.jacfwd(jax.grad(potential))
+
+    def value_and_gradient(z: Any) -> Any:
+        u, gradient = both(z)
+        return jax.numpy.concatenate([u[None], gradient])  # one array is fetched sooner
+
+    def form(z: Any, u: Any) -> Any:  # u^T G u
+        slope = lambda at: jax.jvp(potential, (at,), (u,))[1]  # noqa: E731
+        return jax.jvp(slope, (z,), (u,))[1]
+
+    return {
+        "value": potential,
+        "value_and_gradient": value_and_gradient,
+        "hessian": matrix,
+        "hessian_product": lambda z, u: jax.jvp(jax.grad(potential), (z,), (u,))[1],
+        "hessian_diagonal": lambda z: jax.numpy.diagonal(matrix(z)),
+        "hessian_trace_gradient": jax.grad(lambda z, a: jax.numpy.sum(a * matrix(z))),
+        "hessian_form_gradient": jax.grad(form),
+        "hessian_diagonal_gradient": jax.grad(
+            lambda z, c: jax.numpy.vdot(c, jax.numpy.diagonal(matrix(z)))
+        ),
+    }
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class JaxPotential(Travelling, ShownTarget):
+    """A potential on the line, of which every method is compiled at its first call.
 
     Parameters
     ----------
     function
-        Log density of a user's position (n_user,).
+        U of one position (dim,) on the line, in JAX.
     parameters
-        Names, shapes, bounds and constraints.
+        The user's.
+    transform
+        The map from the line to them.
+    derivatives
+        Highest order of derivatives that it offers, 0 to 3.
+    plausible
+        Where positions start; None for no such place.
+    dim
+        Numbers in a position on the line; by default those of the parameters.
+    observed_data
+        What was observed, by the names of a model that tells.
+    missing
+        Why it lacks capabilities, by their names.
+    unnormalized
+        What may lack its normalising constant.
     """
 
     function: Callable[[Any], Any]
     parameters: Parameters
+    transform: CoordinateMap
+    derivatives: int
+    plausible: Plausible | None = None
+    dim: int = attrs.field()
+    observed_data: Mapping[str, Any] = attrs.field(factory=dict)
+    missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    unnormalized: tuple[str, ...] = ("log_density",)
+    _compiled: dict[str, Compiled] = attrs.field(init=False, factory=dict, repr=False)
 
-    def __call__(self, z: Any) -> Any:
-        """Return U at z of shape (dim,), in JAX."""
-        q, log_jacobian = to_user(self.parameters, z)
-        return -self.function(q) - log_jacobian
+    @dim.default
+    def _on_line(self) -> int:
+        return self.parameters.free  # once: adding up takes as long as a small gradient
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Derivatives up to the highest order, and ``initial`` with a plausible place."""
+        own = frozenset() if self.plausible is None else frozenset({can.INITIAL})
+        return own.union(*_OFFERED[: self.derivatives])
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        return self._call("value", positions)
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim)."""
+        both = self._call("value_and_gradient", positions)
+        return both[:, 0].copy(), both[:, 1:].copy()
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives, shape (n, dim, dim)."""
+        return self._call("hessian", positions)
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, G the Hessian, shape (n, dim)."""
+        u = check_vectors(vectors, check_positions(positions, self.dim))
+        return self._call("hessian_product", positions, u)
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+        return self._call("hessian_diagonal", positions)
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim)."""
+        a = check_matrices(matrices, check_positions(positions, self.dim))
+        return self._call("hessian_trace_gradient", positions, a)
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim)."""
+        u = check_vectors(vectors, check_positions(positions, self.dim))
+        return self._call("hessian_form_gradient", positions, u)
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj for each k, shape (n, dim)."""
+        c = check_vectors(weights, check_positions(positions, self.dim))
+        return self._call("hessian_diagonal_gradient", positions, c)
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return starting positions in the plausible place, shape (n, dim)."""
+        assert self.plausible is not None
+        return self.transform.to_unbounded(self.plausible.draw(rng, n))
+
+    def _call(self, name: str, positions: FloatArray, *factors: FloatArray) -> FloatArray:
+        if name not in self._compiled:
+            function = derivatives_of(self.function)[name]
+            self._compiled[name] = Compiled("the log density", function)
+        return self._compiled[name](check_positions(positions, self.dim), *factors)

@@ -13,10 +13,16 @@ from surrokit.potentials import Energy, Potential
 from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, Scale, names_of_scales
 from surrokit.types import FloatArray
-from surrokit_jax.compiled import Compiled
-from surrokit_jax.declared import Declarations, declare
-from surrokit_jax.library import load_jax, load_jax_elsewhere
-from surrokit_jax.tracing import cannot_differentiate, check_order, trace, why_not
+from surrokit_jax.compiled import (
+    Compiled,
+    Travelling,
+    cannot_differentiate,
+    check_order,
+    load_jax,
+    trace,
+    why_not,
+)
+from surrokit_jax.density import Declarations, declare
 
 
 def forward_from_jax(
@@ -74,8 +80,7 @@ def forward_from_jax(
         raise ShapeError(
             f"forward must return one vector of outputs, got an array of shape {shape}; ravel it"
         )
-    mapped = JaxMap(function, is_number=shape == ())
-    offered = mapped.offered(declared.dim, shape[0] if shape else 1, derivatives)
+    mapped, offered = _offered(function, declared.dim, shape, derivatives)
     return sk.forward_potential(
         mapped,
         data=data,
@@ -90,10 +95,8 @@ def forward_from_jax(
 
 
 @attrs.frozen(eq=False)
-class JaxMap:
-    """A forward map and its derivatives, compiled for rows of positions.
-
-    A copy made by pickle is compiled anew where it goes.
+class JaxMap(Travelling):
+    """A forward map and its derivatives at rows of positions (n, dim), each compiled when called.
 
     Parameters
     ----------
@@ -101,112 +104,76 @@ class JaxMap:
         The map of one position (dim,), in JAX.
     is_number
         Whether it returns a number in place of a vector.
+    by_rows
+        Whether Jacobians are made by reverse mode.
     """
 
     function: Callable[[Any], Any]
     is_number: bool
-    _compiled: Compiled = attrs.field(init=False, repr=False)
-
-    @_compiled.default
-    def _at_rows(self) -> Compiled:
-        return Compiled("forward", self.outputs)
-
-    def outputs(self, q: Any) -> Any:
-        """Return the outputs (m,) at one position (dim,), in JAX."""
-        found = self.function(q)
-        return found[None] if self.is_number else found
+    by_rows: bool
+    _compiled: dict[str, Compiled] = attrs.field(init=False, factory=dict, repr=False)
 
     def __call__(self, positions: FloatArray) -> FloatArray:
-        """Return the outputs, shape (n, m), at positions (n, dim)."""
-        return self._compiled(positions)
+        """Return the outputs, shape (n, m)."""
+        return self._call("outputs", positions)
 
-    def offered(self, dim: int, n_outputs: int, wanted: int | None) -> dict[str, Any]:
-        """Return the derivatives to offer, by the names of :func:`surrokit.forward_potential`.
+    def jacobian(self, positions: FloatArray) -> FloatArray:
+        """Return the Jacobians, shape (n, m, dim)."""
+        return self._call("jacobian", positions)
 
-        Parameters
-        ----------
-        dim, n_outputs
-            Numbers in a position and in the outputs.
-        wanted
-            Highest order, 0 to 2; None for the highest, and at least 1.
+    def vjp(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return J^T w, shape (n, dim), for weights (n, m)."""
+        return self._call("vjp", positions, weights)
 
-        Raises
-        ------
-        ConfigurationError
-            If JAX cannot differentiate the map so often.
-        """
-        if wanted == 0:
-            return {}
-        found: dict[str, Any] = {}
-        ways = ("forward", "reverse") if dim <= n_outputs else ("reverse", "forward")
-        errors = {way: why_not(MapDerivative(self, way, 1).at, dim) for way in ways}
-        way = next((way for way in ways if errors[way] is None), None)
-        if way is None:
-            error = errors[ways[0]]
-            assert error is not None
-            raise cannot_differentiate("forward", 1, error) from error
-        found["jacobian"] = MapDerivative(self, way, 1)
-        if errors["reverse"] is None:
-            found["vjp"] = MapDerivative(self, "adjoint", 1)
-        if wanted == 1:
-            return found
-        error = why_not(MapDerivative(self, way, 2).at, dim)
-        if error is None:
-            return {**found, "hessian": MapDerivative(self, way, 2)}
-        if wanted == 2:
-            raise cannot_differentiate("forward", 2, error) from error
-        return found
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return second derivatives of all outputs, shape (n, m, dim, dim)."""
+        return self._call("hessian", positions)
 
-    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        """Return what stands for it elsewhere; programs are left out, since none can travel."""
-        import cloudpickle  # late: importing stays fast
+    def _call(self, name: str, *rows: FloatArray) -> FloatArray:
+        if name not in self._compiled:
+            self._compiled[name] = Compiled("forward", self.of_one()[name])
+        return self._compiled[name](*rows)
 
-        return _rebuild, (cloudpickle.dumps((self.function, self.is_number)),)
-
-
-@attrs.frozen(eq=False)
-class MapDerivative:
-    """A derivative of a forward map, compiled for rows of positions.
-
-    Parameters
-    ----------
-    map
-        The map.
-    way
-        ``"forward"`` or ``"reverse"`` for all first derivatives, ``"adjoint"`` for their product
-        with weights.
-    order
-        1 or 2; second derivatives are forward over the first ones.
-    """
-
-    map: JaxMap
-    way: str
-    order: int
-    _compiled: Compiled = attrs.field(init=False, repr=False)
-
-    @_compiled.default
-    def _at_rows(self) -> Compiled:
-        return Compiled("forward", self.at)
-
-    def at(self, q: Any, *weights: Any) -> Any:
-        """Return it at one position (dim,), in JAX."""
+    def of_one(self) -> dict[str, Callable[..., Any]]:
+        """Return the map and its derivatives by name, as functions of one position (dim,)."""
         jax = load_jax()
-        if self.way == "adjoint":
-            return jax.vjp(self.map.outputs, q)[1](*weights)[0]
-        first = (jax.jacfwd if self.way == "forward" else jax.jacrev)(self.map.outputs)
-        return (first if self.order == 1 else jax.jacfwd(first))(q)
 
-    def __call__(self, positions: FloatArray, *weights: FloatArray) -> FloatArray:
-        """Return it at positions (n, dim), perhaps with weights (n, m)."""
-        return self._compiled(positions, *weights)
+        def outputs(q: Any) -> Any:
+            found = self.function(q)
+            return found[None] if self.is_number else found
 
-    def __reduce__(self) -> tuple[Any, tuple[JaxMap, str, int]]:
-        """Return what stands for it elsewhere."""
-        return type(self), (self.map, self.way, self.order)
+        jacobian = (jax.jacrev if self.by_rows else jax.jacfwd)(outputs)
+        return {
+            "outputs": outputs,
+            "jacobian": jacobian,
+            "vjp": lambda q, weights: jax.vjp(outputs, q)[1](weights)[0],
+            "hessian": jax.jacfwd(jacobian),
+        }
 
 
-def _rebuild(packed: bytes) -> JaxMap:
-    import cloudpickle  # late: importing stays fast
-
-    load_jax_elsewhere()  # first: arrays would be unpacked in single precision
-    return JaxMap(*cloudpickle.loads(packed))
+def _offered(
+    function: Callable[[Any], Any], dim: int, shape: tuple[int, ...], wanted: int | None
+) -> tuple[JaxMap, dict[str, Any]]:
+    """Return the map, and derivatives to offer by the names of ``surrokit.forward_potential``."""
+    reverse_first = dim > (shape[0] if shape else 1)
+    ways = [
+        JaxMap(function, shape == (), by_rows) for by_rows in (reverse_first, not reverse_first)
+    ]
+    if wanted == 0:
+        return ways[0], {}
+    errors = [why_not(way.of_one()["jacobian"], dim) for way in ways]
+    if None not in errors:
+        assert errors[0] is not None
+        raise cannot_differentiate("forward", 1, errors[0]) from errors[0]
+    mapped = ways[errors.index(None)]
+    found: dict[str, Any] = {"jacobian": mapped.jacobian}
+    if errors[[way.by_rows for way in ways].index(True)] is None:
+        found["vjp"] = mapped.vjp
+    if wanted == 1:
+        return mapped, found
+    error = why_not(mapped.of_one()["hessian"], dim)
+    if error is None:
+        return mapped, {**found, "hessian": mapped.hessian}
+    if wanted == 2:
+        raise cannot_differentiate("forward", 2, error) from error
+    return mapped, found

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
 import numpy as np
 
 from surrokit.coordinates.models import ModelMap
-from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError
 from surrokit.registry.components import load_library
 from surrokit.targets.forward import ModelledPotential
@@ -60,123 +60,60 @@ def from_bambi(
     inner = model.backend.model
     free = check_model(inner)
     wanted = choose(inner, var_names, hidden=model.family.likelihood.params)
-    return assemble(inner, [*free, *wanted], backend, rows=rows, adjust=Centring.of(model))
+    return assemble(inner, [*free, *wanted], backend, rows=rows, adjust=partial(_uncentre, model))
 
 
 @attrs.frozen
-class Shift:
-    """What an intercept of predictors as they are has less than one of centred predictors.
-
-    Parameters
-    ----------
-    intercept
-        Name of the intercept.
-    terms
-        Names of the coefficients.
-    means
-        The mean of each column of the design matrix, one coefficient after another.
-    """
+class _Shift:
+    """What an intercept of predictors as they are has less than one of centred predictors."""
 
     intercept: str
     terms: tuple[str, ...]
-    means: FloatArray
+    means: FloatArray  # of each column of the design matrix, one coefficient after another
 
     def of(self, arrays: Mapping[str, FloatArray]) -> FloatArray:
         """Return it at arrays by name, (n, *shape) each, in the intercept's shape."""
         shape = arrays[self.intercept].shape
         levels = shape[1:]  # a number for each level of a response of several
         columns = [arrays[name].reshape(shape[0], -1, *levels) for name in self.terms]
-        coefficients = np.concatenate(columns, axis=1)
-        return np.tensordot(coefficients, self.means, axes=(1, 0))
-
-
-@attrs.frozen
-class Centring:
-    """From intercepts of centred predictors, which are sampled, to those that Bambi reports.
-
-    Parameters
-    ----------
-    shifts
-        One for each intercept.
-    """
-
-    shifts: tuple[Shift, ...]
-
-    @classmethod
-    def of(cls, model: Any) -> Centring:
-        """Return that of a model of Bambi that is built."""
-        if not model.center_predictors:
-            return cls(())
-        components = [each.component for each in model.backend.distributional_components.values()]
-        return cls(
-            tuple(
-                Shift(
-                    intercept=_name(each.intercept_term),
-                    terms=tuple(map(_name, each.common_terms.values())),
-                    means=np.column_stack([t.data for t in each.common_terms.values()]).mean(
-                        axis=0
-                    ),
-                )
-                for each in components
-                if each.intercept_term and each.common_terms
-            )
-        )
-
-    def __call__(self, of: ModelMap) -> ModelMap:
-        """Return a model's map, with these intercepts."""
-        return attrs.evolve(
-            of,
-            constrain=Uncentred(of.constrain, of.reported, self.shifts),
-            unconstrain=Centred(of.unconstrain, self.shifts),
-        )
+        return np.tensordot(np.concatenate(columns, axis=1), self.means, axes=(1, 0))
 
 
 @attrs.frozen(eq=False)
-class Uncentred:
-    """Reported quantities, with intercepts of predictors as they are.
+class _Uncentred:
+    """A model's map, with intercepts of predictors as they are."""
 
-    Parameters
-    ----------
-    constrain
-        To those with intercepts of centred predictors.
-    reported
-        Their names and shapes.
-    shifts
-        One for each intercept.
-    """
+    inner: ModelMap
+    shifts: tuple[_Shift, ...]
 
-    constrain: Callable[[FloatArray], FloatArray]
-    reported: Parameters
-    shifts: tuple[Shift, ...]
-
-    def __call__(self, positions: FloatArray) -> FloatArray:
-        """Return them, shape (n, n_user), at positions (n, dim)."""
-        found = self.constrain(positions)
-        arrays = self.reported.split(found)  # views
+    def constrain(self, positions: FloatArray) -> FloatArray:
+        found = self.inner.constrain(positions)
+        arrays = self.inner.reported.split(found)  # views
         for shift in self.shifts:
             arrays[shift.intercept] -= shift.of(arrays)
         return found
 
-
-@attrs.frozen(eq=False)
-class Centred:
-    """Positions on the line of values with intercepts of predictors as they are.
-
-    Parameters
-    ----------
-    unconstrain
-        Of values with intercepts of centred predictors.
-    shifts
-        One for each intercept.
-    """
-
-    unconstrain: Callable[[Mapping[str, FloatArray]], FloatArray]
-    shifts: tuple[Shift, ...]
-
-    def __call__(self, arrays: Mapping[str, FloatArray]) -> FloatArray:
-        """Return positions (n, dim) at arrays by name, (n, *shape) each."""
+    def unconstrain(self, arrays: Mapping[str, FloatArray]) -> FloatArray:
         moved = {each.intercept: arrays[each.intercept] + each.of(arrays) for each in self.shifts}
-        return self.unconstrain({**arrays, **moved})
+        return self.inner.unconstrain({**arrays, **moved})
+
+
+def _uncentre(model: Any, of: ModelMap) -> ModelMap:
+    """Return the map of a model that is built to what Bambi reports."""
+    if not model.center_predictors:
+        return of
+    components = [each.component for each in model.backend.distributional_components.values()]
+    shifts = tuple(
+        _Shift(
+            intercept=_name(each.intercept_term),
+            terms=tuple(map(_name, each.common_terms.values())),
+            means=np.column_stack([t.data for t in each.common_terms.values()]).mean(axis=0),
+        )
+        for each in components
+        if each.intercept_term and each.common_terms
+    )
+    changed = _Uncentred(of, shifts)
+    return attrs.evolve(of, constrain=changed.constrain, unconstrain=changed.unconstrain)
 
 
 def _name(term: Any) -> str:

@@ -1,21 +1,53 @@
-"""Functions of one position on the line, compiled by PyMC."""
+"""PyMC in double precision: its unconstrained space as a vector, and functions compiled of it."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import attrs
+import numpy as np
+
+from surrokit.coordinates.parameters import Parameter, Parameters
+from surrokit.errors import ConfigurationError
+from surrokit.registry.components import load_library
 from surrokit.types import FloatArray
 
 Function = Callable[..., Any]
 
 
+def load_pymc() -> Any:
+    """Return PyMC, in double precision.
+
+    Raises
+    ------
+    MissingDependencyError
+        If it is not installed.
+    ConfigurationError
+        If it computes in single precision.
+    """
+    pymc = load_library("pymc", "pymc")
+    floats = load_library("pytensor", "pymc").config.floatX
+    if floats != "float64":
+        raise single_precision(f"PyTensor's floatX is {floats}")
+    return pymc
+
+
+def single_precision(what: str) -> ConfigurationError:
+    """Return the error for a model that computes in single precision."""
+    return ConfigurationError(
+        f"{what}, which is too coarse for acceptance probabilities; set pytensor.config.floatX = "
+        '"float64", or leave floatX out of PYTENSOR_FLAGS, before the model is written down'
+    )
+
+
 class Compiled:
-    """A function that PyMC compiles of a model, at its first call.
+    """A function that PyMC compiles of a model, at its first call, also that of a copy.
 
     Calls from several threads take turns, since PyTensor's functions keep their storage between
-    calls. A copy made by pickle is compiled anew where it goes.
+    calls.
 
     Parameters
     ----------
@@ -42,17 +74,96 @@ class Compiled:
         with self._lock:
             return (self._function or self.compile())(*arrays)
 
-    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        """Return what stands for it elsewhere."""
-        import cloudpickle  # late: importing stays fast
-
-        return _rebuild, (cloudpickle.dumps((self.model, self.build)),)
+    def __reduce__(self) -> tuple[Any, tuple[Any, bytes]]:
+        return travel(Compiled, self.model, self.build)
 
 
-def _rebuild(packed: bytes) -> Compiled:
+def travel(kind: Callable[..., Any], *given: Any) -> tuple[Any, tuple[Any, bytes]]:
+    """Return what pickles something that is made anew, of what cloudpickle can send."""
     import cloudpickle  # late: importing stays fast
 
-    from surrokit_pymc.library import load_pymc
+    return _arrive, (kind, cloudpickle.dumps(given))
+
+
+def _arrive(kind: Callable[..., Any], packed: bytes) -> Any:
+    import cloudpickle  # late: importing stays fast
 
     load_pymc()  # first: a worker whose floatX is float32 would compute in single precision
-    return Compiled(*cloudpickle.loads(packed))
+    return kind(*cloudpickle.loads(packed))
+
+
+@attrs.frozen
+class Line:
+    """The free variables of a model, one after another, each in PyMC's unconstrained space.
+
+    Parameters
+    ----------
+    own
+        Names of the variables, and their shapes there.
+    """
+
+    own: Parameters
+
+    @classmethod
+    def of(cls, model: Any, names: Sequence[str]) -> Line:
+        """Return the line of a model's free variables, in the order of their names."""
+        start = model.initial_point(0)
+        values = {name: model.rvs_to_values[model[name]].name for name in names}
+        return cls(Parameters({name: Parameter(np.shape(start[v])) for name, v in values.items()}))
+
+    def variables(self, model: Any) -> list[Any]:
+        """Return PyTensor's variables of the parts of a position, in their order."""
+        return [model.rvs_to_values[model[name]] for name in self.own.specs]
+
+    def start(self, model: Any) -> FloatArray:
+        """Return where PyMC starts a model, shape (dim,)."""
+        start = model.initial_point(0)
+        return np.concatenate([np.ravel(start[each.name]) for each in self.variables(model)])
+
+    def ravel(self, model: Any, outputs: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Return outputs of a model as ones of a position vector, and that vector."""
+        from pymc.pytensorf import join_nonshared_inputs
+
+        return join_nonshared_inputs(  # type: ignore[no-any-return]
+            point=model.initial_point(0), outputs=list(outputs), inputs=self.variables(model)
+        )
+
+    def compile(self, model: Any, outputs: Sequence[Any]) -> Function:
+        """Return the compiled function from a position (dim,) to a list of arrays."""
+        ravelled, position = self.ravel(model, outputs)
+        function: Function = model.compile_fn(
+            ravelled, inputs=[position], point_fn=False, on_unused_input="ignore"
+        )
+        return function
+
+
+def freeze(model: Any) -> Any:
+    """Return a copy of a model of PyMC, with constants for its data and lengths of dimensions.
+
+    The copy may lack the initial values of the model.
+    """
+    from pymc.model.transform.optimization import freeze_dims_and_data
+
+    try:
+        return freeze_dims_and_data(model)
+    except NotImplementedError:
+        with _without_initial_values(model):  # PyMC before 6 cannot copy them
+            return freeze_dims_and_data(model)
+
+
+@contextmanager
+def _without_initial_values(model: Any) -> Iterator[None]:
+    values = dict(model.rvs_to_initial_values)
+    try:
+        model.rvs_to_initial_values.update(dict.fromkeys(values))
+        yield
+    finally:
+        model.rvs_to_initial_values.update(values)
+
+
+def is_random(expression: Any) -> bool:
+    """Return whether a number of PyTensor is drawn at random whenever it is computed."""
+    from pytensor.graph.traversal import ancestors
+    from pytensor.tensor.random.type import RandomType
+
+    return any(isinstance(each.type, RandomType) for each in ancestors([expression]))

@@ -8,40 +8,73 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.coordinates.models import Axis, Reported
+from surrokit.coordinates.models import Axis, ModelMap, Reported
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
-from surrokit_pymc.compiled import Compiled
-from surrokit_pymc.line import Line, Quantities, Unconstrained
+from surrokit_pymc.compiled import Compiled, Function, Line, is_random
 
 _TRIED = 16  # positions at which a number is the same if it is constant
 _ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
 
 
-@attrs.frozen(eq=False)
-class Constrained:
-    """Reported quantities at rows of positions on the line.
+def map_of_model(model: Any, given: Any, line: Line, names: Sequence[str]) -> ModelMap:
+    """Return the map from the line to quantities of a model, with their names, shapes and axes.
 
     Parameters
     ----------
-    quantities
-        The compiled function of one position.
-    reported
-        Their names and shapes.
+    model
+        The model, its data frozen.
+    given
+        The model as the user has it, which knows its dimensions and where it starts.
+    line, names
+        The line, and what to report.
+
+    Raises
+    ------
+    ConfigurationError
+        If a quantity is drawn at random.
     """
+    for name, expression in zip(names, _expressions(model, names), strict=True):
+        if is_random(expression):
+            raise ConfigurationError(
+                f"{name!r} is drawn at random whenever it is computed, so it is no function of a "
+                "draw; leave it out by var_names, and draw it by pymc.sample_posterior_predictive"
+            )
+    start = line.start(given)
+    compiled = _quantities(model, line, names)
+    shapes = {name: np.shape(array) for name, array in zip(names, compiled(start), strict=True)}
+    kept = [name for name in names if 0 not in shapes[name]]  # the others have no numbers
+    if len(kept) < len(names):
+        compiled = _quantities(model, line, kept)
+    plain = Parameters({name: Reported(shapes[name]) for name in kept})
+    constant = _constants(_Constrained(compiled, plain), start)
+    reported = Parameters.declare(
+        {
+            name: Reported(
+                shapes[name],
+                constant=tuple(np.flatnonzero(constant[where]).tolist()),
+                axes=_axes(given, name, len(shapes[name])),
+            )
+            for name, where in plain.slices().items()
+        }
+    )
+    return ModelMap(
+        reported=reported,
+        own=line.own,
+        constrain=_Constrained(compiled, reported),
+        unconstrain=_Unconstrained(Compiled(model, lambda of: _inverse(of, line)), line.own),
+    )
+
+
+@attrs.frozen(eq=False)
+class _Constrained:
+    """From positions (n, dim) to reported quantities (n, n_user)."""
 
     quantities: Compiled
     reported: Parameters
 
     def __call__(self, positions: FloatArray) -> FloatArray:
-        """Return them, shape (n, n_user), at positions (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If a quantity has another shape than at the start.
-        """
         found = np.empty((len(positions), self.reported.dim))
         places = self.reported.slices().items()
         for row, position in zip(found, positions, strict=True):
@@ -56,87 +89,47 @@ class Constrained:
 
 
 @attrs.frozen(eq=False)
-class Positions:
-    """Positions on the line of values of the free variables.
-
-    Parameters
-    ----------
-    compiled
-        The compiled function of one value of each.
-    own
-        Names of the free variables, in the order of the line.
-    """
+class _Unconstrained:
+    """From values of the free variables, (n, *shape) each, to positions (n, dim)."""
 
     compiled: Compiled
     own: Parameters
 
     def __call__(self, arrays: Mapping[str, FloatArray]) -> FloatArray:
-        """Return positions (n, dim) at arrays by name, (n, *shape) each."""
         rows = zip(*(arrays[name] for name in self.own.specs), strict=True)
         return np.array([self.compiled(*row) for row in rows])
 
 
-def report(model: Any, given: Any, line: Line, names: Sequence[str]) -> Constrained:
-    """Return the function to reported quantities, with names, shapes and axes of these.
-
-    Parameters
-    ----------
-    model
-        The model, its data frozen.
-    given
-        The model as the user has it, which knows its dimensions and where it starts.
-    line, names
-        The line, and what to report.
-
-    Raises
-    ------
-    ConfigurationError
-        If a quantity is drawn at random, or a free variable has no numbers.
-    """
-    quantities = Quantities(line, tuple(names))
-    _check_fixed(names, quantities.expressions(model))
-    compiled = Compiled(model, quantities)
-    start = line.start(given)
-    shapes = {name: np.shape(array) for name, array in zip(names, compiled(start), strict=True)}
-    kept = tuple(name for name in names if 0 not in shapes[name])  # the others have no numbers
-    if len(kept) < len(names):
-        compiled = Compiled(model, Quantities(line, kept))
-    plain = Parameters({name: Reported(shapes[name]) for name in kept})
-    constant = _constants(Constrained(compiled, plain), start)
-    reported = {
-        name: Reported(
-            shapes[name],
-            constant=tuple(np.flatnonzero(constant[where]).tolist()),
-            axes=_axes(given, name, len(shapes[name])),
-        )
-        for name, where in plain.slices().items()
-    }
-    return Constrained(compiled, Parameters.declare(reported))
+def _expressions(model: Any, names: Sequence[str]) -> list[Any]:
+    """Return PyTensor's expressions of quantities, by parts of a position."""
+    found: list[Any] = model.replace_rvs_by_values([model[name] for name in names])
+    return found
 
 
-def unconstrain(model: Any, line: Line) -> Positions:
-    """Return the function from values of the free variables to positions on the line."""
-    return Positions(Compiled(model, Unconstrained(line)), line.own)
+def _quantities(model: Any, line: Line, names: Sequence[str]) -> Compiled:
+    return Compiled(model, lambda of: line.compile(of, _expressions(of, names)))
 
 
-def is_random(expression: Any) -> bool:
-    """Return whether a number of PyTensor is drawn at random whenever it is computed."""
-    from pytensor.graph.traversal import ancestors
-    from pytensor.tensor.random.type import RandomType
+def _inverse(model: Any, line: Line) -> Function:
+    """Return the compiled function from values of the free variables to a position."""
+    import pytensor.tensor as pt
+    from pytensor.graph.replace import graph_replace
 
-    return any(isinstance(each.type, RandomType) for each in ancestors([expression]))
+    free = [model[name] for name in line.own.specs]
+    given = [variable.type(name=variable.name) for variable in free]
+    parts = []
+    for variable, value in zip(free, given, strict=True):
+        transform = model.rvs_to_transforms[variable]
+        is_plain = transform is None
+        parts.append(value if is_plain else transform.forward(value, *variable.owner.inputs))
+    # bounds of one variable may be another
+    parts = graph_replace(parts, dict(zip(free, given, strict=True)), strict=False)
+    joined = pt.join(0, *[pt.as_tensor_variable(part).ravel() for part in parts])
+    function: Function = model.compile_fn(joined, inputs=given, point_fn=False)
+    return function
 
 
-def _check_fixed(names: Sequence[str], expressions: Sequence[Any]) -> None:
-    for name, expression in zip(names, expressions, strict=True):
-        if is_random(expression):
-            raise ConfigurationError(
-                f"{name!r} is drawn at random whenever it is computed, so it is no function of a "
-                "draw; leave it out by var_names, and draw it by pymc.sample_posterior_predictive"
-            )
-
-
-def _constants(constrained: Constrained, start: FloatArray) -> np.ndarray:
+def _constants(constrained: _Constrained, start: FloatArray) -> np.ndarray:
     """Return which reported numbers are constant, such as ones of a correlation matrix."""
     rng = np.random.default_rng(0)
     found = constrained(start + rng.uniform(-1.0, 1.0, size=(_TRIED, len(start))))

@@ -8,22 +8,29 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
+import surrokit as sk
 from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, NotASumError, SurrokitError
 from surrokit.potentials import Potential
+from surrokit.registry.components import load_library
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.functions import FunctionPotential, Functions
 from surrokit.targets.summed import SumAndRest, sum_if_safe
 from surrokit.types import FloatArray
-from surrokit_pymc.compiled import Compiled
-from surrokit_pymc.frozen import freeze, read_observed
-from surrokit_pymc.jaxified import Jaxified
-from surrokit_pymc.library import load_pymc, single_precision
-from surrokit_pymc.line import Line, LogDensity, LogDensityAndGradient
-from surrokit_pymc.reported import is_random, report, unconstrain
-from surrokit_pymc.rows.recognise import recognise
+from surrokit_pymc.compiled import (
+    Compiled,
+    Function,
+    Line,
+    freeze,
+    is_random,
+    load_pymc,
+    single_precision,
+    travel,
+)
+from surrokit_pymc.reported import map_of_model
+from surrokit_pymc.rows import recognise
 
 Backend = Literal["pytensor", "jax"]
 
@@ -109,7 +116,7 @@ def assemble(
         line = Line.of(frozen, [variable.name for variable in model.free_RVs])
         _check_log_density(frozen.logp())
         start = line.start(model)
-        reported = report(frozen, model, line, names)
+        of = map_of_model(frozen, model, line, names)
         inner = _inner(frozen, line, backend, gradient=gradient)
     except SurrokitError:
         raise
@@ -117,42 +124,33 @@ def assemble(
         raise ConfigurationError(
             f"PyMC cannot compile the model: {type(error).__name__}: {error}"
         ) from error
-    of = ModelMap(
-        reported=reported.reported,
-        own=line.own,
-        constrain=reported,
-        unconstrain=unconstrain(frozen, line),
-    )
-    found, reason = sum_if_safe(rows, lambda: _sum(frozen, line, start, inner, rows, gradient))
+
+    def as_sum() -> SumAndRest:
+        if rows is None and not gradient:
+            raise NotASumError("gradient=False was given, and a sum over rows has gradients")
+        return recognise(frozen, line, start, inner, rows)
+
+    found, reason = sum_if_safe(rows, as_sum)
     missing = {} if found is not None else {ROWS: reason}
-    observed = read_observed(frozen)
-    return ModelledPotential(found or inner, adjust(of), Jittered(start), observed, missing)
-
-
-def _sum(
-    model: Any, line: Line, start: FloatArray, whole: Potential, rows: bool | None, gradient: bool
-) -> SumAndRest:
-    """Return the model as a sum over rows, if it is one."""
-    if rows is None and not gradient:
-        raise NotASumError("gradient=False was given, and a sum over rows has gradients")
-    return recognise(model, line, start, whole, rows)
+    observed = _observed(frozen)
+    return ModelledPotential(found or inner, adjust(of), _Jittered(start), observed, missing)
 
 
 @attrs.frozen(eq=False)
-class Jittered:
-    """Starts around a position on the line.
-
-    Parameters
-    ----------
-    start
-        The position, shape (dim,).
-    """
+class _Jittered:
+    """Starts around a position on the line."""
 
     start: FloatArray
 
     def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return n of them, shape (n, dim)."""
         return self.start + rng.uniform(-JITTER, JITTER, size=(n, len(self.start)))
+
+
+def _observed(frozen: Any) -> dict[str, Any]:
+    """Return what was observed, by name, without what is computed."""
+    values = {variable.name: frozen.rvs_to_values[variable] for variable in frozen.observed_RVs}
+    found = {name: getattr(value, "data", None) for name, value in values.items()}
+    return {name: np.asarray(array) for name, array in found.items() if array is not None}
 
 
 def check_model(model: Any) -> list[str]:
@@ -236,10 +234,15 @@ def _check_log_density(log_density: Any) -> None:
 def _inner(model: Any, line: Line, backend: Backend, *, gradient: bool) -> Potential:
     """Return U on the line."""
     if backend == "jax":
-        return Jaxified.potential(model, line, gradient=gradient)
+        load_library("jax", "jax")
+        order = None if gradient else 0
+        density = _InJax(model, line)
+        return sk.make(  # type: ignore[no-any-return]
+            "potential", "jax", log_density=density, dim=line.own.dim, derivatives=order
+        )
     if backend != "pytensor":
         raise ConfigurationError(f"backend must be 'pytensor' or 'jax', got {backend!r}")
-    both = Compiled(model, LogDensityAndGradient(line))
+    both = Compiled(model, lambda of: _with_gradient(of, line))
     if gradient:
         try:
             both.compile()
@@ -250,10 +253,43 @@ def _inner(model: Any, line: Line, backend: Backend, *, gradient: bool) -> Poten
             ) from error
     functions = Functions(
         line.own.dim,
-        Compiled(model, LogDensity(line)),
+        Compiled(model, lambda of: _log_density(of, line)),
         gradient=None,
         joint=both if gradient else None,
         sign=-1.0,
         batched=False,
     )
     return FunctionPotential.of(Parameters.unnamed(line.own.dim), functions)
+
+
+def _log_density(model: Any, line: Line) -> Function:
+    (output,), position = line.ravel(model, [model.logp()])
+    function: Function = model.compile_fn(output, inputs=[position], point_fn=False)
+    return function
+
+
+def _with_gradient(model: Any, line: Line) -> Function:
+    function: Any = model.logp_dlogp_function(grad_vars=line.variables(model), ravel_inputs=True)
+    function.set_extra_values({})  # there are none, and older PyMC wants to be told
+    compiled: Function = function
+    return compiled
+
+
+class _InJax:
+    """The log density of a model at a position (dim,) on the line, in JAX."""
+
+    def __init__(self, model: Any, line: Line) -> None:
+        from pymc.sampling.jax import get_jaxified_graph
+
+        self.model = model
+        self.line = line
+        # here and not at a call: while JAX traces, the model's constants would be traced too
+        self._function: Function = get_jaxified_graph(
+            inputs=line.variables(model), outputs=[model.logp()]
+        )
+
+    def __call__(self, position: Any) -> Any:
+        return self._function(*self.line.own.split(position).values())[0]
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, bytes]]:
+        return travel(_InJax, self.model, self.line)

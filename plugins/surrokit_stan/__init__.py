@@ -5,7 +5,6 @@ Modules are imported when they are first asked for, and BridgeStan only where a 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,10 +12,10 @@ if TYPE_CHECKING:
 
 __all__ = ["from_stan"]
 
-_MODULES = {"from_stan": "surrokit_stan.target"}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
+    if name == "from_stan":
+        from surrokit_stan import target
+
+        return target.from_stan
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,13 +1,20 @@
-"""What a model in Stan must do, and copies of one in other processes."""
+"""What a model in Stan must do, and its log density as a potential."""
 
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import Any, Protocol
 
+import attrs
+import numpy as np
 import numpy.typing as npt
 
+from surrokit import capabilities as can
+from surrokit.arguments import check_positions, check_vectors
+from surrokit.model.model import Model, ModelPotential
 from surrokit.registry.components import load_library
+from surrokit.types import Capabilities, FloatArray
 
 
 class StanModel(Protocol):
@@ -54,17 +61,13 @@ class StanModel(Protocol):
         ...
 
 
-REQUIRED = (
-    "param_unc_num",
-    "param_unc_names",
-    "param_names",
-    "log_density",
-    "log_density_gradient",
-    "param_constrain",
-    "param_unconstrain",
-    "new_rng",
-)
+REQUIRED = tuple(name for name in vars(StanModel) if not name.startswith("_"))
 """Methods that a model must have."""
+
+_SECOND = {
+    can.HESSIAN: "log_density_hessian",
+    can.HESSIAN_PRODUCT: "log_density_hessian_vector_product",
+}
 
 
 class Turns:
@@ -80,18 +83,14 @@ class Turns:
 
     def __init__(self, model: StanModel) -> None:
         self.model = model
-        self._lock = None if _is_threaded(model) else threading.Lock()
+        self._lock = nullcontext() if _is_threaded(model) else threading.Lock()
 
     def call(self, name: str, *given: Any, **settings: Any) -> Any:
         """Return what a method of the model returns."""
-        method = getattr(self.model, name)
-        if self._lock is None:
-            return method(*given, **settings)
         with self._lock:
-            return method(*given, **settings)
+            return getattr(self.model, name)(*given, **settings)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        """Return what stands for it elsewhere."""
         path = getattr(self.model, "lib_path", None)
         if path is None:
             return Turns, (self.model,)
@@ -115,5 +114,76 @@ def _load(path: str, data: str, seed: int) -> Turns:
 
 
 def _is_threaded(model: StanModel) -> bool:
-    told = getattr(model, "model_info", None)
-    return told is not None and "STAN_THREADS=true" in told()
+    info = getattr(model, "model_info", None)
+    return info is not None and "STAN_THREADS=true" in info()
+
+
+@attrs.frozen(eq=False)
+class _Functions:
+    """The functions of a model, which takes one position at a time."""
+
+    model: Turns
+    dim: int
+    propto: bool
+
+    def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
+        """Return what a method gives at one position, with its vector behind it, if any."""
+        call, settings = self.model.call, {"propto": self.propto, "jacobian": True}
+        if what == "value":
+            return (np.array(-call("log_density", row, **settings)),)
+        if what == "value_and_gradient":
+            value, gradient = call("log_density_gradient", row, **settings)
+            return np.array(-value), -np.asarray(gradient)
+        if what == "hessian":
+            return (-np.asarray(call("log_density_hessian", row, **settings)[2]),)
+        parts = row[: self.dim], row[self.dim :].copy()
+        name = "log_density_hessian_vector_product"
+        return (-np.asarray(call(name, *parts, **settings)[1]),)
+
+
+@attrs.frozen(eq=False)
+class StanPotential(ModelPotential):
+    """U on Stan's unconstrained space.
+
+    Parameters
+    ----------
+    dim
+        Numbers in a position.
+    capabilities
+        Gradients, and second derivatives that the model has.
+    model
+        The model's functions.
+    """
+
+    dim: int
+    capabilities: Capabilities
+    model: Model
+
+    @classmethod
+    def of(cls, stan: Turns, dim: int, *, propto: bool) -> StanPotential:
+        """Return the potential of a model in Stan."""
+        second = {
+            each for each, name in _SECOND.items() if callable(getattr(stan.model, name, None))
+        }
+        functions = _Functions(stan, dim, propto)
+        return cls(dim, frozenset({can.GRADIENT, *second}), Model(functions, dim))
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        return self.model.evaluate("value", check_positions(positions, self.dim))[0]
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        values, gradients = self.model.evaluate("value_and_gradient", q)
+        return values, gradients
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives, shape (n, dim, dim)."""
+        return self.model.evaluate("hessian", check_positions(positions, self.dim))[0]
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, G the Hessian, shape (n, dim)."""
+        rows = check_positions(positions, self.dim)
+        both = np.hstack([rows, check_vectors(vectors, rows)])
+        return self.model.evaluate("hessian_product", both)[0]

@@ -1,20 +1,36 @@
-"""Targets of models written down in Stan."""
+"""Targets of models written down in Stan, and what they report."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+import warnings
+import zlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
+import numpy as np
+
 from surrokit.arguments import is_whole
-from surrokit.coordinates.models import ModelMap
-from surrokit.errors import ConfigurationError
+from surrokit.coordinates.models import Axis, ModelMap, Reported
+from surrokit.coordinates.parameters import Parameter, Parameters
+from surrokit.errors import ConfigurationError, SamplingWarning
 from surrokit.targets.forward import ModelledPotential
-from surrokit_stan.density import StanPotential
-from surrokit_stan.model import REQUIRED, StanModel, Turns, load_bridgestan
-from surrokit_stan.reported import line_of, report, unconstrain
+from surrokit.types import FloatArray, IntArray
+from surrokit_stan.model import REQUIRED, StanModel, StanPotential, Turns, load_bridgestan
 
 _MOST = 2**32  # seeds have as many values
+_TRIED = 16  # positions at which a number is the same if it is constant
+_ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
+_NAME = re.compile(r"^(.*?)((?:\.\d+)*)$", re.DOTALL)
+
+# What is reported, and what is left of it where a block of the model fails.
+_BLOCKS: tuple[dict[str, Any], ...] = (
+    {"include_tp": True, "include_gq": True},
+    {"include_tp": True},
+    {},
+)
 
 
 def from_stan(
@@ -62,14 +78,7 @@ def from_stan(
     dim = int(given.param_unc_num())
     if dim == 0:
         raise ConfigurationError("the model has no parameter, so there is nothing to draw")
-    constrained, reported = report(turns, seed)
-    of = ModelMap(
-        reported=reported,
-        own=line_of(turns),
-        constrain=constrained,
-        unconstrain=unconstrain(turns),
-    )
-    return ModelledPotential(StanPotential.of(turns, dim, propto=propto), of)
+    return ModelledPotential(StanPotential.of(turns, dim, propto=propto), _map(turns, dim, seed))
 
 
 def _loaded(model: Any, data: Any) -> StanModel:
@@ -92,3 +101,133 @@ def _loaded(model: Any, data: Any) -> StanModel:
         raise ConfigurationError("the model has its data already; leave data out, or give a path")
     given: StanModel = model
     return given
+
+
+def _map(model: Turns, dim: int, seed: int) -> ModelMap:
+    """Return the map to all that a model reports; labels count from 1, as Stan does."""
+    layout = _Layout.of(model.call("param_names", include_tp=True, include_gq=True))
+    constrained = _Constrained(model, layout, seed)
+    plain = Parameters({name: Reported(shape) for name, shape in layout.shapes.items()})
+    constant = _constants(constrained, dim)
+    reported = {
+        name: Reported(
+            layout.shapes[name],
+            constant=tuple(np.flatnonzero(constant[where]).tolist()),
+            axes=tuple(Axis(labels=tuple(range(1, n + 1))) for n in layout.shapes[name]),
+        )
+        for name, where in plain.slices().items()
+    }
+    sizes = _Layout.of(model.call("param_unc_names")).sizes
+    origin = np.asarray(model.call("param_constrain", np.zeros(dim)), dtype=np.float64)
+    return ModelMap(
+        reported=Parameters.declare(reported),
+        own=Parameters({name: Parameter((size,)) for name, size in sizes.items()}),
+        constrain=constrained,
+        unconstrain=_Positions(model, _Layout.of(model.call("param_names")), origin),
+    )
+
+
+@attrs.frozen(eq=False)
+class _Constrained:
+    """Parameters, transformed parameters and generated quantities at rows of positions.
+
+    Random numbers of generated quantities depend on the position and the seed alone, so that a
+    draw has the same quantities whenever they are asked for.
+    """
+
+    model: Turns
+    layout: _Layout
+    seed: int
+
+    def __call__(self, positions: FloatArray) -> FloatArray:
+        """Return them, shape (n, n_user), at positions (n, dim); NaN where a block fails."""
+        found = np.full((len(positions), len(self.layout.places)), np.nan)
+        errors: list[Exception] = []
+        for row, position in zip(found, np.ascontiguousarray(positions), strict=True):
+            numbers = self._numbers(position, errors)
+            row[: len(numbers)] = numbers
+        if errors:
+            warnings.warn(
+                f"generated quantities cannot be computed at {len(errors)} of {len(found)} draws "
+                f"and are NaN there; the first time Stan said: {errors[0]}",
+                SamplingWarning,
+                stacklevel=2,
+            )
+        return found[:, self.layout.places]
+
+    def _numbers(self, position: FloatArray, errors: list[Exception]) -> FloatArray:
+        """Return as many numbers as there are, in Stan's order, and note an error if any."""
+        failed: list[Exception] = []
+        for blocks in _BLOCKS:
+            seed = zlib.crc32(position.tobytes(), self.seed)
+            random = {"rng": self.model.call("new_rng", seed)} if "include_gq" in blocks else {}
+            try:
+                numbers = self.model.call("param_constrain", position, **blocks, **random)
+            except Exception as error:
+                failed.append(error)
+                continue
+            errors += failed[:1]
+            return np.asarray(numbers, dtype=np.float64)
+        raise failed[-1]
+
+
+@attrs.frozen(eq=False)
+class _Positions:
+    """Positions on the line of constrained parameters; those that cannot vary keep their origin."""
+
+    model: Turns
+    layout: _Layout
+    origin: FloatArray
+
+    def __call__(self, arrays: Mapping[str, FloatArray]) -> FloatArray:
+        """Return positions (n, dim) at arrays by name, (n, *shape) each."""
+        n = len(next(iter(arrays.values())))
+        numbers = np.tile(self.origin, (n, 1))
+        start = 0
+        for name, size in self.layout.sizes.items():
+            where = self.layout.places[start : start + size]
+            start += size
+            if name in arrays:
+                numbers[:, where] = arrays[name].reshape(n, size)
+        return np.array([self.model.call("param_unconstrain", row) for row in numbers])
+
+
+def _constants(constrained: _Constrained, dim: int) -> np.ndarray:
+    """Return which reported numbers are constant, such as ones of a correlation matrix."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)  # these positions are no draws
+        found = constrained(np.random.default_rng(0).uniform(-2.0, 2.0, size=(_TRIED, dim)))
+    return np.asarray((np.abs(found - found[0]) <= _ROUNDING * np.abs(found[0])).all(axis=0))
+
+
+@attrs.frozen(eq=False)
+class _Layout:
+    """Shapes of variables, and where Stan puts their numbers.
+
+    Names of parts of tuples and complex numbers are Stan's own: ``pair:1``, ``z.real``. For each
+    number of the variables one after another, arrays in C order, there is its place in Stan's
+    vector, where the first index of an array moves fastest.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    places: IntArray
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> _Layout:
+        """Return that of Stan's names of single numbers: ``a``, ``b.1``, ``c.1.2``."""
+        variables: dict[str, dict[tuple[int, ...], int]] = {}
+        for place, name in enumerate(names):
+            match = _NAME.match(name)
+            assert match is not None
+            index = tuple(map(int, match[2].split(".")[1:]))
+            variables.setdefault(match[1], {})[index] = place
+        shapes = {
+            name: tuple(np.max(list(where), axis=0).tolist()) for name, where in variables.items()
+        }
+        places = [where[index] for where in variables.values() for index in sorted(where)]
+        return cls(shapes, np.array(places, dtype=np.int64))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Count of the numbers of each variable."""
+        return {name: int(np.prod(shape, dtype=int)) for name, shape in self.shapes.items()}

@@ -10,22 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from surrokit_umbridge.model import Model, connect
+    from surrokit_umbridge.client import Model, connect, potential
     from surrokit_umbridge.server import Server, serve
-    from surrokit_umbridge.target import potential
 
 __all__ = ["potential", "connect", "Model", "serve", "Server"]
 
-_MODULES = {
-    "potential": "surrokit_umbridge.target",
-    "connect": "surrokit_umbridge.model",
-    "Model": "surrokit_umbridge.model",
-    "serve": "surrokit_umbridge.server",
-    "Server": "surrokit_umbridge.server",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
+    if name in __all__:
+        module = "server" if name in ("serve", "Server") else "client"
+        return getattr(import_module(f"surrokit_umbridge.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

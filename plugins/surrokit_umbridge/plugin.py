@@ -6,7 +6,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="umbridge",
-        factory="surrokit_umbridge.target:potential",
+        factory="surrokit_umbridge.client:potential",
         summary="A model behind a server that speaks UM-Bridge, as log density or forward map",
         references=(
             "Seelinger and others (2023), doi:10.21105/joss.04748",

@@ -1,25 +1,43 @@
-"""A server of targets, for whatever speaks UM-Bridge."""
+"""A server of targets, for whatever speaks UM-Bridge.
+
+Pages in a browser are not answered, requests have an end in size and time, and what a request asks
+of the target is checked before it is evaluated.
+"""
 
 from __future__ import annotations
 
+import io
+import ipaddress
 import json
+import socket
 import sys
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
+import attrs
 import numpy as np
 
+import surrokit as sk
+from surrokit import capabilities as can
 from surrokit.arguments import is_whole
-from surrokit.errors import ConfigurationError
-from surrokit.potentials import Potential
+from surrokit.errors import ConfigurationError, EvaluationError
+from surrokit.potentials import Potential, with_forward, with_gradient
 from surrokit.types import FloatArray
-from surrokit_umbridge.model import OPERATIONS, PROTOCOL
-from surrokit_umbridge.requests import Refusal, TimedSocket, refuse_body, refuse_origin
-from surrokit_umbridge.served import Served, serve_parts
+from surrokit_umbridge.client import OPERATIONS, PROTOCOL
+from surrokit_umbridge.connection import LARGEST
+
+IDLE = 60.0
+"""Seconds for which a connection may be silent between requests, or while an answer is sent."""
+
+WHOLE = 120.0
+"""Seconds within which all of a request must have come, from its first byte on."""
+
+_CPP = "cpp-httplib/"  # the library for C++ sends text/plain; no page can claim to be this one
 
 
 class Server:
@@ -58,24 +76,21 @@ class Server:
         port: int = 4242,
         workers: int = 1,
     ) -> None:
-        if not is_whole(workers, 1):
-            raise ConfigurationError(
-                f"workers must be a whole number of at least 1, got {workers!r}"
-            )
-        if not is_whole(port, 0):
-            raise ConfigurationError(f"port must be a whole number of at least 0, got {port!r}")
-        desk = Desk(serve_parts(target, name), workers)
-        reader = type("Reader", (_Reader,), {"desk": desk, "host": host})
+        for what, value, least in (("workers", workers, 1), ("port", port, 0)):
+            if not is_whole(value, least):
+                raise ConfigurationError(
+                    f"{what} must be a whole number of at least {least}, got {value!r}"
+                )
         try:
-            self._server = _Threads((host, port), reader)
+            self._server = _Threads(host, port, _Answers(_served(target, name), workers))
         except (OSError, OverflowError) as error:
             raise ConfigurationError(
                 f"port {port} of {host} cannot be had: {error}; pass another one, or 0 for any"
             ) from error
         self._host = "127.0.0.1" if host in ("", "0.0.0.0") else host
-        look = {"poll_interval": 0.05}  # seconds between looks whether it is to end
-        serve_forever = self._server.serve_forever
-        self._thread = threading.Thread(target=serve_forever, kwargs=look, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), daemon=True
+        )
         self._thread.start()
 
     @property
@@ -86,12 +101,7 @@ class Server:
     def __enter__(self) -> Server:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def wait(self) -> None:
@@ -102,7 +112,7 @@ class Server:
         """Serve no more."""
         self._server.shutdown()
         self._server.server_close()
-        self._server.end_lines()
+        self._server.end_connections()
 
 
 def serve(
@@ -132,54 +142,123 @@ def serve(
             return
 
 
-class _RefusedError(Exception):
-    """A question that cannot be answered: what the protocol calls its kind, and why."""
+@attrs.frozen(kw_only=True)
+class _Served:
+    """A model of one input and one output, as functions of a position of shape (dim,)."""
+
+    name: str
+    dim: int
+    evaluate: Callable[[FloatArray], FloatArray]  # gives shape (m,)
+    jacobian: Callable[[FloatArray], FloatArray] | None  # gives shape (m, dim)
+    count: Callable[[], int]  # gives m
+
+    @property
+    def supported(self) -> tuple[str, ...]:
+        """Operations of the protocol."""
+        return OPERATIONS[:1] if self.jacobian is None else OPERATIONS[:3]
+
+
+def _served(target: Potential, name: str) -> dict[str, _Served]:
+    """Return the models of a target by name: its log density, and its forward map if any."""
+    inner, dim = target, target.dim
+    lower, upper, somewhere = np.full(dim, -np.inf), np.full(dim, np.inf), np.zeros(dim)
+    if isinstance(target, sk.BoundedPotential):
+        inner = target.inner
+        lower, upper = target.parameters.bounds()
+        somewhere = target.transform.to_bounded(somewhere[None])[0]
+    elif hasattr(target, "transform"):
+        raise ConfigurationError(
+            f"a {type(target).__name__} of bounded parameters cannot be served; serve the target "
+            "that it wraps"
+        )
+    density = _density(inner, name, lower, upper)
+    if can.FORWARD not in inner.capabilities:
+        return {name: density}
+    if name == "forward":
+        raise ConfigurationError(
+            "the name 'forward' is that of the target's map; give its log density another one"
+        )
+    return {name: density, "forward": _map(inner, somewhere)}
+
+
+def _density(inner: Potential, name: str, lower: FloatArray, upper: FloatArray) -> _Served:
+    def log_density(position: FloatArray) -> FloatArray:
+        if not ((position > lower) & (position < upper)).all():
+            return np.array([-np.inf])
+        found: FloatArray = -_at(inner.value, position)
+        return found
+
+    def gradient(position: FloatArray) -> FloatArray:
+        found: FloatArray = -_at(with_gradient(inner).value_and_gradient, position)[1]
+        return found
+
+    return _Served(
+        name=name,
+        dim=inner.dim,
+        evaluate=log_density,
+        jacobian=gradient if can.GRADIENT in inner.capabilities else None,
+        count=lambda: 1,
+    )
+
+
+def _map(inner: Potential, somewhere: FloatArray) -> _Served:
+    def outputs(position: FloatArray) -> FloatArray:
+        found: FloatArray = _at(with_forward(inner).forward, position)[0]
+        return found
+
+    def jacobian(position: FloatArray) -> FloatArray:
+        found: FloatArray = _at(with_forward(inner).forward_and_jacobian, position)[1][0]
+        return found
+
+    return _Served(
+        name="forward",
+        dim=inner.dim,
+        evaluate=outputs,
+        jacobian=jacobian if can.JACOBIAN in inner.capabilities else None,
+        count=lambda: len(outputs(somewhere)),
+    )
+
+
+def _at(method: Callable[[FloatArray], Any], position: FloatArray) -> Any:
+    """Return what a method gives at one position, and raise what the target raised there."""
+    try:
+        return method(position[None])
+    except EvaluationError as error:
+        raise error.causes[0] from None
+
+
+class _RejectedError(Exception):
+    """A request that cannot be answered: what the protocol calls its kind, and why."""
 
     def __init__(self, kind: str, why: str) -> None:
         super().__init__(why)
         self.kind = kind
 
 
-class Desk:
-    """Answers questions, as many at a time as there are workers.
+class _Answers:
+    """Answers requests, with as many evaluations at a time as there are workers."""
 
-    Parameters
-    ----------
-    models
-        What is served.
-    workers
-        Evaluations at a time.
-    """
-
-    def __init__(self, models: tuple[Served, ...], workers: int) -> None:
-        self._models = {model.name: model for model in models}
+    def __init__(self, models: dict[str, _Served], workers: int) -> None:
+        self._models = models
         self._free = threading.BoundedSemaphore(workers)
         self._sizes: dict[str, int] = {}
 
-    def answer(self, what: str, question: Mapping[str, Any] | None) -> tuple[int, dict[str, Any]]:
-        """Return status and answer; what the target raises is told in the answer.
-
-        Parameters
-        ----------
-        what
-            Last part of the URL.
-        question
-            What was sent; None for nothing.
-        """
+    def answer(self, what: str, question: object) -> tuple[int, dict[str, Any]]:
+        """Return status and answer; what the target raises is in the answer."""
         if what == "Info":
             return 200, {"protocolVersion": PROTOCOL, "models": list(self._models)}
         try:
             return 200, self._answer(what, question)
-        except _RefusedError as error:
+        except _RejectedError as error:
             return 400, _error(error.kind, str(error))
         except (Exception, SystemExit) as error:
             return 500, _error(type(error).__name__, str(error))
 
-    def _answer(self, what: str, question: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _answer(self, what: str, question: object) -> dict[str, Any]:
         if not isinstance(question, Mapping) or str(question.get("name")) not in self._models:
-            told = "nothing" if question is None else repr(question)[:200]
-            raise _RefusedError(
-                "ModelNotFound", f"name one of {', '.join(self._models)}, got {told}"
+            got = "nothing" if question is None else repr(question)[:200]
+            raise _RejectedError(
+                "ModelNotFound", f"name one of {', '.join(self._models)}, got {got}"
             )
         model = self._models[str(question["name"])]
         if what == "ModelInfo":
@@ -189,50 +268,47 @@ class Desk:
         if what == "OutputSizes":
             return {"outputSizes": [self._n_outputs(model)]}
         if what not in model.supported:
-            raise _RefusedError("UnsupportedFeature", f"{model.name} does not support {what}")
-        position = self._input(model, question)
+            raise _RejectedError("UnsupportedFeature", f"{model.name} does not support {what}")
+        given = question.get("input")
+        if not isinstance(given, list) or len(given) != 1:
+            raise _RejectedError(
+                "InvalidInput", f"input must be a list of one list, got {given!r:.80}"
+            )
+        position = _numbers("input", given[0], model.dim)
         if what == "Evaluate":
             with self._free:
                 return {"output": [model.evaluate(position).tolist()]}
         return {"output": self._derivative(what, model, position, question).tolist()}
 
     def _derivative(
-        self, what: str, model: Served, position: FloatArray, question: Mapping[str, Any]
+        self, what: str, model: _Served, position: FloatArray, question: Mapping[str, Any]
     ) -> FloatArray:
+        """Return J^T w of ``Gradient``, or J u of ``ApplyJacobian``."""
         if question.get("inWrt", 0) != 0 or question.get("outWrt", 0) != 0:
-            raise _RefusedError("InvalidInput", "there is one input and one output, number 0")
+            raise _RejectedError("InvalidInput", "there is one input and one output, number 0")
+        assert model.jacobian is not None
         if what == "Gradient":
-            weights = _numbers("sens", question, self._n_outputs(model))
+            weights = _numbers("sens", question.get("sens"), self._n_outputs(model))
             with self._free:
-                return model.gradient(position, weights)
-        vector = _numbers("vec", question, model.dim)
+                return model.jacobian(position).T @ weights
+        vector = _numbers("vec", question.get("vec"), model.dim)
         with self._free:
-            return model.apply_jacobian(position, vector)
+            return model.jacobian(position) @ vector
 
-    def _n_outputs(self, model: Served) -> int:
+    def _n_outputs(self, model: _Served) -> int:
         with self._free:
             if model.name not in self._sizes:
-                self._sizes[model.name] = model.n_outputs()
+                self._sizes[model.name] = model.count()
             return self._sizes[model.name]
 
-    def _input(self, model: Served, question: Mapping[str, Any]) -> FloatArray:
-        given = question.get("input")
-        if not isinstance(given, list) or len(given) != 1:
-            raise _RefusedError(
-                "InvalidInput", f"input must be a list of one list, got {given!r:.80}"
-            )
-        return _numbers("input", {"input": given[0]}, model.dim)
 
-
-def _numbers(name: str, question: Mapping[str, Any], size: int) -> FloatArray:
+def _numbers(name: str, given: object, size: int) -> FloatArray:
     try:
-        found = np.array(question.get(name), dtype=np.float64)
+        found = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         found = np.array(np.nan)
     if found.shape != (size,):
-        raise _RefusedError(
-            "InvalidInput", f"{name} must be {size} numbers, got {question.get(name)!r:.80}"
-        )
+        raise _RejectedError("InvalidInput", f"{name} must be {size} numbers, got {given!r:.80}")
     return found
 
 
@@ -245,73 +321,72 @@ class _Threads(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._lines: set[Any] = set()
-        super().__init__(address, handler)
+    def __init__(self, host: str, port: int, answers: _Answers) -> None:
+        self.host, self.answers = host, answers
+        self._open: set[Any] = set()
+        super().__init__((host, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread."""
-        self._lines.add(request)
+        self._open.add(request)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """End a connection."""
-        self._lines.discard(request)
+        self._open.discard(request)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Tell of an error, unless it is that a client has hung up."""
-        if not isinstance(sys.exception(), ConnectionError):
+        if not isinstance(sys.exception(), ConnectionError):  # a client has hung up
             super().handle_error(request, client_address)
 
-    def end_lines(self) -> None:
-        """End all connections."""
-        for request in tuple(self._lines):
+    def end_connections(self) -> None:
+        for request in tuple(self._open):
             super().shutdown_request(request)
 
 
-class _Reader(BaseHTTPRequestHandler):
-    """Reads questions for a desk; of each server there is a class of its own."""
+class _Handler(BaseHTTPRequestHandler):
+    """Reads the requests of one connection."""
 
-    desk: Desk
-    host: str
+    server: _Threads
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body in one packet, since the second would wait for the first
     disable_nagle_algorithm = True
 
     def setup(self) -> None:
         super().setup()
-        self.source = TimedSocket(self.connection)
-        self.rfile = self.source.buffered()
+        self._source = _TimedSocket(self.connection)
+        self.rfile = io.BufferedReader(self._source)
 
     def handle_one_request(self) -> None:
-        self.source.begin()
+        self._source.deadline = None
         super().handle_one_request()
 
     def do_GET(self) -> None:
-        if not self._refuses(refuse_origin(self.headers, self.host)):
-            self._reply(*self.desk.answer(self.path.rsplit("/", 1)[-1], None))
+        if not self._rejects(reject_origin(self.headers, self.server.host)):
+            self._answer(None)
 
     def do_POST(self) -> None:
-        refused = refuse_origin(self.headers, self.host) or refuse_body(self.headers)
-        if self._refuses(refused):
+        rejected = reject_origin(self.headers, self.server.host) or reject_body(self.headers)
+        if self._rejects(rejected):
             return
         try:
             question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         except (ValueError, RecursionError) as error:
             self._reply(400, _error("InvalidInput", f"the question is no JSON: {error}"))
             return
-        self._reply(*self.desk.answer(self.path.rsplit("/", 1)[-1], question))
+        self._answer(question)
 
-    def _refuses(self, refusal: Refusal | None) -> bool:
-        if refusal is not None:
+    def _answer(self, question: object) -> None:
+        self._reply(*self.server.answers.answer(self.path.rsplit("/", 1)[-1], question))
+
+    def _rejects(self, rejected: tuple[int, str] | None) -> bool:
+        if rejected is not None:
             self.close_connection = True  # a body, if there is one, is not read
-            self._reply(refusal.status, _error("InvalidInput", refusal.why))
-        return refusal is not None
+            self._reply(rejected[0], _error("InvalidInput", rejected[1]))
+        return rejected is not None
 
-    def _reply(self, status: int | HTTPStatus, answer: dict[str, Any]) -> None:
+    def _reply(self, status: int, answer: dict[str, Any]) -> None:
         body = json.dumps(answer).encode()
-        self.source.end()
+        self.connection.settimeout(IDLE)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -321,4 +396,78 @@ class _Reader(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
+
+
+class _TimedSocket(io.RawIOBase):
+    """Reads a connection, and raises TimeoutError where it is silent or a request is slow."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.deadline: float | None = None  # of the request that has begun to come
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        left = IDLE if self.deadline is None else self.deadline - time.monotonic()
+        if left <= 0.0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        n = self._connection.recv_into(buffer)
+        if self.deadline is None:
+            self.deadline = time.monotonic() + WHOLE
+        return n
+
+
+def reject_origin(headers: Message, address: str) -> tuple[int, str] | None:
+    """Return status and reason if a request comes from a page in a browser, wherever that is from.
+
+    A browser names the page that a request comes from. Where only this machine is served, the name
+    that was asked must be one of this machine too: a page may have its own name point here.
+
+    Parameters
+    ----------
+    headers
+        Of the request.
+    address
+        Where the server listens.
+    """
+    if "Origin" in headers:
+        return HTTPStatus.FORBIDDEN, "pages in a browser are not answered"
+    asked = headers.get("Host", "")
+    name, colon, port = asked.rpartition(":")
+    if _is_local(address) and not _is_local(name if colon and port.isdigit() else asked):
+        why = f"{asked[:100]!r} is no name of this machine; ask 127.0.0.1 or localhost"
+        return HTTPStatus.FORBIDDEN, why
+    return None
+
+
+def reject_body(headers: Message) -> tuple[int, str] | None:
+    """Return status and reason if the body of a request is no JSON, or too long, or of no length.
+
+    Parameters
+    ----------
+    headers
+        Of the request. A page can send other types than JSON without permission.
+    """
+    kind = headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
+    of_cpp = kind == "text/plain" and headers.get("User-Agent", "").startswith(_CPP)
+    if kind != "application/json" and not of_cpp:
+        why = f"a question must have Content-Type application/json, got {kind[:100]!r}"
+        return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why
+    length = headers.get("Content-Length", "")
+    if "Transfer-Encoding" in headers or not (length.isascii() and length.isdigit()):
+        return HTTPStatus.LENGTH_REQUIRED, "a question must have its Content-Length"
+    if len(length) > 12 or int(length) > LARGEST:
+        return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a question has at most {LARGEST} bytes"
+    return None
+
+
+def _is_local(host: str) -> bool:
+    """Return whether a name or number stands for this machine alone."""
+    name = host.strip("[]").lower()
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

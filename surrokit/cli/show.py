@@ -11,7 +11,7 @@ from surrokit.ledger.reader import Ledger
 from surrokit.ledger.salvage import salvage
 from surrokit.output.console import say
 from surrokit.sessions import open_run
-from surrokit.studies.waiting import waits_for
+from surrokit.studies.description import waits_for
 
 SECONDS = 2.0
 """Between two looks at a run that is followed."""

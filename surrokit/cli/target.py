@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from surrokit.errors import SurrokitError, TargetError
-from surrokit.executors.cargo import send_whole
+from surrokit.executors.worker import send_whole
 from surrokit.model.model import one_by_one as in_single_rows
-from surrokit.programs.description import read_program
+from surrokit.programs.potential import read_program
 
 
 def resolve_target(target: Any, settings: Mapping[str, Any], *, one_by_one: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""The terms of a crew: who evaluates a target, how many of them, and for how long each time."""
+"""Who evaluates a target, how many of them, and for how long each time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from surrokit.arguments import is_whole
+from surrokit.arguments import is_number, is_whole
 from surrokit.errors import ConfigurationError
-from surrokit.executors.ahead import Ahead
-from surrokit.executors.crew import Crew, Spread, spread
-from surrokit.executors.given import Given, Threads
-from surrokit.executors.processes import Processes
+from surrokit.executors.pools import Given, Processes, Threads, WorkerPool
+from surrokit.executors.spread import Ahead, Spread, spread
 from surrokit.potentials import Potential
 
 ExecutorSpec: TypeAlias = Executor | Literal["processes", "threads"]
@@ -100,14 +98,14 @@ class Terms:
         if self.executor is None:
             yield target, None
             return
-        crew = self._hire()
+        pool = self._pool()
         try:
-            each_row = Spread(crew)
-            parted, most = spread(target, each_row, crew), self._most_ahead
+            each_row = Spread(pool)
+            parted, most = spread(target, each_row, pool), self._most_ahead
             asked = self.prefetch is not None
-            yield parted, Ahead(parted, each_row, crew, most, asked=asked) if most else None
+            yield parted, Ahead(parted, each_row, pool, most, asked=asked) if most else None
         finally:
-            crew.close()
+            pool.close()
 
     @property
     def at_once(self) -> int:
@@ -124,15 +122,13 @@ class Terms:
             return self.prefetch
         return self.workers or cores() if isinstance(self.executor, str) else 0
 
-    def _hire(self) -> Crew:
-        if isinstance(self.executor, Executor):
-            if isinstance(self.executor, ThreadPoolExecutor):
-                return Threads(self.executor, own=False)
-            return Given(self.executor)
-        if self.executor == "threads":
-            return Threads(ThreadPoolExecutor(self.workers or cores()), own=True)
+    def _pool(self) -> WorkerPool:
         if self.executor == "processes":
             return Processes(self.workers or cores(), self.timeout)
+        if self.executor == "threads":
+            return Threads(ThreadPoolExecutor(self.workers or cores()), own=True)
+        if isinstance(self.executor, ThreadPoolExecutor):
+            return Threads(self.executor, own=False)
         return Given(self.executor)  # type: ignore[arg-type]
 
 
@@ -165,8 +161,7 @@ def _check_prefetch(prefetch: object, executor: object) -> None:
 def _check_timeout(timeout: object, executor: object) -> None:
     if timeout is None:
         return
-    is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not is_number or not 0.0 < timeout < math.inf:  # type: ignore[operator]
+    if not (is_number(timeout) and 0.0 < timeout < math.inf):  # type: ignore[operator]
         raise ConfigurationError(f"timeout must be a number of seconds above 0, got {timeout!r}")
     if executor != "processes":
         raise ConfigurationError(

@@ -27,7 +27,7 @@ from surrokit.capabilities import GRADIENT, ROWS
 from surrokit.compute import Compute
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError, SurrokitError
-from surrokit.executors.ahead import Ahead
+from surrokit.executors.spread import Ahead
 from surrokit.interfaces import Evaluations, Findings, Learner, Past, Sampler, weighs
 from surrokit.model.calls import Journal, OnError
 from surrokit.model.model import calls_per_gradient

@@ -1,32 +1,139 @@
-"""One call of a program: a folder of its own, a process of its own, and what came of it."""
+"""One call of a program: its command, a folder and a process of its own, and what it wrote."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import attrs
 
-from surrokit.errors import ProgramError, ResultTypeError
+from surrokit.errors import ConfigurationError, ProgramError, ResultTypeError
 from surrokit.model.outcome import say_place
-from surrokit.programs.command import Command
 
 LARGEST = 2**26
 """Bytes of an answer at most: some three million numbers."""
 
-TOLD = 600
+SHOWN = 600
 """Characters of standard error that a message holds, its last ones."""
 
+INPUT, OUTPUT, HERE = "{input}", "{output}", "{here}"
+"""Places in a command: for the file to read, the file to write, and the folder of the model."""
+
 _POSIX = os.name == "posix"
+
+
+@attrs.frozen
+class Command:
+    """Words that start a program, without a shell."""
+
+    words: tuple[str, ...]  # with full paths
+    text: str  # as it was given, for messages
+
+    @classmethod
+    def read(cls, given: object, folder: Path) -> Command:
+        """Return the command that a user gave, as one text or as words.
+
+        The program is called in folders of its own, so a word that names a file of ``folder`` is
+        replaced by the file's full path, and ``{here}`` by that of ``folder``.
+
+        Parameters
+        ----------
+        given
+            Text, split as a shell would, or a sequence of words, taken as they are.
+        folder
+            Where the files lie that the command names.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no command, or there is no such program.
+        """
+        words = _split(given)
+        first, *others = [word.replace(HERE, str(folder)) for word in words]
+        found = (_find(first, folder), *(_full_path(word, folder) for word in others))
+        return cls(words=found, text=shlex.join(words))
+
+    @property
+    def reads_a_file(self) -> bool:
+        """Whether the program is given the name of its input, and not the input itself."""
+        return any(INPUT in word for word in self.words)
+
+    @property
+    def writes_a_file(self) -> bool:
+        """Whether the program is given the name of its output, and does not print it."""
+        return any(OUTPUT in word for word in self.words)
+
+    def name_files(self, given: Path, made: Path) -> list[str]:
+        """Return the words for one call, with the names of its input and its output."""
+        return [word.replace(INPUT, str(given)).replace(OUTPUT, str(made)) for word in self.words]
+
+
+def _split(given: object) -> list[str]:
+    if isinstance(given, str):
+        try:
+            words = shlex.split(given)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"the command {given!r} cannot be split into words: {error}; close its quotation "
+                "marks, or give a list of words"
+            ) from error
+    elif isinstance(given, Sequence) and all(isinstance(word, str) for word in given):
+        words = list(given)
+    else:
+        raise ConfigurationError(
+            "a command must be text or a list of words, such as './model {input} {output}', got "
+            f"{given!r}"
+        )
+    if not words or not words[0]:
+        raise ConfigurationError(
+            "the command is empty; give a program and its arguments, such as "
+            "'./model {input} {output}'"
+        )
+    return words
+
+
+def _find(word: str, folder: Path) -> str:
+    """Return how to start a program: by its full path, or by a name that is looked up in PATH."""
+    is_path = Path(word).name != word
+    file = folder / word
+    named = str(file) if is_path else word
+    if shutil.which(named) is not None:
+        return named
+    if not file.is_file():
+        where = f"in {folder}" if is_path else "among the installed ones (PATH)"
+        why = (
+            f"there is no program {word!r} {where}; name an executable file, or an installed "
+            "program"
+        )
+    elif is_path:
+        why = (
+            f"{file} may not be executed; allow it (chmod +x), or name what runs it, as in "
+            f"'python {word}'"
+        )
+    else:
+        why = (
+            f"there is no installed program {word!r}, but there is a file {file}; name it "
+            f"./{word}, or name what runs it, as in 'python {word}'"
+        )
+    raise ConfigurationError(why)
+
+
+def _full_path(word: str, folder: Path) -> str:
+    try:
+        named = folder / word
+        return str(named) if word and named.is_file() else word
+    except OSError:  # too long for a name
+        return word
 
 
 class InFlight:
@@ -47,20 +154,19 @@ class InFlight:
         finally:
             self._processes.discard(process)
             if process.returncode is None:
-                end(process)
+                _end(process)
                 process.wait()
 
     def end_all(self) -> None:
         """End them all."""
         for process in tuple(self._processes):
-            end(process)
+            _end(process)
 
     def __reduce__(self) -> tuple[type[InFlight], tuple[()]]:
-        """Return what stands for it elsewhere."""
         return InFlight, ()
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process at once, with those that it has started."""
     with suppress(ProcessLookupError, PermissionError):
         if process.returncode is None and _POSIX:
@@ -73,16 +179,8 @@ def end(process: subprocess.Popen[bytes]) -> None:
 class Caller:
     """Calls a program, and reads what it writes.
 
-    Parameters
-    ----------
-    command
-        What starts it.
-    timeout
-        Seconds after which a call is given up; None for never.
-    keep_failed
-        Folder in which the files of failed calls are kept; None removes them.
-    in_flight
-        Processes at work.
+    Calls are given up after ``timeout`` seconds, and files of those that failed are kept in the
+    folder ``keep_failed``; None for neither.
     """
 
     command: Command
@@ -97,7 +195,7 @@ class Caller:
         Raises
         ------
         ProgramError, TimeoutError, ResultTypeError
-            If the block does; the message then tells where the files are, if they are kept.
+            If the block does; the message then says where the files are, if they are kept.
         """
         if self.keep_failed is not None:
             self.keep_failed.mkdir(parents=True, exist_ok=True)
@@ -108,7 +206,9 @@ class Caller:
         except (ProgramError, TimeoutError, ResultTypeError) as error:
             keep = self.keep_failed is not None
             kept = f" (its files are in {folder})" if keep else ""
-            raise _placeless(type(error)(f"{error}{kept}")) from None
+            again = type(error)(f"{error}{kept}")
+            say_place(again, None)  # it would be a line of ours
+            raise again from None
         finally:
             if not keep:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -127,20 +227,20 @@ class Caller:
         """
         source, made = folder / "input.json", folder / "output.json"
         source.write_text(given, encoding="utf-8")
-        printed, told = folder / "stdout", folder / "stderr"
+        printed, errors = folder / "stdout", folder / "stderr"
         stdin = os.devnull if self.command.reads_a_file else source
-        with open(stdin, "rb") as read, printed.open("wb") as out, told.open("wb") as err:
+        with open(stdin, "rb") as read, printed.open("wb") as out, errors.open("wb") as err:
             process = self._start(folder, (read, out, err))
-            with self.in_flight.watch(process), _Deadline(process, self.timeout) as deadline:
+            with self.in_flight.watch(process), _deadline(process, self.timeout) as passed:
                 status = process.wait()
-        if deadline.passed:
+        if passed.is_set():
             raise TimeoutError(
                 f"{self.command.text} took longer than timeout={self.timeout:g} seconds, and was "
-                f"ended{_end_of(told)}"
+                f"ended{_end_of(errors)}"
             )
         if status != 0:
-            raise ProgramError(f"{self.command.text} {_ending(status)}{_end_of(told)}")
-        return self._read(made if self.command.writes_a_file else printed, told)
+            raise ProgramError(f"{self.command.text} {_ending(status)}{_end_of(errors)}")
+        return self._read(made if self.command.writes_a_file else printed, errors)
 
     def _start(self, folder: Path, streams: tuple[IO[bytes], ...]) -> subprocess.Popen[bytes]:
         read, out, err = streams
@@ -151,7 +251,7 @@ class Caller:
         except OSError as error:
             raise ProgramError(f"{self.command.text} could not be started: {error}") from error
 
-    def _read(self, made: Path, told: Path) -> str:
+    def _read(self, made: Path, errors: Path) -> str:
         try:
             with _open_file(made) as file:
                 given = file.read(LARGEST + 1)
@@ -162,38 +262,34 @@ class Caller:
             why = "it is not there" if isinstance(error, FileNotFoundError) else str(error)
             raise ResultTypeError(
                 f"{self.command.text} ended well, but its output {made.name} cannot be read: "
-                f"{why}; it must write JSON to {{output}}{_end_of(told)}"
+                f"{why}; it must write JSON to {{output}}{_end_of(errors)}"
             ) from error
         if not text.strip():
             what = "wrote nothing to {output}" if self.command.writes_a_file else "printed nothing"
             raise ResultTypeError(
-                f"{self.command.text} ended well, but {what}; it must give JSON{_end_of(told)}"
+                f"{self.command.text} ended well, but {what}; it must give JSON{_end_of(errors)}"
             )
         return text
 
 
-class _Deadline:
-    """Ends a process after a time, unless the block ends before."""
+@contextmanager
+def _deadline(process: subprocess.Popen[bytes], seconds: float | None) -> Iterator[threading.Event]:
+    """End a process after a time, unless the block ends before; yield whether it did."""
+    passed = threading.Event()
 
-    def __init__(self, process: subprocess.Popen[bytes], timeout: float | None) -> None:
-        self.passed = False
-        self._process = process
-        self._timer = None if timeout is None else threading.Timer(timeout, self._pass)
+    def give_up() -> None:
+        if process.returncode is None:
+            passed.set()
+            _end(process)
 
-    def __enter__(self) -> _Deadline:
-        if self._timer is not None:
-            self._timer.daemon = True
-            self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _pass(self) -> None:
-        if self._process.returncode is None:
-            self.passed = True
-            end(self._process)
+    timer = threading.Timer(seconds or 0.0, give_up)
+    timer.daemon = True
+    if seconds is not None:
+        timer.start()
+    try:
+        yield passed
+    finally:
+        timer.cancel()
 
 
 def _ending(status: int) -> str:
@@ -204,18 +300,18 @@ def _ending(status: int) -> str:
     return f"was ended by signal {-status}"
 
 
-def _end_of(told: Path) -> str:
+def _end_of(errors: Path) -> str:
     """Return the end of standard error for a message; empty if there is none."""
     try:
-        with _open_file(told) as file:
+        with _open_file(errors) as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(size - 4 * TOLD, 0))
-            text = file.read(4 * TOLD).decode("utf-8", errors="replace").strip()
+            file.seek(max(size - 4 * SHOWN, 0))
+            text = file.read(4 * SHOWN).decode("utf-8", errors="replace").strip()
     except OSError:  # the program has put something else in its place
         return ""
     if not text:
         return ""
-    shown = text if len(text) <= TOLD else f"... {text[-TOLD:]}"
+    shown = text if len(text) <= SHOWN else f"... {text[-SHOWN:]}"
     return f"; standard error: {shown}"
 
 
@@ -238,9 +334,3 @@ def _open_file(path: Path) -> IO[bytes]:
         os.close(number)
         raise OSError("it is no plain file")
     return os.fdopen(number, "rb")
-
-
-def _placeless(error: Exception) -> Exception:
-    """Return an error that names no line: it would be one of ours."""
-    say_place(error, None)
-    return error

@@ -1,22 +1,36 @@
-"""Targets that an external program evaluates."""
+"""Targets that an external program evaluates: asked in JSON, and described in TOML."""
 
 from __future__ import annotations
 
+import inspect
+import json
+import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from surrokit.arguments import check_flag
-from surrokit.coordinates.parameters import Bounds, Parameter, Plausible
-from surrokit.errors import ConfigurationError
+import attrs
+import numpy as np
+
+from surrokit.arguments import check_flag, is_number, numbers
+from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
+from surrokit.errors import (
+    ConfigurationError,
+    ProgramError,
+    ResultTypeError,
+    ShapeError,
+    TargetError,
+)
 from surrokit.potentials import Energy, Potential
-from surrokit.programs.program import Program
+from surrokit.programs.call import Caller, Command
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences
 from surrokit.targets.forward import MappedPotential, Maps
 from surrokit.targets.functions import FunctionPotential, Functions, declare_parameters
-from surrokit.targets.gaussian import Prior
+from surrokit.targets.gaussian import GaussianPrior, Prior, gaussian_prior
 from surrokit.targets.noise import Data, ForwardModel, Scale
+from surrokit.types import FloatArray
 
 
 def command_potential(
@@ -92,13 +106,12 @@ def command_potential(
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared) if is_map else None
     taken = declared if model is None else model.of_map
-    program = Program.read(
-        command,
-        named=None if parameters is None else taken,
-        timeout=timeout,
-        keep_failed=keep_failed,
-        folder=folder,
-    )
+    if timeout is not None and not (is_number(timeout) and 0.0 < timeout < math.inf):
+        raise ConfigurationError(f"timeout must be a number of seconds above 0, got {timeout!r}")
+    here = Path.cwd() if folder is None else Path(folder).absolute()
+    kept = None if keep_failed is None else here / keep_failed
+    caller = Caller(command=Command.read(command, here), timeout=timeout, keep_failed=kept)
+    program = Program(caller, None if parameters is None else taken)
     if model is None:
         functions = Functions(
             declared.dim,
@@ -157,3 +170,177 @@ def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bo
             f"{name} is given without data or an energy, so the program is a log density and has "
             "no outputs; pass data and noise_sd, or say gradient=True"
         )
+
+
+@attrs.frozen
+class Program:
+    """Evaluates positions by an external program, one process for each call.
+
+    Its methods raise :class:`~surrokit.errors.ProgramError` where the program fails, TimeoutError
+    where it takes too long, and :class:`~surrokit.errors.ResultTypeError` where it answers with
+    something else than what it was asked for.
+    """
+
+    caller: Caller
+    named: Parameters | None = None  # if the user gave names
+
+    def answer(
+        self, position: FloatArray, *wanted: str, weights: FloatArray | None = None
+    ) -> dict[str, FloatArray]:
+        """Return what is wanted at a position (dim,), by name; ``vjp`` takes weights (m,)."""
+        question: dict[str, Any] = {"want": wanted, "position": position.tolist()}
+        if self.named is not None:
+            by_name = self.named.split(position)
+            question["parameters"] = {name: array.tolist() for name, array in by_name.items()}
+        if weights is not None:
+            question["weights"] = weights.tolist()
+        with self.caller.folder() as folder:
+            text = self.caller.call(folder, json.dumps(question))
+            return _read_answer(text, wanted, dim=len(position), who=self.caller.command.text)
+
+    def log_density(self, position: FloatArray) -> FloatArray:
+        """Return the log density, shape ()."""
+        return self.answer(position, "log_density")["log_density"]
+
+    def log_density_and_gradient(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the log density, shape (), and its gradient, shape (dim,), from one call."""
+        answer = self.answer(position, "log_density", "gradient")
+        return answer["log_density"], answer["gradient"]
+
+    def outputs(self, position: FloatArray) -> FloatArray:
+        """Return the outputs, shape (m,)."""
+        return self.answer(position, "outputs")["outputs"]
+
+    def jacobian(self, position: FloatArray) -> FloatArray:
+        """Return the derivatives of the outputs, shape (m, dim)."""
+        return self.answer(position, "jacobian")["jacobian"]
+
+    def outputs_and_jacobian(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (m,), and their derivatives, shape (m, dim), from one call."""
+        answer = self.answer(position, "outputs", "jacobian")
+        return answer["outputs"], answer["jacobian"]
+
+    def vjp(self, position: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the gradient of the outputs' weighted sum, shape (dim,)."""
+        return self.answer(position, "vjp", weights=weights)["vjp"]
+
+    def give_up(self) -> None:
+        """End all calls in progress."""
+        self.caller.in_flight.end_all()
+
+
+def _read_answer(
+    text: str, wanted: tuple[str, ...], *, dim: int, who: str
+) -> dict[str, FloatArray]:
+    """Return what was wanted, as arrays.
+
+    An answer without a gradient is right where the log density is minus infinity; NaN then stand
+    for the gradient.
+    """
+    begins = repr(text if len(text) <= 80 else f"{text[:80]} ...")
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ResultTypeError(
+            f"the answer of {who} is no JSON: {error}; it begins {begins}. A program "
+            "that prints other things should write its answer to {output}"
+        ) from error
+    if not isinstance(answer, dict):
+        raise ResultTypeError(
+            f"the answer of {who} must be a JSON object, such as "
+            f'{{"log_density": -1.5}}, got {begins}'
+        )
+    if "error" in answer:
+        raise ProgramError(f"{who} answered with an error: {answer['error']}")
+    if "gradient" in wanted and answer.get("log_density") == -np.inf:
+        answer.setdefault("gradient", [np.nan] * dim)
+    missing = [name for name in wanted if name not in answer]
+    if missing:
+        raise ResultTypeError(
+            f"{who} must answer with {_named(wanted)}, but {_named(missing)} is not in its answer, "
+            f"which has {_named(answer) or 'nothing'}"
+        )
+    try:
+        return {name: numbers(name, answer[name]) for name in wanted}
+    except ShapeError as error:
+        raise ResultTypeError(f"in the answer of {who}, {error}") from error
+
+
+def _named(names: Any) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+_KEYS = tuple(
+    name
+    for name in inspect.signature(command_potential).parameters
+    if name not in ("energy", "dim", "folder")
+)
+_SPEC = ("shape", "lower", "upper")
+
+
+def read_program(path: Path, settings: Mapping[str, Any]) -> Potential:
+    """Return the target of a file in TOML, whose keys are arguments of :func:`command_potential`.
+
+    Parameters
+    ----------
+    path
+        The file. What its command names lies in the same folder. ``parameters`` are a list of
+        names, or a table with a pair of bounds for each, or a table of ``shape``, ``lower`` and
+        ``upper``. ``prior`` is a table of ``mean`` and ``sd``.
+    settings
+        Keys that replace those of the file.
+
+    Raises
+    ------
+    TargetError
+        If there is no such file, or it is no TOML.
+    ConfigurationError
+        If a key is missing, or there is none of that name, or its value cannot work.
+    """
+    try:
+        with path.open("rb") as file:
+            described = {**tomllib.load(file), **settings}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise TargetError(
+            f"cannot read {path}: {error}; give a file with at least command and parameters"
+        ) from error
+    unknown = [key for key in described if key not in _KEYS]
+    missing = [key for key in ("command", "parameters") if key not in described]
+    if unknown or missing:
+        wrong = f"has no {' and no '.join(missing)}" if missing else f"has {', '.join(unknown)}"
+        raise ConfigurationError(
+            f"{path} must hold command and parameters, and may hold {', '.join(_KEYS[1:])}, but it "
+            f"{wrong}"
+        )
+    given = {**described, "parameters": _parameters(path, described["parameters"])}
+    if "prior" in given:
+        given["prior"] = _prior(path, given["prior"])
+    return command_potential(**given, folder=path.resolve().parent)
+
+
+def _parameters(path: Path, given: Any) -> Any:
+    if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
+        return dict.fromkeys(given)
+    if not isinstance(given, Mapping):
+        return given
+    made = dict(given)
+    for name, spec in given.items():
+        if isinstance(spec, Mapping):
+            if unknown := [key for key in spec if key not in _SPEC]:
+                raise ConfigurationError(
+                    f"{path} declares parameter {name!r} by {', '.join(_SPEC)}, got "
+                    f"{', '.join(unknown)}"
+                )
+            shape = spec.get("shape", ())
+            shape = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+            made[name] = Parameter(shape, lower=spec.get("lower"), upper=spec.get("upper"))
+    return made
+
+
+def _prior(path: Path, given: Any) -> GaussianPrior:
+    if not isinstance(given, Mapping) or set(given) != {"mean", "sd"}:
+        raise ConfigurationError(
+            f"{path} must give the prior as a table of mean and sd, such as "
+            f"{{ mean = 0.0, sd = 1.0 }}, got {given!r}"
+        )
+    return gaussian_prior(given["mean"], given["sd"])

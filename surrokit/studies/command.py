@@ -17,6 +17,7 @@ from surrokit.output.console import say
 if TYPE_CHECKING:
     from surrokit.studies.study import Study
 
+_COLUMNS = {"gradients": "gradient", "outputs": "outputs"}
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 
 
@@ -125,8 +126,6 @@ def tell_command(file: Path, table: Path) -> None:
     study.tell(positions, results.pop("log_density", None), **results)
     _say(study)
 
-
-_COLUMNS = {"gradients": "gradient", "outputs": "outputs"}
 
 COMMANDS = (study_command, ask_command, tell_command)
 

@@ -1,8 +1,8 @@
-"""What a study says of a target, all of which a file can hold."""
+"""What a study says of a target, what was told of it, and what its file waits for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -11,12 +11,90 @@ import numpy as np
 from surrokit.arguments import numbers
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.ledger.reader import Ledger
+from surrokit.ledger.store import reading
 from surrokit.potentials import Potential
-from surrokit.studies.told import Nearest, Told
 from surrokit.targets.forward import forward_potential
 from surrokit.targets.functions import potential
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import FloatArray
+
+FACT, ARRAYS, PENDING = "study", "study/", "pending"
+"""The fact of a study, the beginning of the names of its arrays, and of these the positions that it
+waits for."""
+
+_SHOWN = 3
+
+
+class Pending(KeyboardInterrupt):
+    """Ends a run at positions of which nobody has told anything yet."""
+
+
+class Told:
+    """A function of rows that knows what it was told, and else ends the run.
+
+    Parameters
+    ----------
+    results
+        Position, as :func:`key_of` gives it, to the results there.
+
+    Attributes
+    ----------
+    pending : ndarray of shape (n, dim) or None
+        Where a result is wanted; None as long as none is.
+    """
+
+    def __init__(self, results: Mapping[bytes, tuple[FloatArray, ...]]) -> None:
+        self.pending: FloatArray | None = None
+        self._results = results
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._results
+
+    def __call__(self, positions: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the results at positions (n, dim), each stacked.
+
+        Raises
+        ------
+        Pending
+            If one of them is unknown.
+        """
+        keys = [key_of(row) for row in positions]
+        unknown = [key not in self._results for key in keys]
+        if any(unknown):
+            self.pending = np.array(positions[unknown])
+            raise Pending
+        rows = [self._results[key] for key in keys]
+        return tuple(np.stack(each) for each in zip(*rows, strict=True))
+
+
+class Nearest:
+    """A function of rows that gives what was told at the nearest position: bounds round a little.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, dim)
+        At least one.
+    results
+        What was told there, each of shape (n, ...).
+    """
+
+    def __init__(self, positions: FloatArray, results: Sequence[FloatArray]) -> None:
+        from scipy.spatial import KDTree
+
+        spans = np.ptp(positions, axis=0)
+        self._spans, self._results = np.where(spans > 0.0, spans, 1.0), tuple(results)
+        self._tree = KDTree(positions / self._spans)
+
+    def __call__(self, positions: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the results at positions (m, dim), each stacked."""
+        _, at = self._tree.query(positions / self._spans)
+        return tuple(np.asarray(each[at]) for each in self._results)
+
+
+def key_of(position: FloatArray) -> bytes:
+    """Return by what a position (dim,) is known: all of its bits, and no sign of zero."""
+    return np.ascontiguousarray(position + 0.0, dtype=np.float64).tobytes()
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -119,14 +197,13 @@ class Description:
             return potential(value_and_gradient=lambda at: tuple(-x for x in told(at)), **named)
         return potential(log_density=lambda at: told(at)[0], **named)
 
-    # --- as plain data ---
-
     def to_dict(self) -> dict[str, Any]:
         """Return what a ledger does not say by itself as plain data, but for arrays."""
+        ranges = self.plausible and {
+            n: np.asarray(part).tolist() for n, part in self.plausible.items()
+        }
         return {
-            "plausible": None
-            if self.plausible is None
-            else {name: np.asarray(part).tolist() for name, part in self.plausible.items()},
+            "plausible": ranges,
             "gradients": self.gradients,
             "has_data": self.data is not None,
             "has_prior": self.prior is not None,
@@ -157,13 +234,8 @@ class Description:
         )
 
 
-def observed(data: object, noise_sd: object, prior: object) -> dict[str, Any]:
+def observed(data: Any, noise_sd: Any, prior: object) -> dict[str, Any]:
     """Return the fields of a description that say what was observed of outputs.
-
-    Parameters
-    ----------
-    data, noise_sd, prior
-        As for :func:`surrokit.forward_potential`; None where log densities are told.
 
     Raises
     ------
@@ -182,10 +254,29 @@ def observed(data: object, noise_sd: object, prior: object) -> dict[str, Any]:
             f"the prior of a study must be surrokit.gaussian_prior(...) or None, got {prior!r}; "
             "tell log densities instead, with any prior in them"
         )
-    observed: Any = data
-    errors: Any = noise_sd
-    return {
-        "data": numbers("data", observed),
-        "noise_sd": numbers("noise_sd", errors),
-        "prior": prior,
-    }
+    errors = numbers("noise_sd", noise_sd)
+    return {"data": numbers("data", data), "noise_sd": errors, "prior": prior}
+
+
+def waits_for(ledger: Ledger) -> str | None:
+    """Return in words what a study waits for; None for a run that is none, or a study that is done.
+
+    Raises
+    ------
+    LedgerError
+        If the file is damaged.
+    """
+    with reading(ledger.path):
+        facts, pending = ledger.facts.get(FACT), ledger.store.arrays().get(ARRAYS + PENDING)
+        if facts is None or pending is None or not len(pending):
+            return None
+        what = "log densities, with their gradients," if facts["gradients"] else "log densities"
+        what = "outputs of the model" if facts["has_data"] else what
+        names = ", ".join(ledger.parameters.labels)
+        rows = [", ".join(f"{number:.4g}" for number in row) for row in pending[:_SHOWN].tolist()]
+    file, left = ledger.path.name, len(pending) - len(rows)
+    at = "; ".join(rows) + (f"; and {left} more" if left else "")
+    return (
+        f"the study waits for {what} at {len(pending)} positions, ({names}) = {at}. Get them by "
+        f"surrokit ask {file}, and pass the results by surrokit tell {file} TABLE"
+    )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +14,30 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import check_flag, check_positions, numbers
+from surrokit.compose import sample
 from surrokit.coordinates.parameters import Bounds, Parameter
-from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.errors import ConfigurationError, EvaluationWarning, LedgerError, SamplingWarning
 from surrokit.interfaces import Evaluations
+from surrokit.ledger.file import held
 from surrokit.ledger.fingerprint import read_parameters
-from surrokit.ledger.store import Lock, made_beside, reading
+from surrokit.ledger.store import Lock, Store, made_beside, reading
 from surrokit.plan.recipe import PARTS, is_data
 from surrokit.potentials import Potential
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.components import ANSWERS, DEFAULT, ON_SURROGATE, Kind
 from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
-from surrokit.studies.description import Description, observed
+from surrokit.studies.description import (
+    ARRAYS,
+    FACT,
+    PENDING,
+    Description,
+    Nearest,
+    Told,
+    key_of,
+    observed,
+)
 from surrokit.studies.design import spread
-from surrokit.studies.told import Nearest, Told, key_of
-from surrokit.studies.waiting import ARRAYS, FACT, PENDING
-from surrokit.studies.writing import opened, quietly, write_study
 from surrokit.targets.bounds import transform_of
 from surrokit.targets.functions import declare_parameters
 from surrokit.targets.gaussian import GaussianPrior
@@ -121,7 +132,7 @@ def study(
     lock = Lock(path)
     try:
         with made_beside(path) as new:
-            write_study(new, description, Told({}), settings, settings.get("max_calls"), {})
+            _write(new, description, Told({}), settings, settings.get("max_calls"), {})
     finally:
         lock.release()
     catalogue = default_catalogue()
@@ -154,7 +165,7 @@ class Study:
 
     def __init__(self, path: Path, parts: Mapping[str, Any] | None = None) -> None:
         self.path, self._parts = path, dict(parts or {})
-        with opened(path, write=False) as store:
+        with _opened(path, write=False) as store:
             facts, arrays, (parameters, _) = store.facts(), store.arrays(), read_parameters(store)
         if FACT not in facts:
             raise LedgerError(f"{path} is no study's; give a file that surrokit.study has made")
@@ -274,7 +285,7 @@ class Study:
             name: np.concatenate([self._told[name], array]) if self._told else array.copy()
             for name, array in fresh.items()
         }
-        with opened(self.path, write=True) as store, store.transaction():
+        with _opened(self.path, write=True) as store, store.transaction():
             for name, array in joined.items():
                 store.write_array(_TOLD + name, array)
         self._told = joined
@@ -294,7 +305,7 @@ class Study:
         beside = [key_of(row) in told for row in self._more]
         if any(key_of(row) not in learnt for row in self._more[beside]) and self._explores:
             self._begin_again(told)
-        with quietly():
+        with _quietly():
             target = self.description.target(told)
             run = resume(self.path, target, check=False, progress=False, **self._parts)
         self._pending = told.pending
@@ -338,13 +349,13 @@ class Study:
             with made_beside(self.path.with_name(f"{self.path.name}.again")) as new:
                 arrays = {ARRAYS + _MORE: self._more, ARRAYS + _LEARNT: positions}
                 arrays |= {_TOLD + name: array for name, array in self._told.items()}
-                write_study(new, self.description, told, settings, self._max_calls, arrays)
+                _write(new, self.description, told, settings, self._max_calls, arrays)
             os.replace(self.path.with_name(f"{self.path.name}.again"), self.path)
         finally:
             lock.release()
 
     def _keep(self, name: str, array: FloatArray) -> None:
-        with opened(self.path, write=True) as store, store.transaction():
+        with _opened(self.path, write=True) as store, store.transaction():
             store.write_array(ARRAYS + name, array)
 
     def _results(self) -> dict[bytes, tuple[FloatArray, ...]]:
@@ -382,3 +393,41 @@ def _parts() -> dict[str, str]:
     catalogue = default_catalogue()
     serving = {kind: catalogue.serving(kind, purpose) for kind, purpose in PURPOSES.items()}
     return {str(kind): part.name for kind, part in serving.items() if part is not None}
+
+
+def _write(
+    new: Path,
+    description: Description,
+    told: Told,
+    settings: Mapping[str, Any],
+    max_calls: int | None,
+    arrays: Mapping[str, FloatArray],
+) -> None:
+    """Write the file of a study whose run begins, with arrays beside those of its description."""
+    with _quietly():
+        sample(description.target(told), path=new, progress=False, **settings)
+    own = {ARRAYS + name: array for name, array in description.arrays().items()}
+    with _opened(new, write=True) as store:
+        with store.transaction():
+            store.write_facts({FACT: {**description.to_dict(), "max_calls": max_calls}})
+            for name, array in {**own, **arrays}.items():
+                store.write_array(name, array)
+        store.gather()
+
+
+@contextmanager
+def _opened(path: Path, *, write: bool) -> Iterator[Store]:
+    """Yield a ledger that nobody else has meanwhile."""
+    with held(path, partial(Store.open, write=write)) as (store, lock):
+        yield store
+        store.close()
+        lock.release()
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Leave out what a run warns of that is not at its end; its verdict has all of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)
+        warnings.simplefilter("ignore", EvaluationWarning)
+        yield

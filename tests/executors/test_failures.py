@@ -13,8 +13,8 @@ import models
 import surrokit as sk
 from models import SIZES
 from surrokit.errors import EvaluationWarning, TargetError
-from surrokit.executors.reply import StandIn, try_at
 from surrokit.executors.terms import Terms
+from surrokit.executors.worker import StandIn, try_at
 from surrokit.model.model import model_of
 
 OPTIONS = {**SIZES, "sampler": ("random-walk", {"step_size": 1.0})}

@@ -13,8 +13,7 @@ import models
 import surrokit as sk
 from models import SIZES
 from surrokit.errors import ConfigurationError, EvaluationWarning, TargetError, WorkerError
-from surrokit.executors.outstanding import Errand, Outstanding
-from surrokit.executors.processes import Processes
+from surrokit.executors.pools import Processes, await_start
 from surrokit.executors.terms import Terms
 
 OPTIONS = {**SIZES, "sampler": ("random-walk", {"step_size": 0.7}), "initial": np.zeros(2)}
@@ -52,13 +51,12 @@ def test_workers_end_while_calls_are_on_their_way_to_them():
 
 
 def test_calls_that_do_not_begin_are_not_waited_for():
-    calls, never = Outstanding(timeout=None), Future()
-    calls.send(Errand("value", np.zeros(2)), never)
+    never: Future = Future()
     began = time.monotonic()
-    calls.await_start(0.05)
+    await_start([never], 0.05)
     assert time.monotonic() - began >= 0.05
     never.set_running_or_notify_cancel()
-    calls.await_start(1e9)
+    await_start([never], 1e9)
 
 
 def test_a_position_whose_worker_dies_is_given_to_another(tmp_path):
@@ -95,14 +93,14 @@ def test_a_call_that_hangs_is_given_up_and_counted():
 
 def test_all_workers_may_hang_at_once_and_all_rows_have_a_reply():
     target = sk.potential(models.hangs, dim=1)
-    with Terms.check(None, 2, 0.3).spread(target) as (spread, _):
+    with Terms.check(None, 2, 1.0).spread(target) as (spread, _):
         began = time.monotonic()
         with pytest.raises(sk.errors.EvaluationError) as caught:
             spread.value(np.array([[2.0], [0.0], [2.0], [2.0], [1.0]]))
     assert sorted(caught.value.causes) == [0, 2, 3]
     assert all(isinstance(cause, TimeoutError) for cause in caught.value.causes.values())
     np.testing.assert_array_equal(caught.value.results[0][[1, 4]], [0.0, 0.5])
-    assert time.monotonic() - began < 20.0
+    assert time.monotonic() - began < 60.0
 
 
 def test_a_time_out_stops_the_run_if_asked():

@@ -112,7 +112,7 @@ class Strangers(Executor):
         from surrokit.executors import worker
 
         self.turn += 1
-        self.sent.append(any(isinstance(each, worker.Cargo) for each in args))
+        self.sent.append(any(isinstance(each, worker.Payload) for each in args))
         future = Future()
         kept, worker._sources = worker._sources, self.homes[self.turn % 2]
         name, worker.whoami = worker.whoami, lambda: f"stranger {self.turn % 2}"

@@ -10,7 +10,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.programs.command import Command
+from surrokit.programs.call import Command
 
 
 def test_a_command_is_split_as_a_shell_would_and_given_to_none(tmp_path):

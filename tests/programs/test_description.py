@@ -14,7 +14,7 @@ import surrokit as sk
 from surrokit.cli.main import main
 from surrokit.cli.target import resolve_target
 from surrokit.errors import ConfigurationError, TargetError
-from surrokit.programs.description import read_program
+from surrokit.programs.potential import read_program
 from surrokit.targets.bounds import parameters_of
 
 SIZES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import sys
 import time
@@ -199,3 +200,34 @@ def test_a_program_has_no_terminal_for_its_input_when_it_reads_a_file(tmp_path):
     code = "import sys, json; assert sys.stdin.read() == ''; print(json.dumps({'log_density': 2}))"
     target = sk.command_potential([sys.executable, "-I", "-S", "-c", code, "{input}"], dim=2)
     assert target.value(POSITION) == -2.0
+
+
+def raised_by(folder, lines):
+    """Return what is raised where a shell model writes an odd answer to its file."""
+    (folder / "model.sh").write_text(lines)
+    command = "sh model.sh {input} {output}"
+    target = sk.command_potential(command, dim=2, folder=folder, timeout=10.0)
+    with pytest.raises(ResultTypeError) as raised:
+        target.value(POSITION)
+    return raised.value
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes, links and devices of POSIX")
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ('ln -s "{secret}" "$2"', "it is a link"),
+        ('ln -s /dev/zero "$2"', "it is a link"),
+        ('mkdir "$2"', "it is no plain file"),
+        ('mkfifo "$2"; (exec 3<>"$2"; echo "{answer}" >&3; sleep 1) & sleep 0.1', "no plain file"),
+        ('truncate -s 100000000 "$2"', "it has more than 67108864 bytes"),
+        ("printf '[%.0s' $(seq 60000) > $2", "is no JSON"),
+        ('mkfifo pipe; mv pipe stderr; ln -s "{secret}" "$2"', "it is a link"),
+    ],
+    ids=["link", "device", "folder", "pipe", "large", "deep", "errors"],
+)
+def test_what_is_no_plain_file_is_not_read(tmp_path, lines, why):
+    secret = tmp_path / "secret"
+    secret.write_text('{"log_density": -1.0}')
+    words = lines.replace("{secret}", str(secret)).replace("{answer}", '{\\"log_density\\": -1.0}')
+    assert why in str(raised_by(tmp_path, words))

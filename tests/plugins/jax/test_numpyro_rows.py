@@ -247,9 +247,9 @@ def test_a_run_says_why_its_model_is_sampled_whole(numpyro):
 def test_a_graph_that_lies_is_caught_by_the_density(numpyro, monkeypatch):
     """As if a form were told wrongly: the sum has another density than the model."""
     from surrokit.targets.summed import Form
-    from surrokit_jax.rows import recognise
+    from surrokit_jax import numpyro_model
 
-    told = recognise.read_forms
+    told = numpyro_model.read_forms
 
     def lie(function, dim):
         return {
@@ -257,7 +257,7 @@ def test_a_graph_that_lies_is_caught_by_the_density(numpyro, monkeypatch):
             for name, f in told(function, dim)[0].items()
         }, None
 
-    monkeypatch.setattr(recognise, "read_forms", lie)
+    monkeypatch.setattr(numpyro_model, "read_forms", lie)
 
     def bent(numpyro, jnp):
         b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))

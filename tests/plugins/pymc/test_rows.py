@@ -198,9 +198,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("write", REFUSED)
 def test_what_is_no_sum_is_refused_with_the_reason(pymc, write):
-    from surrokit_pymc.frozen import freeze
-    from surrokit_pymc.line import Line
-    from surrokit_pymc.rows.recognise import recognise
+    from surrokit_pymc.compiled import Line, freeze
+    from surrokit_pymc.rows import recognise
 
     model = model_of(pymc, write)
     frozen = freeze(model)

@@ -1,26 +1,26 @@
-"""Targets served to others, and asked for by our own client: the same numbers, to the bit."""
+"""Targets served: the same numbers to the bit, and no answer for pages and endless requests."""
 
 from __future__ import annotations
 
+import http.client
 import json
+import socket
 import threading
-import urllib.error
-import urllib.request
 
 import numpy as np
 import pytest
+from surrokit_problems.ode.lynx_hare import LynxHare, lynx_hare
 
 import surrokit as sk
 import surrokit_umbridge
 from surrokit.errors import ConfigurationError, EvaluationError
-from surrokit_problems.lynx_hare import LynxHare, lynx_hare
+
+JSON = {"Content-Type": "application/json"}
+QUESTION = json.dumps({"name": "posterior", "input": [[0.5]]}).encode()
+
 
 HMC = {"sampler": ("hmc", {"step_size": 0.01, "n_steps": 3}), "chains": 2, "warmup": 0, "draws": 10}
 START = [[0.55, 0.028, 0.8, 0.024, 33.0, 6.0, 0.25, 0.25]] * 2
-
-
-def request(url, body):
-    return urllib.request.Request(url, body, {"Content-Type": "application/json"})
 
 
 def log_density(q):
@@ -106,23 +106,15 @@ def test_a_target_without_a_gradient_offers_none(serve):
     assert model.supported == {"Evaluate"}
 
 
-def test_what_a_target_raises_is_told_to_who_asks(serve):
-    def fails(q):
-        raise ArithmeticError("the solver did not converge")
-
-    served = surrokit_umbridge.potential(serve(sk.potential(fails, dim=1)))
-    with pytest.raises(EvaluationError, match="failed: ArithmeticError: the solver did not conv"):
-        served.value(np.zeros((1, 1)))
-
-
-def test_a_target_that_exits_has_failed_and_its_server_goes_on(serve):
+@pytest.mark.parametrize("kind", [SystemExit, ArithmeticError])
+def test_what_a_target_raises_is_reported_and_its_server_goes_on(serve, kind):
     def leaves(q):
         if (q[:, 0] > 0.0).any():
-            raise SystemExit("no licence")
+            raise kind("no licence")
         return q[:, 0]
 
     served = surrokit_umbridge.potential(serve(sk.potential(leaves, dim=1, batched=True)))
-    with pytest.raises(EvaluationError, match="failed: SystemExit: no licence"):
+    with pytest.raises(EvaluationError, match=f"failed: {kind.__name__}: no licence"):
         served.value(np.ones((1, 1)))
     assert served.value(-np.ones((1, 1))) == [-1.0]
 
@@ -156,6 +148,8 @@ def test_no_more_evaluations_at_a_time_than_workers(serve):
 @pytest.mark.parametrize(
     ("what", "question", "status", "kind", "message"),
     [
+        ("Evaluate", b"hello", 400, "InvalidInput", "the question is no JSON"),
+        ("Evaluate", b"[" * 100_000, 400, "InvalidInput", "the question is no JSON"),
         ("Evaluate", {"name": "other"}, 400, "ModelNotFound", "name one of posterior, got"),
         ("Evaluate", None, 400, "ModelNotFound", "name one of posterior, got nothing"),
         (
@@ -184,26 +178,16 @@ def test_no_more_evaluations_at_a_time_than_workers(serve):
         ),
     ],
 )
-def test_a_question_that_cannot_be_answered_is_refused(
+def test_a_question_that_cannot_be_answered_is_rejected(
     serve, what, question, status, kind, message
 ):
     target = sk.potential(log_density=log_density, gradient=slope, dim=2)
-    body = None if question is None else json.dumps(question).encode()
-    with pytest.raises(urllib.error.HTTPError) as raised:
-        urllib.request.urlopen(request(f"{serve(target)}/{what}", body))
-    assert raised.value.code == status
-    with raised.value:
-        told = json.loads(raised.value.read())["error"]
-    assert told["type"] == kind
-    assert message in told["message"]
-
-
-def test_a_question_that_is_no_json_is_refused(serve):
-    url = serve(sk.potential(log_density=log_density, dim=1))
-    with pytest.raises(urllib.error.HTTPError) as raised:
-        urllib.request.urlopen(request(f"{url}/Evaluate", b"hello"))
-    with raised.value:
-        assert "the question is no JSON" in raised.value.read().decode()
+    port = int(serve(target).rpartition(":")[2])
+    body = question if isinstance(question, bytes) else json.dumps(question).encode()
+    answered, told = ask(port, JSON, body, what)
+    assert answered == status
+    assert told["error"]["type"] == kind
+    assert message in told["error"]["message"]
 
 
 def test_a_port_that_is_taken_is_told(serve):
@@ -242,3 +226,55 @@ def test_a_server_that_is_closed_answers_no_more():
         assert served.value(np.zeros((1, 1))) == 0.0
     with pytest.raises(EvaluationError, match="cannot be reached"):
         served.value(np.zeros((1, 1)))
+
+
+@pytest.fixture(scope="module")
+def port():
+    target = sk.potential(log_density=lambda q: -float(q @ q), dim=1)
+    with surrokit_umbridge.Server(target, port=0) as server:
+        yield int(server.url.rpartition(":")[2])
+
+
+def ask(port, headers, body=QUESTION, what="Evaluate"):
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    line.request("POST", f"/{what}", body=body, headers=headers)
+    response = line.getresponse()
+    told = json.loads(response.read())
+    line.close()
+    return response.status, told
+
+
+def test_a_program_of_this_machine_is_answered(port):
+    for headers in (JSON, {**JSON, "Host": f"localhost:{port}"}, {**JSON, "Host": "[::1]"}, {}):
+        assert ask(port, headers) == (200, {"output": [[-0.25]]})
+
+
+def test_the_library_for_cpp_is_answered(port):
+    headers = {"Content-Type": "text/plain", "User-Agent": "cpp-httplib/0.15.3"}
+    assert ask(port, headers)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({**JSON, "Host": "elsewhere.example:4242"}, 403),
+        ({**JSON, "Host": "127.0.0.1.elsewhere.example"}, 403),
+        ({**JSON, "Origin": "https://elsewhere.example"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "text/plain;charset=UTF-8", "User-Agent": "Mozilla/5.0"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+    ],
+)
+def test_a_page_in_a_browser_evaluates_nothing(port, headers, status):
+    answered, told = ask(port, headers)
+    assert answered == status
+    assert "output" not in told
+
+
+@pytest.mark.parametrize("length", ["-1", "1e3", "99999999999", "9" * 5000])
+def test_a_question_without_an_end_is_refused_at_once(port, length):
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as line:
+        head = f"POST /Evaluate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"
+        line.sendall(head.encode())
+        answer = line.recv(65536).decode()
+    assert answer.split()[1] in ("411", "413")

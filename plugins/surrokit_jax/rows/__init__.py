@@ -1,1 +1,0 @@
-"""Models of NumPyro whose observed data are the rows of a regression."""

@@ -1,0 +1,341 @@
+"""Models of PyMC as sums over the rows of their observed variable, read from PyTensor's graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+import numpy as np
+
+import surrokit as sk
+from surrokit import capabilities as can
+from surrokit.arguments import check_positions
+from surrokit.errors import NotASumError
+from surrokit.potentials import Potential
+from surrokit.targets.gaussian import GaussianPrior
+from surrokit.targets.summed import (
+    Form,
+    SumAndRest,
+    add,
+    apply,
+    check_worth,
+    confirm,
+    contract,
+    design_of,
+    divide,
+    join,
+    multiply,
+    raise_to,
+    rows_of,
+)
+from surrokit.types import Capabilities, FloatArray
+from surrokit_pymc.compiled import Compiled, Function, Line
+
+
+@attrs.frozen
+class _Family:
+    """A family of ``surrokit.rows_potential`` that a random variable of PyTensor is.
+
+    The parameter at a place has the predictor in it, in a form, or one over it; others are settings
+    of the family, by their places.
+    """
+
+    family: str
+    place: int
+    form: Form
+    constants: Mapping[int, str] = attrs.field(factory=dict)
+    reciprocal: bool = False
+
+
+_FAMILIES: Mapping[str, _Family] = {
+    "BernoulliRV": _Family("logistic", 0, Form.LOGISTIC),
+    "BinomialRV": _Family("binomial", 1, Form.LOGISTIC, {0: "total"}),
+    "PoissonRV": _Family("poisson", 0, Form.EXPONENTIAL),
+    "ExponentialRV": _Family("exponential", 0, Form.EXPONENTIAL, reciprocal=True),
+    "NormalRV": _Family("gaussian", 0, Form.LINEAR, {1: "scale"}),
+    "StudentTRV": _Family("student", 1, Form.LINEAR, {0: "degrees", 2: "scale"}),
+}
+
+
+def recognise(
+    model: Any, line: Line, start: FloatArray, whole: Potential, wanted: bool | None
+) -> SumAndRest:
+    """Return a model as a sum over rows and its rest.
+
+    Parameters
+    ----------
+    model
+        The model, its data frozen.
+    line
+        The line.
+    start : ndarray of shape (dim,)
+        Where PyMC starts it.
+    whole
+        U on the line.
+    wanted
+        Whether it is to be a sum; None for where it has many rows.
+
+    Raises
+    ------
+    NotASumError
+        If it is not known to be one, or has too few rows.
+    """
+    variable = _observed_variable(model)
+    observed = model.rvs_to_values[variable].eval()
+    values, dim = np.asarray(observed, dtype=np.float64).ravel(), line.own.dim
+    check_worth(len(values), dim, wanted)
+    family = _FAMILIES[type(variable.owner.op).__name__]
+    _check_forms(model, line, variable, family)
+    origin, shape = np.zeros(dim), np.shape(observed)
+    predictors = Compiled(model, lambda of: _predictors(of, line, shape))
+    offset = _flat(predictors(origin))
+    compiled = Compiled(model, lambda of: _settings(of, line, shape))
+    settings = compiled(origin) if family.constants else []
+    each = Compiled(model, lambda of: _each_row(of, line))
+    rows = rows_of(
+        family.family,
+        values,
+        dict(zip(family.constants.values(), map(_flat, settings), strict=True)),
+        design_of(
+            lambda along: np.array([_flat(predictors(one)) - offset for one in along]),
+            len(values),
+            dim,
+        ),
+        offset,
+        lambda position: _flat(each(position)),
+    )
+    prior = _normal(model, line)
+    given = rows.arguments if prior is None else {**rows.arguments, "prior": prior}
+    terms = sk.rows_potential(rows.family, rows.design, rows.response, **given)
+    return confirm(rows, terms, whole, None if prior else _Rest.of(model, line), start)
+
+
+def _observed_variable(model: Any) -> Any:
+    """Return a model's one observed variable, whose distribution is a family."""
+    if model.potentials:
+        raise NotASumError(
+            f"{model.potentials[0].name!r} is a pymc.Potential, whose rows are not known"
+        )
+    names = [variable.name for variable in model.observed_RVs]
+    if len(names) != 1:
+        raise NotASumError(
+            f"it has {len(names)} observed variables ({', '.join(names) or 'none'}), not one"
+        )
+    variable = model.observed_RVs[0]
+    kind = type(variable.owner.op).__name__
+    if kind not in _FAMILIES:
+        raise NotASumError(
+            f"{variable.name!r} is distributed as {kind.removesuffix('RV')}, which is no family of "
+            f"rows; there are {', '.join(name.removesuffix('RV') for name in _FAMILIES)}"
+        )
+    return variable
+
+
+def _check_forms(model: Any, line: Line, variable: Any, family: _Family) -> None:
+    given = model.replace_rvs_by_values(_parameters_of(variable))
+    forms, culprit = _read_forms(line.variables(model), given)
+    through = f", as it passes through {culprit}" if culprit else ""
+    if forms[family.place] not in (family.form, Form.CONSTANT):
+        raise NotASumError(
+            f"the predictor of {variable.name!r} is not linear in the unconstrained parameters, or "
+            f"not in the form that {family.family!r} has{through}"
+        )
+    for place, setting in family.constants.items():
+        if forms[place] is not Form.CONSTANT:
+            raise NotASumError(
+                f"the {setting} of {variable.name!r} depends on parameters, and bounds of its "
+                "derivatives are not known"
+            )
+
+
+def _normal(model: Any, line: Line) -> GaussianPrior | None:
+    """Return the prior of all numbers on the line; None unless all are normal."""
+    free = [model[name] for name in line.own.specs]
+    is_plain = [
+        type(variable.owner.op).__name__ == "NormalRV" and model.rvs_to_transforms[variable] is None
+        for variable in free
+    ]
+    if not all(is_plain):
+        return None
+    given = [each for variable in free for each in _parameters_of(variable)]
+    forms, _ = _read_forms(line.variables(model), model.replace_rvs_by_values(given))
+    if any(form is not Form.CONSTANT for form in forms):
+        return None
+    found = [_flat(each) for each in _priors(model, line)(np.zeros(line.own.dim))]
+    return GaussianPrior(mean=np.concatenate(found[::2]), sd=np.concatenate(found[1::2]))
+
+
+def _flat(found: Any) -> FloatArray:
+    array = found[0] if isinstance(found, list) else found
+    return np.asarray(array, dtype=np.float64).ravel()
+
+
+def _parameters_of(variable: Any) -> list[Any]:
+    """Return the parameters of a random variable's distribution, expressions of PyTensor."""
+    node = variable.owner
+    return list(node.op.dist_params(node))
+
+
+def _predictors(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
+    """Return the compiled function of a position to the predictors of the observed variable."""
+    import pytensor.tensor as pt
+
+    variable = _observed_variable(model)
+    family = _FAMILIES[type(variable.owner.op).__name__]
+    given = _parameters_of(variable)[family.place]
+    if family.form is Form.EXPONENTIAL:
+        given = -pt.log(given) if family.reciprocal else pt.log(given)
+    elif family.form is Form.LOGISTIC:
+        given = pt.log(given) - pt.log1p(-given)
+    return _of_values(model, line, [pt.broadcast_to(given, shape).ravel()])
+
+
+def _settings(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
+    """Return that to the other parameters of the observed variable."""
+    import pytensor.tensor as pt
+
+    variable = _observed_variable(model)
+    places = _FAMILIES[type(variable.owner.op).__name__].constants
+    given = _parameters_of(variable)
+    return _of_values(model, line, [pt.broadcast_to(given[at], shape).ravel() for at in places])
+
+
+def _priors(model: Any, line: Line) -> Function:
+    """Return that to means and standard deviations of normal free variables in turn."""
+    import pytensor.tensor as pt
+
+    outputs = [
+        pt.broadcast_to(each, spec.shape).ravel()
+        for name, spec in line.own.specs.items()
+        for each in _parameters_of(model[name])
+    ]
+    return _of_values(model, line, outputs)
+
+
+def _of_values(model: Any, line: Line, expressions: list[Any]) -> Function:
+    return line.compile(model, model.replace_rvs_by_values(expressions))
+
+
+def _each_row(model: Any, line: Line) -> Function:
+    """Return that to the log likelihood of each observed number, shape (n_rows,)."""
+    (each,) = model.logp(vars=[_observed_variable(model)], sum=False)
+    return line.compile(model, [each.ravel()])
+
+
+def _rest(model: Any, line: Line, order: int) -> Function:
+    """Return that to minus the log density of all but the observed variable, or derivatives."""
+    from pytensor.gradient import grad, hessian
+
+    (number,), position = line.ravel(model, [-model.logp(vars=model.free_RVs)])
+    outputs = [number]
+    if order == 1:
+        outputs += [grad(number, position, disconnected_inputs="ignore")]
+    elif order == 2:
+        outputs = [hessian(number, position, disconnected_inputs="ignore")]
+    function: Function = model.compile_fn(outputs, inputs=[position], point_fn=False)
+    return function
+
+
+@attrs.frozen(eq=False)
+class _Rest:
+    """What U has beside the observed variable, as functions of one position by order."""
+
+    dim: int
+    orders: tuple[Compiled, Compiled, Compiled]
+
+    @classmethod
+    def of(cls, model: Any, line: Line) -> _Rest:
+        zeroth, first, second = (
+            Compiled(model, partial(_rest, line=line, order=order)) for order in range(3)
+        )
+        return cls(line.own.dim, (zeroth, first, second))
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return frozenset({can.GRADIENT, can.HESSIAN})
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        return self._at(0, positions, ())[0]
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        values, gradients = self._at(1, positions, (), (self.dim,))
+        return values, gradients
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        return self._at(2, positions, (self.dim, self.dim))[0]
+
+    def _at(self, order: int, positions: FloatArray, *shapes: tuple[int, ...]) -> list[FloatArray]:
+        rows = [self.orders[order](row) for row in check_positions(positions, self.dim)]
+        return [
+            np.array([row[k] for row in rows]).reshape(len(rows), *shape)
+            for k, shape in enumerate(shapes)
+        ]
+
+
+_SAME = frozenset(
+    {
+        *("DimShuffle", "Reshape", "SpecifyShape", "Alloc", "Subtensor", "AdvancedSubtensor"),
+        *("AdvancedSubtensor1", "ScalarFromTensor", "TensorFromScalar", "ExpandDims", "Squeeze"),
+        *("SplitDims", "JoinDims", "Unbroadcast"),
+    }
+)
+_PRODUCTS = frozenset({"Dot", "BatchedDot", "StructuredDot", "MatMul"})
+_SETS = frozenset({"IncSubtensor", "AdvancedIncSubtensor", "AdvancedIncSubtensor1"})
+
+_SCALARS: dict[str, Callable[[list[Form]], Form]] = {
+    **dict.fromkeys(("Add", "Sub", "Neg"), add),
+    "Mul": multiply,
+    "TrueDiv": lambda forms: divide(*forms),
+    "Reciprocal": lambda forms: divide(Form.CONSTANT, forms[0]),
+    "Pow": lambda forms: raise_to(*forms),
+    "Sqr": lambda forms: raise_to(forms[0], Form.CONSTANT),
+    "Sqrt": lambda forms: apply("root", forms[0]),
+    "Exp": lambda forms: apply("exp", forms[0]),
+    "Log": lambda forms: apply("log", forms[0]),
+    "Sigmoid": lambda forms: apply("logistic", forms[0]),
+    "Identity": lambda forms: forms[0],
+    "Second": lambda forms: forms[1],
+    "Switch": lambda forms: join(forms[1:]) if forms[0] is Form.CONSTANT else Form.OTHER,
+}
+
+
+def _read_forms(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Form], str | None]:
+    """Return the forms of expressions in linear variables, and the first unknown operation."""
+    from pytensor.graph.traversal import io_toposort
+
+    known: dict[Any, Form] = dict.fromkeys(inputs, Form.LINEAR)
+    culprit = None
+    for node in io_toposort(list(inputs), list(outputs)):
+        forms = [known.get(variable, Form.CONSTANT) for variable in node.inputs]
+        if all(form is Form.CONSTANT for form in forms):
+            form = Form.CONSTANT
+        else:
+            form = Form.OTHER if Form.OTHER in forms else _form(node, forms)
+        if form is Form.OTHER and culprit is None:
+            culprit = str(node.op)
+        known.update(dict.fromkeys(node.outputs, form))
+    return [known.get(output, Form.CONSTANT) for output in outputs], culprit
+
+
+def _form(node: Any, forms: list[Form]) -> Form:
+    """Return the form of what an operation makes of forms, none of which is unknown."""
+    op, name = node.op, type(node.op).__name__
+    if name == "Elemwise":
+        scalar = type(op.scalar_op).__name__
+        if scalar == "Cast":
+            return forms[0] if node.outputs[0].dtype == "float64" else Form.OTHER
+        return _SCALARS[scalar](forms) if scalar in _SCALARS else Form.OTHER
+    if name == "Blockwise":
+        name = type(op.core_op).__name__
+    if name in _PRODUCTS:
+        return contract(forms)
+    if name in _SAME:
+        return forms[0] if join(forms[1:]) is Form.CONSTANT else Form.OTHER
+    if name in _SETS:
+        return add(forms[:2]) if join(forms[2:]) is Form.CONSTANT else Form.OTHER
+    if name in ("Join", "MakeVector"):
+        return join(forms[1:] if name == "Join" else forms)
+    is_sum = name == "Sum" or (name == "CumOp" and op.mode == "add")
+    return apply("sum", forms[0]) if is_sum else Form.OTHER

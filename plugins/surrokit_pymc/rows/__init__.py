@@ -1,1 +1,0 @@
-"""Models of PyMC whose observed data are the rows of a regression."""
