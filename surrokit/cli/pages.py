@@ -149,7 +149,7 @@ def watch(file: Path, port: int, host: str, every: float) -> None:
 
     from surrokit.live.server import Server
     from surrokit.live.watched import Watched
-    from surrokit.plots.style import drawing
+    from surrokit.plots.panel import drawing
 
     with drawing():  # Matplotlib is needed
         pass

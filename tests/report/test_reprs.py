@@ -14,7 +14,8 @@ def test_a_run_is_shown_with_its_verdict_first(run):
     told = Finding(name="x", message="look <here>; do that", warns=True)
     text = attrs.evolve(run, verdict=Verdict((told,)))._repr_html_()
     found = Parsed(text)
-    assert found.text().startswith("1 warning: read before you use the draws.Warning: look <here>")
+    said = " ".join(found.text().split())
+    assert said.startswith("1 warning: read before you use the draws. Warning: look <here>")
     assert f"{run.total_calls:,.0f} exact calls" in found.text("p")
     assert f"{run.summary()['mean'][3]:.4g}" in found.text("td")
     assert len(text) < 5000

@@ -10,7 +10,7 @@ from scipy import stats
 
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
-from surrokit.shown.values import LONGEST, describe_value
+from surrokit.shown.target import LONGEST, describe_value
 from surrokit.surrogate.quality import FitQuality
 from surrokit.testing.targets.counting import CountingPotential
 from surrokit.testing.targets.densities import Gaussian
