@@ -173,7 +173,7 @@ def predict(
     FILE is that of "surrokit glm ... --path FILE". For example: surrokit predict run.surrokit
     new.csv --interval 0.9 --out predictions.csv. Nothing in FILE is run as code.
     """
-    from surrokit.output.saving import check_folder
+    from surrokit.output.files import check_folder
     from surrokit.sessions import open_run
     from surrokit.tables.files import read_table
 

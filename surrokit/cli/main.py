@@ -90,7 +90,7 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     A kind before them, such as "sampler hmc", leaves out parts of other kinds with these names.
     """
     from surrokit.cli.parts import kind_and_names, part_rows, print_parts, print_settings
-    from surrokit.output.json import write_json
+    from surrokit.output.files import write_json
     from surrokit.registry.catalogue import default_catalogue
 
     kind, names = kind_and_names(names)
@@ -215,7 +215,7 @@ def sample(
     from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings, specs_of
     from surrokit.cli.target import name_or_target
-    from surrokit.output.saving import check_folder
+    from surrokit.output.files import check_folder
     from surrokit.registry.catalogue import default_catalogue
 
     parts = parse_settings(settings)
@@ -353,7 +353,7 @@ def _estimate(target: Any, json_path: Path | None, **arguments: Any) -> None:
 
 
 def _write_figures(path: Path | None, figures: Callable[[], dict[str, Any]]) -> None:
-    from surrokit.output.json import write_json
+    from surrokit.output.files import write_json
 
     if path is not None:
         write_json(path, figures())

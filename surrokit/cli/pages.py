@@ -113,7 +113,7 @@ def report(file: Path, out: Path | None, interval: float) -> None:
 
     The page is one file: verdict, posterior, what tells whether it is to be trusted, and cost.
     """
-    from surrokit.live.watched import look_at
+    from surrokit.live import look_at
     from surrokit.report.page import check_report, write_report
 
     page = file.with_suffix(".html") if out is None else out
@@ -147,8 +147,7 @@ def watch(file: Path, port: int, host: str, every: float) -> None:
     """
     import os
 
-    from surrokit.live.server import Server
-    from surrokit.live.watched import Watched
+    from surrokit.live import Server, Watched
     from surrokit.plots.panel import drawing
 
     with drawing():  # Matplotlib is needed

@@ -175,8 +175,7 @@ def bench(
     first, within the errors of both; one run in a hundred is called wrong by chance.
     """
     from surrokit.bench import compare, draw_picture, rows_of
-    from surrokit.output.json import plain, write_json
-    from surrokit.output.saving import check_folder
+    from surrokit.output.files import check_folder, plain, write_json
 
     for path in filter(None, (picture, json_path)):
         check_folder(path)

@@ -126,7 +126,7 @@ def check_report(path: str | os.PathLike[str]) -> None:
     MissingDependencyError
         If Matplotlib is not installed.
     """
-    from surrokit.output.saving import check_folder
+    from surrokit.output.files import check_folder
 
     if Path(path).suffix.lower() not in ENDINGS:
         raise ConfigurationError(

@@ -166,7 +166,7 @@ class Views:
 
         A figure that is not finite, such as R-hat of a parameter that never moved, is None.
         """
-        from surrokit.output.figures import figures_of
+        from surrokit.output.saving import figures_of
 
         return figures_of(self)
 
@@ -210,8 +210,7 @@ class Views:
         """
         import attrs
 
-        from surrokit.output.arviz import Draws, to_arviz
-        from surrokit.output.groups import equally_weighted, log_likelihood_of
+        from surrokit.output.arviz import Draws, equally_weighted, log_likelihood_of, to_arviz
 
         if isinstance(seed, np.random.Generator):  # which is drawn from twice
             seed = int(seed.integers(2**32))
@@ -231,7 +230,7 @@ class Views:
         MissingDependencyError
             If pandas is not installed.
         """
-        from surrokit.output.frames import to_pandas
+        from surrokit.output.saving import to_pandas
 
         return to_pandas(self)
 

@@ -189,11 +189,11 @@ def test_log_likelihoods_of_another_target_are_refused(bounded_run, monkeypatch)
 
 
 def test_too_many_log_likelihoods_are_refused(monkeypatch):
-    from surrokit.output import groups
+    from surrokit.output import arviz as export
 
     target, _, _ = regression(30)
     run = sk.sample(target, sampler="hmc", warmup=20, draws=20, seed=1, progress=False)
-    monkeypatch.setattr(groups, "MOST_NUMBERS", 30 * 80 - 1)
+    monkeypatch.setattr(export, "MOST_NUMBERS", 30 * 80 - 1)
     with pytest.raises(ConfigurationError, match="of 30 rows at 80 draws are too many to export"):
         run.to_arviz(log_likelihood=target)
 

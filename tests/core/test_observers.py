@@ -13,7 +13,7 @@ from surrokit import sessions
 from surrokit.contracts.dynamics import Hamiltonian
 from surrokit.contracts.observation import IterationInfo
 from surrokit.errors import ConfigurationError, StopRun
-from surrokit.output.log import RunLog
+from surrokit.output.progress import RunLog
 from surrokit.registry.discovery import make_plugins
 from surrokit.run.observers import EVENTS, Observers
 from surrokit.testing.fixtures import HookCalls
