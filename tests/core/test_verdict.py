@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.cli.report import print_run
+from surrokit.cli.show import print_run
 from surrokit.contracts.explorer import Modes
 from surrokit.errors import SamplingWarning
 from surrokit.result.adaptation import Stray
