@@ -13,7 +13,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 import attrs
@@ -37,8 +37,7 @@ _LARGEST_PORT = 65535
 _TOKEN_BYTES = 32
 
 
-@attrs.frozen
-class _Account:
+class _Account(NamedTuple):
     """How far a run is, by its file."""
 
     state: str
@@ -141,18 +140,9 @@ class Address:
 
     The number behind a name may change between two questions, so a server listens on the same
     number by which it was judged.
-
-    Parameters
-    ----------
-    given
-        The name or number that was asked for.
-    number
-        The number that it stands for.
-    family
-        Kind of the number: IPv4 or IPv6.
     """
 
-    given: str
+    given: str  # the name or number that was asked for
     number: str
     family: socket.AddressFamily
 

@@ -34,11 +34,9 @@ from surrokit.cli.options import (
 from surrokit.cli.parts import bench, plugins
 from surrokit.cli.show import (
     check_outputs,
-    export_table,
     print_run,
     report,
-    salvage_to,
-    show_run,
+    show,
     verdict_once,
     watch,
     write_outputs,
@@ -84,7 +82,7 @@ def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
 
 
-for _command in (*COMMANDS, report, watch, new, predict, bench, plugins):
+for _command in (*COMMANDS, show, report, watch, new, predict, bench, plugins):
     cli.add_command(_command)
 
 
@@ -241,26 +239,6 @@ def resume(
         write_json(json_path, run.to_dict())
     if run.stopped == "interrupted":
         sys.exit(INTERRUPTED)
-
-
-@cli.command()
-@click.argument("path", metavar="FILE", type=FILE)
-@click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
-@file(
-    "--salvage",
-    metavar="NEW_FILE",
-    help="Write what can be read of a damaged file to a new one.",
-)
-@file("--export", metavar="TABLE", help="Write all evaluations as a table (.csv, .parquet).")
-@wide
-def show(path: Path, follow: bool, salvage: Path | None, export: Path | None, wide: bool) -> None:
-    """Show a run so far, from the FILE that it writes."""
-    if salvage is not None:
-        salvage_to(path, salvage)
-    elif export is not None:
-        export_table(path, export)
-    else:
-        show_run(path, follow=follow, wide=wide)
 
 
 def _target_and_parts(

@@ -16,8 +16,16 @@ from surrokit.sessions import AS_BEFORE
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-NAMED = ("sampler", "surrogate", "explorer", "schedule", "correction", "policy")
-"""Kinds of parts that options name."""
+NAMED = {
+    "sampler": "Move chains by this sampler.  [default: picked]",
+    "surrogate": 'Propose on this surrogate, or on the exact potential with "none".  '
+    "[default: picked, or none where a sampler is named]",
+    "explorer": "Explore by this part before there is a surrogate.  [default: picked]",
+    "schedule": "Learn when this schedule says so.  [default: once]",
+    "correction": "Accept or reject by this correction.  [default: metropolis]",
+    "policy": "Let this policy pick the parts that are not named.  [default: automatic]",
+}
+"""Kinds of parts that options name, with what each option does."""
 
 ENDINGS = (".py", ".toml", "/")
 """Of paths that lead to a target."""
@@ -128,49 +136,23 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
 
 
 def _with_known_ending(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
-    from surrokit.output.saving import check_ending
+    from surrokit.output.saving import form_of
 
     try:
         if path is not None:
-            check_ending(path)
+            form_of(path)
     except ConfigurationError as error:
         raise click.BadParameter(str(error)) from error
     return path
 
 
-with_parts = together(
-    click.option(
-        "--sampler",
-        type=PartName("sampler"),
-        help="Move chains by this sampler.  [default: picked]",
-    ),
-    click.option(
-        "--surrogate",
-        type=PartName("surrogate", ["none"]),
-        help='Propose on this surrogate, or on the exact potential with "none".  [default: '
-        "picked, or none where a sampler is named]",
-    ),
-    click.option(
-        "--explorer",
-        type=PartName("explorer"),
-        help="Explore by this part before there is a surrogate.  [default: picked]",
-    ),
-    click.option(
-        "--schedule",
-        type=PartName("schedule"),
-        help="Learn when this schedule says so.  [default: once]",
-    ),
-    click.option(
-        "--correction",
-        type=PartName("correction"),
-        help="Accept or reject by this correction.  [default: metropolis]",
-    ),
-    click.option(
-        "--policy",
-        type=PartName("policy"),
-        help="Let this policy pick the parts that are not named.  [default: automatic]",
-    ),
-)
+def part_option(kind: str, **settings: Any) -> Callable[[Command], Command]:
+    """Return an option that names a part of a kind."""
+    others = ["none"] if kind == "surrogate" else []
+    return click.option(f"--{kind}", type=PartName(kind, others), **settings)
+
+
+with_parts = together(*(part_option(kind, help=said) for kind, said in NAMED.items()))
 
 with_workers = together(
     whole("--workers", help="Make exact calls side by side in so many processes.  [default: none]"),

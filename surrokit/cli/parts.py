@@ -16,6 +16,7 @@ from surrokit.cli.options import (
     TargetName,
     file,
     json_path,
+    part_option,
     settings,
     several,
     together,
@@ -129,11 +130,7 @@ def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
 )
 @together(
     *(
-        several(
-            f"--{kind}",
-            type=PartName(kind, ["none"] if kind == "surrogate" else []),
-            help=f"Compare this {kind} with others; repeatable.",
-        )
+        part_option(kind, multiple=True, help=f"Compare this {kind} with others; repeatable.")
         for kind in NAMED
     )
 )

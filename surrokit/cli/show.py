@@ -1,4 +1,4 @@
-"""What commands show and write of runs: tables, draws and pages; ``report`` and ``watch``."""
+"""What commands show and write of runs: ``show``, ``report``, ``watch``, and what others use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from surrokit.cli.options import FILE, file, number
+from surrokit.cli.options import FILE, file, number, wide
 from surrokit.contracts.explorer import describe_searches
 from surrokit.errors import LedgerError, SamplingWarning
 from surrokit.output.console import plain_table, say, terminal
@@ -152,16 +152,38 @@ class _VerdictInTable:
 # --- runs as their files tell of them ---
 
 
-def show_run(path: Path, *, follow: bool = False, wide: bool = False) -> None:
-    """Print the summary, the costs and the verdict of the run in a file.
+@click.command()
+@click.argument("path", metavar="FILE", type=FILE)
+@click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
+@file(
+    "--salvage",
+    metavar="NEW_FILE",
+    help="Write what can be read of a damaged file to a new one.",
+)
+@file("--export", metavar="TABLE", help="Write all evaluations as a table (.csv, .parquet).")
+@wide
+def show(path: Path, follow: bool, salvage: Path | None, export: Path | None, wide: bool) -> None:
+    """Show a run so far, from the FILE that it writes."""
+    from surrokit.ledger.copies import salvage as salvaged
+    from surrokit.ledger.reader import Ledger
 
-    If ``follow``, they are printed again until the run ends.
+    if salvage is not None:
+        told = salvaged(path, salvage)
+        say(
+            f"{salvage}: {told.replayable} events from which the run can be resumed, {told.apart} "
+            "later ones that serve a new run as warm start; at "
+            f"{told.lost} places nothing could be read"
+        )
+    elif export is not None:
+        with Ledger(path) as ledger:
+            ledger.export(export)
+            say(f"{len(ledger)} evaluations saved to {export}")
+    else:
+        _show_run(path, follow=follow, wide=wide)
 
-    Raises
-    ------
-    LedgerError
-        If the file cannot be read.
-    """
+
+def _show_run(path: Path, *, follow: bool, wide: bool) -> None:
+    """Print the summary, the costs and the verdict of a run, again until it ends if ``follow``."""
     from surrokit.ledger.reader import Ledger
     from surrokit.studies.waiting import waits_for
 
@@ -205,40 +227,6 @@ def _print_file(path: Path, *, wide: bool, silent: bool = False, ended: bool = F
         say(f"no draws{'' if ended else ' yet'}; exact calls: {_calls(run)}")
         if ended:
             say(str(run.verdict))
-
-
-def salvage_to(path: Path, new: Path) -> None:
-    """Write what can be read of a damaged file to a new one, and print how much it was.
-
-    Raises
-    ------
-    LedgerError
-        If nothing can be read, or the new file exists.
-    """
-    from surrokit.ledger.copies import salvage
-
-    told = salvage(path, new)
-    say(
-        f"{new}: {told.replayable} events from which the run can be resumed, {told.apart} later "
-        f"ones that serve a new run as warm start; at {told.lost} places nothing could be read"
-    )
-
-
-def export_table(path: Path, table: Path) -> None:
-    """Write all evaluations of a file as a table.
-
-    Raises
-    ------
-    LedgerError
-        If the file cannot be read.
-    ConfigurationError
-        If the ending of the table's name is unknown.
-    """
-    from surrokit.ledger.reader import Ledger
-
-    with Ledger(path) as ledger:
-        ledger.export(table)
-        say(f"{len(ledger)} evaluations saved to {table}")
 
 
 # --- draws and pages ---

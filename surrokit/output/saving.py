@@ -41,7 +41,7 @@ def save(run: Any, path: str | os.PathLike[str], seed: int | np.random.Generator
         If a library that the form needs is not installed.
     """
     check_can_save(path)
-    path, form = Path(path), _form(Path(path))
+    path, form = Path(path), form_of(path)
     draws = Draws.of(run) if form.holds_weights else Draws.unweighted(run, seed)
     # a temporary name in the same folder, so that renaming replaces the file at once
     written = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
@@ -71,7 +71,7 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
     MissingDependencyError
         If a library that the form needs is not installed.
     """
-    form = _form(Path(path))
+    form = form_of(path)
     check_folder(path)
     if Path(path).is_dir() and form is not _FORMS[".zarr"]:
         raise ConfigurationError(f"cannot write {path}: it is a folder; give the name of a file")
@@ -81,17 +81,6 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
                 f"{name} is needed to save draws as {form.name} and is not installed; run "
                 f"python -m pip install {form.install}"
             )
-
-
-def check_ending(path: str | os.PathLike[str]) -> None:
-    """Check that draws can be written to files with the ending of a path.
-
-    Raises
-    ------
-    ConfigurationError
-        If they cannot.
-    """
-    _form(Path(path))
 
 
 def columns_of(draws: Draws) -> Columns:
@@ -170,7 +159,7 @@ def figures_of(run: Any) -> dict[str, Any]:
     return cast(dict[str, Any], plain(figures))
 
 
-class _Form(NamedTuple):
+class Form(NamedTuple):
     """A form of file: what writes it, the modules it needs, and what to install for them."""
 
     name: str
@@ -180,7 +169,15 @@ class _Form(NamedTuple):
     install: str = ""
 
 
-def _form(path: Path) -> _Form:
+def form_of(path: str | os.PathLike[str]) -> Form:
+    """Return the form of file that the ending of a path asks for.
+
+    Raises
+    ------
+    ConfigurationError
+        If none has that ending.
+    """
+    path = Path(path)
     form = _FORMS.get(path.suffix.lower())
     if form is None:
         known = ", ".join(f"{ending} ({form.name})" for ending, form in _FORMS.items())
@@ -223,8 +220,8 @@ def _write_parquet(draws: Draws, path: Path) -> None:
 _ARVIZ = "'surrokit[arviz]'"
 
 _FORMS = {
-    ".nc": _Form("netCDF for ArviZ", _write_netcdf, False, ("arviz", "h5netcdf", "h5py"), _ARVIZ),
-    ".csv": _Form("a table as text", _write_csv),
-    ".parquet": _Form("a table", _write_parquet, needs=("pyarrow",), install="pyarrow"),
-    ".zarr": _Form("Zarr for ArviZ", _write_zarr, False, ("arviz", "zarr"), f"{_ARVIZ} zarr"),
+    ".nc": Form("netCDF for ArviZ", _write_netcdf, False, ("arviz", "h5netcdf", "h5py"), _ARVIZ),
+    ".csv": Form("a table as text", _write_csv),
+    ".parquet": Form("a table", _write_parquet, needs=("pyarrow",), install="pyarrow"),
+    ".zarr": Form("Zarr for ArviZ", _write_zarr, False, ("arviz", "zarr"), f"{_ARVIZ} zarr"),
 }

@@ -24,6 +24,18 @@ INK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#777777"
 
+PALETTE = {
+    "blue": BLUE,
+    "orange": ORANGE,
+    "green": GREEN,
+    "purple": PURPLE,
+    "sky": SKY,
+    "vermilion": VERMILION,
+    "yellow": YELLOW,
+    "grey": GREY,
+}
+"""Colours by the names that pages know them by."""
+
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, GREY, INK)
 """Colours of chains and of kinds of calls, in order."""
 

@@ -9,38 +9,17 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from surrokit.plots.panel import (
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    YELLOW,
-    Panel,
-    drawing,
-    new_figure,
-)
+from surrokit.plots.panel import INK, PALETTE, Panel, drawing, new_figure
 from surrokit.shown.html import printable
 
 COLOURS = {
     INK: "currentColor",
-    BLUE: "var(--blue)",
-    ORANGE: "var(--orange)",
-    GREEN: "var(--green)",
-    PURPLE: "var(--purple)",
-    SKY: "var(--sky)",
-    VERMILION: "var(--vermilion)",
-    YELLOW: "var(--yellow)",
-    GREY: "var(--grey)",
+    **{colour.lower(): f"var(--{name})" for name, colour in PALETTE.items()},
 }
 """Colours of pictures to those of the page, which differ in light and dark."""
 
 _PIXELS = 96.0  # in an inch, by CSS
 
-_NAMES = {colour.lower(): name for colour, name in COLOURS.items()}
 _COLOUR = re.compile("#[0-9a-fA-F]{6}")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
@@ -126,5 +105,5 @@ def _shorten(key: str, value: str) -> str:
         value = " ".join(value.split())
     if key == "style":  # fonts are the page's, and so are colours
         value = _FONT.sub(lambda found: f"font-size: {found[1]}" if found[1] else "", value)
-        value = _COLOUR.sub(lambda found: _NAMES.get(found[0].lower(), found[0]), value)
+        value = _COLOUR.sub(lambda found: COLOURS.get(found[0].lower(), found[0]), value)
     return value
