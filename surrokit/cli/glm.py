@@ -14,7 +14,7 @@ from surrokit.output.console import plain_table, terminal
 from surrokit.output.files import check_folder
 
 if TYPE_CHECKING:
-    from surrokit.predictive.summary import Kind
+    from surrokit.predictive.runs import Kind
 
 _OWN: tuple[click.Parameter, ...] = (
     click.Argument(["formula"]),

@@ -14,7 +14,7 @@ from surrokit.weighted.resampling import RESAMPLING_SEED
 if TYPE_CHECKING:
     from surrokit.contracts.potential import Potential
     from surrokit.plots.plots import Plots
-    from surrokit.predictive.summary import Kind
+    from surrokit.predictive.runs import Kind
 
 
 class Views:
