@@ -266,8 +266,8 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "surrokit", ""
 
     def setup(self) -> None:
-        self.timeout = self.server.patience
         super().setup()
+        self.connection.settimeout(self.server.patience)
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")

@@ -78,7 +78,7 @@ def glm_command(sample: GroupedCommand) -> GroupedCommand:
         of the family are given by --set, such as target.shape=1.5. FORMULA is evaluated as Python
         code.
         """
-        from surrokit.tables.files import read_table
+        from surrokit.tables.frames import read_table
         from surrokit.tables.glm import glm as regression
 
         given = {name: rest.pop(name) for name in _GIVEN}
@@ -166,7 +166,7 @@ def predict(
     new.csv --interval 0.9 --out predictions.csv. Nothing in FILE is run as code.
     """
     from surrokit.sessions import open_run
-    from surrokit.tables.files import read_table
+    from surrokit.tables.frames import read_table
 
     if out is not None:
         if out.suffix.lower() != ".csv":

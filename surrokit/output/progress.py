@@ -153,8 +153,10 @@ class ProgressBar:
 
     def surrokit_run_started(self, run: RunInfo) -> None:
         """Draw the bar."""
-        fields = {"unit": "iterations", "price": _price(run), "said": "", "learnt": ""}
-        self._task = self._progress.add_task("", total=run.warmup + run.draws, **fields)
+        fields: dict[str, Any] = {"unit": "iterations", "said": "", "learnt": ""}
+        self._task = self._progress.add_task(
+            "", total=run.warmup + run.draws, price=_price(run), **fields
+        )
 
     def _update(self, **fields: Any) -> None:
         assert self._task is not None

@@ -215,7 +215,7 @@ def ratios_panel(run: Any) -> Panel | None:
         axes.axhline(0.0, color=GREY, linewidth=0.6)
         begun = 0
         for i, each in enumerate(errors):
-            places = np.arange(begun, begun + len(each)) + 1
+            places = np.arange(begun + 1, begun + 1 + len(each), dtype=np.float64)
             draw_dots(axes, places, each, colour=CYCLE[i % len(CYCLE)], size=3.0)
             begun += len(each)
         axes.margins(y=0.1)
@@ -257,9 +257,9 @@ def _mark(axes: Any, marks: Sequence[Sequence[float]]) -> None:
     """Draw lines where surrogates were deployed, and where they were repaired."""
     styles = ((GREEN, "--", "surrogate deployed"), (VERMILION, ":", "repaired"))
     for places, (colour, style, label) in zip(marks, styles, strict=True):
-        for place in places[:: max(-(-len(places) // 30), 1)]:
-            axes.axvline(place, color=colour, linestyle=style, linewidth=1.0, label=label)
-            label = None
+        for i, place in enumerate(places[:: max(-(-len(places) // 30), 1)]):
+            named = {} if i else {"label": label}
+            axes.axvline(place, color=colour, linestyle=style, linewidth=1.0, **named)
 
 
 def _calls_panel(run: Any, seconds: FloatArray, marks: list[list[int]], told: str) -> Panel:

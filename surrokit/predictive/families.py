@@ -144,6 +144,7 @@ def _draw(
     name: str, known: Mapping[str, float], rng: np.random.Generator, e: FloatArray, scale: Any
 ) -> FloatArray:
     """Return responses to linear predictors; ``scale`` is that of normal errors."""
+    drawn: Any
     match name:
         case "gaussian":
             drawn = rng.normal(e, scale)
