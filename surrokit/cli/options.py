@@ -128,6 +128,7 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     """Return what gives a command several options, in this order."""
 
     def add(command: Command) -> Command:
+        """Give a command the options."""
         for option in reversed(options):
             command = option(command)
         return command
