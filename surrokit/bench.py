@@ -13,7 +13,7 @@ import numpy as np
 from surrokit.capabilities import GRADIENT
 from surrokit.compose import make, sample
 from surrokit.errors import EvaluationWarning, SamplingWarning, SurrokitError
-from surrokit.plots.style import BLUE, VERMILION, drawing, new_figure
+from surrokit.plots.panel import BLUE, VERMILION, drawing, new_figure
 from surrokit.registry.catalogue import default_catalogue, name_and_settings
 from surrokit.registry.components import GRADIENTS, VALUES
 from surrokit.result.run import Run

@@ -306,8 +306,7 @@ def observed(observers: Sequence[object], *, progress: bool) -> Iterator[Observe
         Whether to show a progress bar, or lines where there is no terminal and no notebook.
     """
     # late: importing the package stays fast
-    from surrokit.output.log import log_observers
-    from surrokit.output.progress import progress_bar
+    from surrokit.output.progress import log_observers, progress_bar
 
     with metered() as meter, progress_bar(meter, enabled=progress) as bar:
         listeners = Observers([*observers, *bar, *log_observers()])

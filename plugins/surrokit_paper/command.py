@@ -69,7 +69,7 @@ def reproduce(
     cannot be done is left out, and the rest goes on.
     """
     from surrokit.errors import ConfigurationError
-    from surrokit.output.json import write_json
+    from surrokit.output.files import write_json
     from surrokit_paper.harness import Conditions, Work
     from surrokit_paper.reproduction import (
         EXPERIMENTS,

@@ -25,8 +25,7 @@ import numpy as np
 from surrokit.arguments import Limits, is_whole, not_negative_integer
 from surrokit.errors import ConfigurationError, SurrokitError, TargetError
 from surrokit.output.console import plain_table, text_console
-from surrokit.output.json import plain, write_json
-from surrokit.output.pictures import write_pictures
+from surrokit.output.files import plain, write_json, write_pictures
 
 Cell: TypeAlias = str | int | float | None
 """Content of a cell in a table; None for an empty cell."""

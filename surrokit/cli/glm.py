@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surrokit.cli.types import GroupedCommand
+from surrokit.cli.options import FILE, GroupedCommand, file, number, whole
+from surrokit.cli.target import parse_settings
 from surrokit.errors import ConfigurationError
+from surrokit.output.console import plain_table, terminal
+from surrokit.output.files import check_folder
 
 if TYPE_CHECKING:
-    from surrokit.predictive.summary import Kind
+    from surrokit.predictive.runs import Kind
 
 _OWN: tuple[click.Parameter, ...] = (
     click.Argument(["formula"]),
-    click.Argument(["data"], type=click.Path(path_type=Path)),
+    click.Argument(["data"], type=FILE),
     click.Option(
         ["--family"],
         required=True,
@@ -54,13 +57,7 @@ _SHOWN = 20
 
 
 def glm_command(sample: GroupedCommand) -> GroupedCommand:
-    """Return the command, with all options of ``surrokit sample``.
-
-    Parameters
-    ----------
-    sample
-        That command.
-    """
+    """Return the command, with all options of ``surrokit sample``, which is given."""
 
     @click.pass_context
     def glm(
@@ -81,8 +78,7 @@ def glm_command(sample: GroupedCommand) -> GroupedCommand:
         of the family are given by --set, such as target.shape=1.5. FORMULA is evaluated as Python
         code.
         """
-        from surrokit.cli.settings import parse_settings
-        from surrokit.tables.files import read_table
+        from surrokit.tables.frames import read_table
         from surrokit.tables.glm import glm as regression
 
         given = {name: rest.pop(name) for name in _GIVEN}
@@ -142,8 +138,8 @@ def _prior(text: str) -> float | tuple[float, float]:
 
 
 @click.command(short_help="Predict rows by a regression's run.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.argument("new", type=click.Path(path_type=Path))
+@click.argument("path", metavar="FILE", type=FILE)
+@click.argument("new", type=FILE)
 @click.option(
     "--kind",
     type=click.Choice(["mean", "response"]),
@@ -151,16 +147,12 @@ def _prior(text: str) -> float | tuple[float, float]:
     show_default=True,
     help="Means of the response (probabilities of classes), or new responses with their scatter.",
 )
-@click.option(
-    "--interval", type=float, default=0.9, show_default=True, help="Probability of the intervals."
-)
+@number("--interval", default=0.9, show_default=True, help="Probability of the intervals.")
 @click.option("--offset", metavar="COLUMN", help="Known parts of predictors.  [default: the fit's]")
-@click.option("--seed", type=int, default=None, help="Seed, for reproducible new responses.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="TABLE", help="Write the predictions (.csv)."
-)
+@whole("--seed", help="Seed, for reproducible new responses.")
+@file("--out", metavar="TABLE", help="Write the predictions (.csv).")
 def predict(
-    file: Path,
+    path: Path,
     new: Path,
     kind: Kind,
     interval: float,
@@ -173,9 +165,8 @@ def predict(
     FILE is that of "surrokit glm ... --path FILE". For example: surrokit predict run.surrokit
     new.csv --interval 0.9 --out predictions.csv. Nothing in FILE is run as code.
     """
-    from surrokit.output.saving import check_folder
     from surrokit.sessions import open_run
-    from surrokit.tables.files import read_table
+    from surrokit.tables.frames import read_table
 
     if out is not None:
         if out.suffix.lower() != ".csv":
@@ -183,7 +174,7 @@ def predict(
                 f"predictions are written as .csv, got {out.name!r}; change the ending"
             )
         check_folder(out)
-    run = open_run(file)
+    run = open_run(path)
     found = run.predict(read_table(new), kind=kind, interval=interval, offset=offset, seed=seed)
     if out is not None:
         found.to_csv(out, index_label="row")
@@ -194,16 +185,13 @@ def predict(
         click.echo(f"Warning: {finding.message}.", err=True)
 
 
-def _print(found: object) -> None:
-    from surrokit.output.console import plain_table, terminal
-
-    columns = list(found.columns)  # type: ignore[attr-defined]
-    table = plain_table(["row"], columns)
-    shown = found.head(_SHOWN)  # type: ignore[attr-defined]
+def _print(found: Any) -> None:
+    """Print the first rows of a data frame of predictions."""
+    table = plain_table(["row"], list(found.columns))
+    shown = found.head(_SHOWN)
     for row in shown.itertuples():
         cells = [cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row[1:]]
         table.add_row(str(row[0]), *cells)
     terminal().print(table)
-    left = len(found) - len(shown)  # type: ignore[arg-type]
-    if left:
+    if left := len(found) - len(shown):
         click.echo(f"{left} more rows; --out predictions.csv writes all of them")

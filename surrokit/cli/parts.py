@@ -1,4 +1,4 @@
-"""Parts on the command line: their tables, and ``surrokit bench``, which compares them."""
+"""Parts on the command line: ``surrokit plugins`` lists them, and ``bench`` compares them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,22 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 import click
 
-from surrokit.cli.settings import parse_settings, specs_of
-from surrokit.cli.target import name_or_target
-from surrokit.cli.types import NAMED, PartName, TargetName
+from surrokit.cli.options import (
+    NAMED,
+    PartName,
+    TargetName,
+    file,
+    json_path,
+    part_option,
+    settings,
+    several,
+    together,
+    whole,
+)
+from surrokit.cli.target import name_or_target, parse_settings, specs_of
 from surrokit.errors import ConfigurationError
 from surrokit.output.console import plain_table, say, terminal
+from surrokit.output.files import check_folder, plain, write_json
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.components import COMPUTED, KINDS, REQUIRED, Kind, Setting, without_markup
 
@@ -23,16 +34,31 @@ if TYPE_CHECKING:
     from surrokit.result.run import Run
 
 
-def kind_and_names(words: tuple[str, ...]) -> tuple[Kind | None, tuple[str, ...]]:
-    """Return the kind that stands before names, if one does, and the names.
+@click.command(short_help="List the parts, or show the settings of some.")
+@click.argument("names", nargs=-1, type=PartName())
+@json_path(help="Also write JSON here.")
+def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
+    """List every part: its kind, name and plugin; or show the settings of the parts NAMES.
 
-    A word alone that is both a kind and a name is the name.
+    A kind before them, such as "sampler hmc", leaves out parts of other kinds with these names.
     """
-    kind = next((kind for kind in KINDS if words[:1] == (kind,)), None)
-    named = {name for _, name in default_catalogue().entries}
-    if kind is None or (len(words) == 1 and words[0] in named):
-        return None, words
-    return kind, words[1:]
+    catalogue = default_catalogue()
+    kind = next((kind for kind in KINDS if names[:1] == (kind,)), None)
+    if len(names) == 1 and any(names[0] == name for _, name in catalogue.entries):
+        kind = None  # a word alone that is both a kind and a name is the name
+    entries = catalogue.find(names if kind is None else names[1:], kind)
+    shows_settings = len(names) > (kind is not None)
+    rows = part_rows(entries) if shows_settings or json_path is not None else []
+    if shows_settings:
+        _print_settings(rows)
+    else:
+        table = plain_table(("kind", "name", "plugin", "what it is"))
+        for entry in entries:
+            part = entry.component
+            table.add_row(part.kind, part.name, entry.plugin, part.summary)
+        terminal().print(table)
+    if json_path is not None:
+        write_json(json_path, rows)
 
 
 def part_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
@@ -76,23 +102,8 @@ def _plain(default: Any) -> Any:
     return default if isinstance(default, bool | int | float | str | None) else str(default)
 
 
-def print_parts(entries: Iterable[Entry]) -> None:
-    """Print a table of parts, without importing their modules."""
-    table = plain_table(("kind", "name", "plugin", "what it is"))
-    for entry in entries:
-        part = entry.component
-        table.add_row(part.kind, part.name, entry.plugin, part.summary)
-    terminal().print(table)
-
-
-def print_settings(rows: Iterable[dict[str, Any]]) -> None:
-    """Print parts one by one, with a table of the settings of each.
-
-    Parameters
-    ----------
-    rows
-        Parts from :func:`part_rows`.
-    """
+def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
+    """Print parts one by one, with a table of the settings of each."""
     console = terminal()
     for row in rows:
         console.print(f"{row['kind']} {row['name']}, of {row['plugin']}: {row['summary']}")
@@ -107,29 +118,20 @@ def print_settings(rows: Iterable[dict[str, Any]]) -> None:
         console.print()
 
 
-def _compared(command: Any) -> Any:
-    """Give a command an option for each kind of part, all of which may be repeated."""
-    for kind in reversed(NAMED):
-        others = ["none"] if kind == "surrogate" else []
-        command = click.option(
-            f"--{kind}",
-            multiple=True,
-            type=PartName(kind, others),
-            help=f"Compare this {kind} with others; repeatable.",
-        )(command)
-    return command
-
-
 @click.command(short_help="Compare parts over targets and seeds.")
-@click.option(
+@several(
     "--target",
     "targets",
-    multiple=True,
     required=True,
     type=TargetName(),
     help="Run on this target, given as to sample; repeatable.",
 )
-@_compared
+@together(
+    *(
+        part_option(kind, multiple=True, help=f"Compare this {kind} with others; repeatable.")
+        for kind in NAMED
+    )
+)
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
@@ -137,9 +139,9 @@ def _compared(command: Any) -> Any:
     show_default=True,
     help="Repeat each run with so many seeds.",
 )
-@click.option("--max-calls", type=int, help="Stop each run before there are more exact calls.")
-@click.option("--warmup", type=int, help="Tune each run in so many iterations.  [default: 1000]")
-@click.option("--draws", type=int, help="Keep so many draws of each chain.  [default: 1000]")
+@whole("--max-calls", help="Stop each run before there are more exact calls.")
+@whole("--warmup", help="Tune each run in so many iterations.  [default: 1000]")
+@whole("--draws", help="Keep so many draws of each chain.  [default: 1000]")
 @click.option(
     "--reference-draws",
     type=click.IntRange(min=100),
@@ -147,15 +149,9 @@ def _compared(command: Any) -> Any:
     show_default=True,
     help="Keep so many draws of each chain in the exact run that others are compared to.",
 )
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Set a part's setting in all runs, as surrogate.n_nodes=500; repeatable.",
-)
-@click.option("--picture", type=click.Path(path_type=Path), help="Draw the comparison here.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write all runs here.")
+@settings(help="Set a part's setting in all runs, as surrogate.n_nodes=500; repeatable.")
+@file("--picture", help="Draw the comparison here.")
+@json_path(help="Write all runs here.")
 def bench(
     targets: tuple[str, ...],
     seeds: int,
@@ -173,8 +169,6 @@ def bench(
     first, within the errors of both; one run in a hundred is called wrong by chance.
     """
     from surrokit.bench import compare, draw_picture, rows_of
-    from surrokit.output.json import plain, write_json
-    from surrokit.output.saving import check_folder
 
     for path in filter(None, (picture, json_path)):
         check_folder(path)

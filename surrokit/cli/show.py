@@ -1,39 +1,192 @@
-"""Runs as their files tell of them, for the command line."""
+"""What commands show and write of runs: ``show``, ``report``, ``watch``, and what others use."""
 
 from __future__ import annotations
 
+import os
 import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from surrokit.cli.report import print_run
-from surrokit.errors import LedgerError
-from surrokit.ledger.reader import Ledger
-from surrokit.ledger.salvage import salvage
-from surrokit.output.console import say
-from surrokit.sessions import open_run
-from surrokit.studies.description import waits_for
+import click
+import numpy as np
+
+from surrokit.cli.options import FILE, file, number, wide
+from surrokit.errors import LedgerError, SamplingWarning
+from surrokit.modes import describe_searches
+from surrokit.output.console import plain_table, say, terminal
+
+if TYPE_CHECKING:
+    from surrokit.result.run import Run
 
 SECONDS = 2.0
 """Between two looks at a run that is followed."""
 
+_COLUMNS = {
+    "mean": "mean",
+    "sd": "sd",
+    "q05": "5 %",
+    "q50": "50 %",
+    "q95": "95 %",
+    "ess": "ESS",
+    "ess_bulk": "of means",
+    "rhat": "R-hat",
+}
 
-def show_run(path: Path, *, follow: bool = False, wide: bool = False) -> None:
-    """Print the summary, the costs and the verdict of a run so far.
+_OF_WEIGHTS = {
+    "mean": "mean",
+    "mcse": "error",
+    "sd": "sd",
+    "q05": "5 %",
+    "q50": "50 %",
+    "q95": "95 %",
+    "ess": "ESS",
+    "rhat": "R-hat",
+}
 
-    Parameters
-    ----------
-    path
-        Its file.
-    follow
-        Whether to print them again until the run ends.
-    wide
-        Whether all columns of the summary are printed.
 
-    Raises
-    ------
-    LedgerError
-        If the file cannot be read.
+def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> None:
+    """Print the summary, the costs and the verdict of a run, and of any baseline the costs.
+
+    All columns of the summary are printed if ``wide``, else those that fit 80 characters.
     """
+    console = terminal()
+    if run.choice is not None:
+        console.print(f"Picked: {run.choice}", soft_wrap=True)
+        console.print()
+    summary = run.summary(wide=wide)
+    titles = _COLUMNS if run.exact else _OF_WEIGHTS
+    if wide:
+        titles = {name: titles.get(name, name) for name in summary.columns}
+    console.print(summary.table(titles, "parameter"), soft_wrap=True)
+    console.print()
+    console.print(_cost_table(run, baseline))
+    for finding in run.verdict:
+        if finding.warns:
+            console.print(f"Warning: {finding.message}.", style="yellow", soft_wrap=True)
+        else:
+            console.print(f"Note: {finding.message}.")
+    console.print(describe_searches(run.adaptation.searches), soft_wrap=True)
+    for finding in () if baseline is None else baseline.verdict.warnings:
+        message = f"Warning, of plain HMC: {finding.message}."
+        console.print(message, style="yellow", soft_wrap=True)
+
+
+def _cost_table(run: Run, baseline: Run | None) -> Any:
+    runs = [run] if baseline is None else [run, baseline]
+    table = plain_table(["cost"], ("this run", "plain HMC")[: len(runs)])
+    for title, function in _COSTS.items():
+        cells = [function(each) for each in runs]
+        if cells[0] != "-":  # nothing was held out, or there is no surrogate
+            table.add_row(title, *cells)
+    return table
+
+
+def _figure(value: float, digits: int) -> str:
+    from surrokit.result.summary import MISSING
+
+    return MISSING if np.isnan(value) else f"{value:.{digits}f}"
+
+
+def _held_out(run: Run, figure: str) -> str:
+    value = None if run.fit_quality is None else getattr(run.fit_quality, figure)
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _calls(run: Run) -> str:
+    return ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n) or "none"
+
+
+def _deployments(run: Run) -> str:
+    adaptation = run.adaptation
+    if adaptation.last_deployment is None:
+        return "-"
+    return f"{len(adaptation.deployments)}, last after iteration {adaptation.last_deployment}"
+
+
+def _modes(run: Run) -> str:
+    if run.modes is None:
+        return "-"
+    searches = run.modes.searches
+    return f"{len(run.modes)}, by {searches} search{'es' if searches > 1 else ''}"
+
+
+_COSTS: dict[str, Callable[[Run], str]] = {
+    "acceptance rate": lambda run: _figure(float(np.mean(run.acceptance)), 3) if run.exact else "-",
+    "surrogate, held-out Var(V - U)": lambda run: _held_out(run, "variance"),
+    "surrogate, held-out error of gradients": lambda run: _held_out(run, "gradient_error"),
+    "surrogate, predicted acceptance": lambda run: _held_out(run, "acceptance"),
+    "seconds, warm-up": lambda run: f"{run.seconds['warmup']:.2f}",
+    "seconds, training": lambda run: f"{run.seconds['training']:.2f}",
+    "seconds, sampling": lambda run: f"{run.seconds['sampling']:.2f}",
+    "modes found": _modes,
+    "surrogates deployed": _deployments,
+    "draws of each chain": lambda run: "-" if run.stopped == "draws" else str(len(run.kept)),
+    "exact calls": _calls,
+    "exact calls ahead, for nothing": lambda run: str(run.vain_calls) if run.vain_calls else "-",
+    "exact calls per effective draw": lambda run: _figure(run.calls_per_effective_draw(), 2),
+}
+
+
+@contextmanager
+def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
+    """Yield observers of a run, by which its verdict comes with its table and not as warnings too.
+
+    What is warned of before the run has ended is shown at once. If ``quiet``, there is no table, so
+    that the verdict is warned of.
+    """
+    with warnings.catch_warnings():
+        yield [] if quiet else [_VerdictInTable()]
+
+
+class _VerdictInTable:
+    """Observes the end of a run, after which all that is warned of is its verdict."""
+
+    def surrokit_run_finished(self, **_: object) -> None:
+        """Keep back warnings from here on."""
+        warnings.simplefilter("ignore", SamplingWarning)
+
+
+# --- runs as their files tell of them ---
+
+
+@click.command()
+@click.argument("path", metavar="FILE", type=FILE)
+@click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
+@file(
+    "--salvage",
+    metavar="NEW_FILE",
+    help="Write what can be read of a damaged file to a new one.",
+)
+@file("--export", metavar="TABLE", help="Write all evaluations as a table (.csv, .parquet).")
+@wide
+def show(path: Path, follow: bool, salvage: Path | None, export: Path | None, wide: bool) -> None:
+    """Show a run so far, from the FILE that it writes."""
+    from surrokit.ledger.reader import Ledger
+    from surrokit.ledger.salvage import salvage as salvaged
+
+    if salvage is not None:
+        told = salvaged(path, salvage)
+        say(
+            f"{salvage}: {told.replayable} events from which the run can be resumed, {told.apart} "
+            "later ones that serve a new run as warm start; at "
+            f"{told.lost} places nothing could be read"
+        )
+    elif export is not None:
+        with Ledger(path) as ledger:
+            ledger.export(export)
+            say(f"{len(ledger)} evaluations saved to {export}")
+    else:
+        _show_run(path, follow=follow, wide=wide)
+
+
+def _show_run(path: Path, *, follow: bool, wide: bool) -> None:
+    """Print the summary, the costs and the verdict of a run, again until it ends if ``follow``."""
+    from surrokit.ledger.reader import Ledger
+    from surrokit.studies.description import waits_for
+
     seen = -1
     while True:
         with Ledger(path) as ledger:
@@ -41,29 +194,27 @@ def show_run(path: Path, *, follow: bool = False, wide: bool = False) -> None:
             waits = waits_for(ledger)
         if waits is not None:
             say(f"{path}: {waits}")
-            _print_run(path, wide=wide)
+            _print_file(path, wide=wide)
             return
         state, iteration = account.get("state", "starting"), account.get("iteration", 0)
         goes_on = state in ("starting", "running")
         said = progress if goes_on else None
-        if iteration != seen or not goes_on:
-            _print(path, state, iteration, said, wide=wide)
-        elif said is not None:
+        changed = iteration != seen or not goes_on
+        if changed:
+            say(f"{path}: {state}, {iteration} iterations")
+        if said is not None:
             say(said)
+        if changed:
+            _print_file(path, wide=wide, silent=said is not None, ended=state == "ended")
         if not (follow and goes_on):
             return
         seen = iteration
         time.sleep(SECONDS)
 
 
-def _print(path: Path, state: str, iteration: int, progress: str | None, *, wide: bool) -> None:
-    say(f"{path}: {state}, {iteration} iterations")
-    if progress is not None:
-        say(progress)
-    _print_run(path, wide=wide, silent=progress is not None, ended=state == "ended")
+def _print_file(path: Path, *, wide: bool, silent: bool = False, ended: bool = False) -> None:
+    from surrokit.sessions import open_run
 
-
-def _print_run(path: Path, *, wide: bool, silent: bool = False, ended: bool = False) -> None:
     try:
         run = open_run(path)
     except LedgerError as error:
@@ -73,37 +224,109 @@ def _print_run(path: Path, *, wide: bool, silent: bool = False, ended: bool = Fa
     if len(run.kept) > 1:
         print_run(run, wide=wide)
     else:
-        paid = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n)
-        say(f"no draws{'' if ended else ' yet'}; exact calls: {paid or 'none'}")
+        say(f"no draws{'' if ended else ' yet'}; exact calls: {_calls(run)}")
         if ended:
             say(str(run.verdict))
 
 
-def salvage_to(path: Path, new: Path) -> None:
-    """Write what can be read of a damaged file to a new one, and say how much it was.
+# --- draws and pages ---
+
+
+def check_outputs(out: Path | None, report: Path | None) -> None:
+    """Check, before a long run, that draws and page can be written, where files are given.
 
     Raises
     ------
-    LedgerError
-        If nothing can be read, or the new file exists.
-    """
-    told = salvage(path, new)
-    say(
-        f"{new}: {told.replayable} events from which the run can be resumed, {told.apart} later "
-        f"ones that serve a new run as warm start; at {told.lost} places nothing could be read"
-    )
-
-
-def export_table(path: Path, table: Path) -> None:
-    """Write all evaluations of a file as a table.
-
-    Raises
-    ------
-    LedgerError
-        If the file cannot be read.
     ConfigurationError
-        If the ending of the table's name is unknown.
+        If an ending is unknown, or there is no such folder.
+    MissingDependencyError
+        If a library that is needed is not installed.
     """
-    with Ledger(path) as ledger:
-        ledger.export(table)
-        say(f"{len(ledger)} evaluations saved to {table}")
+    from surrokit.output.saving import check_can_save
+
+    if out is not None:
+        check_can_save(out)
+    if report is not None:
+        from surrokit.report.page import check_report
+
+        check_report(report)
+
+
+def write_outputs(run: Run, out: Path | None, report: Path | None, *, quiet: bool) -> None:
+    """Write draws and page of a run, where files are given, and print where unless quiet."""
+    said = []
+    if out is not None:
+        run.save(out)
+        said.append(f"draws saved to {out}")
+    if report is not None:
+        run.report(report)
+        said.append(f"report written to {report}")
+    for line in () if quiet else said:
+        say(line)
+
+
+@click.command("report")
+@click.argument("path", metavar="FILE", type=FILE)
+@file(
+    "--out",
+    metavar="PAGE",
+    help="Write the page here.  [default: beside FILE, with the ending .html]",
+)
+@number(
+    "--interval",
+    default=0.9,
+    show_default=True,
+    help="Show highest-density intervals of this probability.",
+)
+def report(path: Path, out: Path | None, interval: float) -> None:
+    """Write a page about the run in FILE, which may be going on.
+
+    The page is one file: verdict, posterior, what tells whether it is to be trusted, and cost.
+    """
+    from surrokit.live import look_at
+    from surrokit.report.page import check_report, write_report
+
+    page = path.with_suffix(".html") if out is None else out
+    check_report(page)
+    run, note = look_at(path)
+    write_report(run, page, interval=interval, note=note)
+    say(f"report written to {page}")
+
+
+@click.command(short_help="Serve a page about a run while it goes on.")
+@click.argument("path", metavar="FILE", type=FILE)
+@click.option("--port", type=int, default=0, help="Listen at this port.  [default: a free one]")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Listen at this address of the machine; 0.0.0.0 is all of them.",
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    help="Wait so many seconds between two looks at FILE, at least.",
+)
+def watch(path: Path, port: int, host: str, every: float) -> None:
+    """Serve a page about the run in FILE, while it goes on, until Ctrl-C.
+
+    Nobody but this machine can ask for it, unless --host is given: then whoever has the address
+    that is printed, which has a token in it, may read the page. The run is not touched.
+    """
+    from surrokit.live import Server, Watched
+    from surrokit.plots.panel import drawing
+
+    with drawing():  # Matplotlib is needed
+        pass
+    if hasattr(os, "nice"):
+        os.nice(10)  # the run comes first
+    with Server(Watched(path, every), port, host) as server:
+        say(f"look at {server.url}; end with Ctrl-C")
+        if server.token is not None:
+            say("whoever has this address may read the page; it is sent without encryption")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say("ended; the run goes on")

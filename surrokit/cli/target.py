@@ -1,18 +1,106 @@
-"""Targets named on the command line: registered ones, and objects in a file."""
+"""Targets and settings named on the command line: registered targets, and objects in a file."""
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
-from surrokit.errors import SurrokitError, TargetError
+from surrokit.errors import ConfigurationError, SurrokitError, TargetError
 from surrokit.executors.worker import send_whole
 from surrokit.model.model import one_by_one as in_single_rows
 from surrokit.programs.potential import read_program
+from surrokit.registry.catalogue import Catalogue
+from surrokit.registry.components import KINDS, Kind
+
+_PARTS = ("target", *(kind for kind in KINDS if kind != "potential"))
+
+
+def parse_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Parse ``part.setting=value`` items into the settings of each part.
+
+    A value that is no Python literal is text.
+
+    Raises
+    ------
+    ConfigurationError
+        If an item has another form, or there is no such part.
+    """
+    parsed: dict[str, dict[str, Any]] = {}
+    for item in settings:
+        key, equals, value = item.partition("=")
+        part, dot, setting = key.partition(".")
+        if not (equals and dot and setting.isidentifier()):
+            raise ConfigurationError(
+                f"--set takes part.setting=value, got {item!r}; for example surrogate.n_nodes=500"
+            )
+        if part not in _PARTS:
+            raise ConfigurationError(
+                f"--set {item!r}: there is no part {part!r}; parts are {', '.join(_PARTS)}"
+            )
+        parsed.setdefault(part, {})[setting] = _literal(value)
+    return parsed
+
+
+def _literal(value: str) -> Any:
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value
+
+
+def specs_of(
+    names: Mapping[str, str | None], settings: Mapping[str, dict[str, Any]], catalogue: Catalogue
+) -> dict[str, Any]:
+    """Join names of parts with their settings into arguments of :func:`surrokit.sample`.
+
+    Settings of a kind whose name is None go to the default part of the kind.
+
+    Raises
+    ------
+    ConfigurationError
+        If settings are given for a kind that is named ``"none"``.
+    """
+    specs: dict[str, Any] = {}
+    for kind in cast(Mapping[Kind, Any], {**names, **settings}):
+        name = names.get(kind)
+        if kind not in settings:
+            specs[kind] = name
+        elif name == "none":
+            raise ConfigurationError(
+                f"there is no {kind}, so {', '.join(settings[kind])} cannot be set; name one with "
+                f"--{kind}"
+            )
+        else:
+            specs[kind] = (name or catalogue.pick(kind), settings[kind])
+    return specs
+
+
+def name_or_target(target: Any, settings: Mapping[str, Any], *, one_by_one: bool = False) -> Any:
+    """Return a target as :func:`surrokit.sample` takes it; a registered one stays a name.
+
+    The file of a run then has the name, from which it can be resumed.
+
+    Parameters
+    ----------
+    target, settings, one_by_one
+        As for :func:`resolve_target`; None stands for the target that a file names.
+
+    Raises
+    ------
+    TargetError
+        As :func:`resolve_target` does; or if settings are given without a target.
+    """
+    if target is None and (settings or one_by_one):
+        given = "--one-by-one" if one_by_one else f"--set target.{next(iter(settings))}"
+        raise TargetError(f"{given} goes with a target; give TARGET after FILE, as to sample")
+    if one_by_one or not isinstance(target, str) or not _is_name(target):
+        return None if target is None else resolve_target(target, settings, one_by_one=one_by_one)
+    return (target, dict(settings)) if settings else target
 
 
 def resolve_target(target: Any, settings: Mapping[str, Any], *, one_by_one: bool = False) -> Any:
@@ -39,33 +127,12 @@ def resolve_target(target: Any, settings: Mapping[str, Any], *, one_by_one: bool
     return in_single_rows(found) if one_by_one else found
 
 
-def name_or_target(
-    target: str | None, settings: Mapping[str, Any], *, one_by_one: bool = False
-) -> Any:
-    """Return a target as :func:`surrokit.sample` takes it; a registered one stays a name.
-
-    The file of a run then has the name, from which it can be resumed.
-
-    Parameters
-    ----------
-    target, settings, one_by_one
-        As for :func:`resolve_target`; None stands for the target that a file names.
-
-    Raises
-    ------
-    TargetError
-        As :func:`resolve_target` does; or if settings are given without a target.
-    """
-    if target is None and (settings or one_by_one):
-        given = "--one-by-one" if one_by_one else f"--set target.{next(iter(settings))}"
-        raise TargetError(f"{given} goes with a target; give TARGET after FILE, as to sample")
-    if one_by_one or not isinstance(target, str) or not _is_name(target):
-        return None if target is None else resolve_target(target, settings, one_by_one=one_by_one)
-    return (target, dict(settings)) if settings else target
-
-
 def _is_name(target: str) -> bool:
     return not target.endswith(".toml") and ".py" not in target and ":" not in target
+
+
+def _is_potential(value: Any) -> bool:
+    return hasattr(value, "value") and hasattr(value, "dim")
 
 
 def _resolve(target: str, settings: Mapping[str, Any]) -> Any:
@@ -82,20 +149,25 @@ def _resolve(target: str, settings: Mapping[str, Any]) -> Any:
             "say which object of the file to sample, or give a file .toml that describes a program"
         )
     found = _object(_import_module(Path(path)), path, name)
-    if hasattr(found, "value") and hasattr(found, "dim"):
-        if settings:
-            raise TargetError(
-                f"{target} is a potential already, so it takes no settings "
-                f"({', '.join(settings)}); name a function that makes one"
-            )
-        return found
-    if not callable(found):
+    if not _is_potential(found):
+        return _make(found, target, settings)
+    if settings:
         raise TargetError(
-            f"{target} is of type {type(found).__name__}; it must be a potential, such as "
+            f"{target} is a potential already, so it takes no settings "
+            f"({', '.join(settings)}); name a function that makes one"
+        )
+    return found
+
+
+def _make(function: Any, target: str, settings: Mapping[str, Any]) -> Any:
+    """Return the potential that a function of a file makes."""
+    if not callable(function):
+        raise TargetError(
+            f"{target} is of type {type(function).__name__}; it must be a potential, such as "
             "surrokit.potential(...) returns, or a function that returns one"
         )
     try:
-        made = found(**settings)
+        made = function(**settings)
     except SurrokitError:
         raise
     except (Exception, SystemExit) as error:
@@ -103,7 +175,7 @@ def _resolve(target: str, settings: Mapping[str, Any]) -> Any:
             f"{target} was called to make a target, and raised {type(error).__name__}: {error}; "
             "name a function that needs no more than its settings (--set target.name=value)"
         ) from error
-    if not (hasattr(made, "value") and hasattr(made, "dim")):
+    if not _is_potential(made):
         raise TargetError(
             f"{target} returned a {type(made).__name__}; it must return a potential, such as "
             "surrokit.potential(...) does"

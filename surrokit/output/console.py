@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any
+
+from surrokit.shown.html import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,30 +15,9 @@ if TYPE_CHECKING:
 
 _WIDE = 10_000
 
-# All but the ends of lines and tabs that a terminal would obey or not show: control characters, and
-# those that change the direction of text. Surrogates stand for bytes that are no text.
-_NO_TEXT = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
-
-
-def printable(text: str) -> str:
-    """Return a text that a terminal shows as it is: names and messages come from anywhere."""
-    return _NO_TEXT.sub(lambda found: ascii(found[0])[1:-1], text)
-
 
 def say(message: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a message of a command, as text alone.
-
-    Parameters
-    ----------
-    message
-        What is printed.
-    err
-        Whether it goes to standard error.
-    nl
-        Whether the line ends there.
-    """
+    """Print a message of a command, as text alone, to standard output or error."""
     import click
 
     click.echo(printable(str(message)), err=err, nl=nl)
@@ -54,13 +34,7 @@ def terminal() -> Console:
 
 
 def text_console(file: IO[str]) -> Console:
-    """Return a console that writes text without terminal codes, and never breaks a line.
-
-    Parameters
-    ----------
-    file
-        What it writes to.
-    """
+    """Return a console that writes text to a file without terminal codes or breaks of lines."""
     return _plain_console()(
         file=file,
         width=_WIDE,
@@ -72,10 +46,7 @@ def text_console(file: IO[str]) -> Console:
 
 
 def plain_table(words: Sequence[str], figures: Sequence[str] = ()) -> Table:
-    """Return a table without lines, whose titles are ``words`` and then ``figures``.
-
-    Figures are set flush right.
-    """
+    """Return a table without lines, with titles of words, then of figures set flush right."""
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)

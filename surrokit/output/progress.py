@@ -1,11 +1,15 @@
-"""The progress of a run: a bar in a terminal or a notebook, and lines where there is neither.
+"""The progress of a run: a bar in a terminal or a notebook, lines elsewhere, and Python's log.
 
-All of them say what the meter of the run counts, from its first call on.
+All of them show what the meter of the run counts, from its first call on. The logger is
+``surrokit``, the level INFO.
 """
 
 from __future__ import annotations
 
+import io
+import logging
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -13,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surrokit.limits import Meter
-from surrokit.output import notebook
-from surrokit.output.notebook import WIDTH, Display, in_notebook
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,57 +24,73 @@ if TYPE_CHECKING:
 
     from surrokit.progress import IterationInfo, RoundInfo, RunInfo
 
+LOGGER = logging.getLogger("surrokit")
+
 ROOM_FOR_ACCEPTANCE, ROOM_FOR_SURROGATE = 90, 120
-"""Characters in a line from which on it says how good draws are, and what the surrogate learnt."""
+"""Characters in a line from which on it has the acceptance, and what the surrogate learnt from."""
 
 EVERY_LINE = 60.0
 """Seconds between two lines, at least, where there is no terminal."""
 
+EVERY_LOG = 10.0
+"""Seconds between two lines of the log about iterations."""
+
+WIDTH = 120
+"""Characters in a line of a notebook; a narrower one wraps it."""
+
+EVERY_DRAWING = 0.25
+"""Seconds between two drawings in a notebook at least."""
+
+EVERY_CALL = 1.0
+"""Seconds between two drawings in a notebook, at least, that calls within an iteration cause."""
+
 _FORGET = 0.98
+
+_LINE = (
+    '<pre style="margin:0;white-space:pre-wrap;'
+    "font-family:Menlo,'DejaVu Sans Mono',Consolas,'Courier New',monospace\">{code}</pre>"
+)
 
 
 @contextmanager
 def progress_bar(meter: Meter, *, enabled: bool) -> Iterator[list[object]]:
-    """Show how far a run is while the block lasts.
+    """Show how far the run of a meter is while the block lasts, and yield the observers for that.
 
     In a notebook, or if standard error is a terminal, that is a bar; elsewhere it is a line on
     standard error once a minute, and none in the first.
-
-    Parameters
-    ----------
-    meter
-        Of the run.
-    enabled
-        Whether to show anything.
-
-    Yields
-    ------
-    list
-        The observers that drive it; empty where nothing is shown.
     """
     if not enabled:
         yield []
-    elif in_notebook():
-        with _below_cell(meter) as observers:
-            yield observers
+    elif _in_notebook():
+        bars = _bars(meter, WIDTH)
+        display = Display(bars)
+        display.draw()
+        meter.every(EVERY_CALL, display.draw)
+        try:
+            yield [ProgressBar(bars), display]
+        finally:
+            display.draw()
     elif sys.stderr is not None and sys.stderr.isatty():
-        with _in_terminal(meter) as bar:
-            yield [bar]
+        from rich.console import Console
+
+        console = Console(stderr=True)
+        with _bars(meter, console.width, console=console) as bars:
+            yield [ProgressBar(bars)]
     else:
-        meter.every(EVERY_LINE, lambda: _write(_said(meter)))
+        meter.every(EVERY_LINE, lambda: _write(_state(meter)))
         yield [PriceLine()]
 
 
-class PriceLine:
-    """An observer that writes what a run will cost, where it is long."""
+def _in_notebook() -> bool:
+    """Return whether this is the kernel of a notebook."""
+    if "IPython" not in sys.modules:
+        return False
+    from rich.console import Console
 
-    def surrokit_run_started(self, run: RunInfo) -> None:
-        """Write the sentence."""
-        if run.estimate is not None and run.estimate.matters:
-            _write(str(run.estimate))
+    return Console().is_jupyter
 
 
-def _said(meter: Meter) -> str:
+def _state(meter: Meter) -> str:
     return meter.stage if meter.read is None else str(meter.read())
 
 
@@ -81,25 +99,18 @@ def _write(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-@contextmanager
-def _in_terminal(meter: Meter) -> Iterator[ProgressBar]:
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    with _bars(meter, console.width, console=console) as progress:
-        yield ProgressBar(progress)
+def _price(run: RunInfo) -> str:
+    """Return what a run will cost, where it is long."""
+    return str(run.estimate) if run.estimate is not None and run.estimate.matters else ""
 
 
-@contextmanager
-def _below_cell(meter: Meter) -> Iterator[list[object]]:
-    progress = _bars(meter, WIDTH)
-    display = Display(progress)
-    display.draw()
-    meter.every(notebook.EVERY_CALL, display.draw)
-    try:
-        yield [ProgressBar(progress), display]
-    finally:
-        display.draw()
+class PriceLine:
+    """An observer that writes what a run will cost, where it is long."""
+
+    def surrokit_run_started(self, run: RunInfo) -> None:
+        """Write the sentence."""
+        if price := _price(run):
+            _write(price)
 
 
 def _bars(meter: Meter, width: int, **settings: Any) -> Progress:
@@ -113,7 +124,7 @@ def _bars(meter: Meter, width: int, **settings: Any) -> Progress:
                 if task.fields["price"]:
                     yield Text(task.fields["price"])
                 yield self.make_tasks_table([task])
-            yield Text(_said(meter))
+            yield Text(_state(meter))
 
     return Bars(*columns_for(width), **settings)
 
@@ -142,54 +153,130 @@ class ProgressBar:
 
     def surrokit_run_started(self, run: RunInfo) -> None:
         """Draw the bar."""
-        price = run.estimate if run.estimate is not None and run.estimate.matters else ""
+        fields: dict[str, Any] = {"unit": "iterations", "said": "", "learnt": ""}
         self._task = self._progress.add_task(
-            "",
-            total=run.warmup + run.draws,
-            unit="iterations",
-            price=str(price),
-            said="",
-            learnt="",
+            "", total=run.warmup + run.draws, price=_price(run), **fields
         )
 
-    def surrokit_surrogate_deployed(self, evaluations: int, reason: str, **_: object) -> None:
-        """Say how many surrogates there were, and whether the last was a repair."""
+    def _update(self, **fields: Any) -> None:
         assert self._task is not None
+        self._progress.update(self._task, **fields)
+
+    def surrokit_surrogate_deployed(self, evaluations: int, reason: str, **_: object) -> None:
+        """Show how many surrogates there were, and whether the last was a repair."""
         self._surrogates += 1
         repaired = ", repaired" if reason.startswith("safety net") else ""
-        learnt = f"surrogate {self._surrogates} of {evaluations} rows{repaired}"
-        self._progress.update(self._task, learnt=learnt)
+        self._update(learnt=f"surrogate {self._surrogates} of {evaluations} rows{repaired}")
 
     def surrokit_transition_done(self, run: RunInfo, info: IterationInfo, **_: object) -> None:
         """Move the bar."""
-        assert self._task is not None
         if info.step is not None:
             now = float(info.step.move_probability.mean())
             before = now if np.isnan(self._acceptance) else self._acceptance
             self._acceptance = _FORGET * before + (1 - _FORGET) * now
         if self._weighs:
-            calls = sum(n for kind, n in info.calls.items() if kind != "rows")
-            self._progress.update(self._task, completed=calls)
+            self._update(completed=sum(n for kind, n in info.calls.items() if kind != "rows"))
             return
-        expected = run.warmup + run.draws
-        self._progress.update(
-            self._task,
+        self._update(
             completed=info.iteration,
-            total=max(expected, info.iteration),  # draws that begin again make a run longer
+            # draws that begin again make a run longer
+            total=max(run.warmup + run.draws, info.iteration),
             said="" if np.isnan(self._acceptance) else f"acceptance {self._acceptance:.2f}",
         )
 
     def surrokit_round_weighed(self, info: RoundInfo, **_: object) -> None:
-        """Say how large errors are, and count calls from here on."""
-        assert self._task is not None
+        """Show how large errors are, and count calls from here on."""
         self._weighs = info.draws > 0
-        if not self._weighs:
-            return
-        aim = "" if info.aim is None else f", aim {info.aim:g}"
-        self._progress.update(
-            self._task,
-            completed=info.calls,
-            total=info.expected_calls,
-            unit="calls",
-            said=f"error {info.error:.2g} sd{aim}",
+        if self._weighs:
+            aim = "" if info.aim is None else f", aim {info.aim:g}"
+            said = f"error {info.error:.2g} sd{aim}"
+            total = info.expected_calls
+            self._update(completed=info.calls, total=total, unit="calls", said=said)
+
+
+class Display:
+    """An observer that draws bars below a cell of a notebook, again and again in the same place.
+
+    Rich itself draws in notebooks by widgets, which need ipywidgets and are not in a notebook that
+    is saved. What is drawn here needs nothing else, and is saved as it was last. The bars are not
+    started, so that they write nothing by themselves.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._handle: Any = None
+        self._next = 0.0
+
+    def surrokit_transition_done(self, **_: object) -> None:
+        """Draw the bars, unless they were drawn a moment ago."""
+        if time.monotonic() >= self._next:
+            self.draw()
+
+    def surrokit_round_weighed(self, **_: object) -> None:
+        """Draw the bars."""
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw the bars as they are."""
+        from IPython.display import display
+        from rich.console import Console
+
+        # a terminal in memory: the rest of a bar is drawn in colours alone
+        console = Console(
+            file=io.StringIO(),
+            width=WIDTH,
+            record=True,
+            force_terminal=True,
+            force_jupyter=False,
+            color_system="truecolor",
+            legacy_windows=False,
         )
+        console.print(self._progress)
+        page = console.export_html(clear=False, code_format=_LINE, inline_styles=True)
+        shown = {"text/html": page, "text/plain": console.export_text().rstrip()}
+        if self._handle is None:
+            self._handle = display(shown, raw=True, display_id=True)
+        else:
+            self._handle.update(shown, raw=True)
+        self._next = time.monotonic() + EVERY_DRAWING
+
+
+def log_observers() -> list[RunLog]:
+    """Return the observer that writes to the log; none where nobody reads it."""
+    return [RunLog()] if LOGGER.isEnabledFor(logging.INFO) else []
+
+
+class RunLog:
+    """An observer that logs a run: its parts, its surrogates, how far it is, and its verdict."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def surrokit_run_started(self, run: RunInfo) -> None:
+        """Log sizes and parts."""
+        parts = ", ".join(f"{kind} {name}" for kind, name in run.parts.items())
+        LOGGER.info("run of %d chains in %d dimensions: %s", run.chains, run.dim, parts)
+        if run.estimate is not None and run.estimate.seconds_a_call is not None:
+            LOGGER.info("%s", run.estimate)
+
+    def surrokit_surrogate_deployed(self, evaluations: int, reason: str, **_: object) -> None:
+        """Log what the surrogate learnt from."""
+        LOGGER.info("surrogate of %d evaluations deployed: %s", evaluations, reason)
+
+    def surrokit_transition_done(self, info: IterationInfo, **_: object) -> None:
+        """Log how far the run is, every ten seconds."""
+        if info.seconds < self._last + EVERY_LOG:
+            return
+        self._last = info.seconds
+        calls = ", ".join(f"{n} {kind}" for kind, n in info.calls.items() if n)
+        LOGGER.info("%s, iteration %d: %s calls", info.stage, info.iteration, calls)
+
+    def surrokit_round_weighed(self, info: RoundInfo, **_: object) -> None:
+        """Log how large errors are."""
+        LOGGER.info("errors up to %.2g sd after %g exact calls", info.error, info.calls)
+
+    def surrokit_run_finished(self, outcome: Any, **_: object) -> None:
+        """Log why the run ended, and its verdict."""
+        LOGGER.info("run ended (%s) after %d exact calls", outcome.stopped, outcome.total_calls)
+        for finding in outcome.verdict:
+            LOGGER.info("%s: %s", finding.name, finding.message)

@@ -1,4 +1,4 @@
-"""Draws on disk, in the form that the ending of the file's name asks for."""
+"""Runs as tables, figures and files, in the form that the ending of the file's name asks for."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.output.arviz import Draws, to_arviz
+from surrokit.output.files import check_folder, plain
 from surrokit.types import FloatArray, IntArray
 
 Columns: TypeAlias = dict[str, FloatArray | IntArray]
@@ -27,12 +28,10 @@ def save(run: Any, path: str | os.PathLike[str], seed: int | np.random.Generator
     ----------
     run
         A :class:`~surrokit.result.run.Run`.
+    path
+        Its ending is one of ``.nc``, ``.csv``, ``.parquet`` and ``.zarr``.
     seed
         By which weighted draws are drawn anew for the forms that know of no weights.
-    path
-        Its ending is one of ``.nc``, ``.csv``, ``.parquet`` and ``.zarr``. In ``.nc`` and
-        ``.zarr``, names of parameters have ÷ for each slash, which these forms refuse, and an
-        underscore where they are those of axes, such as ``chain`` and ``draw``.
 
     Raises
     ------
@@ -42,9 +41,12 @@ def save(run: Any, path: str | os.PathLike[str], seed: int | np.random.Generator
         If a library that the form needs is not installed.
     """
     check_can_save(path)
-    path, form = Path(path), _form(Path(path))
+    path, form = Path(path), form_of(path)
     draws = Draws.of(run) if form.holds_weights else Draws.unweighted(run, seed)
-    written = path if path.suffix.lower() == ".zarr" else _beside(path)
+    # a temporary name in the same folder, so that renaming replaces the file at once
+    written = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+    if path.suffix.lower() == ".zarr":  # which is a folder
+        written = path
     try:
         form.write(draws, written)
         if written != path:
@@ -69,7 +71,7 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
     MissingDependencyError
         If a library that the form needs is not installed.
     """
-    form = _form(Path(path))
+    form = form_of(path)
     check_folder(path)
     if Path(path).is_dir() and form is not _FORMS[".zarr"]:
         raise ConfigurationError(f"cannot write {path}: it is a folder; give the name of a file")
@@ -79,30 +81,6 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
                 f"{name} is needed to save draws as {form.name} and is not installed; run "
                 f"python -m pip install {form.install}"
             )
-
-
-def check_ending(path: str | os.PathLike[str]) -> None:
-    """Check that the ending of a path tells how to write draws.
-
-    Raises
-    ------
-    ConfigurationError
-        If it does not.
-    """
-    _form(Path(path))
-
-
-def check_folder(path: str | os.PathLike[str]) -> None:
-    """Check, before a long run, that the folder of a file exists.
-
-    Raises
-    ------
-    ConfigurationError
-        If it does not.
-    """
-    folder = Path(path).absolute().parent
-    if not folder.is_dir():
-        raise ConfigurationError(f"cannot write {path}: there is no folder {folder}; make it first")
 
 
 def columns_of(draws: Draws) -> Columns:
@@ -128,8 +106,60 @@ def columns_of(draws: Draws) -> Columns:
     }
 
 
-@attrs.frozen(kw_only=True)
-class _Form:
+def to_pandas(run: Any) -> Any:
+    """Return the draws of a :class:`~surrokit.result.run.Run` as a data frame, one row a draw.
+
+    Raises
+    ------
+    MissingDependencyError
+        If pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingDependencyError(
+            "pandas is needed for a data frame and is not installed; run python -m pip install "
+            "'surrokit[pandas]', or use run.draws"
+        ) from error
+    frame = pandas.DataFrame(columns_of(Draws.of(run)))
+    frame.attrs["units"] = run.parameters.units
+    return frame
+
+
+def figures_of(run: Any) -> dict[str, Any]:
+    """Return figures of a :class:`~surrokit.result.run.Run`, without draws, as JSON has them."""
+    ess = run.ess()
+    figures = {
+        "parts": dict(run.parts),
+        "choice": run.choice,
+        "stopped": run.stopped,
+        "length": run.length,
+        "complete": run.complete,
+        "exact": run.exact,
+        "chains": run.draws.shape[0],
+        "draws": run.draws.shape[1],
+        "acceptance": run.acceptance.tolist(),
+        "divergences": run.divergences.tolist(),
+        "calls": dict(run.calls),
+        "failures": run.failures,
+        "failure_kinds": {name: kind.to_dict() for name, kind in run.failure_kinds.items()},
+        "recheck": attrs.asdict(run.recheck),
+        "broken_gradients": run.broken_gradients.count,
+        "seconds": dict(run.seconds),
+        "path_failures": run.path_failures,
+        "adaptation": run.adaptation.to_dict(),
+        "modes": None if run.modes is None else run.modes.to_dict(),
+        "held_out": None if run.fit_quality is None else run.fit_quality.to_dict(),
+        "ess": {part: float(getattr(np, part)(ess)) for part in ("min", "median", "max")},
+        "calls_per_effective_draw": run.calls_per_effective_draw(),
+        "rhat_max": float(np.max(run.rhat()[run.parameters.varies])),
+        "verdict": run.verdict.to_dict(),
+        "summary": run.summary().to_dict(),
+    }
+    return cast(dict[str, Any], plain(figures))
+
+
+class Form(NamedTuple):
     """A form of file: what writes it, the modules it needs, and what to install for them."""
 
     name: str
@@ -139,7 +169,15 @@ class _Form:
     install: str = ""
 
 
-def _form(path: Path) -> _Form:
+def form_of(path: str | os.PathLike[str]) -> Form:
+    """Return the form of file that the ending of a path asks for.
+
+    Raises
+    ------
+    ConfigurationError
+        If none has that ending.
+    """
+    path = Path(path)
     form = _FORMS.get(path.suffix.lower())
     if form is None:
         known = ", ".join(f"{ending} ({form.name})" for ending, form in _FORMS.items())
@@ -147,11 +185,6 @@ def _form(path: Path) -> _Form:
             f"the ending of {path.name!r} does not say how to write draws; use one of {known}"
         )
     return form
-
-
-def _beside(path: Path) -> Path:
-    """Return a temporary name in the same folder, so that renaming replaces the file at once."""
-    return path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
 
 
 def _write_netcdf(draws: Draws, path: Path) -> None:
@@ -184,21 +217,11 @@ def _write_parquet(draws: Draws, path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table(_with_units(draws)), os.fspath(path))
 
 
+_ARVIZ = "'surrokit[arviz]'"
+
 _FORMS = {
-    ".nc": _Form(
-        name="netCDF for ArviZ",
-        write=_write_netcdf,
-        holds_weights=False,
-        needs=("arviz", "h5netcdf", "h5py"),
-        install="'surrokit[arviz]'",
-    ),
-    ".csv": _Form(name="a table as text", write=_write_csv),
-    ".parquet": _Form(name="a table", write=_write_parquet, needs=("pyarrow",), install="pyarrow"),
-    ".zarr": _Form(
-        name="Zarr for ArviZ",
-        write=_write_zarr,
-        holds_weights=False,
-        needs=("arviz", "zarr"),
-        install="'surrokit[arviz]' zarr",
-    ),
+    ".nc": Form("netCDF for ArviZ", _write_netcdf, False, ("arviz", "h5netcdf", "h5py"), _ARVIZ),
+    ".csv": Form("a table as text", _write_csv),
+    ".parquet": Form("a table", _write_parquet, needs=("pyarrow",), install="pyarrow"),
+    ".zarr": Form("Zarr for ArviZ", _write_zarr, False, ("arviz", "zarr"), f"{_ARVIZ} zarr"),
 }

@@ -1,68 +1,138 @@
-"""Panels: single pictures, which figures arrange and pages show one by one."""
+"""Panels: pictures with one pair of axes, which figures arrange and pages show one by one.
+
+Colours are those that colour-blind readers can tell apart (Okabe and Ito 2008).
+"""
 
 from __future__ import annotations
 
+import functools
+import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
+import numpy as np
 
-from surrokit.errors import ConfigurationError
-from surrokit.plots.style import drawing, new_figure
+from surrokit.errors import ConfigurationError, MissingDependencyError
+from surrokit.shown.html import printable
+from surrokit.types import FloatArray
+from surrokit.weighted.round import Distribution
 
-WIDTH, HEIGHT = 3.2, 2.1
-"""Of a panel, in inches."""
+INK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY = "#777777"
+
+PALETTE = {
+    "blue": BLUE,
+    "orange": ORANGE,
+    "green": GREEN,
+    "purple": PURPLE,
+    "sky": SKY,
+    "vermilion": VERMILION,
+    "yellow": YELLOW,
+    "grey": GREY,
+}
+"""Colours by the names that pages know them by."""
+
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, GREY, INK)
+"""Colours of chains and of kinds of calls, in order."""
+
+LONGEST_NAME = 26
+"""Characters of a name in a picture; tables have all of them."""
+
+RESAMPLED = 2000
+"""Draws that stand for weighted ones."""
+
+MOST_CHAINS = 8
+"""Chains that a picture shows one by one."""
+
+OF_WEIGHTS = "weighted answers, resampled by their weights"
+OF_ROUND = "chains on the surrogate in the last round, before weights"
+
+_RESOLUTION = 110
+
+_SETTINGS = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.2,
+    # names are the user's, and no formulas
+    "text.parse_math": False,
+    "text.usetex": False,
+}
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Panel:
-    """A picture with one pair of axes.
-
-    Parameters
-    ----------
-    title
-        What it shows, in a few words.
-    text
-        What it says, for readers who do not see it.
-    draw
-        Draws it on axes.
-    width, height
-        In inches.
-    """
+    """A picture with one pair of axes, which ``draw`` draws; ``text`` says what it shows."""
 
     title: str
     text: str
     draw: Callable[[Any], None]
-    width: float = WIDTH
-    height: float = HEIGHT
+    width: float = 3.2  # inches
+    height: float = 2.1
 
 
-def draw_panel(panel: Panel) -> Any:
-    """Return a figure of one panel.
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Draw in the block in the pictures' style.
 
     Raises
     ------
     MissingDependencyError
         If Matplotlib is not installed.
     """
-    with drawing():
-        figure = new_figure(panel.width, panel.height)
-        panel.draw(figure.add_subplot())
-    return figure
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Matplotlib is needed for pictures and is not installed; run python -m pip install "
+            "'surrokit[figures]'"
+        ) from error
+    with mpl.rc_context():
+        mpl.rcdefaults()  # a reader's own style may be white on black
+        mpl.rcParams.update(_SETTINGS)
+        yield
+
+
+@functools.cache
+def _class_of_figures() -> Any:
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        """A figure that a notebook shows, whether or not it has loaded pyplot."""
+
+        def _repr_png_(self) -> bytes:
+            file = io.BytesIO()
+            self.savefig(file, format="png", dpi=_RESOLUTION)
+            return file.getvalue()
+
+    return Picture
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure, in inches, that is no business of pyplot's."""
+    return _class_of_figures()(figsize=(width, height), layout="constrained", facecolor="white")
 
 
 def arrange(panels: Sequence[Panel], *, columns: int = 3, title: str | None = None) -> Any:
-    """Return a figure of panels, row by row.
+    """Return a figure of panels, row by row; see :func:`arrange_at`."""
+    columns = min(columns, len(panels))
+    places = {(i // columns, i % columns): panel for i, panel in enumerate(panels)}
+    return arrange_at(places, title=title)
 
-    Parameters
-    ----------
-    panels
-        Any number.
-    columns
-        Panels side by side at most.
-    title
-        Of the figure.
+
+def arrange_at(places: Mapping[tuple[int, int], Panel], *, title: str | None = None) -> Any:
+    """Return a figure of panels at rows and columns.
 
     Raises
     ------
@@ -71,23 +141,15 @@ def arrange(panels: Sequence[Panel], *, columns: int = 3, title: str | None = No
     ConfigurationError
         If there is no panel.
     """
-    columns = min(columns, len(panels))
-    places = {(i // columns, i % columns): panel for i, panel in enumerate(panels)}
-    return arrange_at(places, title=title)
-
-
-def arrange_at(places: Mapping[tuple[int, int], Panel], *, title: str | None = None) -> Any:
-    """Return a figure of panels at rows and columns; see :func:`arrange`."""
     if not places:
         raise ConfigurationError("there is nothing to show; name parameters that the run has")
     rows, columns = (max(place[axis] for place in places) + 1 for axis in (0, 1))
-    height = sum(
-        max((p.height for (at, _), p in places.items() if at == row), default=0.0)
-        for row in range(rows)
-    )
+    heights = [0.0] * rows
+    for (row, _), panel in places.items():
+        heights[row] = max(heights[row], panel.height)
     width = max(panel.width for panel in places.values())
     with drawing():
-        figure = new_figure(columns * width, height)
+        figure = new_figure(columns * width, sum(heights))
         grid = figure.add_gridspec(rows, columns)
         for (row, column), panel in places.items():
             panel.draw(figure.add_subplot(grid[row, column]))
@@ -97,10 +159,114 @@ def arrange_at(places: Mapping[tuple[int, int], Panel], *, title: str | None = N
 
 
 def describe(value: float) -> str:
-    """Return a number as pictures tell it."""
+    """Return a number with the digits that pictures show."""
     return "missing" if math.isnan(value) else f"{value:.4g}"
 
 
 def percent(probability: float) -> str:
-    """Return a probability as pictures tell it, with all of its digits."""
+    """Return a probability in percent, with all of its digits."""
     return f"{100.0 * probability:.6g}%"
+
+
+def short_name(name: str) -> str:
+    """Return a name with its middle left out where it is too long for a picture."""
+    name = printable(" ".join(name.split()))
+    if len(name) <= LONGEST_NAME:
+        return name
+    end = LONGEST_NAME // 3
+    return f"{name[: LONGEST_NAME - end - 1]}…{name[-end:]}"
+
+
+def draw_dots(
+    axes: Any, x: FloatArray, y: FloatArray, *, colour: str, size: float = 2.0, alpha: float = 1.0
+) -> None:
+    """Draw many dots, size in points, as one path: a tenth of the room of as many markers."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y = np.asarray(x)[known], np.asarray(y)[known]
+    if not len(x):
+        return
+    # a line of hardly any length and with round ends is a dot
+    corners = np.repeat(np.column_stack([x, y]), 2, axis=0)
+    corners[1::2, 0] += (float(np.ptp(x)) or 1.0) / 1000.0
+    path = Path(corners, np.tile([Path.MOVETO, Path.LINETO], len(x)))
+    path.should_simplify = False
+    dots = PathPatch(path, edgecolor=colour, facecolor="none", linewidth=size, alpha=alpha)
+    dots.set_capstyle("round")
+    dots.set_snap(False)
+    axes.add_patch(dots)
+    axes.update_datalim(np.column_stack([x, y]))
+    axes.autoscale_view()
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Sample:
+    """Draws of equal weight, as pictures show them.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, dim)
+        Draws of the target.
+    chains : ndarray of shape (chains, m, dim)
+        Chains as they went; of weighted answers, those on the surrogate.
+    distribution
+        Of weighted answers, by all that they know; None of plain draws.
+    """
+
+    rows: FloatArray
+    chains: FloatArray
+    distribution: Distribution | None = None
+
+    @classmethod
+    def of(cls, run: Any) -> Sample:
+        """Return that of a :class:`~surrokit.result.run.Run`.
+
+        Raises
+        ------
+        ConfigurationError
+            If it has no draws.
+        """
+        draws = run.draws
+        if not draws.shape[1]:
+            raise ConfigurationError("there are no draws to show; draw some first")
+        if run.answer is None:
+            return cls(rows=draws.reshape(-1, draws.shape[2]), chains=draws[:MOST_CHAINS])
+        return cls(
+            rows=run.resampled(RESAMPLED, rng=0),
+            chains=run.answer.rounds[-1].draws[: min(MOST_CHAINS, len(draws))],
+            distribution=run.answer.distribution,
+        )
+
+    @property
+    def note(self) -> str | None:
+        """What a reader must know of the draws."""
+        return None if self.distribution is None else OF_WEIGHTS
+
+    @property
+    def note_on_chains(self) -> str | None:
+        """What a reader must know of the chains."""
+        return None if self.distribution is None else OF_ROUND
+
+    def marginal(self, column: int) -> FloatArray:
+        """Return equally likely values of one number, shape (n,)."""
+        if self.distribution is None:
+            return self.rows[:, column]
+        below, points = self.distribution.below[column], self.distribution.points[column]
+        places = (np.arange(RESAMPLED) + 0.5) / RESAMPLED
+        return np.asarray(np.interp(places, below, points))
+
+
+def density(values: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return ArviZ's density estimate, places and heights; None where values do not vary."""
+    values = values[np.isfinite(values)]
+    if len(values) < 4:
+        return None
+    centre, scale = float(np.median(values)), float(np.ptp(values))
+    if not 0.0 < scale < np.inf:
+        return None
+    from arviz_stats.base import array_stats
+
+    grid, heights, _ = array_stats.kde((values - centre) / scale, grid_len=128)
+    return grid * scale + centre, np.asarray(heights / scale)

@@ -31,14 +31,7 @@ class MultinomialClasses:
     ) -> FloatArray:
         """Return the probability of each class, shape (n, n_rows, m + 1).
 
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            Draws of coefficients.
-        design : ndarray of shape (n_rows, n_columns)
-            Covariates.
-        offset : ndarray of shape (n_rows,)
-            Zeros, as the family has none.
+        They are for positions (n, dim) and a design (n_rows, n_columns); the family has no offset.
         """
         from scipy.special import softmax  # late: importing the package stays fast
 
@@ -66,14 +59,8 @@ class OrdinalClasses:
     ) -> FloatArray:
         """Return the probability of each class, shape (n, n_rows, m + 1).
 
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            Draws of coefficients and cutpoints.
-        design : ndarray of shape (n_rows, n_columns), or SciPy sparse matrix
-            Covariates.
-        offset : ndarray of shape (n_rows,)
-            Known parts of the predictors.
+        They are for positions (n, dim), a dense or sparse design (n_rows, n_columns), and known
+        parts (n_rows,) of the predictors.
         """
         from scipy.special import expit  # late: importing the package stays fast
 

@@ -64,6 +64,27 @@ class ResponseFamily:
         return float(self.settings.get("scale", 1.0))
 
 
+_ERRORS, _TWO, _POSITIVE = {"of_errors": True}, {"binary": True}, {"positive": True}
+_LOG_MEAN = {"positive": True, "log_mean": 1.0}
+
+_FAMILIES: Mapping[str, tuple[dict[str, float], dict[str, Any]]] = {
+    "gaussian": ({"scale": 1.0}, _ERRORS),
+    "student": ({"scale": 1.0, "degrees": 4.0}, _ERRORS),
+    "logistic-errors": ({"scale": 1.0}, _ERRORS),
+    "logistic": ({}, _TWO),
+    "probit": ({}, _TWO),
+    "poisson": ({}, _LOG_MEAN),
+    "negative-binomial": ({"size": 1.0}, _LOG_MEAN),
+    "gamma": ({"shape": 1.0}, _LOG_MEAN),
+    "exponential": ({}, _POSITIVE),
+    "weibull": ({"shape": 1.0}, _POSITIVE),
+}
+"""Name to known numbers, and to what is particular of a family."""
+
+NAMES = tuple(_FAMILIES)
+"""Families of one linear predictor."""
+
+
 def response_family(name: str, settings: Mapping[str, float] | None = None) -> ResponseFamily:
     """Return a family by its name.
 
@@ -79,11 +100,11 @@ def response_family(name: str, settings: Mapping[str, float] | None = None) -> R
     ConfigurationError
         If there is no such family, or it has no such setting.
     """
-    if name not in _FAMILIES:
+    if name not in NAMES:
         raise ConfigurationError(
             f"family must be one of {', '.join(NAMES)}, got {name!r}{suggest(name, NAMES)}"
         )
-    numbers, known = dict(settings or {}), _SETTINGS.get(name, {})
+    (known, particular), numbers = _FAMILIES[name], dict(settings or {})
     odd = sorted(set(numbers) - set(known))
     if odd:
         raise ConfigurationError(
@@ -91,143 +112,60 @@ def response_family(name: str, settings: Mapping[str, float] | None = None) -> R
             f"{', '.join(known) or 'none'}"
         )
     whole = {**known, **numbers}
-    return attrs.evolve(_FAMILIES[name](**whole), settings=whole, built_in=True)
+    if particular is _POSITIVE:  # times
+        particular = {**particular, "log_mean": -1.0 / whole.get("shape", 1.0)}
+    return ResponseFamily(
+        name=name,
+        settings=whole,
+        mean=partial(_mean, name, whole),
+        draw=partial(_draw, name, whole),
+        built_in=True,
+        **particular,
+    )
 
 
-def _errors(name: str, draw: Draw) -> ResponseFamily:
-    return ResponseFamily(name=name, mean=_same, draw=draw, of_errors=True)
+def _mean(name: str, known: Mapping[str, float], e: FloatArray) -> FloatArray:
+    from scipy.special import expit, ndtr  # late: importing the package stays fast
+
+    match name:
+        case "logistic":
+            return np.asarray(expit(e))
+        case "probit":
+            return np.asarray(ndtr(e))
+        case "exponential" | "weibull":
+            shape = known.get("shape", 1.0)
+            return gamma(1.0 + 1.0 / shape) * _exp(-e / shape)
+        case "poisson" | "negative-binomial" | "gamma":
+            return _exp(e)
+    return e  # with errors of mean zero
 
 
-def _gaussian(scale: float) -> ResponseFamily:
-    del scale
-    return _errors("gaussian", _draw_normal)
-
-
-def _student(scale: float, degrees: float) -> ResponseFamily:
-    return _errors("student", partial(_draw_student, scale, degrees))
-
-
-def _logistic_errors(scale: float) -> ResponseFamily:
-    return _errors("logistic-errors", partial(_draw_logistic, scale))
-
-
-def _logistic() -> ResponseFamily:
-    return ResponseFamily(name="logistic", mean=_expit, draw=_draw_logits, binary=True)
-
-
-def _probit() -> ResponseFamily:
-    return ResponseFamily(name="probit", mean=_ndtr, draw=_draw_probits, binary=True)
-
-
-def _with_log_mean(name: str, mean: Mean, draw: Draw, log_mean: float = 1.0) -> ResponseFamily:
-    return ResponseFamily(name=name, mean=mean, draw=draw, positive=True, log_mean=log_mean)
-
-
-def _poisson() -> ResponseFamily:
-    return _with_log_mean("poisson", _exp, _draw_counts)
-
-
-def _negative_binomial(size: float) -> ResponseFamily:
-    return _with_log_mean("negative-binomial", _exp, partial(_draw_mixed_counts, size))
-
-
-def _gamma(shape: float) -> ResponseFamily:
-    return _with_log_mean("gamma", _exp, partial(_draw_gamma, shape))
-
-
-def _weibull(shape: float, name: str = "weibull") -> ResponseFamily:
-    mean, draw = partial(_mean_of_times, shape), partial(_draw_times, shape)
-    return _with_log_mean(name, mean, draw, log_mean=-1.0 / shape)
-
-
-def _exponential() -> ResponseFamily:
-    return _weibull(1.0, "exponential")
-
-
-def _draw_normal(rng: np.random.Generator, e: FloatArray, s: Any) -> FloatArray:
-    return np.asarray(rng.normal(e, s))
-
-
-def _draw_student(
-    scale: float, degrees: float, rng: np.random.Generator, e: FloatArray, _: Any
+def _draw(
+    name: str, known: Mapping[str, float], rng: np.random.Generator, e: FloatArray, scale: Any
 ) -> FloatArray:
-    return np.asarray(e + scale * rng.standard_t(degrees, size=e.shape))
-
-
-def _draw_logistic(scale: float, rng: np.random.Generator, e: FloatArray, _: Any) -> FloatArray:
-    return np.asarray(rng.logistic(e, scale))
-
-
-def _draw_logits(rng: np.random.Generator, e: FloatArray, _: Any) -> FloatArray:
-    return np.asarray(rng.random(e.shape) < _expit(e), dtype=np.float64)
-
-
-def _draw_probits(rng: np.random.Generator, e: FloatArray, _: Any) -> FloatArray:
-    return np.asarray(rng.random(e.shape) < _ndtr(e), dtype=np.float64)
-
-
-def _draw_counts(rng: np.random.Generator, e: FloatArray, _: Any) -> FloatArray:
-    return np.asarray(rng.poisson(np.minimum(_exp(e), _MOST_COUNTED)), dtype=np.float64)
-
-
-def _draw_mixed_counts(size: float, rng: np.random.Generator, e: FloatArray, _: Any) -> FloatArray:
-    rates = rng.gamma(size, np.minimum(_exp(e), _MOST_COUNTED) / size)
-    return np.asarray(rng.poisson(np.minimum(rates, _MOST_COUNTED)), dtype=np.float64)
-
-
-def _draw_gamma(shape: float, rng: np.random.Generator, e: FloatArray, _: Any) -> FloatArray:
-    return np.asarray(rng.gamma(shape, _exp(e) / shape))
-
-
-def _mean_of_times(shape: float, e: FloatArray) -> FloatArray:
-    return gamma(1.0 + 1.0 / shape) * _exp(-e / shape)
-
-
-def _draw_times(shape: float, rng: np.random.Generator, e: FloatArray, _: Any) -> FloatArray:
-    return np.asarray(_exp(-e / shape) * rng.weibull(shape, size=e.shape))
-
-
-def _same(e: FloatArray) -> FloatArray:
-    return e
+    """Return responses to linear predictors; ``scale`` is that of normal errors."""
+    drawn: Any
+    match name:
+        case "gaussian":
+            drawn = rng.normal(e, scale)
+        case "student":
+            drawn = e + known["scale"] * rng.standard_t(known["degrees"], size=e.shape)
+        case "logistic-errors":
+            drawn = rng.logistic(e, known["scale"])
+        case "logistic" | "probit":
+            drawn = rng.random(e.shape) < _mean(name, known, e)
+        case "poisson":
+            drawn = rng.poisson(np.minimum(_exp(e), _MOST_COUNTED))
+        case "negative-binomial":
+            rates = rng.gamma(known["size"], np.minimum(_exp(e), _MOST_COUNTED) / known["size"])
+            drawn = rng.poisson(np.minimum(rates, _MOST_COUNTED))
+        case "gamma":
+            drawn = rng.gamma(known["shape"], _exp(e) / known["shape"])
+        case _:  # exponential and Weibull's times
+            shape = known.get("shape", 1.0)
+            drawn = _exp(-e / shape) * rng.weibull(shape, size=e.shape)
+    return np.asarray(drawn, dtype=np.float64)
 
 
 def _exp(e: FloatArray) -> FloatArray:
     return np.asarray(np.exp(np.minimum(e, _MOST)))
-
-
-def _expit(e: FloatArray) -> FloatArray:
-    from scipy.special import expit  # late: importing the package stays fast
-
-    return np.asarray(expit(e))
-
-
-def _ndtr(e: FloatArray) -> FloatArray:
-    from scipy.special import ndtr  # late: importing the package stays fast
-
-    return np.asarray(ndtr(e))
-
-
-_FAMILIES: Mapping[str, Callable[..., ResponseFamily]] = {
-    "gaussian": _gaussian,
-    "student": _student,
-    "logistic-errors": _logistic_errors,
-    "logistic": _logistic,
-    "probit": _probit,
-    "poisson": _poisson,
-    "negative-binomial": _negative_binomial,
-    "gamma": _gamma,
-    "exponential": _exponential,
-    "weibull": _weibull,
-}
-
-_SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "gaussian": {"scale": 1.0},
-    "student": {"scale": 1.0, "degrees": 4.0},
-    "logistic-errors": {"scale": 1.0},
-    "negative-binomial": {"size": 1.0},
-    "gamma": {"shape": 1.0},
-    "weibull": {"shape": 1.0},
-}
-
-NAMES = tuple(_FAMILIES)
-"""Families of one linear predictor."""

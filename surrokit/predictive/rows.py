@@ -20,36 +20,18 @@ Family: TypeAlias = ResponseFamily | MultinomialClasses | OrdinalClasses
 
 @attrs.frozen(kw_only=True, eq=False)
 class Rows:
-    """New rows of data.
+    """New rows of data."""
 
-    Parameters
-    ----------
-    design : ndarray of shape (n_rows, n_columns)
-        Covariates.
-    offset : ndarray of shape (n_rows,)
-        Known parts of the predictors.
-    index
-        What a table calls its rows; None where data are an array.
-    """
-
-    design: FloatArray
-    offset: FloatArray
-    index: Any = None
+    design: FloatArray  # (n_rows, n_columns)
+    offset: FloatArray  # (n_rows,), known parts of the predictors
+    index: Any = None  # of a table's rows; None where data are an array
 
 
 class Reader(Protocol):
     """Makes rows of new data."""
 
     def read(self, new: Any, offset: Any) -> Rows:
-        """Return the rows of new data, as the data of the fit were given.
-
-        Parameters
-        ----------
-        new
-            The data.
-        offset
-            Known parts of the predictors, as they are given; None for those of the fit's kind.
-        """
+        """Return the rows of new data, given as those of the fit; offsets of None are the fit's."""
 
     def to_plain(self) -> dict[str, Any] | None:
         """Return it as plain data, or None if it cannot be written."""
@@ -57,18 +39,10 @@ class Reader(Protocol):
 
 @attrs.frozen(kw_only=True)
 class ArrayReader:
-    """Reads designs that are arrays.
-
-    Parameters
-    ----------
-    n_columns
-        Of the design.
-    has_offset
-        Whether the fit had known parts of the predictors.
-    """
+    """Reads designs that are arrays."""
 
     n_columns: int
-    has_offset: bool
+    has_offset: bool  # whether the fit had known parts of the predictors
 
     def read(self, new: Any, offset: Any) -> Rows:
         """Return the rows of a design (n_rows, n_columns), with offsets (n_rows,).
@@ -113,8 +87,9 @@ def read_offset(offset: Any, n_rows: int, *, needed: bool) -> FloatArray:
                 "give offset=..., such as zeros for an exposure of one"
             )
         return np.zeros(n_rows)
-    known = np.broadcast_to(numbers("offset", offset), (n_rows,)) if np.ndim(offset) == 0 else None
-    array = numbers("offset", offset) if known is None else known
+    array = numbers("offset", offset)
+    if array.ndim == 0:
+        array = np.broadcast_to(array, (n_rows,))
     if array.shape != (n_rows,):
         raise ShapeError(
             f"offset must be one number or have shape ({n_rows},), one for each new row, got "
@@ -178,14 +153,7 @@ class RowPredictor:
     def means(self, positions: FloatArray, rows: Rows, part: slice) -> FloatArray:
         """Return means of responses, shape (n, k), or probabilities of classes, (n, k, classes).
 
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            Draws.
-        rows
-            New data, of which ``part`` is taken.
-        part
-            k rows.
+        They are for positions (n, dim) and the k rows of a part of new data.
         """
         design, offset = rows.design[part], rows.offset[part]
         if isinstance(self.family, ResponseFamily):

@@ -1,22 +1,57 @@
-"""Predictions of a run's draws; see the methods of :class:`surrokit.Run`."""
+"""Predictions of a run's draws: means, standard deviations and intervals, and draws of new data.
+
+See the methods of :class:`surrokit.Run`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias
 
+import attrs
 import numpy as np
 
+from surrokit.diagnostics import check_probability
 from surrokit.errors import ConfigurationError
 from surrokit.predictive.rows import RowPredictor, Rows
-from surrokit.predictive.summary import (
-    Draws,
-    Kind,
-    draw_responses,
-    predict_probabilities,
-    summarise,
-)
 from surrokit.types import FloatArray
-from surrokit.weighted.round import RESAMPLING_SEED, resampled_rows
+from surrokit.weighted.round import RESAMPLING_SEED, Distribution, resampled_rows
+
+Kind: TypeAlias = Literal["mean", "response"]
+"""Whether means of responses are predicted, or new responses."""
+
+_NUMBERS_IN_A_BLOCK = 4_000_000
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Draws:
+    """Positions with masses, under which averages are those under the target."""
+
+    positions: FloatArray  # (n, dim), in the user's coordinates
+    masses: FloatArray | None = None  # (n,), of sum one, perhaps negative; None for equal ones
+
+    @classmethod
+    def of(cls, run: Any) -> _Draws:
+        """Return all that is known of the posterior."""
+        better = run.answer or run.sharpened
+        if better is not None:
+            positions, masses = better.with_masses
+            return cls(positions=positions, masses=masses)
+        return cls(positions=run.draws.reshape(-1, run.draws.shape[2]))
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """Return the averages of values (n, ...)."""
+        if self.masses is None:
+            return np.asarray(values.mean(axis=0))
+        return np.asarray(np.tensordot(self.masses, values, axes=1))
+
+    def quantiles(self, values: FloatArray, probabilities: FloatArray) -> FloatArray:
+        """Return quantiles of values (n, k), shape (len(probabilities), k)."""
+        if self.masses is None:
+            return np.asarray(np.quantile(values, probabilities, axis=0))
+        of = Distribution.of(values, self.masses)
+        wanted = [np.full(values.shape[1], probability) for probability in probabilities]
+        return np.stack([of.invert(each) for each in wanted])
 
 
 def predict(
@@ -29,9 +64,8 @@ def predict(
 ) -> Any:
     """Return means, standard deviations and intervals; see :meth:`surrokit.Run.predict`."""
     predictor, rows = _read(run, new, offset)
-    columns = summarise(
-        predictor, _all_draws(run), rows, kind, interval, np.random.default_rng(seed)
-    )
+    rng = np.random.default_rng(seed)
+    columns = _summarise(predictor, _Draws.of(run), rows, kind, interval, rng)
     if rows.index is None and isinstance(new, np.ndarray | list | tuple):
         return columns
     try:
@@ -46,7 +80,13 @@ def predict(
 def predict_proba(run: Any, new: Any, offset: Any) -> FloatArray:
     """Return probabilities of classes; see :meth:`surrokit.Run.predict_proba`."""
     predictor, rows = _read(run, new, offset)
-    return predict_probabilities(predictor, _all_draws(run), rows)
+    draws = _Draws.of(run)
+    predictor.classes(draws.positions.shape[1])  # or an error
+    found = [
+        draws.mean(predictor.probabilities(draws.positions, rows, part))
+        for part in _parts(predictor, draws, rows)
+    ]
+    return np.concatenate(found)
 
 
 def posterior_predictive(
@@ -69,7 +109,9 @@ def posterior_predictive(
                 "the design of the fit for a check of the model"
             )
         predictor, rows = _read(run, new, offset)
-        found = draw_responses(predictor, flat, rows, rng)
+        found = predictor.draw(rng, flat, rows, slice(None))
+        if predictor.levels:
+            found = np.asarray(predictor.levels)[found.astype(np.int64)]
     else:
         _check_model(run, new, offset)
         found = run.predictor.draw_data(rng, flat_outputs, flat)
@@ -96,13 +138,7 @@ def _check_model(run: Any, new: Any, offset: Any) -> None:
 
 
 def _read(run: Any, new: Any, offset: Any) -> tuple[RowPredictor, Rows]:
-    """Return what predicts, and new rows.
-
-    Raises
-    ------
-    ConfigurationError
-        If the run has no draws, or is of no regression.
-    """
+    """Return what predicts, and new rows; raise if the run has no draws, or is of no regression."""
     _check_draws(run)
     predictor = run.predictor
     if hasattr(predictor, "draw_data"):
@@ -134,10 +170,53 @@ def _nothing_predicted(run: Any) -> ConfigurationError:
     )
 
 
-def _all_draws(run: Any) -> Draws:
-    """Return all that is known of the posterior, as positions with masses."""
-    better = run.answer or run.sharpened
-    if better is not None:
-        positions, masses = better.with_masses
-        return Draws(positions=positions, masses=masses)
-    return Draws(positions=run.draws.reshape(-1, run.draws.shape[2]))
+def _summarise(
+    predictor: RowPredictor,
+    draws: _Draws,
+    rows: Rows,
+    kind: Kind,
+    interval: float | None,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Return columns of predictions, one number for each row, or for each row and class."""
+    if kind not in ("mean", "response"):
+        raise ConfigurationError(f"kind must be 'mean' or 'response', got {kind!r}")
+    if interval is not None:
+        check_probability(interval)
+    if kind == "response" and predictor.has_classes:
+        raise ConfigurationError(
+            f"responses of the family {predictor.family.name!r} are classes, which have no mean "
+            "and no interval; take kind='mean' for their probabilities, or "
+            "run.posterior_predictive for draws of them"
+        )
+    tail = 0.5 * (1.0 - (0.9 if interval is None else float(interval)))
+    ends = np.array([tail, 1.0 - tail])
+    found: dict[str, list[FloatArray]] = {"mean": [], "sd": [], "lower": [], "upper": []}
+    for part in _parts(predictor, draws, rows):
+        values = (
+            predictor.means(draws.positions, rows, part)
+            if kind == "mean"
+            else predictor.draw(rng, draws.positions, rows, part)
+        )
+        values = values.reshape(len(values), -1)
+        mean = draws.mean(values)
+        found["mean"].append(mean)
+        found["sd"].append(np.sqrt(np.maximum(draws.mean(np.square(values - mean)), 0.0)))
+        for name, column in zip(("lower", "upper"), draws.quantiles(values, ends), strict=True):
+            found[name].append(column)
+    columns: dict[str, Any] = {name: np.concatenate(each) for name, each in found.items()}
+    if interval is None:
+        del columns["lower"], columns["upper"]
+    if predictor.has_classes:
+        classes = predictor.classes(draws.positions.shape[1])
+        columns = {"level": np.tile(classes, len(rows.design)), **columns}
+    return columns
+
+
+def _parts(predictor: RowPredictor, draws: _Draws, rows: Rows) -> Iterator[slice]:
+    """Yield slices of rows, for so many numbers at once."""
+    n, dim = draws.positions.shape
+    each = n * (len(predictor.classes(dim)) if predictor.has_classes else 1)
+    size = max(1, _NUMBERS_IN_A_BLOCK // max(1, each))
+    for first in range(0, len(rows.design), size):
+        yield slice(first, first + size)

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import os
+import platform
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import attrs
+import numpy as np
+from markupsafe import Markup
+
 from surrokit.errors import ConfigurationError
-from surrokit.report import cost, posterior, recipe, trust, verdict
-from surrokit.report.svg import Drawer
-from surrokit.shown.elements import Child, Markup, tag
+from surrokit.modes import describe_searches
+from surrokit.plots.diagnostics import cost_panels, rank_panels, trust_panels
+from surrokit.plots.panel import Panel, Sample, drawing, percent
+from surrokit.plots.posterior import (
+    AT_ONCE,
+    forest_panel,
+    marginal_panels,
+    pair_panels,
+    strongest_pairs,
+)
+from surrokit.plots.surrogate import error_panel
+from surrokit.report.reprs import headline
+from surrokit.report.svg import inline_svg
+from surrokit.shown.html import Fact, Row, printable, render
 
 INTERVAL = 0.9
 """Probability of the intervals on a page."""
@@ -31,6 +50,42 @@ SECTIONS = {
 }
 """Names of the sections in order, with their titles."""
 
+ALL = 24
+"""Numbers of which each has a picture; of more, the first and the worst have."""
+
+FIRST, WORST = 6, 6
+"""Of more than that."""
+
+PAIRS = 6
+"""Pairs of numbers that are shown."""
+
+VECTOR = 3
+"""Numbers of a parameter from which on it has a forest."""
+
+FORESTS = 6
+"""Parameters that have a forest at most."""
+
+RANKED = 12
+"""Numbers whose ranks are shown at most: those of the largest R-hat."""
+
+LARGEST_RHAT, FEWEST_EFFECTIVE = 1.01, 100
+
+LIBRARIES = ("surrokit", "numpy", "scipy", "scikit-learn", "arviz-stats", "matplotlib")
+
+MOST_NUMBERS = 100
+"""Numbers of an array in the lines that make a run again."""
+
+_COLUMNS = {
+    "mean": "mean",
+    "sd": "sd",
+    "q50": "median",
+    "hdi_low": "from",
+    "hdi_high": "to",
+    "ess": "ESS",
+    "rhat": "R-hat",
+    "mcse": "error of mean",
+}
+
 
 def write_report(
     run: Any,
@@ -39,18 +94,7 @@ def write_report(
     interval: float = INTERVAL,
     note: str | None = None,
 ) -> Path:
-    """Write a page about a run, and return its path.
-
-    Parameters
-    ----------
-    run
-        A :class:`~surrokit.result.run.Run`.
-    path
-        A file that ends in ``.html``; one that exists is replaced.
-    interval
-        Probability of the intervals.
-    note
-        What stands above all else.
+    """Write a page about a run to a file that ends in ``.html``, and return its path.
 
     Raises
     ------
@@ -82,8 +126,7 @@ def check_report(path: str | os.PathLike[str]) -> None:
     MissingDependencyError
         If Matplotlib is not installed.
     """
-    from surrokit.output.saving import check_folder
-    from surrokit.plots.style import drawing
+    from surrokit.output.files import check_folder
 
     if Path(path).suffix.lower() not in ENDINGS:
         raise ConfigurationError(
@@ -118,72 +161,227 @@ def page_of(
     MissingDependencyError
         If Matplotlib is not installed.
     """
-    drawer = Drawer()
     summary = run.summary(interval=interval) if run.draws.shape[1] else None
-    none = tag("p", "There are no draws to show.")
-    bodies = {
-        "verdict": verdict.section(run, summary),
-        "posterior": none if summary is None else posterior.section(run, summary, interval, drawer),
-        "trust": none if summary is None else trust.section(run, summary, drawer),
-        "cost": cost.section(run, drawer),
-        "recipe": recipe.section(run),
-    }
-    sections = [_section(name, SECTIONS[name], body) for name, body in bodies.items()]
-    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    links = [tag("li", tag("a", title, href=f"#{name}")) for name, title in SECTIONS.items()]
+    numbers = itertools.count()
+
+    def draw(panel: Panel) -> Markup:
+        return inline_svg(panel, f"p{next(numbers)}")
+
     return _document(
-        [
-            tag("a", "To the verdict", href="#verdict", class_="skip"),
-            tag("header", tag("h1", TITLE), None if note is None else tag("p", note)),
-            tag("nav", tag("ul", *links), aria_label="Sections"),
-            tag("main", *sections),
-            tag("footer", tag("p", f"Made by surrokit on {made}.")),
-        ],
         refresh,
+        waiting=None,
+        note=note,
+        run=run,
+        draw=draw,
+        headline=headline(run),
+        facts=_facts(run, summary),
+        **({"rows": []} if summary is None else _posterior(run, summary, interval)),
+        costs=cost_panels(run),
+        cost_facts=_costs(run),
+        repairs=[*run.adaptation.rescues, *run.adaptation.restarts],
+        parts_of_run=[*run.parts.items(), ("picked", run.choice)],
+        lines=lines_of(run),
+        versions=_versions(),
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
 
 
 def waiting_page(what: str, refresh: int) -> str:
-    """Return a page about a run of which there is nothing to show yet.
+    """Return a page about a run of which there is nothing to show yet, and why.
 
-    Parameters
-    ----------
-    what
-        Why.
-    refresh
-        Seconds after which a browser asks for the page again.
+    A browser asks for it again after ``refresh`` seconds.
     """
-    main = tag("main", tag("h1", TITLE), tag("p", what))
-    again = tag("p", f"This page is read again every {refresh} seconds.")
-    return _document([main, tag("footer", again)], refresh)
+    return _document(refresh, waiting=what)
 
 
-def _section(name: str, title: str, body: Markup) -> Markup:
-    heading = tag("h2", title, id=f"{name}-title")
-    return tag("section", heading, body, id=name, aria_labelledby=f"{name}-title")
-
-
-def _document(body: list[Child], refresh: int | None) -> str:
+def _document(refresh: int | None, **values: Any) -> str:
     """Return a document whose own script is the only one that a browser runs."""
-    style, script = (_asset(f"page.{ending}") for ending in ("css", "js"))
+    folder = files("surrokit").joinpath("templates")
+    style, script = (folder.joinpath(f"page.{e}").read_text("utf-8") for e in ("css", "js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    again = None if refresh is None else tag("meta", http_equiv="refresh", content=str(refresh))
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        again,
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", TITLE),
-        tag("style", Markup(style)),
-    )
-    whole = tag("html", head, tag("body", *body, tag("script", Markup(script))), lang="en")
-    return f"<!DOCTYPE html>\n{whole}\n"
+    own = {"style": Markup(style), "script": Markup(script), "digest": digest}
+    return render(
+        "page.html", title=TITLE, sections=SECTIONS, refresh=refresh, **own, **values
+    ).lstrip()
 
 
-def _asset(name: str) -> str:
-    return files("surrokit.report").joinpath(name).read_text(encoding="utf-8")
+def _facts(run: Any, summary: Any) -> list[Fact]:
+    chains, draws, dim = run.draws.shape
+    facts: list[Fact] = [
+        ("draws", f"{chains} chains of {draws} draws of {dim} numbers"),
+        ("exact calls", f"{run.total_calls:,.0f}"),
+        ("searches for modes", describe_searches(run.adaptation.searches)),
+    ]
+    if summary is None:
+        return facts
+    each = summary["calls_per_ess"]
+    known = each[np.isfinite(each)]
+    return [
+        *facts,
+        ("fewest effective draws", _worst(summary, "ess", np.nanargmin, ".0f")),
+        ("largest R-hat", _worst(summary, "rhat", np.nanargmax, ".3f")),
+        ("exact calls for each effective draw", f"{known.max():.3g}" if known.size else None),
+    ]
+
+
+def _worst(summary: Any, column: str, choose: Any, form: str) -> Markup | None:
+    """Return the worst figure of a column, and whose it is."""
+    values = summary[column]
+    if not np.isfinite(values).any():
+        return None
+    at = int(choose(values))
+    name = printable(summary.labels[at])
+    return Markup("{}, of <bdi>{}</bdi>").format(format(values[at], form), name)
+
+
+def _posterior(run: Any, summary: Any, interval: float) -> dict[str, Any]:
+    """Return what the sections on the posterior and its draws show."""
+    columns, left_out = _with_pictures(summary)
+    rhat, names = summary["rhat"], run.parameters.specs
+    vectors = [name for name, spec in names.items() if spec.size >= VECTOR]
+    everything, slices = range(len(run.labels)), run.parameters.slices()
+    diagnostics = trust_panels(run, columns, summary["ess"], rhat)
+    ranked = sorted(columns, key=lambda column: -float(rhat[column]))[:RANKED]
+    if (error := error_panel(run)) is not None:
+        diagnostics.append(error)
+    return {
+        "interval": percent(interval),
+        "note_on_draws": Sample.of(run).note,
+        "columns": ["parameter", *_COLUMNS.values()],
+        "rows": _rows(summary),
+        "left_out": left_out,
+        "marginals": marginal_panels(run, columns, interval),
+        "pairs": pair_panels(run, strongest_pairs(run, PAIRS)) if len(run.labels) > 1 else [],
+        "among": f", among the first {AT_ONCE} numbers" if len(run.labels) > AT_ONCE else "",
+        "forests": [
+            forest_panel(run, everything[slices[name]], interval, name, rhat)
+            for name in vectors[:FORESTS]
+        ],
+        "more_forests": max(len(vectors) - FORESTS, 0),
+        "diagnostics": diagnostics,
+        "of_surrogate": _of_surrogate(run),
+        "chains": "chains" if run.answer is None else "chains on the surrogate, before weights",
+        "ranks": rank_panels(run, sorted(ranked), rhat),
+    }
+
+
+def _with_pictures(summary: Any) -> tuple[list[int], str | None]:
+    """Return which numbers have pictures, and what a reader is told of the others."""
+    n = len(summary.labels)
+    if n <= ALL:
+        return list(range(n)), None
+    rhat = np.nan_to_num(summary["rhat"], nan=np.inf)
+    worst = [int(i) for i in np.lexsort([summary["ess"], -rhat]) if i >= FIRST][:WORST]
+    told = (
+        f"Of {n} numbers, the first {FIRST} and the {WORST} others with the largest R-hat have "
+        "pictures; the table has all."
+    )
+    return [*range(FIRST), *worst], told
+
+
+def _rows(summary: Any) -> list[Row]:
+    named = zip(summary.titles, (row for _, row in summary.rows()), strict=True)
+    return [(label, [_cell(name, row[name]) for name in _COLUMNS]) for label, row in named]
+
+
+def _cell(column: str, value: float) -> str:
+    """Return a figure, marked where it is doubtful."""
+    form = {"ess": ".0f", "rhat": ".3f"}.get(column, ".4g")
+    text = "missing" if np.isnan(value) else format(value, form)
+    fine = {"rhat": value <= LARGEST_RHAT, "ess": value >= FEWEST_EFFECTIVE}.get(column, True)
+    return text if fine else Markup('<span class="doubtful">{} !</span>').format(text)
+
+
+def _of_surrogate(run: Any) -> str | None:
+    """Return what is known of the surrogate, in words."""
+    quality = run.fit_quality
+    if quality is not None:
+        return (
+            f"At {quality.n_points} evaluations that were held out, Var(V - U) of the surrogate is "
+            f"{quality.variance:.3g} squared nats, by which {quality.acceptance:.1%} of "
+            "independent draws from it would be accepted. The exact potential decided on every "
+            "draw: errors of the surrogate cost mixing, not correctness."
+        )
+    if run.surrogate is not None:
+        return None
+    if run.adaptation.deployments:
+        return (
+            "A file holds no surrogate: its errors are shown where the page is made by "
+            "run.report(...) of the run itself, or of surrokit.resume(...)."
+        )
+    return "All proposals were made on the exact potential; there was no surrogate."
+
+
+def _costs(run: Any) -> list[Fact]:
+    adaptation, acceptance = run.adaptation, run.acceptance
+    accepted = None if np.isnan(acceptance).all() else f"{float(np.nanmean(acceptance)):.3f}"
+    deployed = adaptation.deployments
+    shown, more = ", ".join(map(str, deployed[:10])), len(deployed) - 10
+    after = f" after iteration {shown}{f' and {more} more' if more > 0 else ''}"
+    diverged = str(int(run.divergences.sum())) if np.size(run.divergences) else None
+    calls = ", ".join(f"{n:,} {kind}" for kind, n in run.calls.items() if n)
+    return [
+        ("exact calls by kind", calls or "none"),
+        ("for nothing, ahead", f"{run.vain_calls:,}" if run.vain_calls else None),
+        ("acceptance", accepted),
+        ("diverged paths", diverged),
+        ("positions that failed", f"{run.failures:,}"),
+        ("surrogates deployed", f"{len(deployed)}{after if deployed else ''}"),
+        ("evaluations learnt from", f"{adaptation.training_rows:,}"),
+        ("repairs", str(len(adaptation.rescues) + len(adaptation.restarts))),
+        ("seconds", ", ".join(f"{value:.3g} {phase}" for phase, value in run.seconds.items())),
+        ("iterations", f"{len(run.warmup):,} of warm-up, {len(run.kept):,} kept"),
+    ]
+
+
+def _versions() -> list[Fact]:
+    """Return versions of Python and of libraries, those with which the page is made."""
+    found: list[Fact] = [("Python", platform.python_version())]
+    for name in LIBRARIES:
+        try:
+            found.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def lines_of(run: Any) -> str:
+    """Return lines of Python that make a run again, with what is not known in comments."""
+    arguments = dict(run.asked or {})
+    target = _source(arguments.pop("target")) if "target" in arguments else None
+    given = [f"    {name}={_source(value)}," for name, value in arguments.items()]
+    notes = [] if target else ["# the target is yours: no run holds it"]
+    if run.asked is None:
+        notes.append("# what this run was asked for is not known")
+    elif run.choice is not None and not {"sampler", "surrogate"} & set(arguments):
+        notes.append("# parts were picked by what calls cost: name them, so that others are not")
+    if any("..." in line for line in given):
+        notes.append("# ... was an object of yours")
+    call = ["run = sk.sample(", f"    {target or 'target'},", *given, ")"]
+    return "\n".join(["import surrokit as sk", "", *notes, *call])
+
+
+def _source(value: Any) -> str:
+    """Return a value as Python writes it."""
+    if value is ...:
+        return "..."
+    if attrs.has(type(value)):
+        changed = {
+            each.name: getattr(value, each.name)
+            for each in attrs.fields(type(value))
+            if getattr(value, each.name) != each.default
+        }
+        inside = ", ".join(f"{name}={_source(each)}" for name, each in changed.items())
+        return f"sk.{type(value).__name__}({inside})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_source(each)}' for key, each in value.items())}}}"
+    if isinstance(value, np.ndarray):
+        return repr(value.tolist()) if value.size <= MOST_NUMBERS else "..."
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    if isinstance(value, list):
+        return f"[{', '.join(map(_source, value))}]"
+    if isinstance(value, tuple):
+        inside = ", ".join(map(_source, value))
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    return repr(value)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from surrokit.interfaces import Kernel, Sampler
     from surrokit.plots.plots import Plots
     from surrokit.potentials import Potential
-    from surrokit.predictive.summary import Kind
+    from surrokit.predictive.runs import Kind
 
 
 class Views:
@@ -189,7 +189,7 @@ class Views:
 
         A figure that is not finite, such as R-hat of a parameter that never moved, is None.
         """
-        from surrokit.output.figures import figures_of
+        from surrokit.output.saving import figures_of
 
         return figures_of(self)
 
@@ -233,8 +233,7 @@ class Views:
         """
         import attrs
 
-        from surrokit.output.arviz import Draws, to_arviz
-        from surrokit.output.groups import equally_weighted, log_likelihood_of
+        from surrokit.output.arviz import Draws, equally_weighted, log_likelihood_of, to_arviz
 
         if isinstance(seed, np.random.Generator):  # which is drawn from twice
             seed = int(seed.integers(2**32))
@@ -254,7 +253,7 @@ class Views:
         MissingDependencyError
             If pandas is not installed.
         """
-        from surrokit.output.frames import to_pandas
+        from surrokit.output.saving import to_pandas
 
         return to_pandas(self)
 

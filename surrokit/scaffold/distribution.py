@@ -1,4 +1,4 @@
-"""A distribution with one part and its tests, written to a new folder."""
+"""``surrokit new``: a distribution with one part and its tests, written to a new folder."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 from string import Template
 
 import attrs
+import click
 
 from surrokit.errors import ConfigurationError
+from surrokit.output.console import say
 
 SUMMARIES = {
     "surrogate": "A surrogate of my own",
@@ -114,3 +116,32 @@ class Distribution:
 def _template(name: str) -> Template:
     text = files("surrokit.scaffold").joinpath("templates", f"{name}.txt")
     return Template(text.read_text(encoding="utf-8"))
+
+
+@click.group()
+def new() -> None:
+    """Write files to begin from."""
+
+
+@new.command()
+@click.argument("name")
+@click.option(
+    "--kind",
+    type=click.Choice(list(SUMMARIES)),
+    default="surrogate",
+    show_default=True,
+    help="Make its part of this kind.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=Path(),
+    help="Put the folder of the plugin here.  [default: the current one]",
+)
+def plugin(name: str, kind: str, folder: Path) -> None:
+    """Write a distribution surrokit-NAME with a part NAME, and tests that it passes."""
+    written = Distribution(name, kind).write(folder)
+    say(f"{written} has a {kind} that works; install it, and put yours in its place:")
+    say(f"    python -m pip install --editable '{written}[testing]'")
+    say(f"    surrokit plugins {kind} {name}")
+    say(f"    python -m pytest {written}")

@@ -1,19 +1,22 @@
-"""How notebooks show targets."""
+"""How notebooks show targets, and settings in few words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import shorten
 from typing import Any
 
+import attrs
 import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.coordinates.distributions import name_of
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.potentials import observed_data_of
-from surrokit.shown.elements import Markup, items, tag
-from surrokit.shown.tables import MOST_ROWS, table
-from surrokit.shown.values import describe_value
+from surrokit.shown.html import MOST_ROWS, show
+
+LONGEST = 100
+"""Characters of a setting that are shown."""
 
 ABILITIES: Mapping[str, str] = {
     can.GRADIENT: "gradient",
@@ -49,34 +52,27 @@ def show_target(target: Any) -> str:
     """Return a target's parameters, what it can evaluate, and calls if they are counted, as HTML.
 
     Nothing is evaluated.
-
-    Parameters
-    ----------
-    target
-        A potential.
     """
-    facts = items(
-        [
-            ("target", describe_target(target)),
-            ("dimension", _dimension(target)),
-            ("can be evaluated", abilities_of(target)),
-            ("observed", _observed(target)),
-            ("calls so far", _calls(target)),
-        ]
-    )
     declared = getattr(target, "parameters", None)
-    told = _parameters(declared) if isinstance(declared, Parameters) else None
-    return tag("div", facts, told, class_="surrokit-target")
+    parameters = declared if isinstance(declared, Parameters) else None
+    dimension = f"{target.dim:,}"
+    if parameters is not None and parameters.dim != target.dim:
+        dimension = f"{parameters.dim:,}, sampled by {dimension} numbers on the line"
+    observed = {name: np.size(array) for name, array in observed_data_of(target).items()}
+    calls = getattr(target, "calls", None)
+    counted = ", ".join(f"{n:,} of {kind}" for kind, n in calls.items() if n) if calls else ""
+    facts = [
+        ("target", _classes(target)),
+        ("dimension", dimension),
+        ("can be evaluated", abilities_of(target)),
+        ("observed", ", ".join(f"{name} ({n:,})" for name, n in observed.items()) or None),
+        ("calls so far", (counted or "none") if isinstance(calls, Mapping) else None),
+    ]
+    return show("target", facts=facts, **({} if parameters is None else _table(parameters)))
 
 
-def describe_target(target: Any) -> str:
-    """Return of which class a target is, and those that it wraps.
-
-    Parameters
-    ----------
-    target
-        A potential.
-    """
+def _classes(target: Any) -> str:
+    """Return of which class a target is, and those that it wraps."""
     names = [type(target).__name__]
     while (target := _inside(target)) is not None and len(names) < MOST_ROWS:
         names.append(type(target).__name__)
@@ -84,24 +80,18 @@ def describe_target(target: Any) -> str:
 
 
 def _inside(target: Any) -> Any:
-    own = [name for name in ("inner", "target") if name in _attributes(target)]
+    """Return the target inside, by attributes of its own and not those that it passes on."""
+    slots = {name for each in type(target).__mro__ for name in getattr(each, "__slots__", ())}
+    own = [name for name in ("inner", "target") if name in slots | set(_own(target))]
     return getattr(target, own[0]) if own else None
 
 
-def _attributes(target: Any) -> set[str]:
-    """Return names of a target's own attributes, not of those that it passes on."""
-    slots = {name for each in type(target).__mro__ for name in getattr(each, "__slots__", ())}
-    return slots | set(getattr(target, "__dict__", ()))
+def _own(part: object) -> dict[str, Any]:
+    return vars(part) if hasattr(part, "__dict__") else {}
 
 
 def abilities_of(potential: Any) -> str:
-    """Return in words what a potential can evaluate.
-
-    Parameters
-    ----------
-    potential
-        A potential.
-    """
+    """Return in words what a potential can evaluate."""
     offered = potential.capabilities
     words = {name: word for name, word in ABILITIES.items() if name in offered}
     price = int(getattr(potential, "calls_per_gradient", 1))
@@ -112,60 +102,38 @@ def abilities_of(potential: Any) -> str:
     return ", ".join(["value", *words.values()])
 
 
-def _dimension(target: Any) -> str:
-    declared = getattr(target, "parameters", None)
-    if isinstance(declared, Parameters) and declared.dim != target.dim:
-        return f"{declared.dim:,}, sampled by {target.dim:,} numbers on the line"
-    return f"{target.dim:,}"
-
-
-def _observed(target: Any) -> str | None:
-    sizes = {name: np.size(array) for name, array in observed_data_of(target).items()}
-    return ", ".join(f"{name} ({n:,})" for name, n in sizes.items()) or None
-
-
-def _calls(target: Any) -> str | None:
-    calls = getattr(target, "calls", None)
-    if not isinstance(calls, Mapping):
-        return None
-    told = [f"{n:,} of {kind}" for kind, n in calls.items() if n]
-    return ", ".join(told) or "none"
-
-
-def _parameters(parameters: Parameters) -> Markup:
+def _table(parameters: Parameters) -> dict[str, Any]:
     specs = list(parameters.specs.items())
-    has_priors = any(spec.prior is not None for _, spec in specs)
-    columns = ["parameter", "shape", "where", *(["prior"] if has_priors else [])]
+    priors = [_prior(spec.prior) for _, spec in specs]
+    has_priors = any(priors)
     rows = [
-        (name, [*_cells(spec), *([_prior(spec.prior)] if has_priors else [])])
-        for name, spec in specs[:MOST_ROWS]
+        (name, [_shape(spec), _where(spec), *([prior] if has_priors else [])])
+        for (name, spec), prior in list(zip(specs, priors, strict=True))[:MOST_ROWS]
     ]
     left = len(specs) - len(rows)
-    more = tag("p", f"{left} more parameters.") if left else None
-    return tag("div", table(columns, rows), more)
+    return {
+        "columns": ["parameter", "shape", "where", *(["prior"] if has_priors else [])],
+        "rows": rows,
+        "more": f"{left} more parameters." if left else None,
+    }
 
 
-def _cells(spec: Parameter) -> list[str]:
-    unit = f" ({spec.unit})" if spec.unit else ""
-    return [" by ".join(map(str, spec.shape)) or "number", where_of(spec) + unit]
+def _shape(spec: Parameter) -> str:
+    return " by ".join(map(str, spec.shape)) or "number"
 
 
-def where_of(spec: Parameter) -> str:
-    """Return in words where a parameter lies.
-
-    Parameters
-    ----------
-    spec
-        Its declaration.
-    """
-    if spec.constraint is not None:
-        return spec.constraint.meaning
+def _where(spec: Parameter) -> str:
+    """Return in words where a parameter lies, with its unit."""
     lower, upper = (None if abs(bound) == float("inf") else bound for bound in spec.bounds)
-    if lower is not None and upper is not None:
-        return f"between {lower:g} and {upper:g}"
-    if lower is not None:
-        return "positive" if lower == 0 else f"above {lower:g}"
-    return "anywhere" if upper is None else f"below {upper:g}"
+    if spec.constraint is not None:
+        where = spec.constraint.meaning
+    elif lower is not None and upper is not None:
+        where = f"between {lower:g} and {upper:g}"
+    elif lower is not None:
+        where = "positive" if lower == 0 else f"above {lower:g}"
+    else:
+        where = "anywhere" if upper is None else f"below {upper:g}"
+    return f"{where} ({spec.unit})" if spec.unit else where
 
 
 def _prior(prior: Any) -> str | None:
@@ -176,3 +144,52 @@ def _prior(prior: Any) -> str | None:
     named = getattr(prior, "kwds", {}).items()
     settings = [*given, *(f"{key}={describe_value(each)}" for key, each in named)]
     return f"{name_of(prior)}({', '.join(settings)})"
+
+
+def settings_of(part: object) -> dict[str, Any]:
+    """Return the settings of a part by name: fields of an attrs class, else public attributes."""
+    of: Any = type(part)
+    if attrs.has(of):
+        fields = [each for each in attrs.fields(of) if each.init]
+        return {each.name.lstrip("_"): getattr(part, each.name) for each in fields}
+    return {name: value for name, value in _own(part).items() if not name.startswith("_")}
+
+
+def describe_value(value: Any) -> str:
+    """Return a setting in few words, however large it is."""
+    return shorten(_describe(value), LONGEST, placeholder=" …")
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, str | int | None) or value is ...:
+        return str(value)
+    if isinstance(value, float):
+        return format(value, ".6g")
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_describe(each)}" for name, each in value.items())
+    if isinstance(value, tuple | list | set | frozenset):
+        told = [_describe(each) for each in value]
+        return ", ".join(sorted(told) if isinstance(value, set | frozenset) else told)
+    if isinstance(getattr(value, "name", None), str):
+        return str(value.name)
+    if attrs.has(type(value)):
+        changed = ", ".join(f"{name}={each}" for name, each in _changed(value).items())
+        return f"{type(value).__name__}({changed})"
+    if callable(value) and hasattr(value, "__name__"):
+        return f"{value.__name__}()"
+    return type(value).__name__
+
+
+def _changed(part: Any) -> dict[str, str]:
+    """Return the settings of a part that are not described as the default ones are."""
+    changed = {}
+    for field in attrs.fields(type(part)):
+        default = field.default
+        if isinstance(default, attrs.Factory) and not default.takes_self:  # type: ignore[arg-type]
+            default = default.factory()
+        described = _describe(getattr(part, field.name))
+        if field.init and described != _describe(default):
+            changed[field.name] = described
+    return changed

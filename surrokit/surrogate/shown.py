@@ -6,10 +6,8 @@ import inspect
 from numbers import Number
 from typing import Any
 
-from surrokit.shown.elements import Markup, items, tag
-from surrokit.shown.tables import table
-from surrokit.shown.target import abilities_of
-from surrokit.shown.values import describe_value, settings_of
+from surrokit.shown.html import show
+from surrokit.shown.target import abilities_of, describe_value, settings_of
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 
 _APART = ("dim", "n_points", "n_gradients")
@@ -49,8 +47,8 @@ def show_surrogate(surrogate: Any) -> str:
     surrogate
         One that is not fitted.
     """
-    facts = items([("surrogate", _kind(surrogate)), ("fitted", "not yet")])
-    return tag("div", facts, _settings(settings_of(surrogate)), class_="surrokit-surrogate")
+    facts = [("surrogate", _kind(surrogate)), ("fitted", "not yet")]
+    return show("surrogate", facts=facts, **_settings(settings_of(surrogate)))
 
 
 def show_fit(fitted: Any) -> str:
@@ -66,17 +64,15 @@ def show_fit(fitted: Any) -> str:
         for name, value in settings_of(fitted).items()
         if name not in _APART and isinstance(value, Number | str) and value is not None
     }
-    facts = items(
-        [
-            ("surrogate", _kind(fitted)),
-            ("dimension", f"{fitted.dim:,}"),
-            ("nodes", _nodes(fitted)),
-            ("fitted to", _points(fitted)),
-            *_quality(fit_quality_of(fitted)),
-            ("can be evaluated", abilities_of(fitted)),
-        ]
-    )
-    return tag("div", facts, _settings(numbers) if numbers else None, class_="surrokit-surrogate")
+    facts = [
+        ("surrogate", _kind(fitted)),
+        ("dimension", f"{fitted.dim:,}"),
+        ("nodes", _nodes(fitted)),
+        ("fitted to", _points(fitted)),
+        *_quality(fit_quality_of(fitted)),
+        ("can be evaluated", abilities_of(fitted)),
+    ]
+    return show("surrogate", facts=facts, **_settings(numbers))
 
 
 def _kind(part: Any) -> str:
@@ -111,8 +107,6 @@ def _quality(quality: FitQuality | None) -> list[tuple[str, str]]:
     return [*told, ("foretold acceptance", f"{quality.acceptance:.1%} of independent draws")]
 
 
-def _settings(settings: dict[str, Any]) -> Markup:
-    return table(
-        ["setting", "value"],
-        [(name, [describe_value(value)]) for name, value in settings.items()],
-    )
+def _settings(settings: dict[str, Any]) -> dict[str, Any]:
+    rows = [(name, [describe_value(value)]) for name, value in settings.items()]
+    return {"columns": ["setting", "value"], "rows": rows}

@@ -12,8 +12,13 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError
-from surrokit.tables.frames import check_columns, library, number_column
-from surrokit.tables.kinds import check_kinds, check_no_dates
+from surrokit.tables.frames import (
+    check_columns,
+    check_kinds,
+    check_no_dates,
+    library,
+    number_column,
+)
 from surrokit.types import FloatArray
 
 _OFFSET = "offset"
@@ -63,25 +68,13 @@ class Matrices:
 
 @attrs.frozen(kw_only=True)
 class ParsedFormula:
-    """A formula that has been read.
+    """A formula that has been read."""
 
-    Parameters
-    ----------
-    text
-        As it was given.
-    columns
-        Those of the table that it asks for.
-    available
-        Those that a dot may stand for.
-    context
-        Functions and values that it uses besides.
-    """
-
-    text: str
-    columns: tuple[str, ...]
-    available: tuple[str, ...]
-    context: Mapping[str, Any]
-    offsets: frozenset[str]
+    text: str  # as it was given
+    columns: tuple[str, ...]  # of the table that it asks for
+    available: tuple[str, ...]  # that a dot may stand for
+    context: Mapping[str, Any]  # functions and values that it uses besides
+    offsets: frozenset[str]  # terms offset(...)
     _parsed: Any
 
     @property
@@ -95,12 +88,7 @@ class ParsedFormula:
         return {_OFFSET: _as_it_is, **self.context}
 
     def matrices(self, frame: Any) -> Matrices:
-        """Return design and response.
-
-        Parameters
-        ----------
-        frame
-            A pandas frame that lacks nothing.
+        """Return design and response of a pandas frame that lacks nothing.
 
         Raises
         ------
@@ -275,13 +263,7 @@ def names_in(side: Any) -> set[str]:
 
 
 def _offsets_of(right: Any, text: str) -> frozenset[str]:
-    """Return the terms ``offset(...)``, as they are written.
-
-    Raises
-    ------
-    ConfigurationError
-        If such a term is multiplied with another.
-    """
+    """Return the terms ``offset(...)``, as they are written; raise if one is multiplied."""
     found = set()
     for term in right:
         some = [str(each.expr) for each in term.factors if _IS_OFFSET.match(str(each.expr))]

@@ -1,16 +1,20 @@
-"""Columns of tables: pandas frames, and others by way of Narwhals."""
+"""Tables: their columns as pandas frames, and of what kind these are; others by way of Narwhals."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
 from difflib import get_close_matches
 from importlib import import_module
+from numbers import Real
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from surrokit.arguments import matched_rows
-from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeError
+from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeError, TargetError
 from surrokit.types import BoolArray, FloatArray
 
 NaAction: TypeAlias = Literal["raise", "drop"]
@@ -22,18 +26,16 @@ COUNT_DAYS = (
 )
 """What to do with dates."""
 
+MOST_LEVELS = 50
+"""Levels of a category that are made columns without being asked for."""
+
+_MANY, _SHARE = 10, 0.8  # levels, and their part of the rows, where nearly each row has its own
+
 _SHOWN = 20  # columns in a message
 
 
 def library(name: str, purpose: str) -> Any:
-    """Return an optional library.
-
-    Parameters
-    ----------
-    name
-        As it is imported.
-    purpose
-        What it is needed for, in words that follow "is needed".
+    """Return an optional library, needed for a purpose in words that follow "is needed".
 
     Raises
     ------
@@ -80,13 +82,7 @@ def column_names(data: Any) -> list[str]:
 
 
 def _length(name: str, column: Any) -> int:
-    """Return how many values a column of a dictionary has.
-
-    Raises
-    ------
-    ShapeError
-        If it is a single value.
-    """
+    """Return how many values a column of a dictionary has; raise if it is a single value."""
     try:
         if isinstance(column, str | bytes):
             raise TypeError
@@ -106,16 +102,7 @@ def _no_table(data: Any) -> ConfigurationError:
 
 
 def check_columns(wanted: Collection[str], columns: Sequence[str], whose: str) -> None:
-    """Raise if a column that is asked for is absent.
-
-    Parameters
-    ----------
-    wanted
-        Names that are asked for.
-    columns
-        Names that are there.
-    whose
-        Who asks, for the message.
+    """Raise if a column that is asked for, by whom the message says, is not among those there.
 
     Raises
     ------
@@ -136,13 +123,6 @@ def check_columns(wanted: Collection[str], columns: Sequence[str], whose: str) -
 
 def read_columns(data: Any, names: Sequence[str]) -> Any:
     """Return some columns of a table as a pandas frame, with rows numbered from 0.
-
-    Parameters
-    ----------
-    data
-        The table.
-    names
-        Of the columns.
 
     Raises
     ------
@@ -191,14 +171,7 @@ def _column(series: Any, narwhals: Any, pandas: Any) -> Any:
 
 
 def keep_rows(frame: Any, na_action: NaAction) -> BoolArray:
-    """Return which rows lack nothing, shape (n_rows,).
-
-    Parameters
-    ----------
-    frame
-        The pandas frame of all columns that are used.
-    na_action
-        ``"raise"`` or ``"drop"``.
+    """Return which rows of a frame of all columns that are used lack nothing, shape (n_rows,).
 
     Raises
     ------
@@ -246,3 +219,107 @@ def number_column(values: Any, name: str) -> FloatArray:
             f"{name} must be finite, got infinities or NaN; drop or fill in those rows"
         )
     return array
+
+
+def with_numbers(frame: Any) -> Any:
+    """Return a frame whose columns of Python's numbers, such as decimals, are columns of floats."""
+    found = {name: frame[name].astype(float) for name in frame if _holds_numbers(frame[name])}
+    return frame.assign(**found) if found else frame
+
+
+def _holds_numbers(column: Any) -> bool:
+    if column.dtype != object:
+        return False
+    numbers = (Real, Decimal, np.number)
+    return all(isinstance(x, numbers) and not isinstance(x, bool | np.bool_) for x in column)
+
+
+def check_no_dates(frame: Any, names: Collection[str]) -> None:
+    """Raise if one of some columns holds dates or times.
+
+    Raises
+    ------
+    ConfigurationError
+        If one does.
+    """
+    for name in names:
+        if _holds_dates(frame[name]):
+            raise ConfigurationError(f"column {name!r} holds dates or times; {COUNT_DAYS}")
+
+
+def check_kinds(frame: Any, names: Collection[str]) -> None:
+    """Raise if a column that is a covariate by itself holds dates, or levels without number.
+
+    ``names`` are of columns that ``C(...)`` does not declare to be categories.
+
+    Raises
+    ------
+    ConfigurationError
+        If one has dates or times, more than :data:`MOST_LEVELS` levels, or nearly a level for each
+        row.
+    """
+    check_no_dates(frame, names)
+    types = library("pandas", "for regressions from tables").api.types
+    for name in names:
+        column = frame[name]
+        if types.is_numeric_dtype(column) or types.is_bool_dtype(column):
+            continue
+        n_levels = column.nunique()
+        nearly_all = n_levels > _MANY and n_levels >= _SHARE * len(column)
+        if n_levels > MOST_LEVELS or nearly_all:
+            raise ConfigurationError(
+                f"column {name!r} has {n_levels} levels in {len(column)} rows, such as "
+                f"{column.iloc[0]!r}, and each would be a coefficient; {_advice(column, name)}"
+            )
+
+
+def _holds_dates(column: Any) -> bool:
+    if getattr(column.dtype, "kind", "") in "mM" or "period" in str(column.dtype):
+        return True
+    kinds = (date, timedelta, np.datetime64)
+    return column.dtype == object and isinstance(column.iloc[0], kinds)
+
+
+def _advice(column: Any, name: str) -> str:
+    pandas = library("pandas", "for regressions from tables")
+    texts = column.iloc[:100].astype(str)
+    allow = f"write C({name}) if that is meant"
+    if pandas.to_numeric(texts, errors="coerce").notna().all():
+        return f"make numbers of its text by pandas.to_numeric, or {allow}"
+    if pandas.to_datetime(texts, errors="coerce", format="ISO8601").notna().all():
+        return f"make dates of its text by pandas.to_datetime and count days, or {allow}"
+    return f"{allow}, join levels, or leave it out"
+
+
+def read_table(path: Path) -> Any:
+    """Return the pandas frame of a file ``.csv``, perhaps compressed, or ``.parquet``.
+
+    Raises
+    ------
+    TargetError
+        If the ending is another one, or there is no such file, or it cannot be read.
+    MissingDependencyError
+        If pandas is not installed, or pyarrow for ``.parquet``.
+    """
+    pandas = library("pandas", "to read tables")
+    endings = [ending.lower() for ending in path.suffixes]
+    if ".csv" not in endings[-2:] and ".parquet" not in endings[-1:]:
+        raise TargetError(
+            f"the ending of {path.name!r} does not say what table it is; give a .csv or a .parquet"
+        )
+    if not path.is_file():
+        raise TargetError(f"there is no file {path}; give the path to a table")
+    try:
+        if endings[-1] == ".parquet":
+            return pandas.read_parquet(path, engine="pyarrow")
+        return pandas.read_csv(path)
+    except ImportError as error:
+        raise MissingDependencyError(
+            "pyarrow is needed to read .parquet and is not installed; run python -m pip install "
+            "'surrokit[parquet]', or give a .csv"
+        ) from error
+    except Exception as error:  # readers of files raise errors of many kinds
+        raise TargetError(
+            f"data could not be read from {path}: {error}; give a table with names of columns in "
+            "its first line"
+        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 import attrs
@@ -11,29 +12,39 @@ import numpy as np
 from surrokit.arguments import is_number, matched
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import SummedPotential
+from surrokit.predictive.classes import MULTINOMIAL, ORDINAL
 from surrokit.predictive.names import read_name
 from surrokit.predictive.rows import RowPredictor
-from surrokit.tables.formula import Matrices, parse_formula
+from surrokit.tables.formula import INTERCEPT, Matrices, parse_formula
 from surrokit.tables.frames import (
     NaAction,
     check_columns,
     column_names,
     keep_rows,
+    library,
     number_column,
     read_columns,
+    with_numbers,
 )
-from surrokit.tables.kinds import with_numbers
 from surrokit.tables.new_rows import FormulaReader
-from surrokit.tables.ordinal import ORDINAL, check_decided, cutpoints_of, order_levels
-from surrokit.tables.priors import ByName, One, check_rank, flat_columns, prior_by_name
+from surrokit.tables.priors import (
+    ByName,
+    One,
+    check_rank,
+    check_separation,
+    flat_columns,
+    prior_by_name,
+)
 from surrokit.tables.rows import rows_potential
-from surrokit.tables.separation import check_separation
 from surrokit.targets.functions import NamedPotential
 from surrokit.types import BoolArray, FloatArray
 
-_OF_CLASSES = "multinomial"
 _WITH_ERRORS = ("gaussian", "student", "logistic-errors")
 _OF_NUMBERS = (*_WITH_ERRORS, "poisson", "negative-binomial", "gamma", "exponential", "weibull")
+_ORDER = (
+    "give the order by levels=[...], the lowest level first, or make the column an ordered "
+    "categorical"
+)
 
 
 def glm(
@@ -126,7 +137,7 @@ def glm(
     if made.offset is not None:
         numbers["offset"] = made.offset + numbers.get("offset", 0.0)
     if family == ORDINAL:
-        made = order_levels(made, frame, levels)
+        made = _order_levels(made, frame, levels)
         prior = _prior_beside_cutpoints(prior, intercept_prior, made)
     else:
         _check_levels(family, made, levels)
@@ -138,7 +149,7 @@ def glm(
         check_rank(design, made.columns, flat)
     target = rows_potential(family, made.design, made.response, prior=normal, **numbers, **settings)
     if family == ORDINAL:
-        check_decided(made, counts, flat_columns(normal, names))
+        _check_decided(made, counts, flat_columns(normal, names))
     else:
         came = numbers.get("event", made.response)  # of times: whether it came
         check_separation(family, design, came[counts], made.columns, flat)
@@ -217,12 +228,12 @@ def _check_levels(family: Any, made: Matrices, levels: Sequence[Any] | None) -> 
             f"response {made.label!r} has levels ({shown}), but the family "
             f"{getattr(family, 'name', family)!r} takes numbers; give a column of numbers"
         )
-    if family == _OF_CLASSES and len(made.levels) > 1:
+    if family == MULTINOMIAL and len(made.levels) > 1:
         return
     if len(made.levels) != 2:
         raise ConfigurationError(
             f"response {made.label!r} must have two levels, of which the later one counts as 1, "
-            f"got {len(made.levels)} ({shown}); join levels, or take the family {_OF_CLASSES!r} "
+            f"got {len(made.levels)} ({shown}); join levels, or take the family {MULTINOMIAL!r} "
             "for more than two"
         )
 
@@ -232,7 +243,7 @@ def _prior_beside_cutpoints(prior: Any, intercept_prior: One | None, made: Matri
     if intercept_prior is not None:
         raise ConfigurationError(
             f"the family {ORDINAL!r} has cutpoints in place of an intercept; leave intercept_prior "
-            f"out, and give them priors by name, such as {cutpoints_of(made.levels)[0]!r}"
+            f"out, and give them priors by name, such as {_cutpoints_of(made.levels)[0]!r}"
         )
     return dict.fromkeys(made.columns, prior) if is_number(prior) else prior
 
@@ -240,10 +251,109 @@ def _prior_beside_cutpoints(prior: Any, intercept_prior: One | None, made: Matri
 def _coefficients(family: Any, made: Matrices) -> tuple[list[str], list[str]]:
     """Return the name of each coefficient, and its column; cutpoints have one of their own."""
     if family == ORDINAL:
-        both = [*made.columns, *cutpoints_of(made.levels)]
+        both = [*made.columns, *_cutpoints_of(made.levels)]
         return both, both
-    if family != _OF_CLASSES:
+    if family != MULTINOMIAL:
         return list(made.columns), list(made.columns)
     levels = made.levels or tuple(f"{y:g}" for y in np.unique(made.response))
     pairs = [(f"{level}: {column}", column) for level in levels[1:] for column in made.columns]
     return [name for name, _ in pairs], [column for _, column in pairs]
+
+
+def _order_levels(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> Matrices:
+    """Return a design without intercept, and a response of levels in their order.
+
+    Without levels, the lowest first, they have the order of numbers, or of an ordered column.
+    """
+    occurring = made.levels or tuple(f"{y:g}" for y in np.unique(made.response))
+    if made.levels:
+        numbers = made.response.astype(np.int64)
+    else:
+        numbers = np.unique(made.response, return_inverse=True)[1]
+    order = _order(made, frame, levels)
+    for one in order:
+        if one not in occurring:
+            raise ConfigurationError(
+                f"level {one!r} of response {made.label!r} never occurs, so that data leave its "
+                "cutpoints undecided; leave it out of the levels, or join it with a neighbour"
+            )
+    absent = [one for one in occurring if one not in order]
+    if absent or len(set(order)) < len(order):
+        raise ConfigurationError(
+            f"levels must name every level of response {made.label!r} once, got {', '.join(order)} "
+            f"for {', '.join(occurring)}; add or drop some"
+        )
+    if len(order) < 2:
+        raise ConfigurationError(
+            f"response {made.label!r} must have at least two levels, got {order[0]} alone; there "
+            "is nothing to tell apart"
+        )
+    places = np.array([order.index(one) for one in occurring])
+    kept = [k for k, name in enumerate(made.columns) if name != INTERCEPT]
+    if not kept:
+        raise ConfigurationError(
+            "an ordinal regression needs a covariate, since its cutpoints stand for the "
+            "intercept; write y ~ x"
+        )
+    return attrs.evolve(
+        made,
+        design=np.ascontiguousarray(made.design[:, kept]),
+        columns=tuple(made.columns[k] for k in kept),
+        response=places[numbers].astype(np.float64),
+        levels=tuple(order),
+    )
+
+
+def _order(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> list[str]:
+    if levels is not None:
+        if isinstance(levels, str):
+            raise ConfigurationError(
+                f"levels must be a list, the lowest level first, got {levels!r}; write "
+                "levels=['low', 'high']"
+            )
+        return [_text(one) for one in levels]
+    if not made.levels:
+        return [f"{y:g}" for y in np.unique(made.response)]
+    column = frame[made.label] if made.label in frame.columns else None
+    pandas = library("pandas", "for regressions from tables")
+    kind = getattr(column, "dtype", None)
+    if not isinstance(kind, pandas.CategoricalDtype) or not kind.ordered:
+        raise ConfigurationError(
+            f"nothing says the order of the levels {', '.join(made.levels[:10])} of response "
+            f"{made.label!r}; {_ORDER}"
+        )
+    return [str(one) for one in kind.categories]
+
+
+def _text(level: Any) -> str:
+    is_number = isinstance(level, int | float | np.number) and not isinstance(level, bool)
+    return f"{level:g}" if is_number else str(level)
+
+
+def _cutpoints_of(levels: Sequence[str]) -> list[str]:
+    """Return the names of the cutpoints between levels, such as ``low|high``."""
+    return [f"{lower}|{upper}" for lower, upper in pairwise(levels)]
+
+
+def _check_decided(made: Matrices, counts: BoolArray | slice, flat: BoolArray) -> None:
+    """Raise unless data and priors decide on coefficients and cutpoints.
+
+    Cutpoints may move together unless one has a prior: they are as a column of ones. Categories
+    grow without end along a direction on which every upper cutpoint less its row's predictor
+    rises, and every lower one falls. These are the terms of a logistic regression.
+    """
+    n_columns = len(made.columns)
+    x, y = made.design[counts], made.response[counts].astype(np.int64)
+    ones = np.column_stack([np.ones(len(x)), x])
+    together = bool(flat[n_columns:].all())
+    check_rank(ones, ["the cutpoints", *made.columns], np.append(together, flat[:n_columns]))
+    n_cutpoints = len(made.levels) - 1
+    upper, lower = np.flatnonzero(y < n_cutpoints), np.flatnonzero(y > 0)
+    terms = np.hstack(
+        [-x[np.append(upper, lower)], np.zeros((len(upper) + len(lower), n_cutpoints))]
+    )
+    cutpoints = np.append(y[upper], y[lower] - 1)
+    terms[np.arange(len(terms)), n_columns + cutpoints] = 1.0
+    rises = np.repeat([1.0, 0.0], [len(upper), len(lower)])
+    names = [*made.columns, *_cutpoints_of(made.levels)]
+    check_separation("logistic", terms, rises, names, flat)

@@ -20,8 +20,8 @@ from surrokit.tables.frames import (
     library,
     number_column,
     read_columns,
+    with_numbers,
 )
-from surrokit.tables.kinds import with_numbers
 from surrokit.types import FloatArray
 
 _FUNCTIONS = (
@@ -241,12 +241,7 @@ def _is_harmless_attribute(node: ast.Attribute) -> bool:
 
 
 def read_predictor(plain: Mapping[str, Any] | None) -> RowPredictor | None:
-    """Return what predicts, as a file holds it; None if it holds nothing.
-
-    Parameters
-    ----------
-    plain
-        As ``to_plain`` returned it.
+    """Return what predicts, as ``to_plain`` returned it to a file; None if that holds nothing.
 
     Raises
     ------

@@ -1,4 +1,11 @@
-"""Normal priors of coefficients by name, and columns that data and priors leave undecided."""
+"""Normal priors of coefficients by name, and columns that data and flat priors leave undecided.
+
+Columns may be linearly dependent, or separate the responses: coefficients may then grow without end
+along a direction b on which no response gets less likely. Of responses 0 and 1, x b >= 0 in rows of
+ones and x b <= 0 in rows of zeros (Albert and Anderson 1984, doi:10.1093/biomet/71.1.1); of counts,
+x b = 0 where there are some and x b <= 0 where there are none. Whether there is such a direction is
+a linear programme.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +27,17 @@ One: TypeAlias = float | tuple[float, float]
 ByName: TypeAlias = GaussianPrior | float | Mapping[str, One] | None
 """Priors of coefficients."""
 
+OF_TWO = ("logistic", "probit")
+"""Families whose responses are 0 and 1."""
+
+OF_COUNTS = ("poisson", "negative-binomial", "exponential", "weibull")
+"""Families whose responses are counts, or events that came or not."""
+
+ROWS_AT_ONCE = 2000
+"""Rows that the programme has at first, and those that are added each time."""
+
+_MOST_ROUNDS = 100
+_ZERO = 1e-7  # of x b where columns and b are at most 1: a solver's tolerance
 _ROWS_IN_A_BLOCK = 10_000  # which stay in the processor's cache
 
 
@@ -98,12 +116,7 @@ def _read(name: str, one: Any) -> tuple[float, float]:
 def flat_columns(prior: GaussianPrior | None, columns: Sequence[str]) -> BoolArray:
     """Return which columns have a coefficient with a flat prior, shape (n_columns,).
 
-    Parameters
-    ----------
-    prior
-        As :func:`prior_by_name` returns it.
-    columns
-        Of the design; the coefficients are theirs, perhaps for several classes.
+    The coefficients are those of columns of the design, perhaps for several classes.
     """
     if prior is None:
         return np.ones(len(columns), dtype=bool)
@@ -137,12 +150,10 @@ def check_rank(design: FloatArray, columns: Sequence[str], flat: BoolArray) -> N
     factor = _triangular_factor(design, flat)
     lengths = np.linalg.norm(factor, axis=0)  # those of the columns
     lengths[lengths == 0.0] = 1.0
-    sizes, right = np.linalg.svd(factor / lengths, full_matrices=True)[1:]
-    tolerance = max(design.shape) * np.finfo(np.float64).eps * float(sizes.max(initial=0.0))
-    rank = int((sizes > tolerance).sum())
-    if rank == len(names):
+    level = _null_space(factor / lengths, len(design))
+    if not level.size:
         return
-    direction = np.abs(right[-1])
+    direction = np.abs(level[:, -1])
     tied = [name for name, part in zip(names, direction, strict=True) if part > 1e-6]
     raise ConfigurationError(
         f"columns {', '.join(tied)} of the design are linearly dependent in the "
@@ -158,3 +169,85 @@ def _triangular_factor(design: FloatArray, flat: BoolArray) -> FloatArray:
         block = design[start : start + _ROWS_IN_A_BLOCK, flat]
         factor = np.asarray(np.linalg.qr(np.vstack([factor, block]), mode="r"))
     return factor
+
+
+def check_separation(
+    family: object,
+    design: FloatArray,
+    response: FloatArray,
+    columns: Sequence[str],
+    flat: BoolArray,
+) -> None:
+    """Raise if columns with flat priors separate the responses.
+
+    Parameters
+    ----------
+    family
+        Name of a family; others are not looked at.
+    design, columns, flat
+        As for :func:`check_rank`.
+    response : ndarray of shape (n_rows,)
+        Zeros and ones, or counts, or whether the event came.
+
+    Raises
+    ------
+    ConfigurationError
+        If they do; the posterior would be improper.
+    """
+    if not isinstance(family, str) or family not in (*OF_TWO, *OF_COUNTS) or not flat.any():
+        return
+    free = design[:, flat]
+    sizes = np.abs(free).max(axis=0, initial=0.0)
+    rows = free / np.where(sizes > 0.0, sizes, 1.0)
+    if family in OF_TWO:
+        direction = _rising_direction(np.where(response > 0.0, 1.0, -1.0)[:, None] * rows)
+    else:
+        ones = rows[response > 0.0]
+        factor = np.linalg.qr(ones, mode="r") if len(ones) else ones
+        level = _null_space(np.asarray(factor), len(ones))
+        found = _rising_direction(-rows[response <= 0.0] @ level) if level.size else None
+        direction = None if found is None else level @ found
+    if direction is None:
+        return
+    names = [name for name, is_flat in zip(columns, flat, strict=True) if is_flat]
+    large = np.abs(direction) > 1e-6 * np.abs(direction).max()
+    named = ", ".join(name for name, is_large in zip(names, large, strict=True) if is_large)
+    raise ConfigurationError(
+        f"columns {named} of the design separate the responses: rows in which they differ from the "
+        "others have all the same response, so that coefficients grow without end under a flat "
+        "prior; give these columns a prior, or join levels"
+    )
+
+
+def _null_space(factor: FloatArray, n_rows: int) -> FloatArray:
+    """Return a basis (k, m) of the directions on which a matrix of n rows, by its R, is zero."""
+    sizes, right = np.linalg.svd(factor, full_matrices=True)[1:]
+    n = max(n_rows, factor.shape[1])
+    tolerance = n * np.finfo(np.float64).eps * float(sizes.max(initial=0.0))
+    return np.asarray(right[int((sizes > tolerance).sum()) :].T)
+
+
+def _rising_direction(rows: FloatArray) -> FloatArray | None:
+    """Return b with rows b >= 0, some of them above; None if there is none.
+
+    The programme begins with a few rows, and gets those that its solution violates. So it mostly
+    ends at once: if a few rows leave no direction, all of them leave none.
+    """
+    from scipy.optimize import linprog
+
+    total = rows.sum(axis=0)
+    active = np.unique(np.linspace(0, len(rows) - 1, ROWS_AT_ONCE).astype(np.int64))
+    for _ in range(_MOST_ROUNDS):
+        demanded = rows[active]
+        found = linprog(-total, A_ub=-demanded, b_ub=np.zeros(len(active)), bounds=(-1.0, 1.0))
+        if found.x is None:
+            return None
+        moves = rows @ found.x
+        if moves.max() <= 10.0 * _ZERO:
+            return None
+        worst = np.argsort(moves)[:ROWS_AT_ONCE]
+        worst = worst[moves[worst] < -_ZERO]
+        if not len(worst):
+            return np.asarray(found.x)
+        active = np.union1d(active, worst)
+    return None

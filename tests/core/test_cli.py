@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from surrokit.cli.main import main
-from surrokit.cli.settings import parse_settings, specs_of
+from surrokit.cli.target import parse_settings, specs_of
 from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.result.records import Adaptation, Rescue

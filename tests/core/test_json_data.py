@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from surrokit.errors import ConfigurationError
-from surrokit.output.json import plain, write_json
+from surrokit.output.files import plain, write_json
 
 
 @pytest.mark.parametrize(

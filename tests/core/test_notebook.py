@@ -10,7 +10,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.errors import TargetError
-from surrokit.output import notebook
+from surrokit.output import progress
 
 RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
 
@@ -60,7 +60,7 @@ def target():
 
 
 def test_a_notebook_has_one_output_that_is_replaced(kernel, monkeypatch, capfd):
-    monkeypatch.setattr(notebook, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "EVERY_DRAWING", 0.0)
     found = kernel(ZMQInteractiveShell())
     run = sk.sample(target(), **RUN)
     (output,) = found.outputs
@@ -71,12 +71,12 @@ def test_a_notebook_has_one_output_that_is_replaced(kernel, monkeypatch, capfd):
     assert "30/30" in last["text/html"]
     assert last["text/html"].startswith("<pre ")
     lines = [line for each in output for line in each["text/plain"].splitlines()]
-    assert max(map(len, lines)) <= notebook.WIDTH
+    assert max(map(len, lines)) <= progress.WIDTH
     assert capfd.readouterr() == ("", "")
 
 
 def test_calls_within_a_step_are_shown(kernel, monkeypatch):
-    monkeypatch.setattr(notebook, "EVERY_CALL", 0.0)
+    monkeypatch.setattr(progress, "EVERY_CALL", 0.0)
     found = kernel(ZMQInteractiveShell())
     sk.sample(target(), **RUN)
     texts = [each["text/plain"] for each in found.outputs[0]]
@@ -86,7 +86,8 @@ def test_calls_within_a_step_are_shown(kernel, monkeypatch):
 
 def test_drawings_are_apart(kernel, monkeypatch):
     """At the start, at the first iteration that is late enough, and at the end."""
-    monkeypatch.setattr(notebook, "EVERY", 1e6)
+    monkeypatch.setattr(progress, "EVERY_DRAWING", 1e6)
+    monkeypatch.setattr(progress, "EVERY_CALL", 1e6)
     found = kernel(ZMQInteractiveShell())
     sk.sample(target(), **RUN)
     (output,) = found.outputs

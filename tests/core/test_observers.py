@@ -12,7 +12,7 @@ import surrokit as sk
 from surrokit import sessions
 from surrokit.errors import ConfigurationError, StopRun
 from surrokit.interfaces import Hamiltonian
-from surrokit.output.log import RunLog
+from surrokit.output.progress import RunLog
 from surrokit.progress import IterationInfo
 from surrokit.registry.discovery import make_plugins
 from surrokit.run.book import EVENTS, Observers

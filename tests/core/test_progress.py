@@ -27,28 +27,6 @@ def test_a_file_gets_no_bar(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_terminal_gets_a_bar(terminal):
-    stream = terminal()
-    sk.sample(target(), **RUN)
-    shown = stream.getvalue()
-    assert "30/30" in shown
-    assert "sampling" in shown
-    assert "acceptance 0." in shown or "acceptance 1." in shown
-    assert "exact calls" in shown
-
-
-def test_the_bar_shows_the_calls_spent(terminal):
-    stream = terminal()
-    run = sk.sample(target(), **RUN)
-    assert f"{run.total_calls} exact calls" in stream.getvalue()
-
-
-def test_the_bar_shows_what_was_learnt(terminal):
-    stream = terminal()
-    run = sk.sample(target(), surrogate="additive", **RUN)
-    assert f"surrogate 1 of {run.adaptation.training_rows} rows" in stream.getvalue()
-
-
 def test_a_bar_grows_with_a_run_that_begins_again(terminal):
     terminal()
     run = RunInfo(dim=1, chains=1, warmup=2, draws=1, parts={})
@@ -65,6 +43,18 @@ def test_a_bar_grows_with_a_run_that_begins_again(terminal):
         (task,) = bar._progress.tasks
     assert (task.completed, task.total) == (5, 5)
     assert task.fields["learnt"] == "surrogate 1 of 7 rows, repaired"
+
+
+def test_a_terminal_gets_a_bar_on_standard_error(terminal, capsys):
+    stream = terminal()
+    run = sk.sample(target(), surrogate="additive", **RUN)
+    shown = stream.getvalue()
+    assert "30/30" in shown
+    assert "sampling" in shown
+    assert "acceptance 0." in shown or "acceptance 1." in shown
+    assert f"{run.total_calls} exact calls" in shown
+    assert f"surrogate 1 of {run.adaptation.training_rows} rows" in shown
+    assert capsys.readouterr().out == ""
 
 
 WEIGHED = {
@@ -115,17 +105,6 @@ def test_the_bar_can_be_switched_off(terminal):
     stream = terminal()
     sk.sample(target(), **RUN, progress=False)
     assert stream.getvalue() == ""
-
-
-def test_the_bar_goes_to_standard_error(terminal, capsys):
-    terminal()
-    sk.sample(target(), **RUN)
-    assert capsys.readouterr().out == ""
-
-
-def test_nobody_observes_where_no_progress_is_wanted():
-    with progress_bar(Meter(), enabled=False) as observers:
-        assert observers == []
 
 
 def test_the_bar_ends_when_the_run_fails(terminal):

@@ -17,7 +17,7 @@ import surrokit as sk
 import surrokit.output.progress
 from surrokit.cli.main import cli
 from surrokit.errors import StopRun
-from surrokit.live.watched import Watched
+from surrokit.live import Watched
 
 FIRST_STEP = """
 import time

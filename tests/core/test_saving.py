@@ -126,12 +126,16 @@ def test_endings_may_be_in_capitals(bounded_run, tmp_path):
     assert (tmp_path / "RUN.CSV").stat().st_size > 0
 
 
-@pytest.mark.parametrize(("ending", "library"), [("parquet", "pyarrow"), ("zarr", "zarr")])
+NEEDS = [("parquet", "pyarrow"), ("zarr", "zarr"), ("nc", "h5netcdf"), ("nc", "h5py")]
+
+
+@pytest.mark.parametrize(("ending", "library"), NEEDS)
 def test_what_is_missing_for_a_form_is_said(bounded_run, tmp_path, monkeypatch, ending, library):
     pytest.importorskip("arviz")
     monkeypatch.setitem(sys.modules, library, None)
+    install = r"'surrokit\[arviz\]'" if ending == "nc" else f".*{library}"
     with pytest.raises(
-        MissingDependencyError, match=f"{library} is needed .* pip install .*{library}"
+        MissingDependencyError, match=f"{library} is needed .* pip install {install}"
     ):
         bounded_run.save(tmp_path / f"run.{ending}")
 

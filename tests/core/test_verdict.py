@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.cli.report import print_run
+from surrokit.cli.show import print_run
 from surrokit.errors import SamplingWarning
 from surrokit.modes import Modes
 from surrokit.result.records import Stray

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
 import surrokit as sk
-from surrokit.cli.report import print_run
+from surrokit.cli.show import print_run
 from surrokit.errors import (
     BudgetSpent,
     ConfigurationError,

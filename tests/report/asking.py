@@ -6,8 +6,7 @@ import http.client
 import threading
 from contextlib import contextmanager
 
-from surrokit.live.address import LOOPBACK
-from surrokit.live.server import Server
+from surrokit.live import LOOPBACK, Server
 
 
 @contextmanager

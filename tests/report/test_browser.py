@@ -10,7 +10,7 @@ from asking import serving
 from browsers import ABSENT, FOUND
 
 import surrokit as sk
-from surrokit.live.watched import Watched
+from surrokit.live import Watched
 from surrokit.report.page import page_of
 
 playwright = pytest.importorskip(

@@ -18,9 +18,7 @@ from asking import ask, serving
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.live.address import LOOPBACK
-from surrokit.live.server import Server
-from surrokit.live.watched import Watched
+from surrokit.live import LOOPBACK, Server, Watched
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
 
@@ -126,7 +124,7 @@ def test_the_page_follows_a_run(tmp_path):
 
 
 def test_readers_share_pages_and_pages_take_a_part_of_the_time(file, monkeypatch):
-    from surrokit.live import watched as module
+    from surrokit import live as module
 
     now, made = [0.0], []
 

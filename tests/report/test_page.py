@@ -8,15 +8,15 @@ import attrs
 import numpy as np
 import pytest
 from hostile_names import HOSTILE
+from markupsafe import Markup
 from parsed import Parsed
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
 from surrokit.plan.recipe import seed_of
-from surrokit.report.page import SECTIONS, page_of
-from surrokit.report.recipe import lines_of
+from surrokit.report.page import SECTIONS, lines_of, page_of
 from surrokit.result.records import Choice, Finding, Rescue, Verdict
-from surrokit.shown.elements import Markup, escape, tag
+from surrokit.shown.html import show
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
 
@@ -185,12 +185,12 @@ def test_a_reader_s_own_style_does_not_change_a_page(run, page):
 
 
 def test_trust_has_what_the_run_has(page_about):
-    assert "surrogate&#x27;s error" in page_about("run")
+    assert "surrogate's error" in Parsed(page_about("run")).text("title")
     assert "there was no surrogate" in page_about("exact_run")
     text = page_about("weighted")
     assert "Weights of the" in text
     assert "Pictures are of weighted answers, resampled by their weights." in text
-    assert "surrogate&#x27;s error by round" in text
+    assert "surrogate's error by round" in Parsed(text).text("title")
 
 
 def test_costs_and_repairs_are_told(run):
@@ -243,13 +243,17 @@ def test_hostile_names_are_text(any_page):
     assert set(HOSTILE) <= set(shown)
 
 
-def test_control_characters_and_turned_writing_are_marks():
-    assert escape("a\u202eb\x00c") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}c"
-    assert tag("p", "<", Markup("<b></b>"), title='"') == '<p title="&quot;">&lt;<b></b></p>'
+def test_text_is_escaped_and_control_characters_and_turned_writing_are_shown():
+    text = show("x", facts=[("<b>", "\u202ea\x00"), ('"', Markup("<i>{}</i>").format("&"))])
+    assert "<dt>&lt;b&gt;</dt><dd>\\u202ea\\x00</dd>" in text
+    assert "<dt>&#34;</dt><dd><i>&amp;</i></dd>" in text
     names = {"a\x01b\u202e": None, "c": None}
     target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, parameters=names)
     run = sk.sample(target, sampler="hmc", warmup=20, draws=20, seed=1, progress=False)
-    page_of(run).encode()
+    page = page_of(run)
+    page.encode()
+    assert not {"\x01", "\u202e"} & set(page)
+    assert {"a\\x01b\\u202e"} <= {text for tag, text in Parsed(page).texts if tag == "bdi"}
 
 
 # --- how it is made again ---
@@ -350,9 +354,9 @@ def test_no_seed_is_told_of_a_generator_that_was_used(used):
 
 
 def test_arrays_among_the_settings_are_told_as_lists(run):
-    asked = {"initial": np.array([0.1, 0.2]), "sampler": ("x", {"at": np.zeros(1000)})}
+    asked = {"sampler": ("x", {"at": np.zeros(1000), "step_size": np.array([0.1, 0.2])})}
     lines = lines_of(attrs.evolve(run, asked=asked))
-    assert "    initial=[0.1, 0.2]," in lines
+    assert "    step_size=[0.1, 0.2]," in lines
     assert "    sampler=('x', {'at': ...})," in lines
 
 

@@ -11,13 +11,16 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, MissingDependencyError
-from surrokit.plots.cost import cost_panels
-from surrokit.plots.marginals import marginal_panels
-from surrokit.plots.pairs import numbers_that_matter, strongest_pairs
-from surrokit.plots.sample import Sample, density
-from surrokit.plots.style import short_name
+from surrokit.plots.diagnostics import (
+    cost_panels,
+    energy_panel,
+    rank_panels,
+    ratios_panel,
+    weights_panel,
+)
+from surrokit.plots.panel import Sample, arrange, density, short_name
+from surrokit.plots.posterior import marginal_panels, most_correlated, strongest_pairs
 from surrokit.plots.surrogate import Comparison, error_panel
-from surrokit.plots.trust import energy_panel, rank_panels, ratios_panel, weights_panel
 
 figure_module = pytest.importorskip("matplotlib.figure", reason="pictures are Matplotlib's")
 
@@ -71,7 +74,6 @@ def test_weights_decide_what_is_shown(weighted):
     weights = np.exp(weighted.log_weights.ravel())
     flat = weighted.draws.reshape(-1, 2)
     means = (weights[:, None] * flat).sum(axis=0) / weights.sum()
-    assert sample.weighted
     assert_allclose(sample.rows.mean(axis=0), means, atol=0.1)
     assert_allclose(sample.marginal(0).mean(), weighted.summary()["mean"][0], atol=0.01)
     assert_allclose(np.quantile(sample.marginal(1), 0.05), weighted.summary()["q05"][1], atol=0.02)
@@ -94,7 +96,7 @@ def test_the_numbers_that_matter_are_those_that_go_together(run, rng):
     draws[..., 1], draws[..., 3] = first, 2.0 * first + 0.1 * draws[..., 3]
     other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
     assert strongest_pairs(other, 1) == [(1, 3)]
-    assert numbers_that_matter(other, 2) == [1, 3]
+    assert most_correlated(other, 2) == [1, 3]
 
 
 def test_densities_are_missing_where_nothing_varies():
@@ -133,14 +135,20 @@ def test_long_names_lose_their_middle():
     assert short_name("two\nlines") == "two lines"
 
 
+def shares_in(panel):
+    """Return the heights that a panel draws for each chain."""
+    (axes,) = arrange([panel]).axes
+    return [each.get_data().values for each in axes.patches if hasattr(each, "get_data")]
+
+
 def test_ranks_of_chains_apart_are_uneven(run):
     (fine,) = rank_panels(run, [0], run.rhat())
     draws = run.draws.copy()
     draws[0] += 100.0
     other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
     (apart,) = rank_panels(other, [0], other.rhat())
-    assert fine.draw.keywords["shares"].max() < 2.5
-    assert apart.draw.keywords["shares"][0, -4:].min() > 3.0  # the last quarter is one chain's
+    assert max(map(max, shares_in(fine))) < 2.5
+    assert min(shares_in(apart)[0][-4:]) > 3.0  # the last quarter is one chain's
 
 
 def test_costs_are_those_of_the_run(run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 import struct
 import subprocess
@@ -12,8 +13,7 @@ import pytest
 from asking import ask, serving
 
 from surrokit.errors import ConfigurationError
-from surrokit.live import address, server
-from surrokit.live.server import Server
+from surrokit.live import Address, Server
 
 EVERYWHERE = {"host": "0.0.0.0"}
 
@@ -56,7 +56,7 @@ def test_the_loopback_needs_no_token(host):
 def test_a_name_is_trusted_as_the_number_that_it_stands_for(monkeypatch):
     """A file of hosts may have any number for ``localhost``."""
     place = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("0.0.0.0", 0))
-    monkeypatch.setattr(address.socket, "getaddrinfo", lambda *_, **__: [place])
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [place])
     with Server(Waiting(), host="localhost") as found:
         assert found.token is not None
 
@@ -133,7 +133,7 @@ def test_tokens_are_compared_in_constant_time(monkeypatch):
         return False
 
     with serving(Waiting(), **EVERYWHERE) as found:
-        monkeypatch.setattr(server.secrets, "compare_digest", compare)
+        monkeypatch.setattr(secrets, "compare_digest", compare)
         assert ask(found, f"/?token={found.token}")[0] == 403
         assert compared == [(found.token.encode(), found.token.encode())]
 
@@ -159,7 +159,7 @@ def test_a_reader_who_goes_away_is_nothing_to_tell(capfd, monkeypatch):
 
 
 def test_a_reader_who_says_nothing_is_left(monkeypatch):
-    monkeypatch.setattr(server._Handler, "timeout", 0.1)
+    monkeypatch.setattr(Server, "patience", 0.1)
     with (
         serving(Waiting()) as found,
         socket.create_connection(("127.0.0.1", found.server_port), timeout=60) as connection,
@@ -186,7 +186,7 @@ def test_an_address_of_another_machine_is_told():
 
 
 def test_a_browser_leaves_out_the_port_of_the_web():
-    found = address.look_up("127.0.0.1")
+    found = Address.of("127.0.0.1")
     assert found.hosts(80) == {"127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"}
     assert found.hosts(81) == {"127.0.0.1:81", "localhost:81"}
 

@@ -7,8 +7,8 @@ import pytest
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.tables import separation
-from surrokit.tables.separation import check_separation
+from surrokit.tables import priors as separation
+from surrokit.tables.priors import check_separation
 
 pytest.importorskip("formulaic", reason="formulas need the extra surrokit[formula]")
 

@@ -10,7 +10,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.output.json import plain
+from surrokit.output.files import plain
 from surrokit.registry.components import settings_of
 from surrokit_paper.figure_1 import Figure1
 from surrokit_paper.figure_2 import Figure2

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.output.pictures import write_pictures
+from surrokit.output.files import write_pictures
 from surrokit_paper import figure_2
 from surrokit_paper.figure_2 import GRID, PATHS, Figure2, leapfrog_paths, over_repeats
 from surrokit_paper.harness import Conditions, Finished, reproduce

@@ -11,8 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.output.json import plain
-from surrokit.output.pictures import write_pictures
+from surrokit.output.files import plain, write_pictures
 from surrokit_paper import acceptance
 from surrokit_paper.acceptance import Grid, coefficients, section
 from surrokit_paper.figure_4 import Figure4

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.output.pictures import write_pictures
+from surrokit.output.files import write_pictures
 from surrokit_paper.chains import Marginals, largest_by_chance
 from surrokit_paper.figure_6 import Figure6, differences
 from surrokit_paper.harness import Conditions, Finished, reproduce

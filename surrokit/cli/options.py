@@ -1,28 +1,38 @@
-"""Types of what the command line takes: parts and targets, which a shell completes, and limits.
-
-Also the options that name parts, and commands whose help shows options in groups.
-"""
+"""Options of commands, what they take, and commands whose help shows options in groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
+from surrokit.errors import ConfigurationError
 from surrokit.registry.components import KINDS
 from surrokit.sessions import AS_BEFORE
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+NAMED = {
+    "sampler": "Move chains by this sampler.  [default: picked]",
+    "surrogate": 'Propose on this surrogate, or on the exact potential with "none".  '
+    "[default: picked, or none where a sampler is named]",
+    "explorer": "Explore by this part before there is a surrogate.  [default: picked]",
+    "schedule": "Learn when this schedule says so.  [default: once]",
+    "correction": "Accept or reject by this correction.  [default: metropolis]",
+    "policy": "Let this policy pick the parts that are not named.  [default: automatic]",
+}
+"""Kinds of parts that options name, with what each option does."""
 
 ENDINGS = (".py", ".toml", "/")
 """Of paths that lead to a target."""
 
 
 class PartName(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """The name of a part; whether there is one is found out where it is made.
+    """The name of a part, which a shell completes; it is looked up where the part is made.
 
     Parameters
     ----------
@@ -96,6 +106,95 @@ class Limit(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         except ValueError:
             self.fail(f"{value!r} is neither a number nor none", param, ctx)
 
+
+FILE = click.Path(path_type=Path)
+
+# decorators that are click's option, with what is alike in many
+whole = partial(click.option, type=int, default=None)
+number = partial(click.option, type=float, default=None)
+file = partial(click.option, type=FILE)
+several = partial(click.option, multiple=True)
+limit = partial(
+    click.option,
+    type=Limit(),
+    default=AS_BEFORE,
+    help="Limit the whole run so from here on; none removes it.  [default: as before]",
+)
+settings = partial(several, "--set", "settings", metavar="KEY=VALUE")
+json_path = partial(file, "--json", "json_path")
+
+
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return what gives a command several options, in this order."""
+
+    def add(command: Command) -> Command:
+        """Give a command the options."""
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _with_known_ending(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    from surrokit.output.saving import form_of
+
+    try:
+        if path is not None:
+            form_of(path)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error)) from error
+    return path
+
+
+def part_option(kind: str, **settings: Any) -> Callable[[Command], Command]:
+    """Return an option that names a part of a kind."""
+    others = ["none"] if kind == "surrogate" else []
+    return click.option(f"--{kind}", type=PartName(kind, others), **settings)
+
+
+with_parts = together(*(part_option(kind, help=said) for kind, said in NAMED.items()))
+
+with_workers = together(
+    whole("--workers", help="Make exact calls side by side in so many processes.  [default: none]"),
+    click.option(
+        "--executor",
+        type=click.Choice(["processes", "threads"]),
+        default=None,
+        help="Use processes or threads as workers.  [default: processes, with --workers]",
+    ),
+    number("--timeout", help="Give up a call in a process after so many seconds, as failed."),
+    whole(
+        "--prefetch",
+        help="Let idle workers evaluate so many positions ahead.  [default: one for each worker]",
+    ),
+    click.option(
+        "--one-by-one",
+        is_flag=True,
+        help="Evaluate a target of rows one position at a time, so that workers can share them.",
+    ),
+)
+
+quiet = click.option(
+    "--quiet", is_flag=True, help="Show no bar and no table; warnings are shown all the same."
+)
+
+wide = click.option(
+    "--wide", is_flag=True, help="Show all columns, and not those alone that 80 characters hold."
+)
+
+with_outputs = together(
+    file(
+        "--out",
+        callback=_with_known_ending,
+        help="Save the draws here: as netCDF (.nc), or a table (.csv, .parquet).",
+    ),
+    file(
+        "--report",
+        metavar="PAGE",
+        help="Write a page about the run here (.html): verdict, pictures and cost.",
+    ),
+)
 
 GROUPS = {
     "What is sampled, and by what": (
@@ -179,48 +278,3 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.meta[_SHOWS_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
-
-
-_PARTS = (
-    click.option(
-        "--sampler",
-        type=PartName("sampler"),
-        help="Move chains by this sampler.  [default: picked]",
-    ),
-    click.option(
-        "--surrogate",
-        type=PartName("surrogate", ["none"]),
-        help='Propose on this surrogate, or on the exact potential with "none".  [default: '
-        "picked, or none where a sampler is named]",
-    ),
-    click.option(
-        "--explorer",
-        type=PartName("explorer"),
-        help="Explore by this part before there is a surrogate.  [default: picked]",
-    ),
-    click.option(
-        "--schedule",
-        type=PartName("schedule"),
-        help="Learn when this schedule says so.  [default: once]",
-    ),
-    click.option(
-        "--correction",
-        type=PartName("correction"),
-        help="Accept or reject by this correction.  [default: metropolis]",
-    ),
-    click.option(
-        "--policy",
-        type=PartName("policy"),
-        help="Let this policy pick the parts that are not named.  [default: automatic]",
-    ),
-)
-
-NAMED = ("sampler", "surrogate", "explorer", "schedule", "correction", "policy")
-"""Kinds that these options name."""
-
-
-def with_parts(command: Command) -> Command:
-    """Add options to a command that name parts."""
-    for option in reversed(_PARTS):
-        command = option(command)
-    return command

@@ -1,9 +1,10 @@
-"""Plain data, and JSON files of them."""
+"""Files of plain data and pictures, and the checks before a long run that they can be written."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from surrokit.errors import ConfigurationError
+
+RESOLUTION = 200
+"""Dots per inch of a PNG."""
 
 
 def plain(value: Any, where: str = "value") -> Any:
@@ -63,3 +67,41 @@ def write_json(path: Path, figures: Any) -> None:
         raise ConfigurationError(
             f"cannot write {path}: {error.strerror}; give a file in a folder that exists"
         ) from error
+
+
+def write_pictures(figure: Any, stem: Path) -> list[Path]:
+    """Write a Matplotlib figure as PNG and SVG, and return their paths.
+
+    Equal figures give SVG files that are equal byte for byte. ``stem`` is a path without ending.
+
+    Raises
+    ------
+    ConfigurationError
+        If a file cannot be written.
+    """
+    import matplotlib as mpl
+
+    paths = [stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg")]
+    with mpl.rc_context({"svg.hashsalt": "surrokit", "svg.fonttype": "path"}):
+        for path in paths:
+            metadata = {"Date": None} if path.suffix == ".svg" else None
+            try:
+                figure.savefig(path, dpi=RESOLUTION, metadata=metadata)
+            except OSError as error:
+                raise ConfigurationError(
+                    f"cannot write {path}: {error.strerror}; give another folder with --out"
+                ) from error
+    return paths
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Check, before a long run, that the folder of a file exists.
+
+    Raises
+    ------
+    ConfigurationError
+        If it does not.
+    """
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise ConfigurationError(f"cannot write {path}: there is no folder {folder}; make it first")

@@ -1,0 +1,303 @@
+"""A server of the page about a run: for this machine, or for those who know a token."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+import socket
+import socketserver
+import sys
+import time
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs
+
+import attrs
+
+from surrokit.arguments import is_whole
+from surrokit.errors import ConfigurationError, SurrokitError
+from surrokit.ledger.reader import Ledger
+from surrokit.report.page import page_of, waiting_page
+from surrokit.result.records import Verdict
+from surrokit.result.run import Run
+from surrokit.sessions import open_run
+
+LOOPBACK = "127.0.0.1"
+"""Where a server listens if nothing else is asked for."""
+
+PART = 0.1
+"""Part of the time that is spent on pages at most, however many readers there are."""
+
+_WEB = 80
+_LARGEST_PORT = 65535
+_TOKEN_BYTES = 32
+
+
+class _Account(NamedTuple):
+    """How far a run is, by its file."""
+
+    state: str
+    iteration: int
+    written: float
+    progress: str | None = None
+
+
+_NONE = _Account("", -1, 0.0)
+
+
+class Watched:
+    """A run that is watched; any number of readers share one page.
+
+    Reading has no effect on the run, which another process may write, kill or resume meanwhile.
+
+    Parameters
+    ----------
+    path
+        The file of the run.
+    every
+        Seconds between two pages at least. Where pages take longer than a tenth of that to make,
+        they are made more rarely.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float) -> None:
+        self.path, self.every = Path(path).absolute(), every
+        self._refresh = max(round(every), 1)
+        self._lock = Lock()
+        self._page, self._of = "", _NONE
+        self._next = 0.0
+
+    def page(self) -> str:
+        """Return the page about the run as it is, or was a moment ago."""
+        with self._lock:
+            begun = time.monotonic()
+            if begun >= self._next:
+                self._look()
+                ended = time.monotonic()
+                self._next = ended + max(self.every, (ended - begun) * (1.0 / PART - 1.0))
+            return self._page
+
+    def _look(self) -> None:
+        try:
+            account = _read(self.path)
+            if account != self._of or not self._page:
+                self._page, self._of = self._write(account), account
+        except SurrokitError as error:
+            self._page, self._of = waiting_page(str(error), self._refresh), _NONE
+
+    def _write(self, account: _Account) -> str:
+        if account.state == "starting":
+            what = account.progress or "No iteration is written yet."
+            return waiting_page(what, self._refresh)
+        run, note = _open(self.path, account)
+        if note is None:
+            return page_of(run)
+        again = f"This page is read again every {self._refresh} seconds."
+        return page_of(run, refresh=self._refresh, note=f"{note} {again}")
+
+
+def look_at(path: str | os.PathLike[str]) -> tuple[Run, str | None]:
+    """Return a run as far as its file is written, and the note on a page about one that goes on.
+
+    Raises
+    ------
+    LedgerError
+        If the file cannot be read, or nothing is written yet.
+    """
+    return _open(Path(path), _read(Path(path)))
+
+
+def _read(path: Path) -> _Account:
+    with Ledger(path) as ledger:
+        account, progress = ledger.account or {}, ledger.progress
+    files = [path, path.with_name(f"{path.name}-wal")]
+    written = max(each.stat().st_mtime for each in files if each.exists())
+    state, iteration = account.get("state", "starting"), account.get("iteration", 0)
+    return _Account(state, iteration, written, progress)
+
+
+def _open(path: Path, account: _Account) -> tuple[Run, str | None]:
+    run = open_run(path)
+    if account.state not in ("starting", "running"):
+        return run, None
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(account.written))
+    doing = "" if account.progress is None else f" Its last note: {account.progress}."
+    note = (
+        f"The run goes on, or was killed: {account.iteration} iterations are done, and its file "
+        f"was last written at {when}.{doing}"
+    )
+    # that it was interrupted is not known
+    findings = tuple(each for each in run.verdict if each.name != "stopped")
+    return attrs.evolve(run, verdict=Verdict(findings)), note
+
+
+@attrs.frozen
+class Address:
+    """An address of this machine, looked up once.
+
+    The number behind a name may change between two questions, so a server listens on the same
+    number by which it was judged.
+    """
+
+    given: str  # the name or number that was asked for
+    number: str
+    family: socket.AddressFamily
+
+    @classmethod
+    def of(cls, host: str) -> Address:
+        """Return an address by its name or number.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none of that name.
+        """
+        try:
+            if not host:
+                raise OSError("there is no name")
+            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise ConfigurationError(
+                f"there is no address for host {host!r} ({reason}); give a name or an address of "
+                f"this machine, such as {LOOPBACK}, or 0.0.0.0 for all"
+            ) from error
+        family, *_, place = found[0]
+        return cls(host, str(place[0]), family)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        return ipaddress.ip_address(self.number).is_loopback
+
+    @property
+    def name(self) -> str:
+        """What a browser asks for; of "all addresses", the name of this machine."""
+        if ipaddress.ip_address(self.number).is_unspecified:
+            return socket.gethostname()
+        host = self.number if self.is_loopback else self.given
+        return f"[{host}]" if ":" in host else host
+
+    def hosts(self, port: int) -> frozenset[str]:
+        """Return the hosts that browsers of this machine name, where only those reach it."""
+        names = (self.name, "localhost")
+        plain = names if port == _WEB else ()
+        return frozenset((*plain, *(f"{name}:{port}" for name in names)))
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the page about a run at ``/``.
+
+    On the loopback it answers this machine alone. On any other address it answers requests that
+    have its token, which is another one for each server.
+
+    Parameters
+    ----------
+    watched
+        The run.
+    port
+        Where to listen; 0 for a free one.
+    host
+        Name or number of an address of this machine; ``0.0.0.0`` for all.
+
+    Attributes
+    ----------
+    token
+        What a request must have in its address; None on the loopback.
+    patience
+        Seconds that a connection may be silent.
+
+    Raises
+    ------
+    ConfigurationError
+        If the port is none, or there is no such address, or they are in use.
+    """
+
+    daemon_threads = True
+    patience = 30.0
+
+    def __init__(self, watched: Watched, port: int = 0, host: str = LOOPBACK) -> None:
+        if not is_whole(port, 0) or port > _LARGEST_PORT:
+            raise ConfigurationError(
+                f"port must be a whole number from 0 to {_LARGEST_PORT}, got {port!r}"
+            )
+        self.watched, self.address = watched, Address.of(host)
+        self.token = None if self.address.is_loopback else secrets.token_urlsafe(_TOKEN_BYTES)
+        self.address_family = self.address.family
+        try:
+            super().__init__((self.address.number, int(port)), _Handler)
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on port {port} of {host} ({error.strerror or error}); give another "
+                "port, or 0 for any that is free, and an address of this machine"
+            ) from error
+
+    def server_bind(self) -> None:
+        """Listen, without a question to name servers."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.address.name, self.server_address[1]
+
+    @property
+    def url(self) -> str:
+        """Where the page is, with the token."""
+        token = "" if self.token is None else f"?token={self.token}"
+        return f"http://{self.address.name}:{self.server_port}/{token}"
+
+    def admits(self, host: str | None, query: str) -> bool:
+        """Return whether a request is answered, by its header Host and what follows ``?``."""
+        if self.token is None:
+            # a page elsewhere may have its name point here, but not the name that a browser asks
+            return host in self.address.hosts(self.server_port)
+        # in the address alone: a cookie would go to all servers of this machine, whoever's they are
+        given = parse_qs(query).get("token", [""])[-1]
+        return secrets.compare_digest(given.encode(errors="replace"), self.token.encode())
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Write nothing about readers who went away."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    server_version, sys_version = "surrokit", ""
+
+    def setup(self) -> None:
+        super().setup()
+        self.connection.settimeout(self.server.patience)
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        if not self.server.admits(self.headers.get("Host"), query):
+            self.send_error(HTTPStatus.FORBIDDEN)
+            return
+        if path != "/":
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        body = self.server.watched.page().encode()
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def end_headers(self) -> None:
+        for name, value in (
+            ("Cache-Control", "no-store"),
+            ("Referrer-Policy", "no-referrer"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("X-Frame-Options", "DENY"),
+        ):
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Write nothing about each request; an address may hold the token."""

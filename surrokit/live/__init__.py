@@ -1,1 +1,0 @@
-"""Pages about runs while they go on."""
