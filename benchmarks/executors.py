@@ -54,7 +54,9 @@ def quick(q):
 def rate(function, chains, draws, **workers):
     """Return exact calls a second among the draws, and the draws."""
     target = sk.potential(function, dim=2)
-    run = sk.sample(target, chains=chains, warmup=30, draws=draws, **SIZES, **workers)
+    run = sk.sample(
+        target, chains=chains, warmup=30, draws=draws, compute=sk.Compute(**workers), **SIZES
+    )
     return run.draws.size / 2 / run.seconds["sampling"], run.draws
 
 
@@ -149,7 +151,7 @@ class Steep:
 def look_ahead(much, executor, workers=8, draws=300):
     """Print how much sooner a single chain is done whose next proposals are evaluated ahead."""
     settings = {**SIZES, "sampler": "sub-chain", "surrogate": Round(), "chains": 1}
-    settings |= {"sampler": ("hmc", {"step_size": None}), "warmup": 30, "initial": np.zeros(2)}
+    settings |= {"warmup": 30, "initial": np.zeros(2)}
     alone = sk.sample(sk.potential(Steep(much, 0.0), dim=2), draws=draws, **settings)
     slow = sk.potential(Steep(much), dim=2)
     beside = sk.sample(

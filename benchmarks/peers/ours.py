@@ -80,7 +80,9 @@ class Ours:
         if self.warms_up:
             settings["warmup"] = task.warmup
         if self.paper:
-            settings |= {"step_size": task.step_size, "n_steps": task.n_steps}
+            name, fixed = settings["sampler"]
+            path = {"step_size": task.step_size, "n_steps": task.n_steps}
+            settings["sampler"] = (name, {**fixed, **path})
         return settings
 
 

@@ -13,9 +13,17 @@ FIXED: dict[str, Any] = {"step_size": 0.4, "n_steps": 4}
 """A sampler with nothing to tune."""
 
 
+_OF_SAMPLER = ("step_size", "n_steps", "metric", "integrator")
+
+
 def drawn(target: Any, **options: Any) -> sk.Run:
-    """Draw a little."""
-    return sk.sample(target, **{**SIZES, **options})
+    """Draw a little; settings of the sampler, or of the one by default, may stand beside it."""
+    given = {**SIZES, **options}
+    if moves := {name: given.pop(name) for name in _OF_SAMPLER if name in given}:
+        sampler = given.get("sampler", "hmc")
+        name, settings = sampler if isinstance(sampler, tuple) else (sampler, {})
+        given["sampler"] = (name, {**settings, **moves})
+    return sk.sample(target, **given)
 
 
 class Interrupting:

@@ -33,7 +33,10 @@ def _budgets() -> Mapping[str, Callable[[], sk.Run]]:
         ),
         "calls/rows": lambda: drawn(regression(n_rows=4000), **rows, max_calls=468),
         "calls/mixed": lambda: drawn(
-            smooth(), surrogate=gaussian((3.0, 3.0, 3.0)), safety=sk.Safety(mix=0.5), max_calls=700
+            smooth(),
+            surrogate=gaussian((3.0, 3.0, 3.0)),
+            schedule=sk.Safety(mix=0.5),
+            max_calls=700,
         ),
         "seconds/exact": lambda: drawn(
             Slow(banana(), 0.01), sampler="hmc", warmup=60, draws=None, max_seconds=8.005
@@ -44,10 +47,10 @@ def _budgets() -> Mapping[str, Callable[[], sk.Run]]:
         "ess/surrogate": lambda: drawn(smooth(), **learnt, warmup=None, draws=None, target_ess=400),
         "ess/exact": lambda: drawn(bounded(), sampler="hmc", draws=400, target_ess=150),
         "rhat/surrogate": lambda: drawn(
-            smooth(), **learnt, warmup=None, draws=None, target_rhat=1.02
+            smooth(), **learnt, warmup=None, draws=None, budget=sk.Budget(target_rhat=1.02)
         ),
         "ess-and-rhat/exact": lambda: drawn(
-            banana(), sampler="nuts", draws=None, target_ess=100, target_rhat=1.05
+            banana(), sampler="nuts", draws=None, budget=sk.Budget(target_ess=100, target_rhat=1.05)
         ),
     }
 
@@ -66,7 +69,8 @@ def _interrupts() -> Mapping[str, Callable[[], sk.Run]]:
                 raise ValueError("late")
             return float(0.5 * q @ q)
 
-        return drawn(sk.potential(value, dim=2), sampler="random-walk", on_error="raise", draws=600)
+        compute = sk.Compute(on_error="raise")
+        return drawn(sk.potential(value, dim=2), sampler="random-walk", compute=compute, draws=600)
 
     return {
         "interrupt/exploring": lambda: at(12),

@@ -69,7 +69,7 @@ def _repaired() -> Mapping[str, Callable[[], sk.Run]]:
     return {
         "rescue/once": lambda: drawn(smooth(), surrogate=corrected_later(wrong()), **LONG),
         "rescue/twice": lambda: drawn(
-            smooth(), surrogate=corrected_later(wrong(), wrong()), safety=hasty, **LONG
+            smooth(), surrogate=corrected_later(wrong(), wrong()), schedule=hasty, **LONG
         ),
         # with a given step a path always leaves its start; else standing still passes for a move
         "rescue/sub-chain": lambda: drawn(
@@ -112,7 +112,7 @@ def _restarted() -> Mapping[str, Callable[[], sk.Run]]:
     def spoilt(*lengths: int, safety: sk.Safety | None = again) -> sk.Run:
         fits = Spoiling(*lengths)
         surrogate = sk.batch_surrogate(fits.fit)
-        return drawn(smooth(), surrogate=surrogate, observers=[fits], safety=safety, **paths)
+        return drawn(smooth(), surrogate=surrogate, observers=[fits], schedule=safety, **paths)
 
     mixed = sk.Safety(restart=True, rescues=1, mix=0.1)
     return {
@@ -126,19 +126,17 @@ def _restarted() -> Mapping[str, Callable[[], sk.Run]]:
 def _mixed() -> Mapping[str, Callable[[], sk.Run]]:
     mixed = sk.Safety(mix=0.3)
     return {
-        "mix/additive": lambda: drawn(smooth(), surrogate="additive", safety=mixed),
-        "mix/ready": lambda: drawn(smooth(), surrogate=gaussian(), safety=mixed),
+        "mix/additive": lambda: drawn(smooth(), surrogate="additive", schedule=mixed),
+        "mix/ready": lambda: drawn(smooth(), surrogate=gaussian(), schedule=mixed),
         "mix/by-walk": lambda: drawn(
-            smooth(gradient=False), surrogate="additive", sampler="nuts", safety=mixed
+            smooth(gradient=False), surrogate="additive", sampler="nuts", schedule=mixed
         ),
-        "mix/greville": lambda: drawn(
-            smooth(), surrogate="additive", schedule="greville", safety=mixed
-        ),
+        "mix/greville": lambda: drawn(smooth(), surrogate="additive", schedule=("greville", mixed)),
         "mix/rmhmc": lambda: drawn(
             smooth(),
             sampler="rmhmc",
             surrogate=("additive", {"n_nodes": 20}),
-            safety=mixed,
+            schedule=mixed,
             n_steps=2,
             chains=2,
             warmup=40,
@@ -153,7 +151,7 @@ def _not_repaired() -> Mapping[str, Callable[[], sk.Run]]:
 
     return {
         "no-rescue/off": lambda: drawn(
-            smooth(), surrogate=corrected_later(wrong()), safety=sk.Safety(rescues=0)
+            smooth(), surrogate=corrected_later(wrong()), schedule=sk.Safety(rescues=0)
         ),
         "no-rescue/ready": lambda: drawn(smooth(), surrogate=wrong()),
         "no-rescue/no-time": lambda: drawn(smooth(), surrogate=corrected_later(wrong()), warmup=60),

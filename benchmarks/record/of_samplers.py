@@ -110,7 +110,7 @@ def _composed() -> Mapping[str, Callable[[], sk.Run]]:
         )
 
     def by_names() -> sk.Run:
-        explorer = ("sampler", {"sampler": "random-walk", "warm_start": 120})
+        explorer = ("sampler", {"sampler": "random-walk", "evaluations": 120})
         return drawn(
             "banana",
             sampler=("sub-chain", {"kernel": ("hmc", {"metric": "diagonal"})}),

@@ -187,7 +187,7 @@ def _by_other_samplers() -> Mapping[str, Callable[[], sk.Run]]:
         ),
         "sub-chain/rmhmc": lambda: drawn(
             smooth(),
-            **{**few, "sampler": ("sub-chain", {"kernel": kernel, "length": 2, "n_steps": None})},
+            **{**few, "sampler": ("sub-chain", {"kernel": kernel, "length": 2})},
             surrogate="quadratic",
         ),
         "gaussian/quadratic": lambda: drawn(smooth(), sampler="gaussian", surrogate="quadratic"),
@@ -299,6 +299,6 @@ def _subsampled() -> Mapping[str, Callable[[], sk.Run]]:
         "subsampled/exact": lambda: few_rows(regression(), sampler="hmc"),
         "subsampled/random-walk": lambda: few_rows(regression(), sampler="random-walk"),
         "subsampled/mixed": lambda: few_rows(
-            regression(**many), sampler="nuts", safety=sk.Safety(mix=0.2), **quick
+            regression(**many), sampler="nuts", schedule=sk.Safety(mix=0.2), **quick
         ),
     }

@@ -39,9 +39,9 @@ def _explorers() -> Mapping[str, Callable[[], sk.Run]]:
         return drawn(target, explorer=("rounds", dict(settings or {})), **given)
 
     some = {"iterations": 40, "discard": 5, "learn_from": "states"}
-    accepted = {"sampler": "random-walk", "learn_from": "accepted", "warm_start": 90}
+    accepted = {"sampler": "random-walk", "evaluations": 90, "learn_from": "accepted"}
     quick = {"evaluations": 90, "transitions": 30}
-    burst = ("sampler", {"sampler": "random-walk", "warm_start": 50})
+    burst = ("sampler", {"sampler": "random-walk", "evaluations": 50})
     return {
         "sampler/states": lambda: drawn(smooth(), surrogate="additive", explorer=("sampler", some)),
         "sampler/accepted": lambda: drawn(
@@ -75,7 +75,7 @@ def _failing() -> Mapping[str, Callable[[], sk.Run]]:
     corner = np.array([[-0.5, 0.0, -0.2], [0.1, 0.2, 0.3], [0.0, -1.0, 0.1]])
 
     def raises() -> sk.Run:
-        return drawn(failing("raise"), sampler="hmc", initial=corner, on_error="raise", **FIXED)
+        return drawn(failing("raise"), sampler="hmc", initial=corner, compute=_RAISES, **FIXED)
 
     def once_in_a_map() -> sk.Run:
         def at_times(q: np.ndarray) -> np.ndarray:
@@ -111,7 +111,8 @@ def _failing() -> Mapping[str, Callable[[], sk.Run]]:
     }
 
 
-_FEW = {"sampler": ("hmc", {"step_size": 0.3, "n_steps": 2}), "warmup": 10, "draws": 8, "chains": 2}
+_FEW = {"warmup": 10, "draws": 8, "chains": 2, "n_steps": 2, "step_size": 0.3}
+_RAISES = sk.Compute(on_error="raise")
 
 
 def _known() -> Mapping[str, Callable[[], sk.Run]]:
@@ -129,21 +130,21 @@ def _known() -> Mapping[str, Callable[[], sk.Run]]:
             outputs=decay(at),
             jacobians=decay_jacobian(at),
         )
-        return drawn(target, surrogate="additive", evaluations=paid)
+        return drawn(target, surrogate="additive", warm_start=paid)
 
     named = {"free": 0.1, "above": 1.0, "below": -1.0, "between": [0.5, -0.5]}
     return {
         "evaluations/values": lambda: drawn(
-            smooth(), surrogate="additive", evaluations=(points, bent(points))
+            smooth(), surrogate="additive", warm_start=(points, bent(points))
         ),
         "evaluations/gradients": lambda: drawn(
             smooth(),
             surrogate=("additive", {"n_nodes": 40}),
-            evaluations=(points, bent(points), gradients),
+            warm_start=(points, bent(points), gradients),
             schedule="greville",
         ),
         "evaluations/rounds": lambda: drawn(
-            smooth(), surrogate="rbf", evaluations=(points, bent(points)), explorer="rounds"
+            smooth(), surrogate="rbf", warm_start=(points, bent(points)), explorer="rounds"
         ),
         "evaluations/outputs": outputs,
         "initial/one": lambda: drawn(smooth(), sampler="hmc", initial=[0.1, 0.2, 0.3]),
@@ -160,7 +161,6 @@ def _picked() -> Mapping[str, Callable[[], sk.Run]]:
     def picked(target: Any, **options: Any) -> sk.Run:
         return drawn(target, **{**open_sizes, **options})
 
-    steps = {"n_steps": 5, "metric": "diagonal"}
     quick = ("rounds", {"evaluations": 80, "transitions": 30})
     return {
         "picked/cheap": lambda: picked(smooth(seconds=cheap), warmup=200),
@@ -177,11 +177,10 @@ def _picked() -> Mapping[str, Callable[[], sk.Run]]:
         "picked/normal": lambda: picked(few_rows("robust")),
         "picked/rows": lambda: picked(few_rows("probit")),
         "picked/cheap-rows": lambda: picked(regression(), warmup=200),
-        "picked/settings": lambda: picked(smooth(seconds=dear), **steps),
         "picked/schedule": lambda: picked(smooth(seconds=cheap), schedule="greville"),
         "picked/explorer": lambda: picked(smooth(seconds=dear), explorer="sampler", warmup=80),
         "picked/initial": lambda: picked(smooth(seconds=dear), initial=[0.3, 0.1, -0.2]),
-        "picked/no-warm-up": lambda: picked(smooth(seconds=dear), warmup=0, step_size=0.3),
+        "picked/no-warm-up": lambda: picked(smooth(seconds=dear), warmup=0),
         "picked/no-derivatives": lambda: picked(
             Slow(Limited(banana(), frozenset()), dear), explorer=quick
         ),
@@ -209,7 +208,7 @@ def _picked_and_limited() -> Mapping[str, Callable[[], sk.Run]]:
         "picked/timing-late": lambda: dear(max_seconds=0.03),
         "picked/timing-interrupted": interrupted,
         "picked/timing-fails": lambda: drawn(
-            failing("raise"), on_error="raise", initial=[0.0, 0.0, 0.0], warmup=None
+            failing("raise"), compute=_RAISES, initial=[0.0, 0.0, 0.0], warmup=None
         ),
         "picked/explored-spent": lambda: dear(max_calls=40),
         "picked/late": lambda: dear(max_seconds=1.5),
