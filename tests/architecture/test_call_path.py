@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import surrokit as sk
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 MOST_FILES = 6
 

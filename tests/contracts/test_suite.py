@@ -26,16 +26,15 @@ from surrokit.testing import (
     write_and_read,
 )
 from surrokit.testing.fixtures import HookCalls
-from surrokit.testing.measures.statistics import CHECK_RATE, Verdict, normality
-from surrokit.testing.parts.reference import (
+from surrokit.testing.parts import (
     ConstantMetric,
     IndependentDraws,
     LeaningWalk,
     OneSidedWalk,
     SubChain,
 )
-from surrokit.testing.targets.densities import ALL, Gaussian
-from surrokit.testing.targets.target import ExactCallRefusedError, seal
+from surrokit.testing.statistics import CHECK_RATE, Verdict, normality
+from surrokit.testing.targets import ALL, ExactCallRefusedError, Gaussian, seal
 
 
 @parametrize_with_checks(ALL)
@@ -445,7 +444,7 @@ class TestFixtures:
 
 _AUTHORS_TEST = """
 from surrokit.testing import parametrize_with_checks
-from surrokit.testing.parts.reference import LeaningWalk
+from surrokit.testing.parts import LeaningWalk
 
 @parametrize_with_checks([LeaningWalk])
 def test_contract(check):
@@ -458,7 +457,7 @@ def test_fixtures(surrokit_plugins, hook_calls):
 
 def test_independent_draws_with_idle_chains_report_them():
     draws = IndependentDraws(surrogate=Gaussian(), idle=0.5)
-    from surrokit.testing.checks.kernels.sampler import start
+    from surrokit.testing.samplers import start
 
     proposal = draws.propose(start(draws, Gaussian(), 200), np.random.default_rng(0))
 

@@ -9,18 +9,25 @@ import pytest
 
 import all_mutants as mutants
 from surrokit.compose import make
-from surrokit.testing import CHECK_RATE, checks_for
-from surrokit.testing.checks.dynamics import integrator, metric, position_metric
-from surrokit.testing.checks.kernels import correction, kernel, sampler
-from surrokit.testing.checks.kernels.sampler import ready
-from surrokit.testing.checks.learning import schedule, surrogate
-from surrokit.testing.checks.learning.training import TARGET
-from surrokit.testing.checks.targets import matrices, rows, wrapper
-from surrokit.testing.measures.statistics import Verdict
-from surrokit.testing.parts.reference import ReferenceCorrection, SubChain, transitions
-from surrokit.testing.targets.counting import Wrapped
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
-from surrokit.testing.targets.summed import Summed
+from surrokit.testing import (
+    CHECK_RATE,
+    checks_for,
+    corrections,
+    dynamics,
+    learning,
+    plugins,
+    potentials,
+    rows,
+    samplers,
+    surrogates,
+)
+from surrokit.testing.parts import ReferenceCorrection, SubChain, transitions
+from surrokit.testing.rows import Summed
+from surrokit.testing.samplers import ready
+from surrokit.testing.statistics import Verdict
+from surrokit.testing.surrogates import TARGET
+from surrokit.testing.targets import Banana, Gaussian, Mixture
+from surrokit.testing.wrappers import Wrapped
 
 MARGIN = 1e-3
 """A mutant's p-value is to be so many times below the threshold."""
@@ -57,7 +64,7 @@ def softabs():
 def check_two_modes_kept(sampler):
     """A fifth of this target lies where its Hessian is not positive definite."""
     target = Mixture(half_distance=1.3)
-    verdict = kernel.invariance(
+    verdict = samplers.invariance(
         ready(sampler, target),
         ReferenceCorrection(potential=target),
         target,
@@ -91,19 +98,19 @@ CONTROLS = [
         "surrogate energy in the acceptance ratio",
         lambda: mutants.SurrogateDecides(inner=make("correction", "metropolis")),
         lambda: make("correction", "metropolis"),
-        correction.check_exact_draws_kept,
+        corrections.check_exact_draws_kept,
     ),
     (
         "proposals to stay counted as accepted",
         lambda: mutants.StayingCountsAsAccepted(inner=make("correction", "metropolis")),
         lambda: make("correction", "metropolis"),
-        correction.check_staying,
+        corrections.check_staying,
     ),
     (
         "rows' bounds half as large as they are",
         lambda: mutants.BoundsHalved(inner=subsampled()),
         subsampled,
-        correction.check_exact_draws_kept,
+        corrections.check_exact_draws_kept,
     ),
     (
         "rows' bounds half as large as they should be declared",
@@ -115,121 +122,121 @@ CONTROLS = [
         "first factor of the subsampled correction left out",
         lambda: mutants.FirstFactorLeftOut(inner=subsampled()),
         subsampled,
-        correction.check_exact_draws_kept,
+        corrections.check_exact_draws_kept,
     ),
     (
         "linear terms dropped from the rows' expansions",
         lambda: mutants.LinearTermsDropped(inner=subsampled()),
         subsampled,
-        correction.check_exact_draws_kept,
+        corrections.check_exact_draws_kept,
     ),
     (
         "kinetic energy left out of the log correction",
         lambda: mutants.KineticEnergyLeftOut(hmc()),
         hmc,
-        kernel.check_invariant,
+        samplers.check_invariant,
     ),
     (
         "sign of the log correction turned",
         lambda: mutants.SignTurned(hmc()),
         hmc,
-        kernel.check_invariant,
+        samplers.check_invariant,
     ),
     (
         "leapfrog without its last half step",
         lambda: mutants.LastHalfStepMissing(leapfrog()),
         leapfrog,
-        integrator.check_reversible,
+        dynamics.check_reversible,
     ),
     (
         "surrogate refitted inside a trajectory",
         lambda: mutants.RefittedInsidePath(leapfrog()),
         leapfrog,
-        integrator.check_reversible,
+        dynamics.check_reversible,
     ),
     (
         "reversible, but volume not preserved",
         lambda: mutants.VolumeChanged(leapfrog()),
         leapfrog,
-        integrator.check_volume,
+        dynamics.check_volume,
     ),
     (
         "net switched on by a stuck chain: no proposal may remember",
         lambda: mutants.NetForStuckChains(hmc()),
         hmc,
-        sampler.check_same_proposal,
+        samplers.check_same_proposal,
     ),
     (
         "net switched on by a stuck chain: the bias",
         lambda: mutants.NetForStuckChains(hmc()),
         hmc,
-        kernel.check_invariant_on_wrong_surrogate,
+        samplers.check_invariant_on_wrong_surrogate,
     ),
     (
         "momenta drawn with one metric, scored with another",
         lambda: mutants.MismatchedMetric(make("metric", "identity")),
         lambda: make("metric", "identity"),
-        metric.check_momenta,
+        dynamics.check_momenta,
     ),
     (
         "momenta drawn with one metric, scored with another: the bias",
         lambda: hmc(metric=mutants.MismatchedMetric(make("metric", "identity"))),
         hmc,
-        kernel.check_invariant,
+        samplers.check_invariant,
     ),
     (
         "sub-chain that stops at its first move",
         mutants.StopsAtFirstMove,
         SubChain,
-        kernel.check_invariant,
+        samplers.check_invariant,
     ),
     (
         "sub-chain of another sampler that ends when it has moved",
         lambda: mutants.EndsWhenMoved(sub_chain()),
         sub_chain,
-        kernel.check_invariant,
+        samplers.check_invariant,
     ),
     (
         "sub-chain with the sign of its log correction turned",
         lambda: mutants.SignTurned(longer_sub_chain()),
         longer_sub_chain,
-        kernel.check_invariant_on_wrong_surrogate,
+        samplers.check_invariant_on_wrong_surrogate,
     ),
     (
         "length of sub-chains that is not frozen: no proposal may remember",
         lambda: mutants.ShorterWhereStuck(longer_sub_chain(), sub_chain()),
         longer_sub_chain,
-        sampler.check_same_proposal,
+        samplers.check_same_proposal,
     ),
     (
         "length of sub-chains that is not frozen: the bias",
         lambda: mutants.ShorterWhereStuck(longer_sub_chain(), sub_chain()),
         longer_sub_chain,
-        kernel.check_invariant_on_wrong_surrogate,
+        samplers.check_invariant_on_wrong_surrogate,
     ),
     (
         "sub-chain of two kernels that is not palindromic",
         mutants.NotPalindromic,
         SubChain,
-        kernel.check_flux,
+        samplers.check_flux,
     ),
     (
         "sub-chain of two kernels that is not palindromic: the bias",
         mutants.NotPalindromic,
         SubChain,
-        kernel.check_invariant_on_wrong_surrogate,
+        samplers.check_invariant_on_wrong_surrogate,
     ),
     (
         "rejecting what is far away",
         lambda: mutants.RefusesFarPoints(hmc()),
         hmc,
-        kernel.check_invariant,
+        samplers.check_invariant,
     ),
     (
         "rejecting where the Hessian is not positive definite",
         lambda: mutants.RejectsIndefinite(hmc()),
         hmc,
-        kernel.check_invariant,
+        samplers.check_invariant,
     ),
     (
         "rejecting where the Hessian is not positive definite, in a metric that needs it to be",
@@ -241,25 +248,25 @@ CONTROLS = [
         "caches of a metric that are not remade after retuning",
         lambda: mutants.HidesUnits(rmhmc()),
         rmhmc,
-        sampler.check_caches_declared,
+        samplers.check_caches_declared,
     ),
     (
         "implicit step accepted before it has converged",
         lambda: mutants.AcceptedTooEarly(generalized_leapfrog()),
         generalized_leapfrog,
-        integrator.check_reversible,
+        dynamics.check_reversible,
     ),
     (
         "exact metric with the derivative of another",
         lambda: mutants.ForeignSlope(generalized_leapfrog()),
         generalized_leapfrog,
-        integrator.check_volume,
+        dynamics.check_volume,
     ),
     (
         "momenta drawn with one metric of positions, scored with another",
         lambda: mutants.MismatchedPositionMetric(softabs()),
         softabs,
-        position_metric.check_momenta_by_position,
+        dynamics.check_momenta,
     ),
     (
         "momenta drawn with one metric of positions, scored with another: the bias",
@@ -271,103 +278,103 @@ CONTROLS = [
         "log determinant left out of the energy",
         lambda: mutants.DeterminantLeftOut(softabs()),
         softabs,
-        position_metric.check_mass_matrix,
+        dynamics.check_kinetic_energy,
     ),
     (
         "schedule that never freezes",
         lambda: mutants.NeverFreezes(never()),
         never,
-        schedule.check_learning_ends,
+        learning.check_learning_ends,
     ),
     (
         "schedule whose rate does not vanish",
         lambda: mutants.NeverVanishes(make("schedule", "greville", freeze_after=None)),
         lambda: make("schedule", "greville", freeze_after=None),
-        schedule.check_learning_ends,
+        learning.check_learning_ends,
     ),
     (
         "schedule that deploys after freezing",
         lambda: mutants.DeploysAfterFreezing(once()),
         once,
-        schedule.check_frozen_stays,
+        learning.check_frozen_stays,
     ),
     (
         "schedule that deploys now and then after freezing",
         lambda: mutants.RefitsNowAndThen(once()),
         once,
-        schedule.check_frozen_far_on,
+        learning.check_frozen_far_on,
     ),
     (
         "snapshot that goes on learning",
         lambda: mutants.LiveSnapshot(additive()),
         additive,
-        surrogate.check_snapshot_frozen,
+        surrogates.check_snapshot_frozen,
     ),
     (
         "learner that calls the exact target",
         lambda: mutants.CallsExactTarget(additive(), TARGET),
         additive,
-        surrogate.check_no_exact_call,
+        surrogates.check_no_exact_call,
     ),
     (
         "learner for which the order of rows matters",
         lambda: mutants.OnlyFirstRows(additive()),
         additive,
-        surrogate.check_row_order,
+        surrogates.check_row_order,
     ),
     (
         "derivative of the Hessian from another function",
         lambda: mutants.ForeignDerivative(Banana()),
         lambda: Wrapped(Banana()),
-        matrices.check_hessian_derivative,
+        potentials.check_hessian_derivative,
     ),
     (
         "derivative of the metric from another function",
         lambda: mutants.ForeignDerivative(Banana()),
         lambda: Wrapped(Banana()),
-        matrices.check_metric_derivative,
+        potentials.check_metric_derivative,
     ),
     (
         "product with the Hessian of another position",
         lambda: mutants.ShiftedProducts(Banana()),
         lambda: Wrapped(Banana()),
-        matrices.check_hessian_product,
+        potentials.check_hessian_product,
     ),
     (
         "diagonal of the Hessian of another position",
         lambda: mutants.ShiftedProducts(Banana()),
         lambda: Wrapped(Banana()),
-        matrices.check_hessian_diagonal,
+        potentials.check_hessian_diagonal,
     ),
     (
         "product with the metric of another position",
         lambda: mutants.ShiftedProducts(Banana()),
         lambda: Wrapped(Banana()),
-        matrices.check_metric_product,
+        potentials.check_metric_product,
     ),
     (
         "potential with two modes that claims to be convex",
         lambda: mutants.ClaimsConvex(Mixture()),
         lambda: Wrapped(Gaussian()),
-        matrices.check_convex,
+        potentials.check_convex,
     ),
     (
         "normal potential that is said to be wider than it is",
         lambda: mutants.WidensNormal(Gaussian()),
         lambda: Wrapped(Gaussian()),
-        matrices.check_gaussian,
+        potentials.check_gaussian,
     ),
     (
         "wrapper that drops a capability",
         lambda: mutants.DropsCapability,
         lambda: Wrapped,
-        wrapper.check_capabilities_kept,
+        plugins.check_capabilities_kept,
     ),
     (
         "wrapper that invents a capability",
         lambda: mutants.InventsCapability,
         lambda: Wrapped,
-        wrapper.check_capabilities_kept,
+        plugins.check_capabilities_kept,
     ),
 ]
 IDS = [f"{name} ({check.__name__})" for name, _, _, check in CONTROLS]
@@ -421,20 +428,24 @@ def test_every_mutant_has_a_control():
 
 def test_quick_checks_of_a_kernel_do_not_see_a_bias():
     # why statistical checks are there at all
-    for check in sampler.CHECKS:
-        if check.name != "check_path_quantities" and check.applies(hmc()):
+    for check in samplers.CHECKS:
+        if (
+            check.level == "quick"
+            and check.name != "check_path_quantities"
+            and check.applies(hmc())
+        ):
             check.function(lambda: mutants.KineticEnergyLeftOut(hmc()))
 
 
 def test_volume_is_the_only_check_that_sees_a_change_of_volume():
-    for check in integrator.CHECKS:
-        if check.function not in (integrator.check_volume, integrator.check_order):
+    for check in dynamics.INTEGRATOR_CHECKS:
+        if check.function not in (dynamics.check_volume, dynamics.check_order):
             check.function(lambda: mutants.VolumeChanged(leapfrog()))
 
 
 def test_volume_is_the_only_check_that_sees_a_foreign_derivative():
-    for check in integrator.CHECKS:
-        if check.function not in (integrator.check_volume, integrator.check_order):
+    for check in dynamics.INTEGRATOR_CHECKS:
+        if check.function not in (dynamics.check_volume, dynamics.check_order):
             check.function(lambda: mutants.ForeignSlope(generalized_leapfrog()))
 
 

@@ -5,11 +5,10 @@ import pytest
 
 from surrokit.compose import make
 from surrokit.testing import CHECK_RATE
-from surrokit.testing.checks.kernels import kernel
-from surrokit.testing.checks.kernels.sampler import ready
-from surrokit.testing.measures.statistics import Verdict
-from surrokit.testing.parts.reference import ReferenceCorrection
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.parts import ReferenceCorrection
+from surrokit.testing.samplers import invariance, ready
+from surrokit.testing.statistics import Verdict
+from surrokit.testing.targets import Banana, Gaussian
 from surrokit_hmc import half, trajectories
 
 MARGIN = 1e-3
@@ -25,7 +24,7 @@ def nuts(slowed):
 def check_kept(factory):
     """Exact draws of two targets stay exact draws."""
     verdicts = [
-        kernel.invariance(
+        invariance(
             ready(factory, target),
             ReferenceCorrection(potential=target),
             target,

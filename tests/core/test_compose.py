@@ -17,7 +17,7 @@ from surrokit.errors import (
 from surrokit.registry.catalogue import Catalogue, Entry
 from surrokit.registry.composer import Composer
 from surrokit.testing.fixtures import HookCalls
-from surrokit.testing.parts.reference import ConstantMetric
+from surrokit.testing.parts import ConstantMetric
 from surrokit_corrections.metropolis import Metropolis
 from surrokit_hmc.hmc import HMC
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric

@@ -6,8 +6,8 @@ import pytest
 
 from surrokit.mode.laplace import laplace_acceptance
 from surrokit.mode.search import find_mode
-from surrokit.testing.targets.counting import CountingPotential
-from surrokit.testing.targets.densities import Gaussian, Student
+from surrokit.testing.targets import Gaussian, Student
+from surrokit.testing.wrappers import CountingPotential
 
 
 def test_all_draws_of_a_normal_target_are_accepted_and_each_is_paid_once():

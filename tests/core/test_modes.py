@@ -16,8 +16,8 @@ from surrokit.result.advice import advice
 from surrokit.result.mode_visits import ENOUGH, ModeVisits
 from surrokit.result.verdict import judge
 from surrokit.run.explore import bound_within
-from surrokit.testing.measures.plain import write_and_read
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.demands import write_and_read
+from surrokit.testing.targets import Gaussian
 
 DIM = 4
 

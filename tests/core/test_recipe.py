@@ -11,7 +11,7 @@ from surrokit.plan.recipe import DRAWS, MOST_DRAWS, WARMUP, Recipe
 from surrokit.plan.safety import Safety
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 
 def asked(**given):

@@ -9,7 +9,7 @@ import surrokit as sk
 from surrokit.contracts.sampler import ChainState
 from surrokit.errors import SamplingWarning
 from surrokit.run.strays import BLOCK, Strays
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 FAR = np.array([40.0, 40.0])
 

@@ -12,7 +12,7 @@ from surrokit.kernel.tuner import Tuner
 from surrokit.marginals.fit import _misfit, fit_marginals
 from surrokit.marginals.warp import Warp
 from surrokit.testing import CountingPotential, Limited
-from surrokit.testing.targets.densities import Banana
+from surrokit.testing.targets import Banana
 from surrokit.warping.warped import Warped
 
 WARP = Warp(

@@ -11,12 +11,11 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
 from surrokit.kernel.hamiltonian import works_by_position
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.testing.checks.kernels.kernel import SURROGATES, affordable, flux, invariance
-from surrokit.testing.checks.kernels.sampler import TUNING
-from surrokit.testing.checks.learning.training import evaluate, problem_of
-from surrokit.testing.measures.statistics import CHECK_RATE, FAMILY_SIZE, Verdict
-from surrokit.testing.targets.densities import Banana, Gaussian, HalfPlane, Mixture, Student
-from surrokit.testing.targets.summed import Summed
+from surrokit.testing.rows import Summed
+from surrokit.testing.samplers import SURROGATES, TUNING, affordable, flux, invariance
+from surrokit.testing.statistics import CHECK_RATE, FAMILY_SIZE, Verdict
+from surrokit.testing.surrogates import evaluate, problem_of
+from surrokit.testing.targets import Banana, Gaussian, HalfPlane, Mixture, Student
 
 CATALOGUE = default_catalogue()
 N_CHAINS = 6000  # half of what the checks of a sampler take: there are many kernels

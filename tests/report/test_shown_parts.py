@@ -12,8 +12,8 @@ import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.shown.values import LONGEST, describe_value
 from surrokit.surrogate.quality import FitQuality
-from surrokit.testing.targets.counting import CountingPotential
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
+from surrokit.testing.wrappers import CountingPotential
 
 
 def facts(shown):

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.contracts.sampler import OuterSample, SurrogateSample
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 from surrokit.weighted.paid.cross_fitting import FOLDS, cross_fit
 from surrokit.weighted.paid.payments import Payments, _thin, choose, look_back
 from surrokit.weighted.round import Round, thin_as

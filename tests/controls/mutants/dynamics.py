@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.contracts.dynamics import Hamiltonian, Integrator, Metric, Phase, Status
 from surrokit.contracts.potential import with_gradient
-from surrokit.testing.targets.counting import Wrapped
+from surrokit.testing.wrappers import Wrapped
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
 

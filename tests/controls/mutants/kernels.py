@@ -22,7 +22,7 @@ from surrokit.contracts.sampler import (
     Tuning,
 )
 from surrokit.kernel.acceptance import metropolis
-from surrokit.testing.parts.reference import SubChain, proposal_at
+from surrokit.testing.parts import SubChain, moved_on
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
 
@@ -307,26 +307,19 @@ class NotPalindromic(SubChain):
     that c = V(q') - V(q) does not hold.
     """
 
-    def propose(
-        self, potential: Potential, state: ChainState, rng: np.random.Generator
-    ) -> Proposal:
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move along the first coordinate only, then along the diagonal only."""
         positions, values = state.positions, state.cache["value"]
         for direction in (np.array([1.0, 0.0]), np.array([1.0, 1.0])):
             length = 2.0 * rng.standard_normal((len(values), 1))
             new = positions + length * direction
-            new_values = potential.value(new)
+            new_values = self.potential.value(new)
             with np.errstate(invalid="ignore"):
                 accepted, _ = metropolis(values - new_values, rng)
             positions = np.where(accepted[:, None], new, positions)
             values = np.where(accepted, new_values, values)
-        return proposal_at(
-            positions,
-            values - state.cache["value"],
-            cache={"value": values},
-            source=potential,
-            log_path_ratio=np.zeros(len(values)),
-        )
+        everyone = np.ones(len(values), dtype=bool)
+        return moved_on(self.potential, state, positions, values, everyone)
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -11,7 +11,7 @@ from mutants.broken_correction import BrokenCorrection
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import RowExpansion, move_bounds, with_rows
 from surrokit.contracts.sampler import ChainState, Decider, Proposal, StepInfo
-from surrokit.testing.targets.counting import Wrapped
+from surrokit.testing.wrappers import Wrapped
 from surrokit.types import FloatArray, IntArray
 
 

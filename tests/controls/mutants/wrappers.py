@@ -10,7 +10,7 @@ import numpy as np
 from surrokit.capabilities import CONVEX, HESSIAN, HESSIAN_DERIVATIVE, METRIC_DERIVATIVE
 from surrokit.contracts.potential import with_gaussian
 from surrokit.contracts.rows import with_rows
-from surrokit.testing.targets.counting import Wrapped, methods_of
+from surrokit.testing.wrappers import Wrapped, methods_of
 from surrokit.types import Capabilities, FloatArray
 
 

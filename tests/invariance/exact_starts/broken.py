@@ -16,7 +16,7 @@ from exact_starts.trying import Outcome, Size, metropolis, settings, tried_once
 from surrokit.compose import make
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Decider, Proposal, Tuning
-from surrokit.testing.targets.counting import Wrapped
+from surrokit.testing.wrappers import Wrapped
 from surrokit.types import FloatArray
 from surrokit.warping.kernel import WarpedKernel
 

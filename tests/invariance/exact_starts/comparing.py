@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import bdtr, chdtri, ndtri
 
-from surrokit.testing.measures.statistics import Comparison, Verdict, normality
+from surrokit.testing.statistics import Comparison, Verdict, normality
 from surrokit.types import FloatArray
 
 SHARES = (0.01, 0.1, 0.5, 0.9, 0.99)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from exact_starts.marginals import Marginal, SteppedNormal, quantiles, scores
-from surrokit.testing.targets.target import Target
+from surrokit.testing.targets import Target
 from surrokit.types import FloatArray
 
 

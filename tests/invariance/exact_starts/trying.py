@@ -17,9 +17,9 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Decider
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning
-from surrokit.testing.checks.kernels.kernel import LEAST_ACCEPTANCE
-from surrokit.testing.measures.statistics import Verdict
-from surrokit.testing.parts.reference import transitions
+from surrokit.testing.parts import transitions
+from surrokit.testing.samplers import LEAST_ACCEPTANCE
+from surrokit.testing.statistics import Verdict
 
 
 @attrs.frozen(kw_only=True)

@@ -12,7 +12,7 @@ from surrokit.contracts.sampler import ChainState
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import TargetError
 from surrokit.testing import check_potential
-from surrokit.testing.parts.reference import proposal_at
+from surrokit.testing.parts import proposal_at
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_problems.rows.families.ready_made import poisson
 

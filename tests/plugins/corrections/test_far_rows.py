@@ -14,7 +14,7 @@ from scipy.special import expit
 import surrokit as sk
 from surrokit.contracts.sampler import ChainState
 from surrokit.errors import TargetError
-from surrokit.testing.parts.reference import proposal_at
+from surrokit.testing.parts import proposal_at
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_problems.rows.families.ready_made import LOGISTIC
 from surrokit_problems.rows.glm import GeneralizedLinearModel

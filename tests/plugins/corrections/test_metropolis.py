@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.sampler import ChainState, Proposal
 from surrokit.kernel.acceptance import DIVERGENCE
-from surrokit.testing.targets.counting import CountingPotential
+from surrokit.testing.wrappers import CountingPotential
 from surrokit_corrections.metropolis import Metropolis
 
 

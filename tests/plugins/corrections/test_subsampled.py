@@ -12,8 +12,8 @@ import surrokit as sk
 from surrokit.contracts.sampler import ChainState
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, NumericalError, TargetError
-from surrokit.testing.parts.reference import proposal_at
-from surrokit.testing.targets.counting import Wrapped
+from surrokit.testing.parts import proposal_at
+from surrokit.testing.wrappers import Wrapped
 from surrokit_corrections.alias import AliasTable
 from surrokit_corrections.cumulative import CumulativeTable
 from surrokit_corrections.subsampled import Subsampled

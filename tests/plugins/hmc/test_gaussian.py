@@ -15,8 +15,8 @@ from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.testing.targets.counting import Fenced
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.targets import Banana, Gaussian
+from surrokit.testing.wrappers import Fenced
 from surrokit_hmc.gaussian import GaussianMoves
 
 TARGET = Gaussian()

@@ -11,10 +11,9 @@ from surrokit.contracts.dynamics import Hamiltonian, Phase, Status
 from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import ConfigurationError
 from surrokit.kernel.acceptance import DIVERGENCE
-from surrokit.testing.checks.kernels import sampler as quick
-from surrokit.testing.checks.kernels import tuning as tuned
-from surrokit.testing.targets.counting import CountingPotential, Fenced
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit.testing import samplers
+from surrokit.testing.targets import Banana, Gaussian, Mixture
+from surrokit.testing.wrappers import CountingPotential, Fenced
 from surrokit_hmc.half import Half
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric
@@ -329,7 +328,11 @@ def test_settings_out_of_range_are_refused():
         nuts(integrator=sk.make("integrator", "generalized-leapfrog"))
 
 
-@pytest.mark.parametrize("check", [*quick.CHECKS, *tuned.CHECKS], ids=lambda check: check.name)
+@pytest.mark.parametrize(
+    "check",
+    [check for check in samplers.CHECKS if check.level == "quick"],
+    ids=lambda check: check.name,
+)
 def test_it_keeps_the_contract_when_all_is_tuned(check):
     check.function(lambda: sk.make("sampler", "nuts", max_depth=5))
 

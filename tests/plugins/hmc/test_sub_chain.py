@@ -13,9 +13,9 @@ from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.errors import ConfigurationError
 from surrokit.kernel.acceptance import metropolis
 from surrokit.kernel.lengths import FIRST_LENGTH
-from surrokit.testing.parts.reference import take
-from surrokit.testing.targets.counting import CountingPotential, Forbidden
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.parts import take
+from surrokit.testing.targets import Banana, Gaussian
+from surrokit.testing.wrappers import CountingPotential, Forbidden
 
 BANANA = Banana()
 TUNING = Tuning(step_size=1.0)

@@ -12,7 +12,7 @@ from surrokit.contracts.dynamics import Status
 from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.marginals.warp import Warp
 from surrokit.testing import CountingPotential
-from surrokit.testing.targets.densities import Banana
+from surrokit.testing.targets import Banana
 from surrokit.warping.kernel import WarpedKernel
 from surrokit_hmc.hmc import HMC, HMCKernel
 from surrokit_hmc.leapfrog import Leapfrog

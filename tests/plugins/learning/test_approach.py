@@ -13,7 +13,7 @@ from surrokit.contracts.sampler import ChainState
 from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
 from surrokit.mode.bottom import demand_walls
 from surrokit.mode.mode import Mode
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit.testing.targets import Banana, Gaussian, Mixture
 from surrokit_learning.approach import Approach
 from surrokit_learning.modes.limits import Limits
 from surrokit_learning.rounds.judgement import Judgement

@@ -13,7 +13,7 @@ from surrokit.contracts.learner import LearningProblem
 from surrokit.contracts.schedule import Decision, Moment
 from surrokit.errors import ConfigurationError
 from surrokit.result.verdict import judge
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.targets import Banana, Gaussian
 from surrokit_learning.rates import mean_rate
 
 SMALL = {"chains": 3, "warmup": 60, "draws": 40, "seed": 4, "progress": False}

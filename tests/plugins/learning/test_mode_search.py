@@ -18,7 +18,7 @@ from surrokit.errors import SamplingWarning
 from surrokit.mode.mode import Mode
 from surrokit.mode.search import find_mode
 from surrokit.mode.starts import draw_positions
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 from surrokit_learning.modes import search as searches
 from surrokit_learning.modes.curvature import foretold_covariance
 from surrokit_learning.modes.limits import Limits

@@ -7,7 +7,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.contracts.sampler import Tuning
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 from surrokit_learning.region.outskirts import EDGES, look_around
 from surrokit_learning.region.region import Region
 

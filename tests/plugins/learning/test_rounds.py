@@ -15,7 +15,7 @@ from surrokit.contracts.forward import with_forward
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, SurrogateFitError
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.targets import Banana, Gaussian
 from surrokit_learning.region.independence import predicted_acceptance
 from surrokit_learning.rounds.exploration import OUTER, WITHIN
 from surrokit_learning.rounds.judgement import CLEAR, Judgement

@@ -15,7 +15,7 @@ from surrokit.contracts.rows import Ball
 from surrokit.contracts.sampler import ChainState
 from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
 from surrokit.testing import check_potential
-from surrokit.testing.parts.reference import proposal_at
+from surrokit.testing.parts import proposal_at
 from surrokit_corrections.subsampled import Subsampled
 
 RNG = np.random.default_rng(0)

@@ -14,9 +14,9 @@ from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import CapabilityError, ConfigurationError, IndefiniteMetricError
 from surrokit.kernel.binding import Binding
 from surrokit.testing import CountingPotential, Fenced, Limited
-from surrokit.testing.checks.kernels.kernel import WIDE, invariance
-from surrokit.testing.parts.reference import ReferenceCorrection
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit.testing.parts import ReferenceCorrection
+from surrokit.testing.samplers import WIDE, invariance
+from surrokit.testing.targets import Banana, Gaussian, Mixture
 from surrokit_riemannian.definite import OwnMetric
 from surrokit_riemannian.rmhmc import MAX_STEPS
 

@@ -13,8 +13,9 @@ import numpy as np
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Decider, Kernel, Proposal, StepInfo, Tuning
-from surrokit.kernel.acceptance import metropolis, of_moves
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.coordinates.transforms import products
+from surrokit.kernel.acceptance import choose, metropolis, of_moves
+from surrokit.testing.targets import Gaussian
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
 
@@ -64,14 +65,11 @@ def take(
     state: ChainState, proposal: Proposal, accepted: BoolArray, values: FloatArray
 ) -> ChainState:
     """Return the state with the accepted rows of a proposal, which has exact ``values``."""
-
-    def choose(new: FloatArray, old: FloatArray) -> FloatArray:
-        return np.where(accepted.reshape((-1,) + (1,) * (new.ndim - 1)), new, old)
-
+    cache = proposal.cache
     return ChainState(
-        positions=choose(proposal.positions, state.positions),
-        values=choose(values, state.values),
-        cache={name: choose(new, state.cache[name]) for name, new in proposal.cache.items()},
+        positions=choose(accepted, proposal.positions, state.positions),
+        values=choose(accepted, values, state.values),
+        cache={name: choose(accepted, cache[name], state.cache[name]) for name in cache},
     )
 
 
@@ -95,57 +93,14 @@ def transitions(
     return state.positions, float(np.mean(acceptance))
 
 
-@attrs.frozen(eq=False)
-class ConstantMetric:
-    """Independent masses, not all equal: M^-1 = diag(0.6, 1.7)."""
-
-    tunable: ClassVar[bool] = False
-    """Never."""
-
-    def adapt(self, covariance: FloatArray) -> ConstantMetric:  # noqa: ARG002
-        """Return itself."""
-        return self
-
-    def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-        """Draw momenta from N(0, M), shape (n, 2)."""
-        return np.asarray(rng.standard_normal((n, dim)) / np.sqrt(_INVERSE_MASS))
-
-    def velocity(self, momenta: FloatArray) -> FloatArray:
-        """Return M^-1 p, shape (n, 2)."""
-        return np.asarray(momenta * _INVERSE_MASS)
-
-    def energy(self, momenta: FloatArray) -> FloatArray:
-        """Return p^T M^-1 p / 2, shape (n,)."""
-        return np.asarray(0.5 * (np.square(momenta) * _INVERSE_MASS).sum(axis=1))
-
-    def longest_scale(self, covariance: FloatArray) -> float:
-        """Return the largest standard deviation in units of this metric."""
-        scale = np.sqrt(_INVERSE_MASS)
-        return float(np.sqrt(np.linalg.eigvalsh(covariance / np.outer(scale, scale))[-1]))
-
-
-_INVERSE_MASS = np.array([0.6, 1.7])
-
-
 @attrs.frozen(kw_only=True, eq=False)
-class _Given:
-    """Base of samplers without anything to tune."""
+class PlainSampler:
+    """Base of samplers with nothing to tune that use no potential: each is its own kernel."""
 
     needs: ClassVar[Capabilities] = frozenset()
-    """Nothing but values."""
-
     tunes: ClassVar[frozenset[str]] = frozenset()
-    """Nothing."""
-
     target_acceptance: ClassVar[float] = 0.5
-    """A number that nothing uses, since nothing is tuned."""
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class PlainSampler(_Given):
-    """Base of samplers that use no potential: each is its own kernel."""
-
-    uses_potential = False
+    uses_potential: ClassVar[bool] = False
 
     @property
     def potential(self) -> Potential | None:
@@ -218,6 +173,34 @@ class OneSidedWalk(PlainSampler):
         return proposal_at(state.positions + move, np.where(right, odds, -odds))
 
 
+def moved_on(
+    potential: Potential,
+    state: ChainState,
+    positions: FloatArray,
+    values: FloatArray,
+    moved: BoolArray,
+) -> Proposal:
+    """Return the proposal of moves that are reversible for exp(-V): c = V(q') - V(q).
+
+    Parameters
+    ----------
+    potential
+        V.
+    state
+        Where the moves began.
+    positions, values, moved
+        Where they ended, V there, and who moved at all.
+    """
+    return proposal_at(
+        positions,
+        values - state.cache["value"],
+        moved=moved,
+        cache={"value": values},
+        source=potential,
+        log_path_ratio=np.zeros(len(values)),
+    )
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class IndependentDraws(PlainSampler):
     """Draws from a normal surrogate V, wherever the chain is: c = V(q') - V(q).
@@ -246,22 +229,13 @@ class IndependentDraws(PlainSampler):
         """Draw a new position for every chain that is not idle."""
         n = len(state.positions)
         moved = rng.random(n) >= self.idle
-        drawn = self.surrogate.sample(rng, n)
-        positions = np.where(moved[:, None], drawn, state.positions)
-        cache = self.cache(positions)
-        log_correction = cache["value"] - state.cache["value"]
-        return proposal_at(
-            positions,
-            log_correction,
-            moved=moved,
-            cache=cache,
-            source=self.surrogate,
-            log_path_ratio=np.zeros(n),
-        )
+        positions = np.where(moved[:, None], self.surrogate.sample(rng, n), state.positions)
+        values = self.surrogate.value(positions)
+        return moved_on(self.surrogate, state, positions, values, moved)
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class SubChain(_Given):
+class SubChain(PlainSampler):
     """k random-walk transitions on a surrogate V, then c = V(q') - V(q).
 
     Parameters
@@ -270,59 +244,155 @@ class SubChain(_Given):
         k.
     scale
         Standard deviation of a move.
+    potential
+        V, once it is bound.
     """
+
+    uses_potential: ClassVar[bool] = True
 
     length: int = 4
     scale: float = 1.5
+    potential: Any = None
 
-    def bind(self, potential: Potential, tuning: Tuning | None = None) -> Kernel:  # noqa: ARG002
+    def bind(self, potential: Potential, tuning: Tuning | None = None) -> Self:  # noqa: ARG002
         """Return the sub-chains on V."""
-        return _OnPotential(sampler=self, potential=potential)
-
-    def propose(
-        self, potential: Potential, state: ChainState, rng: np.random.Generator
-    ) -> Proposal:
-        """Follow every sub-chain on V."""
-        positions, values = state.positions, state.cache["value"]
-        moved = np.zeros(len(values), dtype=bool)
-        for _ in range(self.length):
-            new = positions + self.scale * rng.standard_normal(positions.shape)
-            new_values = potential.value(new)
-            with np.errstate(invalid="ignore"):
-                accepted = metropolis(values - new_values, rng)[0] & self.goes_on(moved)
-            positions = np.where(accepted[:, None], new, positions)
-            values = np.where(accepted, new_values, values)
-            moved = moved | accepted
-        return proposal_at(
-            positions,
-            values - state.cache["value"],
-            moved=moved,
-            cache={"value": values},
-            source=potential,
-            log_path_ratio=np.zeros(len(values)),
-        )
-
-    def goes_on(self, moved: BoolArray) -> BoolArray:
-        """Return which chains may still move: all, whatever they did."""
-        return np.ones_like(moved)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class _OnPotential:
-    """Sub-chains on a potential."""
-
-    sampler: SubChain
-    potential: Potential
-
-    @property
-    def step(self) -> float | None:
-        """None: there is no step size."""
-        return None
+        return attrs.evolve(self, potential=potential)
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return V at positions (n, dim)."""
         return {"value": self.potential.value(positions)}
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
-        """Follow every sub-chain."""
-        return self.sampler.propose(self.potential, state, rng)
+        """Follow every sub-chain on V."""
+        positions, values = state.positions, state.cache["value"]
+        moved = np.zeros(len(values), dtype=bool)
+        for _ in range(self.length):
+            new = positions + self.scale * rng.standard_normal(positions.shape)
+            new_values = self.potential.value(new)
+            with np.errstate(invalid="ignore"):
+                accepted = metropolis(values - new_values, rng)[0] & self.goes_on(moved)
+            positions = np.where(accepted[:, None], new, positions)
+            values = np.where(accepted, new_values, values)
+            moved = moved | accepted
+        return moved_on(self.potential, state, positions, values, moved)
+
+    def goes_on(self, moved: BoolArray) -> BoolArray:
+        """Return which chains may still move: all, whatever they did."""
+        return np.ones_like(moved)
+
+
+_INVERSE_MASS = np.array([0.6, 1.7])
+
+
+@attrs.frozen(eq=False)
+class ConstantMetric:
+    """Independent masses, not all equal: M^-1 = diag(0.6, 1.7)."""
+
+    tunable: ClassVar[bool] = False
+
+    def adapt(self, covariance: FloatArray) -> Self:  # noqa: ARG002
+        """Return itself."""
+        return self
+
+    def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+        """Draw momenta from N(0, M), shape (n, 2)."""
+        return np.asarray(rng.standard_normal((n, dim)) / np.sqrt(_INVERSE_MASS))
+
+    def velocity(self, momenta: FloatArray) -> FloatArray:
+        """Return M^-1 p, shape (n, 2)."""
+        return np.asarray(momenta * _INVERSE_MASS)
+
+    def energy(self, momenta: FloatArray) -> FloatArray:
+        """Return p^T M^-1 p / 2, shape (n,)."""
+        return np.asarray(0.5 * (np.square(momenta) * _INVERSE_MASS).sum(axis=1))
+
+    def longest_scale(self, covariance: FloatArray) -> float:
+        """Return the largest standard deviation in units of this metric."""
+        scale = np.sqrt(_INVERSE_MASS)
+        return float(np.sqrt(np.linalg.eigvalsh(covariance / np.outer(scale, scale))[-1]))
+
+
+@attrs.frozen(eq=False)
+class CurvedMetric:
+    """The metric G(q) = [[a, c], [c, b]], in which a, b and c are waves in q.
+
+    a = 1.2 + sin(q1) / 2, b = 0.9 + 0.3 cos(q2), c = sin(q1 + q2) / 4. G is positive definite
+    everywhere, and needs no potential.
+
+    Parameters
+    ----------
+    products
+        Whether it offers products G u without the matrix, as metrics of networks do.
+    """
+
+    products: bool = True
+
+    needs: ClassVar[Capabilities] = frozenset()
+    tunable: ClassVar[bool] = False
+
+    def adapt(self, covariance: FloatArray) -> Self:  # noqa: ARG002
+        """Return itself."""
+        return self
+
+    def factor(self, potential: Potential, positions: FloatArray) -> Cache:  # noqa: ARG002
+        """Return G as ``mass``, shape (n, 2, 2)."""
+        return {"mass": _matrix(positions)}
+
+    def log_determinant_gradient(
+        self, potential: Potential, positions: FloatArray, cache: Cache
+    ) -> FloatArray:
+        """Return tr(G^-1 d_k G), shape (n, 2)."""
+        del potential
+        inverse = np.linalg.inv(cache["mass"])
+        return np.asarray(np.einsum("nij,nijk->nk", inverse, _twist(positions)))
+
+    def form_gradient(
+        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
+    ) -> FloatArray:
+        """Return u^T d_k G u, shape (n, 2)."""
+        del potential, cache
+        return np.asarray(np.einsum("ni,nj,nijk->nk", velocities, velocities, _twist(positions)))
+
+    def draw(self, rng: np.random.Generator, cache: Cache) -> FloatArray:
+        """Draw momenta from N(0, G), shape (n, 2)."""
+        normals = rng.standard_normal(cache["mass"].shape[:2])
+        return products(np.asarray(np.linalg.cholesky(cache["mass"]), dtype=float), normals)
+
+    def velocity(self, cache: Cache, momenta: FloatArray) -> FloatArray:
+        """Return G^-1 p, shape (n, 2)."""
+        return products(np.asarray(np.linalg.inv(cache["mass"]), dtype=float), momenta)
+
+    def momentum(self, cache: Cache, velocities: FloatArray) -> FloatArray:
+        """Return G u, shape (n, 2)."""
+        return products(cache["mass"], velocities)
+
+    def energy(self, cache: Cache, momenta: FloatArray) -> FloatArray:
+        """Return log det G / 2 + p^T G^-1 p / 2, shape (n,)."""
+        squares = (momenta * self.velocity(cache, momenta)).sum(axis=1)
+        return np.asarray(0.5 * (np.linalg.slogdet(cache["mass"])[1] + squares))
+
+    def approximate_product(
+        self, potential: Potential, positions: FloatArray, vectors: FloatArray
+    ) -> FloatArray | None:
+        """Return G u, shape (n, 2); None without products."""
+        del potential
+        return products(_matrix(positions), vectors) if self.products else None
+
+
+def _matrix(positions: FloatArray) -> FloatArray:
+    first, second = positions.T
+    matrix = np.empty((len(positions), 2, 2))
+    matrix[:, 0, 0] = 1.2 + 0.5 * np.sin(first)
+    matrix[:, 1, 1] = 0.9 + 0.3 * np.cos(second)
+    matrix[:, 0, 1] = matrix[:, 1, 0] = 0.25 * np.sin(first + second)
+    return matrix
+
+
+def _twist(positions: FloatArray) -> FloatArray:
+    """Return d_k G_ij, shape (n, 2, 2, 2) with k last."""
+    first, second = positions.T
+    twist = np.zeros((len(positions), 2, 2, 2))
+    twist[:, 0, 0, 0] = 0.5 * np.cos(first)
+    twist[:, 1, 1, 1] = -0.3 * np.sin(second)
+    twist[:, 0, 1] = twist[:, 1, 0] = 0.25 * np.cos(first + second)[:, None]
+    return twist

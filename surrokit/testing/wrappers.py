@@ -6,7 +6,6 @@ They pass on all methods of the inner potential by name, so each works around an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,6 @@ from surrokit.types import Capabilities, FloatArray
 
 WITH_FACTORS = frozenset(method.name for method in METHODS if method.factor is not None)
 """Methods that take a matrix or a vector with each position."""
-
-EVALUATIONS = frozenset(BY_NAME) - WITH_FACTORS
-"""Methods that evaluate a potential at positions, and take nothing else."""
 
 _OTHERS: dict[str, tuple[str, ...]] = {
     can.ROWS: ("expand", "row_bounds", "select"),
@@ -40,19 +36,8 @@ def methods_of(capability: str) -> tuple[str, ...]:
     return (*evaluations, *_OTHERS.get(capability, ()))
 
 
-def capability_of(method: str) -> str | None:
-    """Return the capability that a method goes with, None if with none."""
-    return next((name for name in sorted(can.KNOWN) if method in methods_of(name)), None)
-
-
 class Passing(ShownTarget):
-    """Passes everything on to an inner potential, through :meth:`evaluate`.
-
-    Parameters
-    ----------
-    inner
-        The potential.
-    """
+    """Passes everything on to an inner potential, through :meth:`evaluate`."""
 
     def __init__(self, inner: Potential) -> None:
         self.inner = inner
@@ -77,19 +62,24 @@ class Passing(ShownTarget):
         if name.startswith("_") or name == "inner":
             raise AttributeError(name)
         attribute = getattr(self.inner, name)
-        if name in EVALUATIONS:
-            return lambda positions: self.evaluate(name, attribute, positions)
-        if name in WITH_FACTORS:
-            return lambda positions, factors: self.evaluate(
-                name, lambda q: attribute(q, factors), positions
-            )
-        return attribute
+        if name not in BY_NAME:
+            return attribute
+        # what follows the positions is a factor, if anything
+        return lambda positions, *factors: self.evaluate(
+            name, lambda q: attribute(q, *factors), positions
+        )
 
-    def evaluate(
-        self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
-    ) -> Any:
-        """Return the result of a method of the inner potential; subclasses interfere here."""
-        del method
+    def evaluate(self, method: str, function: Any, positions: FloatArray) -> Any:  # noqa: ARG002
+        """Return the result of a method of the inner potential; subclasses interfere here.
+
+        Parameters
+        ----------
+        method
+            Its name.
+        function
+            The method, as a function of positions alone.
+        positions : ndarray of shape (n, dim)
+        """
         return function(positions)
 
 
@@ -118,9 +108,7 @@ class CountingPotential(Passing):
         """Positions evaluated, by name of the method."""
         return self.positions
 
-    def evaluate(
-        self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
-    ) -> Any:
+    def evaluate(self, method: str, function: Any, positions: FloatArray) -> Any:
         """Count the positions, and evaluate."""
         self.positions[method] += len(positions)
         self.batches[method] += 1
@@ -129,6 +117,11 @@ class CountingPotential(Passing):
     def gradients(self) -> int:
         """Return the number of positions with a gradient, evaluated with the value or alone."""
         return self.positions["value_and_gradient"] + self.positions["gradient"]
+
+    def forget(self) -> None:
+        """Begin to count anew."""
+        self.positions.clear()
+        self.batches.clear()
 
 
 class Limited(Wrapped):
@@ -153,8 +146,8 @@ class Limited(Wrapped):
 
     def __getattr__(self, name: str) -> Any:
         """Return a method, unless its capability was taken away."""
-        capability = capability_of(name)
-        if capability is not None and capability not in self._left:
+        promising = [each for each in sorted(can.KNOWN) if name in methods_of(each)]
+        if promising and promising[0] not in self._left:
             raise AttributeError(f"{name} was taken away by Limited")
         return super().__getattr__(name)
 
@@ -174,34 +167,25 @@ class Fenced(Wrapped):
         super().__init__(inner)
         self.radius = radius
 
-    def evaluate(
-        self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
-    ) -> Any:
+    def evaluate(self, method: str, function: Any, positions: FloatArray) -> Any:
         """Evaluate, and spoil the results outside the circle."""
         checked = check_positions(positions, self.dim)
         outside = ~(np.square(checked).sum(axis=1) < self.radius**2)
         with np.errstate(all="ignore"):
             results = function(positions)
-        if not isinstance(results, tuple):
-            return _spoilt(results, outside, np.inf if method == "value" else np.nan)
-        first = np.inf if method == "value_and_gradient" else np.nan
-        return tuple(
-            _spoilt(array, outside, first if i == 0 else np.nan) for i, array in enumerate(results)
-        )
-
-
-def _spoilt(array: FloatArray, rows: np.ndarray[Any, np.dtype[np.bool_]], by: float) -> FloatArray:
-    array = np.array(array, dtype=np.float64)
-    array[rows] = by
-    return array
+        several = results if isinstance(results, tuple) else (results,)
+        arrays = tuple(np.array(array, dtype=np.float64) for array in several)
+        for array in arrays:
+            array[outside] = np.nan
+        if method in ("value", "value_and_gradient"):
+            arrays[0][outside] = np.inf
+        return arrays if isinstance(results, tuple) else arrays[0]
 
 
 class Forbidden(Wrapped):
     """Raises at every evaluation."""
 
-    def evaluate(
-        self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
-    ) -> Any:
+    def evaluate(self, method: str, function: Any, positions: FloatArray) -> Any:  # noqa: ARG002
         """Refuse.
 
         Raises
@@ -209,7 +193,6 @@ class Forbidden(Wrapped):
         AssertionError
             Always.
         """
-        del function
         raise AssertionError(
             f"{method} of a potential that is no longer in use was called at {len(positions)} "
             "positions; bind must reach every part inside a part"

@@ -26,24 +26,13 @@ FAMILY_SIZE = 1000
 FAMILY_RATE = CHECK_RATE * FAMILY_SIZE
 """Largest probability that any of so many checks fails a correct part: 1e-3."""
 
-
 _FAR = 1e6
 _ENOUGH_MOVES = 20
 
 
 @attrs.frozen
 class Comparison:
-    """One p-value.
-
-    Parameters
-    ----------
-    what
-        What was compared.
-    statistic
-        The observed statistic; its scale is that of ``what``.
-    p_value
-        Probability of a statistic at least as extreme under the hypothesis.
-    """
+    """One p-value: the probability of a statistic at least as extreme under the hypothesis."""
 
     what: str
     statistic: float
@@ -93,36 +82,49 @@ class Verdict:
 
 
 def normality(normals: FloatArray, label: str = "") -> Verdict:
-    """Test whether rows are independent standard normals.
+    """Test whether rows of shape (n, dim) are independent standard normals.
 
     Projections on the axes and the diagonals are compared in distribution (Kolmogorov-Smirnov),
     mean and mean square, and the squared radius in distribution.
-
-    Parameters
-    ----------
-    normals : ndarray of shape (n, dim)
-        Rows that should be N(0, I), independent of each other.
-    label
-        Goes into the names of the comparisons.
     """
     # rows that ran away, or are NaN, count as a million away
     normals = np.clip(np.nan_to_num(normals, nan=_FAR), -_FAR, _FAR)
-    comparisons = []
-    for name, projection in _projections(normals):
-        comparisons += [
-            _kolmogorov(f"{label}{name}, Kolmogorov-Smirnov distance", ndtr(projection)),
-            _mean(f"{label}{name}, mean", projection),
-            _mean_square(f"{label}{name}, mean square where it should be 1", projection),
+    n, dim = normals.shape
+    found = []
+    for name, rows in _projections(normals):
+        mean, total = float(rows.mean()), float(np.square(rows).sum())
+        both_tails = 2.0 * min(float(chdtr(n, total)), float(chdtrc(n, total)))
+        found += [
+            _kolmogorov(f"{label}{name}", ndtr(rows)),
+            Comparison(f"{label}{name}, mean", mean, 2.0 * float(ndtr(-abs(mean) * np.sqrt(n)))),
+            Comparison(
+                f"{label}{name}, mean square where it should be 1", total / n, min(1.0, both_tails)
+            ),
         ]
     radius = np.square(normals).sum(axis=1)
-    uniform = chdtr(normals.shape[1], radius)
-    comparisons.append(_kolmogorov(f"{label}squared radius, Kolmogorov-Smirnov distance", uniform))
-    return Verdict(tuple(comparisons))
+    return Verdict((*found, _kolmogorov(f"{label}squared radius", chdtr(dim, radius))))
 
 
-def check_balance(
-    before: FloatArray, after: FloatArray, label: str = "", n_regions: int = 4
-) -> Verdict:
+def _projections(rows: FloatArray) -> Iterator[tuple[str, FloatArray]]:
+    dim = rows.shape[1]
+    for k in range(dim):
+        yield f"coordinate {k + 1}", rows[:, k]
+    for k in range(dim - 1):
+        yield f"sum of {k + 1} and {k + 2}", (rows[:, k] + rows[:, k + 1]) / np.sqrt(2.0)
+        yield f"difference of {k + 1} and {k + 2}", (rows[:, k] - rows[:, k + 1]) / np.sqrt(2.0)
+
+
+def _kolmogorov(what: str, uniform: FloatArray) -> Comparison:
+    n = len(uniform)
+    ordered = np.sort(uniform)
+    above = (np.arange(1, n + 1) / n - ordered).max()
+    below = (ordered - np.arange(n) / n).max()
+    distance = float(max(above, below))
+    what = f"{what}, Kolmogorov-Smirnov distance"
+    return Comparison(what, distance, float(kolmogorov(np.sqrt(n) * distance)))
+
+
+def balance(before: FloatArray, after: FloatArray, label: str = "", n_regions: int = 4) -> Verdict:
     """Test detailed balance: as many moves go from each region to each other one as back.
 
     Parameters
@@ -137,7 +139,7 @@ def check_balance(
         of coordinates have its square.
     """
     kinds = zip(_regions(before, n_regions), _regions(after, n_regions), strict=True)
-    comparisons = []
+    comparisons: list[Comparison] = []
     for (name, x), (_, y) in kinds:
         size = max(int(x.max()), int(y.max())) + 1
         counts = np.zeros((size, size), dtype=np.int64)
@@ -158,50 +160,16 @@ def _regions(normals: FloatArray, n_regions: int) -> Iterator[tuple[str, IntArra
         yield f"coordinates {k + 1} and {k + 2}", cells[k] * n_regions + cells[k + 1]
 
 
-def _both_ways(name: str, counts: IntArray) -> list[Comparison]:
-    found = []
+def _both_ways(name: str, counts: IntArray) -> Iterator[Comparison]:
+    """Compare each pair of regions, and all that have enough moves by a chi-square."""
     for i in range(len(counts)):
         for j in range(i):
             there, back = int(counts[i, j]), int(counts[j, i])
             p_value = min(1.0, 2.0 * float(bdtr(min(there, back), there + back, 0.5)))
             what = f"{name}, moves {i + 1} to {j + 1} less those back"
-            found.append(Comparison(what, there - back, p_value))
-    return [*found, _all_ways(name, counts)]
-
-
-def _all_ways(name: str, counts: IntArray) -> Comparison:
-    """Compare all pairs of regions that have enough moves for a chi-square."""
+            yield Comparison(what, there - back, p_value)
     both, odd = np.triu(counts + counts.T, 1), np.triu(counts - counts.T, 1)
     enough = both >= _ENOUGH_MOVES
     total, pairs = float((odd[enough] ** 2 / both[enough]).sum()), int(enough.sum())
     p_value = float(chdtrc(pairs, total)) if pairs else 1.0
-    return Comparison(f"{name}, chi-square of all {pairs} pairs", total, p_value)
-
-
-def _projections(rows: FloatArray) -> Iterable[tuple[str, FloatArray]]:
-    dim = rows.shape[1]
-    for k in range(dim):
-        yield f"coordinate {k + 1}", rows[:, k]
-    for k in range(dim - 1):
-        yield f"sum of {k + 1} and {k + 2}", (rows[:, k] + rows[:, k + 1]) / np.sqrt(2.0)
-        yield f"difference of {k + 1} and {k + 2}", (rows[:, k] - rows[:, k + 1]) / np.sqrt(2.0)
-
-
-def _kolmogorov(what: str, uniform: FloatArray) -> Comparison:
-    n = len(uniform)
-    ordered = np.sort(uniform)
-    above = (np.arange(1, n + 1) / n - ordered).max()
-    below = (ordered - np.arange(n) / n).max()
-    distance = float(max(above, below))
-    return Comparison(what, distance, float(kolmogorov(np.sqrt(n) * distance)))
-
-
-def _mean(what: str, normal: FloatArray) -> Comparison:
-    mean = float(normal.mean())
-    return Comparison(what, mean, 2.0 * float(ndtr(-abs(mean) * np.sqrt(len(normal)))))
-
-
-def _mean_square(what: str, normal: FloatArray) -> Comparison:
-    n, total = len(normal), float(np.square(normal).sum())
-    p_value = 2.0 * min(float(chdtr(n, total)), float(chdtrc(n, total)))
-    return Comparison(what, total / n, min(1.0, p_value))
+    yield Comparison(f"{name}, chi-square of all {pairs} pairs", total, p_value)

@@ -1,0 +1,391 @@
+"""Checks of explorers, driven step by step as a run drives them, and of schedules.
+
+Equal histories give equal decisions, and learning ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surrokit.contracts.explorer import Modes
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.schedule import Decision, Moment, Stage
+from surrokit.cost.recording import RecordingPotential
+from surrokit.testing.demands import (
+    Check,
+    Factory,
+    demand,
+    demand_close,
+    demand_equal,
+    demand_shape,
+    write_and_read,
+)
+from surrokit.testing.targets import Banana, Target
+from surrokit.types import FloatArray
+
+N_CHAINS = 4  # of an exploration
+WARMUP = 80  # length of the warm-up of which an exploration is part
+
+N_EXPLORATION, N_WARMUP, N_SAMPLING = 60, 60, 6000
+"""Iterations in the histories shown to a schedule; the last are kept ones."""
+
+NEAR, FAR = 10**6, 10**12
+"""Kept iterations at which two stretches of a very long run begin. Even slow rates fall between
+them: (1 + t)^-0.1 to a quarter."""
+
+FALLEN = 0.8
+"""Largest ratio of deployments in the far stretch to those in the near one."""
+
+
+class _Drive:
+    """The exploration of a run, on a target that records every exact call.
+
+    Parameters
+    ----------
+    make
+        Makes the explorer.
+    fits
+        Whether fits of a surrogate succeed after the first.
+    afresh
+        Whether the state is written and read, and the explorer made anew, at every step.
+    """
+
+    def __init__(self, make: Factory, *, fits: bool = True, afresh: bool = False) -> None:
+        self.make, self.fits, self.afresh = make, fits, afresh
+        self.target, explorer = Banana(), make()
+        demand(
+            explorer.needs <= self.target.capabilities,
+            f"the explorer needs {sorted(explorer.needs)}, which no target of the suite offers",
+        )
+        self.recording = RecordingPotential(self.target, keep=True)
+        self.explorer = explorer.bind(self.recording)
+        self.rng = np.random.default_rng(1605)
+        positions = self.target.sample(np.random.default_rng(1606), N_CHAINS)
+        self.state = self.explorer.start(positions, WARMUP)
+        self.blocks: list[Evaluations] = []
+        self.n_steps = self.n_fits = 0
+        self.recording.drain()
+
+    def step(self) -> None:
+        """Take one step, and learn from it."""
+        self.state = self.explorer.step(self.state, self.rng)
+        self.state, rows = self.explorer.learn(self.state, self.recording.drain())
+        self.blocks.append(rows)
+        self.n_steps += 1
+        if self.explorer.wants_fit(self.state):
+            # the first fit fails; later ones are perfect, and free
+            surrogate = self.target if self.fits and self.n_fits else None
+            self.n_fits += 1
+            self.state = self.explorer.inform(self.state, surrogate)
+        if self.afresh:
+            self.state = write_and_read(self.state)
+            self.explorer = self.make().bind(self.recording)
+
+    def finish(self) -> _Drive:
+        """Step until the explorer says that it is done, within the warm-up."""
+        while not self.explorer.done(self.state):
+            demand(
+                self.n_steps < WARMUP,
+                f"done is still False after {WARMUP} steps, the whole warm-up; an exploration "
+                "must end within it",
+            )
+            self.step()
+        return self
+
+    @property
+    def rows(self) -> Evaluations:
+        return Evaluations.join(self.blocks, 2)
+
+    def findings(self) -> Any:
+        """Return what was found, of which the chains must have finite values."""
+        found = self.explorer.findings(self.state)
+        finite = np.isfinite(found.chains.values).all()
+        demand(finite, "exact values of the chains found are not finite")
+        return found
+
+
+def check_exploration_ends(make: Factory) -> None:
+    """An exploration takes at least one step and ends within the warm-up; ``done`` stays true."""
+    drive = _Drive(make)
+    demand(not drive.explorer.done(drive.state), "done is True before the first step")
+    drive.finish()
+    demand(drive.explorer.done(drive.state), "done does not give the same answer twice")
+
+
+def check_findings(make: Factory) -> None:
+    """The chains found have exact values, and the other findings are finite and usable."""
+    drive = _Drive(make).finish()
+    found, target = drive.findings(), drive.target
+    positions = found.chains.positions
+    demand_shape(positions, (N_CHAINS, 2), "positions of the chains found")
+    demand_close(found.chains.values, target.value(positions), "values of the chains found")
+    if found.covariance is not None:
+        demand_shape(found.covariance, (2, 2), "covariance found")
+        _demand_definite(found.covariance, "the covariance found")
+    step_size, mode, acceptance = found.step_size, found.mode, found.acceptance
+    demand(
+        step_size is None or (bool(np.isfinite(step_size)) and step_size > 0),
+        f"the step size found must be positive and finite, got {step_size}",
+    )
+    if mode is not None:
+        demand_shape(mode, (2,), "mode found")
+        demand(np.isfinite(mode).all(), f"the mode found must be finite, got {mode}")
+    if found.modes is not None:
+        _check_modes(found.modes, target)
+    demand(
+        acceptance is None or 0.0 <= acceptance <= 1.0,
+        f"the acceptance predicted must be a probability, got {acceptance}",
+    )
+
+
+def _check_modes(modes: Modes, target: Target) -> None:
+    n = len(modes)
+    demand_shape(modes.positions, (n, 2), "modes found")
+    demand_shape(modes.covariances, (n, 2, 2), "covariances of the modes found")
+    demand_close(modes.values, target.value(modes.positions), "potentials of the modes found")
+    demand(bool((np.diff(modes.values) >= 0).all()), "the mode of least potential must come first")
+    _demand_definite(modes.covariances, "covariances of modes")
+    demand(
+        bool((modes.ended >= 1).all()),
+        f"a mode is where a search ended, got {modes.ended.tolist()} searches",
+    )
+
+
+def _demand_definite(matrices: FloatArray, what: str) -> None:
+    least = np.linalg.eigvalsh(matrices).min()
+    demand(least > 0, f"{what} must be positive definite, eigenvalue {least:.3g}")
+
+
+def check_training_rows(make: Factory) -> None:
+    """There are rows to learn from, and each has the target's values at its position."""
+    drive = _Drive(make).finish()
+    rows = drive.rows
+    demand(len(rows) > 0, "the exploration ended without a single row to learn from")
+    with np.errstate(all="ignore"):  # paths that ran away were evaluated as well
+        values, gradients = drive.target.value_and_gradient(rows.positions)
+    demand_close(rows.values, values, "values of the training rows")
+    if rows.gradients is not None:
+        known = np.isfinite(rows.gradients).all(axis=1)
+        demand_close(rows.gradients[known], gradients[known], "gradients of the training rows")
+
+
+def check_nothing_unpaid(make: Factory) -> None:
+    """Only ``start`` and ``step`` call the exact potential; learning, fits and findings do not."""
+    drive = _Drive(make).finish()
+    before = drive.recording.calls
+    drive.explorer.done(drive.state)
+    drive.explorer.findings(drive.state)
+    state, _ = drive.explorer.learn(drive.state, Evaluations.empty(2))
+    drive.explorer.wants_fit(state)
+    drive.explorer.inform(state, None)
+    drive.explorer.inform(state, drive.target)
+    demand(
+        drive.recording.calls == before,
+        f"done, findings, learn, wants_fit and inform called the exact potential: {before} calls "
+        f"became {drive.recording.calls}",
+    )
+
+
+def check_fits_are_optional(make: Factory) -> None:
+    """An exploration ends within the warm-up, with findings, even if no fit ever succeeds."""
+    _Drive(make, fits=False).finish().findings()
+
+
+def check_exploration_reproducible(make: Factory) -> None:
+    """The same start and generator give the same exploration."""
+    _demand_same(_Drive(make).finish(), _Drive(make).finish(), "two equal explorations")
+
+
+def check_exploration_survives(make: Factory) -> None:
+    """An exploration goes on unchanged when its state is written and read at every step."""
+    whole, cut = _Drive(make).finish(), _Drive(make, afresh=True).finish()
+    _demand_same(whole, cut, "an exploration that was written and read at every step, and not")
+
+
+def _demand_same(one: _Drive, other: _Drive, what: str) -> None:
+    demand(one.n_steps == other.n_steps, f"{what} took unequal numbers of steps")
+    ends = one.state.chains.positions, other.state.chains.positions
+    demand_equal(*ends, f"where {what} ended")
+    demand_equal(one.rows.positions, other.rows.positions, f"training rows of {what}")
+
+
+EXPLORER_CHECKS: tuple[Check, ...] = (
+    Check(check_exploration_ends),
+    Check(check_findings),
+    Check(check_training_rows),
+    Check(check_nothing_unpaid),
+    Check(check_fits_are_optional),
+    Check(check_exploration_reproducible),
+    Check(check_exploration_survives),
+)
+"""For every explorer."""
+
+
+def _moment(stage: Stage, iteration: int) -> Moment:
+    return Moment(
+        stage=stage,
+        iteration=iteration,
+        explored=iteration == N_EXPLORATION,
+        since_explored=max(iteration - N_EXPLORATION, -1),
+        draws_follow=stage == "warmup" and iteration == N_EXPLORATION + N_WARMUP,
+    )
+
+
+def _history(n_sampling: int = N_SAMPLING) -> list[Moment]:
+    """Return the moments of a run, in order; ``explored`` is true at the end of exploration."""
+    stages: list[Stage] = ["exploration"] * N_EXPLORATION
+    stages += ["warmup"] * N_WARMUP
+    stages += ["sampling"] * n_sampling
+    return [_moment(stage, i) for i, stage in enumerate(stages, 1)]
+
+
+def _stretch(begin: int) -> list[Moment]:
+    """Return the moments of kept iterations, after ``begin`` others."""
+    first = N_EXPLORATION + N_WARMUP + begin
+    return [_moment("sampling", first + i) for i in range(N_SAMPLING)]
+
+
+def _round_moments() -> list[Moment]:
+    """Return moments next to round numbers of iterations, of the run and since its phases."""
+    rounded = [digit * 10**power for power in range(3, 13) for digit in (1, 2, 5)]
+    begins = (0, N_EXPLORATION, N_EXPLORATION + N_WARMUP)
+    iterations = {begin + n + i for begin in begins for n in rounded for i in (-1, 0, 1)}
+    return [_moment("sampling", iteration) for iteration in sorted(iterations)]
+
+
+def _decisions(schedule: Any, moments: list[Moment], seed: int) -> list[Decision]:
+    """Return the decisions of a schedule along a history."""
+    rng = np.random.default_rng([1603, seed])
+    return [schedule.decide(moment, rng) for moment in moments]
+
+
+def check_decisions(make: Factory) -> None:
+    """Decisions are records of truth values."""
+    for i, decision in enumerate(_decisions(make(), _history(), 0), 1):
+        for name in ("observe", "deploy", "frozen", "derivatives"):
+            value = getattr(decision, name)
+            demand(
+                isinstance(value, bool | np.bool_),
+                f"{name} must be True or False, got {value!r} at iteration {i}",
+            )
+
+
+def check_same_history(make: Factory) -> None:
+    """The same history and generator give the same decisions; a schedule keeps no memory."""
+    moments, schedule = _history(n_sampling=200), make()
+    first = _decisions(make(), moments, 1)
+    for one, which in ((make(), "another schedule"), (schedule, "it"), (schedule, "it again")):
+        demand(
+            _decisions(one, moments, 1) == first,
+            f"a schedule decided, and {which} decided differently on the same history; what lives "
+            "across iterations must not hide in a schedule",
+        )
+
+
+def check_learns(make: Factory) -> None:
+    """``learns`` says whether anything is ever deployed; observations precede deployments."""
+    schedule = make()
+    made = _decisions(make(), _history(), 2)
+    deploys = [i for i, decision in enumerate(made) if decision.deploy]
+    demand(
+        bool(deploys) == bool(schedule.learns),
+        f"learns is {schedule.learns}, but {len(deploys)} of {len(made)} iterations deploy",
+    )
+    demand(
+        not deploys or any(decision.observe for decision in made[: deploys[0] + 1]),
+        "a surrogate is deployed, though nothing was observed",
+    )
+
+
+def check_frozen_stays(make: Factory) -> None:
+    """Once frozen, a schedule stays frozen and deploys nothing."""
+    for seed in range(3):
+        frozen_at = None
+        for i, decision in enumerate(_decisions(make(), _history(), seed), 1):
+            demand(
+                frozen_at is None or (decision.frozen and not decision.deploy),
+                f"frozen at iteration {frozen_at}, but at iteration {i} frozen={decision.frozen}, "
+                f"deploy={decision.deploy}: kept draws would depend on their past",
+            )
+            frozen_at = i if decision.frozen and frozen_at is None else frozen_at
+
+
+def check_frozen_far_on(make: Factory) -> None:
+    """A schedule that is frozen when draws are kept deploys nothing at round numbers of them."""
+    moments = _history(n_sampling=1)
+    if not _decisions(make(), moments, 4)[-1].frozen:
+        return
+    far = _round_moments()
+    for moment, decision in zip(far, _decisions(make(), far, 4), strict=True):
+        demand(
+            decision.frozen and not decision.deploy,
+            f"frozen at iteration {moments[-1].iteration}, and at iteration {moment.iteration} "
+            f"frozen={decision.frozen}, deploy={decision.deploy}: kept draws would depend on "
+            "their past, and the run would report it; freeze for good, or say frozen=False",
+        )
+
+
+def check_learning_ends(make: Factory) -> None:
+    """Deployments among the kept draws stop, or become rarer and rarer."""
+    first = N_EXPLORATION + N_WARMUP
+    kept = 0
+    for seed in range(3):
+        made = _decisions(make(), _history(), seed)
+        deployed = _deployed(made[first:])
+        kept += deployed
+        demand(
+            deployed == 0 or not made[first - 1].frozen,
+            "kept iterations deploy surrogates although the schedule was frozen before them",
+        )
+        near, far = (_deployed(_decisions(make(), _stretch(begin), seed)) for begin in (NEAR, FAR))
+        demand(
+            far <= FALLEN * near,
+            f"{near} surrogates are deployed in {N_SAMPLING} iterations from kept iteration "
+            f"{NEAR:.0e} on and {far} in as many from {FAR:.0e} on; adaptation must stop, or its "
+            "rate fall to zero, or the draws are not from the target",
+        )
+    demand(
+        made[-1].frozen or kept > 0,
+        "nothing is deployed among the kept draws, but the schedule never says that it is "
+        "frozen; the result reports draws kept under adaptation",
+    )
+
+
+def _deployed(made: list[Decision]) -> int:
+    return sum(decision.deploy for decision in made)
+
+
+def check_deployment_rate(make: Factory) -> None:
+    """``deployment_rate`` is a probability, above 0 where surrogates are deployed again."""
+    rate = make().deployment_rate
+    demand(0 <= rate <= 1, f"deployment_rate must be from 0 to 1, got {rate!r}")
+    deployed = _deployed(_decisions(make(), _history(), 3))
+    demand(
+        rate > 0 or deployed <= 1,
+        f"deployment_rate is 0, that of at most one surrogate, but {deployed} are deployed",
+    )
+
+
+def check_exploration(make: Factory) -> None:
+    """``exploration`` is a positive number of rows, or None."""
+    for gradients in (False, True):
+        rows = make().exploration(gradients)
+        demand(
+            rows is None or (isinstance(rows, int) and rows >= 1),
+            f"exploration({gradients}) must be None or a whole number of at least 1, got {rows!r}",
+        )
+
+
+SCHEDULE_CHECKS: tuple[Check, ...] = (
+    Check(check_decisions),
+    Check(check_same_history),
+    Check(check_learns),
+    Check(check_frozen_stays),
+    Check(check_frozen_far_on),
+    Check(check_learning_ends),
+    Check(check_deployment_rate),
+    Check(check_exploration),
+)
+"""For every schedule."""
