@@ -11,7 +11,7 @@ With pytest, one test for all checks of some parts::
 Without pytest, ``check_sampler(MySampler)`` and the like return a list of :class:`CheckResult`.
 """
 
-from surrokit.testing.demands import Check, Factory, Level, from_plain, to_plain, write_and_read
+from surrokit.testing.demands import Check, Factory, Level, write_and_read
 from surrokit.testing.running import (
     Case,
     CheckedKind,
@@ -77,7 +77,5 @@ __all__ = [
     "Fenced",
     "Limited",
     "Wrapped",
-    "to_plain",
-    "from_plain",
     "write_and_read",
 ]

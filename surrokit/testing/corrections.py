@@ -17,6 +17,7 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.testing.demands import (
     Check,
     Factory,
+    checks,
     demand,
     demand_close,
     demand_equal,
@@ -347,17 +348,10 @@ def _applies_to_rows(correction: Any) -> bool:
 
 
 CHECKS: tuple[Check, ...] = (
-    Check(check_start, applies=_applies),
-    Check(check_decision, applies=_applies),
-    Check(check_info, applies=_applies),
-    Check(check_staying, applies=_applies),
-    Check(check_log_correction, applies=_applies),
-    Check(check_failures_rejected, applies=_applies),
-    Check(check_cost, applies=_applies),
-    Check(check_cost_in_rows, applies=_applies_to_rows),
-    Check(check_exact_source_free, applies=_applies),
-    Check(check_same_decision, applies=_applies),
-    Check(check_exact_draws_kept, level="statistical", applies=_applies),
-    Check(check_balance, level="statistical", applies=_applies),
+    *checks(check_start, check_decision, check_info, check_staying, applies=_applies),
+    *checks(check_log_correction, check_failures_rejected, check_cost, applies=_applies),
+    *checks(check_cost_in_rows, applies=_applies_to_rows),
+    *checks(check_exact_source_free, check_same_decision, applies=_applies),
+    *checks(check_exact_draws_kept, check_balance, level="statistical", applies=_applies),
 )
 """For every correction that needs no more than the suite's targets offer."""

@@ -53,6 +53,15 @@ class Check:
         return self.function.__name__
 
 
+def checks(
+    *functions: Callable[[Factory], None],
+    level: Level = "quick",
+    applies: Callable[[Any], bool] = lambda _: True,
+) -> tuple[Check, ...]:
+    """Return checks of one level that apply to the same parts."""
+    return tuple(Check(function, level, applies) for function in functions)
+
+
 def demand(condition: object, message: str) -> None:
     """Raise AssertionError unless a condition holds."""
     if not condition:
@@ -264,66 +273,45 @@ def has(*names: str) -> Any:
     return lambda potential: potential.capabilities.issuperset(names)
 
 
-def to_plain(value: Any, where: str = "state") -> Any:
-    """Return a deep copy of a record as nested dictionaries and lists of plain data.
+def write_and_read(record: Record, where: str = "") -> Record:
+    """Return a copy of a record that shares nothing with it, made of plain data alone.
 
     A record that lives across iterations holds arrays, numbers, strings, None, and records, tuples,
     lists and mappings of these; nothing else can be saved and restored.
 
     Parameters
     ----------
-    value
-        A record, or anything that may be in one.
+    record
+        The record.
     where
-        Name of the value in messages.
+        Its name in messages; by default its type.
 
     Raises
     ------
     AssertionError
         If something in it is not plain data; the message says where.
     """
-    if value is None or isinstance(value, str | bool | Number | Enum):
-        return value
-    if isinstance(value, np.ndarray):
-        plain = value.dtype.kind in "biufcSU"
-        demand(plain, f"{where} is an array of {value.dtype}; only numbers can be kept")
-        return value.copy()
-    if attrs.has(type(value)):
-        names = [field.name for field in attrs.fields(type(value))]
-        return {name: to_plain(getattr(value, name), f"{where}.{name}") for name in names}
-    if isinstance(value, Mapping):
-        return {key: to_plain(item, f"{where}[{key!r}]") for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    raise AssertionError(
-        f"{where} is of type {type(value).__name__}; what lives across iterations must be a "
-        "record of arrays, numbers, strings, None and records, tuples or mappings of these"
-    )
-
-
-def from_plain(plain: Any, like: Record) -> Record:
-    """Return a record with the types of ``like``, at every level, and the contents of ``plain``."""
-    template: Any = like
-    rebuilt: Any = plain.copy() if isinstance(plain, np.ndarray) else plain
-    if attrs.has(type(template)):
-        rebuilt = object.__new__(type(template))
-        for field in attrs.fields(type(template)):
-            value = from_plain(plain[field.name], getattr(template, field.name))
-            object.__setattr__(rebuilt, field.name, value)
-    elif isinstance(template, Mapping):
-        rebuilt = {key: from_plain(plain[key], item) for key, item in template.items()}
-    elif isinstance(template, list | tuple):
-        pairs = zip(plain, template, strict=True)
-        rebuilt = type(template)([from_plain(each, item) for each, item in pairs])
-    return rebuilt  # type: ignore[no-any-return]
-
-
-def write_and_read(record: Record) -> Record:
-    """Return a copy of a record, made from plain data, that shares nothing with it.
-
-    Raises
-    ------
-    AssertionError
-        If something in it is not plain data.
-    """
-    return from_plain(to_plain(record, type(record).__name__), record)
+    value: Any = record
+    where = where or type(value).__name__
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufcSU":
+        copied = value.copy()
+    elif attrs.has(type(value)):
+        copied = object.__new__(type(value))
+        for name in (field.name for field in attrs.fields(type(value))):
+            item = write_and_read(getattr(value, name), f"{where}.{name}")
+            object.__setattr__(copied, name, item)
+    elif isinstance(value, Mapping):
+        copied = {key: write_and_read(item, f"{where}[{key!r}]") for key, item in value.items()}
+    elif isinstance(value, list | tuple):
+        copied = type(value)(
+            [write_and_read(item, f"{where}[{i}]") for i, item in enumerate(value)]
+        )
+    elif value is None or isinstance(value, str | bool | Number | Enum):
+        copied = value
+    else:
+        kind = f"array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+        raise AssertionError(
+            f"{where} is of type {kind}; what lives across iterations must be a record of arrays "
+            "of numbers, numbers, strings, None and records, tuples or mappings of these"
+        )
+    return copied  # type: ignore[no-any-return]

@@ -26,6 +26,7 @@ from surrokit.kernel.hamiltonian import works_by_position
 from surrokit.testing.demands import (
     Check,
     Factory,
+    checks,
     demand,
     demand_close,
     demand_equal,
@@ -270,14 +271,8 @@ def check_cost(make: Factory) -> None:
 
 
 INTEGRATOR_CHECKS: tuple[Check, ...] = (
-    Check(check_phase),
-    Check(check_reversible),
-    Check(check_volume),
-    Check(check_order),
-    Check(check_chains_alone),
-    Check(check_start_untouched),
-    Check(check_failures_are_statuses),
-    Check(check_cost),
+    *checks(check_phase, check_reversible, check_volume, check_order, check_chains_alone),
+    *checks(check_start_untouched, check_failures_are_statuses, check_cost),
 )
 """For every integrator."""
 
@@ -497,13 +492,10 @@ def _constant(metric: Any) -> bool:
 
 
 METRIC_CHECKS: tuple[Check, ...] = (
-    Check(check_kinetic_energy),
-    Check(check_momenta, level="statistical"),
-    Check(check_adapted),
-    Check(check_adapted_scales, applies=_constant),
-    Check(check_metric_derivatives, applies=changes_with_position),
-    Check(check_approximate_product, applies=changes_with_position),
-    Check(check_positions_alone, applies=changes_with_position),
-    Check(check_arguments_untouched),
+    *checks(check_kinetic_energy, check_adapted, check_arguments_untouched),
+    *checks(check_adapted_scales, applies=_constant),
+    *checks(check_metric_derivatives, check_approximate_product, applies=changes_with_position),
+    *checks(check_positions_alone, applies=changes_with_position),
+    *checks(check_momenta, level="statistical"),
 )
 """For every metric."""

@@ -16,6 +16,7 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.testing.demands import (
     Check,
     Factory,
+    checks,
     demand,
     demand_close,
     demand_equal,
@@ -212,13 +213,8 @@ def _demand_same(one: _Drive, other: _Drive, what: str) -> None:
 
 
 EXPLORER_CHECKS: tuple[Check, ...] = (
-    Check(check_exploration_ends),
-    Check(check_findings),
-    Check(check_training_rows),
-    Check(check_nothing_unpaid),
-    Check(check_fits_are_optional),
-    Check(check_exploration_reproducible),
-    Check(check_exploration_survives),
+    *checks(check_exploration_ends, check_findings, check_training_rows, check_nothing_unpaid),
+    *checks(check_fits_are_optional, check_exploration_reproducible, check_exploration_survives),
 )
 """For every explorer."""
 
@@ -379,13 +375,7 @@ def check_exploration(make: Factory) -> None:
 
 
 SCHEDULE_CHECKS: tuple[Check, ...] = (
-    Check(check_decisions),
-    Check(check_same_history),
-    Check(check_learns),
-    Check(check_frozen_stays),
-    Check(check_frozen_far_on),
-    Check(check_learning_ends),
-    Check(check_deployment_rate),
-    Check(check_exploration),
+    *checks(check_decisions, check_same_history, check_learns, check_frozen_stays),
+    *checks(check_frozen_far_on, check_learning_ends, check_deployment_rate, check_exploration),
 )
 """For every schedule."""

@@ -21,13 +21,7 @@ from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
 @attrs.frozen(kw_only=True, eq=False)
 class ReferenceCorrection:
-    """Metropolis-Hastings that evaluates every proposal and reuses nothing; bound already.
-
-    Parameters
-    ----------
-    potential
-        The exact potential.
-    """
+    """Metropolis-Hastings by an exact potential, evaluated at every proposal; bound already."""
 
     potential: Potential
 
@@ -76,15 +70,7 @@ def take(
 def transitions(
     kernel: Kernel, decider: Decider, positions: FloatArray, n: int, rng: np.random.Generator
 ) -> tuple[FloatArray, float]:
-    """Apply n transitions of a whole kernel to every row.
-
-    Returns
-    -------
-    positions : ndarray of shape (n_chains, dim)
-        Positions after the transitions.
-    acceptance
-        Mean probability of a move.
-    """
+    """Apply n transitions to every row; return the ends (n_chains, dim) and the mean acceptance."""
     state = decider.start(positions, kernel.cache(positions), kernel.potential)
     acceptance = []
     for _ in range(n):
@@ -122,17 +108,7 @@ class PlainSampler:
 
 
 def proposal_at(positions: FloatArray, log_correction: FloatArray, **others: Any) -> Proposal:
-    """Return a proposal of one step, in which every chain moved and nothing failed.
-
-    Parameters
-    ----------
-    positions : ndarray of shape (n, dim)
-        Where the moves ended.
-    log_correction : ndarray of shape (n,)
-        c.
-    **others
-        Other fields of :class:`~surrokit.contracts.sampler.Proposal`.
-    """
+    """Return a proposal to positions (n, dim) with c (n,); by default all moves ended well."""
     return Proposal(positions=positions, log_correction=log_correction, **others)
 
 
@@ -182,14 +158,7 @@ def moved_on(
 ) -> Proposal:
     """Return the proposal of moves that are reversible for exp(-V): c = V(q') - V(q).
 
-    Parameters
-    ----------
-    potential
-        V.
-    state
-        Where the moves began.
-    positions, values, moved
-        Where they ended, V there, and who moved at all.
+    V is the potential, and ``values`` are those of V at the ends of the moves.
     """
     return proposal_at(
         positions,
@@ -203,14 +172,9 @@ def moved_on(
 
 @attrs.frozen(kw_only=True, eq=False)
 class IndependentDraws(PlainSampler):
-    """Draws from a normal surrogate V, wherever the chain is: c = V(q') - V(q).
+    """Draws from a normal surrogate V, whatever potential is bound: c = V(q') - V(q).
 
-    Parameters
-    ----------
-    surrogate
-        V; moves are made on it whatever potential is bound.
-    idle
-        Share of chains that do not move at all.
+    A share ``idle`` of chains does not move at all.
     """
 
     surrogate: Gaussian
@@ -236,16 +200,9 @@ class IndependentDraws(PlainSampler):
 
 @attrs.frozen(kw_only=True, eq=False)
 class SubChain(PlainSampler):
-    """k random-walk transitions on a surrogate V, then c = V(q') - V(q).
+    """Some random-walk transitions on a surrogate V, then c = V(q') - V(q).
 
-    Parameters
-    ----------
-    length
-        k.
-    scale
-        Standard deviation of a move.
-    potential
-        V, once it is bound.
+    ``scale`` is the standard deviation of a move.
     """
 
     uses_potential: ClassVar[bool] = True
@@ -317,12 +274,8 @@ class CurvedMetric:
     """The metric G(q) = [[a, c], [c, b]], in which a, b and c are waves in q.
 
     a = 1.2 + sin(q1) / 2, b = 0.9 + 0.3 cos(q2), c = sin(q1 + q2) / 4. G is positive definite
-    everywhere, and needs no potential.
-
-    Parameters
-    ----------
-    products
-        Whether it offers products G u without the matrix, as metrics of networks do.
+    everywhere, and needs no potential. ``products`` says whether it offers G u without the matrix,
+    as metrics of networks do.
     """
 
     products: bool = True

@@ -31,7 +31,14 @@ from surrokit.registry.discovery import make_plugins
 from surrokit.registry.hooks import GROUP
 from surrokit.registry.kinds import Kind
 from surrokit.testing import potentials, rows
-from surrokit.testing.demands import Check, Factory, arguments, demand, evaluations_of
+from surrokit.testing.demands import (
+    Check,
+    Factory,
+    arguments,
+    checks,
+    demand,
+    evaluations_of,
+)
 from surrokit.testing.targets import AdjointBanana, Banana, Gaussian, Mixture
 from surrokit.testing.wrappers import CountingPotential, Limited
 from surrokit.types import Capabilities
@@ -172,12 +179,8 @@ def demand_light(code: str, what: str) -> None:
     )
 
 
-PLUGIN_CHECKS: tuple[Check, ...] = (
-    Check(check_hooks),
-    Check(check_registers),
-    Check(check_descriptions),
-    Check(check_settings),
-    Check(check_imports_light),
+PLUGIN_CHECKS = checks(
+    check_hooks, check_registers, check_descriptions, check_settings, check_imports_light
 )
 """For every plugin module."""
 
@@ -290,12 +293,8 @@ def check_exploration(make: Factory) -> None:
 
 
 POLICY_CHECKS: tuple[Check, ...] = (
-    Check(check_choices_can_be_made),
-    Check(check_same_choice),
-    Check(check_fixed_parts),
-    Check(check_plain),
-    Check(check_fallback),
-    Check(check_exploration),
+    *checks(check_choices_can_be_made, check_same_choice, check_fixed_parts, check_plain),
+    *checks(check_fallback, check_exploration),
 )
 """For every policy."""
 
@@ -376,9 +375,5 @@ def check_wrapped_calls(make: Factory) -> None:
         )
 
 
-WRAPPER_CHECKS: tuple[Check, ...] = (
-    Check(check_capabilities_kept),
-    Check(check_wrapped_potential),
-    Check(check_wrapped_calls),
-)
+WRAPPER_CHECKS = checks(check_capabilities_kept, check_wrapped_potential, check_wrapped_calls)
 """For every wrapper of potentials; the factory makes a function that wraps."""

@@ -23,6 +23,7 @@ from surrokit.testing.demands import (
     Factory,
     answers,
     arguments,
+    checks,
     demand,
     demand_close,
     demand_derivative,
@@ -53,22 +54,12 @@ GOES_WITH: dict[str, str] = {
 """Capabilities that make no sense without another one; ``vjp`` also needs ``forward``."""
 
 
-def check_value(make: Factory) -> None:
-    """Values are a double-precision array with one number for each row, some of them finite."""
-    potential, _ = place(make)
-    demand(
-        isinstance(potential.dim, int) and potential.dim >= 1,
-        f"dim must be a whole number of at least 1, got {potential.dim!r}",
-    )
-    positions = positions_for(potential)
-    demand_shape(potential.value(positions), (len(positions),), "value")
-    demand_shape(potential.value(positions[:1]), (1,), "value of one row")
-
-
 def check_capabilities(make: Factory) -> None:
-    """Capabilities are a frozenset of known names, and each does what its name says."""
+    """Capabilities are known names, and each evaluates what its name says, in double precision."""
     potential = make()
-    declared = potential.capabilities
+    declared, dim = potential.capabilities, potential.dim
+    whole = isinstance(dim, int) and dim >= 1
+    demand(whole, f"dim must be a whole number of at least 1, got {dim!r}")
     demand(
         isinstance(declared, frozenset),
         f"capabilities must be a frozenset of names, got {type(declared).__name__}",
@@ -91,14 +82,15 @@ def check_capabilities(make: Factory) -> None:
             f"capability {name!r} is declared without {without!r}, which goes with it",
         )
     positions = place(lambda: potential)[1]
-    _demand_shapes(answers(potential, positions), *positions.shape)
+    for some in (positions, positions[:1]):
+        _demand_shapes(answers(potential, some), len(some), dim)
     if can.INITIAL in declared:
-        found = potential.initial(np.random.default_rng(3), 3)
-        demand_shape(found, (3, potential.dim), "initial")
+        demand_shape(potential.initial(np.random.default_rng(3), 3), (3, dim), "initial")
 
 
 def _demand_shapes(found: dict[str, FloatArray], n: int, dim: int) -> None:
     shapes: dict[str, tuple[int, ...]] = {
+        "value": (n,),
         "value_and_gradient[0]": (n,),
         "value_and_gradient[1]": (n, dim),
         "gradient[0]": (n, dim),
@@ -124,18 +116,14 @@ def _demand_shapes(found: dict[str, FloatArray], n: int, dim: int) -> None:
 
 
 def check_gradient(make: Factory) -> None:
-    """The gradient is that of the value, and comes with the same value."""
+    """The gradient is that of the value, comes with the same value, and is the same alone."""
     potential, positions = place(make)
     values, gradients = potential.value_and_gradient(positions)
     demand_close(values, potential.value(positions), "value that comes with the gradient")
     demand_derivative(gradients, potential.value, positions, "gradient")
-
-
-def check_gradient_alone(make: Factory) -> None:
-    """The gradient by itself is the one that comes with the value."""
-    potential, positions = place(make)
-    _, joint = potential.value_and_gradient(positions)
-    demand_close(potential.gradient(positions), joint, "gradient alone against value_and_gradient")
+    if can.GRADIENT_ALONE in potential.capabilities:
+        alone = potential.gradient(positions)
+        demand_close(alone, gradients, "gradient alone against value_and_gradient")
 
 
 def _slope(potential: Any) -> Callable[[FloatArray], FloatArray]:
@@ -471,31 +459,24 @@ def _energy_offers(offers: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 CHECKS: tuple[Check, ...] = (
-    Check(check_value),
-    Check(check_capabilities),
-    Check(check_gradient, applies=has(can.GRADIENT)),
-    Check(check_gradient_alone, applies=has(can.GRADIENT_ALONE)),
-    Check(check_hessian, applies=has(can.HESSIAN)),
-    Check(check_metric_matrix, applies=has(can.METRIC)),
-    Check(check_variance, applies=has(can.VARIANCE)),
-    Check(check_input_untouched),
-    Check(check_same_answer),
-    Check(check_rows),
-    Check(check_wrong_shape),
-    Check(check_far_values),
-    Check(check_hessian_derivative, applies=has(can.HESSIAN_DERIVATIVE)),
-    Check(check_hessian_product, applies=has(can.HESSIAN_PRODUCT, can.GRADIENT)),
-    Check(check_hessian_diagonal, applies=has(can.HESSIAN_DIAGONAL, can.GRADIENT)),
-    Check(check_convex, applies=has(can.CONVEX, can.GRADIENT)),
-    Check(check_gaussian, applies=has(can.GAUSSIAN)),
-    Check(check_metric_derivative, applies=has(can.METRIC_DERIVATIVE)),
-    Check(check_metric_product, applies=has(can.METRIC_PRODUCT)),
-    Check(check_forward_value, applies=has(can.FORWARD)),
-    Check(check_jacobian, applies=has(can.JACOBIAN)),
-    Check(check_vjp, applies=has(can.VJP)),
-    Check(check_energy_gradients, applies=has(can.FORWARD)),
-    Check(check_energy_curvatures, applies=_energy_offers(offers_curvatures)),
-    Check(check_forward_hessian, applies=has(can.FORWARD_HESSIAN, can.JACOBIAN)),
-    Check(check_energy_curvature_gradients, applies=_energy_offers(offers_curvature_derivatives)),
+    *checks(check_capabilities, check_input_untouched, check_same_answer),
+    *checks(check_rows, check_wrong_shape, check_far_values),
+    *checks(check_gradient, applies=has(can.GRADIENT)),
+    *checks(check_hessian, applies=has(can.HESSIAN)),
+    *checks(check_hessian_derivative, applies=has(can.HESSIAN_DERIVATIVE)),
+    *checks(check_hessian_product, applies=has(can.HESSIAN_PRODUCT, can.GRADIENT)),
+    *checks(check_hessian_diagonal, applies=has(can.HESSIAN_DIAGONAL, can.GRADIENT)),
+    *checks(check_convex, applies=has(can.CONVEX, can.GRADIENT)),
+    *checks(check_gaussian, applies=has(can.GAUSSIAN)),
+    *checks(check_variance, applies=has(can.VARIANCE)),
+    *checks(check_metric_matrix, applies=has(can.METRIC)),
+    *checks(check_metric_derivative, applies=has(can.METRIC_DERIVATIVE)),
+    *checks(check_metric_product, applies=has(can.METRIC_PRODUCT)),
+    *checks(check_forward_value, check_energy_gradients, applies=has(can.FORWARD)),
+    *checks(check_jacobian, applies=has(can.JACOBIAN)),
+    *checks(check_vjp, applies=has(can.VJP)),
+    *checks(check_forward_hessian, applies=has(can.FORWARD_HESSIAN, can.JACOBIAN)),
+    *checks(check_energy_curvatures, applies=_energy_offers(offers_curvatures)),
+    *checks(check_energy_curvature_gradients, applies=_energy_offers(offers_curvature_derivatives)),
 )
 """For every potential, fitted or not."""

@@ -14,6 +14,7 @@ from surrokit.shapes import check_positions
 from surrokit.testing.demands import (
     Check,
     Factory,
+    checks,
     demand,
     demand_close,
     demand_equal,
@@ -57,32 +58,21 @@ class SelectedRows(ABC):
 
 
 @attrs.frozen(eq=False)
-class CubicRows(SelectedRows):
-    """The sum of w_i (x_i . q - m_i)^3 / 6 over some rows.
+class _CubicRows(SelectedRows):
+    """The sum of w_i (x_i . q - m_i)^3 / 6 over some rows."""
 
-    Parameters
-    ----------
-    directions : ndarray of shape (m, 2)
-        x_i.
-    offsets, weights : ndarray of shape (m,)
-        m_i and w_i.
-    """
-
-    directions: FloatArray
-    offsets: FloatArray
-    weights: FloatArray
+    directions: FloatArray  # x_i, shape (m, 2)
+    offsets: FloatArray  # m_i
+    weights: FloatArray  # w_i
 
     def value(self, positions: FloatArray) -> FloatArray:
-        """Return the sum, shape (n,)."""
         t = self._along(positions)
         return np.asarray((t * t * t) @ (self.weights / 6.0))
 
     def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return its gradient, shape (n, 2)."""
         return np.asarray((0.5 * self.weights * self._along(positions) ** 2) @ self.directions)
 
     def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return its second derivatives, shape (n, 2, 2)."""
         x, weighted = self.directions, self.weights * self._along(positions)
         return np.asarray(np.einsum("nm,mi,mj->nij", weighted, x, x))
 
@@ -90,7 +80,7 @@ class CubicRows(SelectedRows):
         return check_positions(positions, 2) @ self.directions.T - self.offsets
 
 
-def _cubic_rows() -> CubicRows:
+def _cubic_rows() -> _CubicRows:
     """Return the rows: directions in a fan, so that remainders add up to something skewed.
 
     Weights differ by a factor of ten, and offsets give linear terms.
@@ -99,7 +89,7 @@ def _cubic_rows() -> CubicRows:
     weights = np.geomspace(1.0, 10.0, _N_ROWS)
     weights *= 6.0 * _STRENGTH / weights.sum()
     offsets = 1.0 + 0.5 * np.cos(3.0 * np.arange(_N_ROWS))
-    return CubicRows(np.column_stack([np.cos(angles), np.sin(angles)]), offsets, weights)
+    return _CubicRows(np.column_stack([np.cos(angles), np.sin(angles)]), offsets, weights)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -111,7 +101,7 @@ class Summed(Gaussian):
     are as skewed as possible, and the distribution is known.
     """
 
-    rows: CubicRows = attrs.field(factory=_cubic_rows, init=False)
+    rows: _CubicRows = attrs.field(factory=_cubic_rows, init=False)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -137,27 +127,15 @@ class Summed(Gaussian):
         norms = np.linalg.norm(self.rows.directions @ factor, axis=1)
         return np.asarray(self.rows.weights / 6.0 * norms**3)
 
-    def select(self, rows: IntArray) -> CubicRows:
+    def select(self, rows: IntArray) -> _CubicRows:
         """Return the sum of some rows' terms alone."""
         of = self.rows
-        return CubicRows(of.directions[rows], of.offsets[rows], of.weights[rows])
+        return _CubicRows(of.directions[rows], of.offsets[rows], of.weights[rows])
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class CubicExpansion:
-    """Second-order expansions of the rows of :class:`Summed`.
-
-    Parameters
-    ----------
-    target
-        The sum.
-    centre, gradient : ndarray of shape (2,)
-        Where the terms were expanded, and the sum of their gradients there.
-    hessian : ndarray of shape (2, 2)
-        The sum of their Hessians there.
-    third
-        None: terms are expanded to second order.
-    """
+    """Second-order expansions of the rows of :class:`Summed`."""
 
     target: Summed
     centre: FloatArray
@@ -198,12 +176,7 @@ class CubicExpansion:
 class BananaRows:
     """A :class:`~surrokit.testing.targets.Banana` as a sum, for surrogates that copy rows.
 
-    Row 0 is q1^2 / 2, and row 1 is (q2 - q1^2)^2 / (2 s^2).
-
-    Parameters
-    ----------
-    sd
-        s.
+    Row 0 is q1^2 / 2, and row 1 is (q2 - q1^2)^2 / (2 sd^2).
     """
 
     sd: float
@@ -448,13 +421,9 @@ def check_row_draws(make: Factory) -> None:
         demand_close(found, bounds[rows], "bounds of rows drawn", rtol=1e-9)
 
 
-_ROWS = has(can.ROWS)
-
 CHECKS: tuple[Check, ...] = (
-    Check(check_selected, applies=_ROWS),
-    Check(check_expansion, applies=_ROWS),
-    Check(check_remainders, applies=_ROWS),
-    Check(check_row_bounds, applies=_ROWS),
-    Check(check_row_draws, applies=has(can.ROWS_DRAWN)),
+    *checks(check_selected, check_expansion, check_remainders, applies=has(can.ROWS)),
+    *checks(check_row_bounds, applies=has(can.ROWS)),
+    *checks(check_row_draws, applies=has(can.ROWS_DRAWN)),
 )
 """For every potential with capability ``rows``."""

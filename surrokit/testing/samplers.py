@@ -20,6 +20,7 @@ from surrokit.contracts.sampler import ChainState, Decider, Proposal, Tuning
 from surrokit.testing.demands import (
     Check,
     Factory,
+    checks,
     demand,
     demand_close,
     demand_equal,
@@ -502,25 +503,18 @@ def _takes_shape(sampler: Any) -> bool:
 
 
 CHECKS: tuple[Check, ...] = (
-    Check(check_declarations),
-    Check(check_proposal),
-    Check(check_path_quantities),
-    Check(check_same_proposal),
-    Check(check_state_untouched),
-    Check(check_binding),
-    Check(check_caches_declared),
-    Check(check_failures_flagged),
-    Check(check_state_survives),
-    Check(check_tuning, applies=lambda s: not s.tunes or "step_size" in s.tunes),
-    Check(check_tuned_metric, applies=_takes_shape),
-    Check(check_invariant, level="statistical"),
-    Check(check_invariant_on_wrong_surrogate, level="statistical"),
-    Check(check_flux, level="statistical", applies=lambda s: getattr(s, "reversible", True)),
-    Check(
+    *checks(check_declarations, check_proposal, check_path_quantities, check_same_proposal),
+    *checks(check_state_untouched, check_binding, check_caches_declared, check_failures_flagged),
+    *checks(check_state_survives),
+    *checks(check_tuning, applies=lambda s: not s.tunes or "step_size" in s.tunes),
+    *checks(check_tuned_metric, applies=_takes_shape),
+    *checks(check_invariant, check_invariant_on_wrong_surrogate, level="statistical"),
+    *checks(check_flux, level="statistical", applies=lambda s: getattr(s, "reversible", True)),
+    *checks(
         check_invariant_when_coarse,
         level="statistical",
         applies=lambda sampler: "step_size" in sampler.tunes,
     ),
-    Check(check_invariant_at_length, level="long"),
+    *checks(check_invariant_at_length, level="long"),
 )
 """For every sampler; kernels are checked with a correction that is known to be right."""

@@ -18,6 +18,7 @@ from surrokit.testing.demands import (
     Check,
     Factory,
     answers,
+    checks,
     demand,
     demand_close,
     demand_equal,
@@ -325,19 +326,10 @@ def check_learner_survives(make: Factory) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    Check(check_learner),
-    Check(check_provides),
+    *checks(check_learner, check_provides),
     *(_on_fitted(check) for check in potentials.CHECKS),
-    Check(check_no_exact_call),
-    Check(check_least_data),
-    Check(check_snapshot_frozen),
-    Check(check_same_fit),
-    Check(check_row_order),
-    Check(check_level),
-    Check(check_repeated_points),
-    Check(check_failed_rows),
-    Check(check_error_falls),
-    Check(check_empty_learner),
-    Check(check_learner_survives),
+    *checks(check_no_exact_call, check_least_data, check_snapshot_frozen, check_same_fit),
+    *checks(check_row_order, check_level, check_repeated_points, check_failed_rows),
+    *checks(check_error_falls, check_empty_learner, check_learner_survives),
 )
 """For every surrogate."""
