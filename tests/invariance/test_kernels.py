@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import all_mutants as mutants
+from mutants.corrections import SurrogateDecides
 from surrokit.capabilities import ROWS
 from surrokit.compose import make
 from surrokit.contracts.dynamics import changes_with_position
@@ -251,7 +251,7 @@ def test_kernel_by_position_on_fitted_surrogate(surrogate):
 
 
 def test_the_surrogate_alone_would_be_seen():
-    correction = mutants.SurrogateDecides(inner=make("correction", "metropolis"))
+    correction = SurrogateDecides(inner=make("correction", "metropolis"))
 
     assert verdict_by_position(FITTED_BY_POSITION[-1], correction).p_value < 1e-3 * CHECK_RATE
 

@@ -1,4 +1,4 @@
-"""Broken samplers and corrections."""
+"""Broken samplers."""
 
 from __future__ import annotations
 
@@ -7,56 +7,32 @@ from typing import Any
 import attrs
 import numpy as np
 
-from mutants.broken_correction import BrokenCorrection
 from surrokit.capabilities import HESSIAN
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.matrices import with_hessian
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import (
     ChainState,
-    Decider,
     Kernel,
     Proposal,
     Sampler,
-    StepInfo,
     Tuning,
 )
 from surrokit.kernel.acceptance import metropolis
 from surrokit.testing.parts import SubChain, moved_on
-from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
+from surrokit.types import BoolArray, Capabilities, FloatArray
 
 
 @attrs.frozen(eq=False)
 class _BrokenSampler:
-    """Passes everything on to a sound sampler.
-
-    Parameters
-    ----------
-    inner
-        The sound sampler.
-    """
+    """Passes everything on to a sound sampler, and spoils its proposals."""
 
     inner: Sampler
 
-    @property
-    def needs(self) -> Capabilities:
-        """What the sound one needs."""
-        return self.inner.needs
-
-    @property
-    def tunes(self) -> frozenset[str]:
-        """What the sound one leaves free."""
-        return self.inner.tunes
-
-    @property
-    def target_acceptance(self) -> float:
-        """The sound one's."""
-        return self.inner.target_acceptance
-
-    @property
-    def caches_metric(self) -> bool:
-        """Whether the sound one does."""
-        return bool(getattr(self.inner, "caches_metric", False))
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
 
     def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
         """Return the sound one's kernel, spoilt."""
@@ -78,19 +54,10 @@ class _BrokenKernel:
     inner: Kernel
     mutant: _BrokenSampler
 
-    @property
-    def potential(self) -> Potential | None:
-        """The sound one's."""
-        return self.inner.potential
-
-    @property
-    def step(self) -> float | None:
-        """The sound one's."""
-        return self.inner.step
-
-    def cache(self, positions: FloatArray) -> Cache:
-        """Return what the sound one keeps."""
-        return self.inner.cache(positions)
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move as the mutant does."""
@@ -320,31 +287,3 @@ class NotPalindromic(SubChain):
             values = np.where(accepted, new_values, values)
         everyone = np.ones(len(values), dtype=bool)
         return moved_on(self.potential, state, positions, values, everyone)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class SurrogateDecides(BrokenCorrection):
-    """A correction that has the surrogate's energy in the acceptance ratio."""
-
-    def decide(
-        self, decider: Decider, state: ChainState, proposal: Proposal, rng: np.random.Generator
-    ) -> tuple[ChainState, StepInfo]:
-        """Decide by the potential that the sampler moved on."""
-        if proposal.source is None:
-            return decider.decide(state, proposal, rng)
-        believed = attrs.evolve(state, values=state.cache["value"])
-        return self.inner.bind(proposal.source).decide(believed, proposal, rng)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class StayingCountsAsAccepted(BrokenCorrection):
-    """A correction that calls a proposal to stay accepted, so that a stuck chain looks its best."""
-
-    def decide(
-        self, decider: Decider, state: ChainState, proposal: Proposal, rng: np.random.Generator
-    ) -> tuple[ChainState, StepInfo]:
-        """Decide as the sound one does, and count what needed no decision."""
-        after, info = decider.decide(state, proposal, rng)
-        stays = np.isnan(info.acceptance)
-        acceptance = np.where(stays, 1.0, info.acceptance)
-        return after, attrs.evolve(info, accepted=info.accepted | stays, acceptance=acceptance)
