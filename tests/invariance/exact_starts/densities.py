@@ -11,11 +11,11 @@ import numpy as np
 from scipy import stats
 
 from exact_starts.marginals import Marginal, SteppedNormal, quantiles, scores
-from surrokit.testing.targets import Target
+from surrokit.testing.targets import Separable, Target
 from surrokit.types import FloatArray
 
 
-class Independent(Target):
+class Independent(Separable):
     """Two numbers that know nothing of each other."""
 
     @property
@@ -26,6 +26,9 @@ class Independent(Target):
     @abstractmethod
     def _derivatives(self, q: FloatArray) -> tuple[FloatArray, ...]:
         """Return U of each number and its first three derivatives, all of shape (n, 2)."""
+
+    def _derivative(self, order: int, q: FloatArray) -> FloatArray:
+        return self._derivatives(q)[order]
 
     def from_normals(self, normals: FloatArray) -> FloatArray:
         return self._each(quantiles, normals)
@@ -38,21 +41,6 @@ class Independent(Target):
     ) -> FloatArray:
         pairs = zip(self.marginals, rows.T, strict=True)
         return np.column_stack([function(marginal, column) for marginal, column in pairs])
-
-    def _energy(self, q: FloatArray) -> FloatArray:
-        return self._derivatives(q)[0].sum(axis=1)
-
-    def _slope(self, q: FloatArray) -> FloatArray:
-        return self._derivatives(q)[1]
-
-    def _curvature(self, q: FloatArray) -> FloatArray:
-        return self._derivatives(q)[2][:, :, None] * np.eye(2)
-
-    def _twist(self, q: FloatArray) -> FloatArray:
-        third = np.zeros((len(q), 2, 2, 2))
-        both = np.arange(2)
-        third[:, both, both, both] = self._derivatives(q)[3]
-        return third
 
 
 @attrs.frozen
