@@ -409,7 +409,7 @@ class Runner(Protocol):
         """Run the checks."""
 
 
-def _runner(kind: CheckedKind, summary: str, what: str = "the part") -> Runner:
+def _runner(kind: CheckedKind, what: str) -> Runner:
     def check(
         make: Factory,
         *,
@@ -419,12 +419,12 @@ def _runner(kind: CheckedKind, summary: str, what: str = "the part") -> Runner:
         return run_checks(checks_for(make, kind=kind, levels=levels), known_failures)
 
     check.__name__ = check.__qualname__ = f"check_{kind}"
-    check.__doc__ = f"""{summary}
+    check.__doc__ = f"""Check {"an" if kind[0] in "ei" else "a"} {kind}: {what}.
 
     Parameters
     ----------
     make
-        Makes {what} afresh, since one that is made only once would carry state from check to check.
+        Makes the {kind} afresh: one that is made only once would carry state from check to check.
     levels
         Levels of the checks to run.
     known_failures
@@ -438,36 +438,16 @@ def _runner(kind: CheckedKind, summary: str, what: str = "the part") -> Runner:
     return check
 
 
-check_potential = _runner(
-    "potential", "Check a potential: shapes, derivatives, capabilities, purity."
-)
-check_surrogate = _runner(
-    "surrogate", "Check a surrogate: its learners, and the potentials that they fit."
-)
-check_integrator = _runner(
-    "integrator", "Check an integrator: reversibility, volume, order, failures."
-)
-check_metric = _runner("metric", "Check a metric: energy, velocity, momenta, adaptation.")
-check_sampler = _runner(
-    "sampler", "Check a sampler: proposals, reproducibility, and the distribution that it keeps."
-)
-check_correction = _runner(
-    "correction", "Check a correction: decisions, cost, and the distribution that it keeps."
-)
-check_schedule = _runner(
-    "schedule", "Check a schedule: same history, same decisions; learning ends."
-)
-check_explorer = _runner(
-    "explorer", "Check an explorer: it ends, its findings are right, and it can be resumed."
-)
-check_policy = _runner(
-    "policy", "Check a policy: picks exist and fit the target, and parts that users named stay."
-)
-check_wrapper = _runner(
-    "wrapper",
-    "Check a wrapper of potentials: capabilities are kept, and calls not multiplied.",
-    "a function, or a class, that takes a potential and returns it wrapped,",
-)
+check_potential = _runner("potential", "shapes, derivatives, capabilities, purity")
+check_surrogate = _runner("surrogate", "its learners, and the potentials that they fit")
+check_integrator = _runner("integrator", "reversibility, volume, order, failures")
+check_metric = _runner("metric", "energy, velocity, momenta, adaptation")
+check_sampler = _runner("sampler", "proposals, reproducibility, and the distribution that it keeps")
+check_correction = _runner("correction", "decisions, cost, and the distribution that it keeps")
+check_schedule = _runner("schedule", "same history, same decisions; learning ends")
+check_explorer = _runner("explorer", "it ends, its findings are right, and it can be resumed")
+check_policy = _runner("policy", "picks exist and fit the target, and parts that users named stay")
+check_wrapper = _runner("wrapper", "a function or class that takes a potential loses no ability")
 
 
 def check_plugin(

@@ -18,13 +18,13 @@ import click
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "invariance"))
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS / "controls"), str(TESTS / "invariance")]
 
 from exact_starts.broken import CONTROLS
-from exact_starts.comparing import LARGEST
 from exact_starts.kernels import KERNELS, POTENTIALS
 from exact_starts.targets import CASES
-from exact_starts.trying import LONG, SHORT, Outcome, Size, tried
+from exact_starts.trying import LARGEST, LONG, SHORT, Outcome, Size, tried
 
 Grid = dict[str, dict[str, list[Outcome]]]
 """Kernel to target to what came of it on each potential."""

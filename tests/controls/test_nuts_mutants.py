@@ -100,22 +100,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "slowed"), CASES)
-def test_mutant_is_caught(name, slowed, monkeypatch):
-    seen = []
-    require = Verdict.require
-
-    def recorded(verdict, claim):
-        seen.append(verdict.p_value)
-        require(verdict, claim)
-
-    monkeypatch.setattr(Verdict, "require", recorded)
+def test_mutant_is_caught(name, slowed, monkeypatch, p_values):
     monkeypatch.setattr(*BROKEN[name])
 
     with pytest.raises(AssertionError):
         check_kept(nuts(slowed))
 
-    assert seen
-    assert seen[-1] < MARGIN * CHECK_RATE
+    assert p_values
+    assert p_values[-1] < MARGIN * CHECK_RATE
 
 
 @pytest.mark.parametrize("slowed", [TURNED, SLOWED])
