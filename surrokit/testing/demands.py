@@ -292,6 +292,7 @@ def write_and_read(record: Record, where: str = "") -> Record:
         If something in it is not plain data; the message says where.
     """
     value: Any = record
+    copied: Any = value
     where = where or type(value).__name__
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufcSU":
         copied = value.copy()
@@ -306,9 +307,7 @@ def write_and_read(record: Record, where: str = "") -> Record:
         copied = type(value)(
             [write_and_read(item, f"{where}[{i}]") for i, item in enumerate(value)]
         )
-    elif value is None or isinstance(value, str | bool | Number | Enum):
-        copied = value
-    else:
+    elif value is not None and not isinstance(value, str | bool | Number | Enum):
         kind = f"array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
         raise AssertionError(
             f"{where} is of type {kind}; what lives across iterations must be a record of arrays "

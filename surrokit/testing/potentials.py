@@ -15,6 +15,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.contracts.forward import offers_curvature_derivatives, offers_curvatures
+from surrokit.contracts.methods import BY_NAME
 from surrokit.errors import ShapeError
 from surrokit.model.calls import Calls
 from surrokit.model.model import change_model
@@ -37,7 +38,7 @@ from surrokit.testing.demands import (
     place,
     positions_for,
 )
-from surrokit.testing.wrappers import WITH_FACTORS, methods_of
+from surrokit.testing.wrappers import methods_of
 from surrokit.types import FloatArray
 
 GOES_WITH: dict[str, str] = {
@@ -89,30 +90,15 @@ def check_capabilities(make: Factory) -> None:
 
 
 def _demand_shapes(found: dict[str, FloatArray], n: int, dim: int) -> None:
-    shapes: dict[str, tuple[int, ...]] = {
-        "value": (n,),
-        "value_and_gradient[0]": (n,),
-        "value_and_gradient[1]": (n, dim),
-        "gradient[0]": (n, dim),
-        "hessian[0]": (n, dim, dim),
-        "hessian_diagonal[0]": (n, dim),
-        "metric[0]": (n, dim, dim),
-        "variance[0]": (n,),
-    }
-    shapes |= {f"{name}[0]": (n, dim) for name in WITH_FACTORS}
+    sizes = {"q": dim}
     if "forward[0]" in found:
         outputs = found["forward[0]"].shape
         demand(len(outputs) == 2, f"forward must return shape (n, m), got {outputs}")
-        m = outputs[1]
-        shapes |= {
-            "forward[0]": (n, m),
-            "forward_and_jacobian[0]": (n, m),
-            "forward_and_jacobian[1]": (n, m, dim),
-            "forward_and_gradient[0]": (n, m),
-            "forward_and_gradient[1]": (n, dim),
-        }
-    for name in shapes.keys() & found.keys():
-        demand_shape(found[name], shapes[name], name)
+        sizes["m"] = outputs[1]
+    for name, array in found.items():
+        method, _, number = name.rstrip("]").partition("[")
+        axes = BY_NAME[method].gives[int(number or 0)]
+        demand_shape(array, (n, *(sizes[axis] for axis in axes)), name)
 
 
 def check_gradient(make: Factory) -> None:

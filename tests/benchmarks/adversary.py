@@ -18,8 +18,8 @@ import click
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS / "controls"), str(TESTS / "invariance")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "invariance"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "controls"))
 
 from exact_starts.broken import CONTROLS
 from exact_starts.kernels import KERNELS, POTENTIALS
