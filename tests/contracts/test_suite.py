@@ -26,6 +26,7 @@ from surrokit.testing import (
 from surrokit.testing.fixtures import HookCalls
 from surrokit.testing.parts import (
     ConstantMetric,
+    CurvedMetric,
     IndependentDraws,
     LeaningWalk,
     OneSidedWalk,
@@ -40,7 +41,20 @@ def test_targets_are_sound(check):
     check()
 
 
-@parametrize_with_checks([LeaningWalk, OneSidedWalk, SubChain, ConstantMetric])
+@parametrize_with_checks(
+    [
+        LeaningWalk,
+        OneSidedWalk,
+        SubChain,
+        ConstantMetric,
+        CurvedMetric,
+        lambda: CurvedMetric(False),
+    ],
+    known_failures={
+        f"check_positions_alone[{name}]": "it needs no potential, and is finite where one fails"
+        for name in ("curved-metric", "curved-metric-2")
+    },
+)
 def test_reference_parts_are_sound(check):
     check()
 
