@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from types import ModuleType
@@ -101,51 +102,37 @@ def check_names(kind: str) -> list[str]:
     return [check.name for check in _checks_of(kind)]
 
 
-@attrs.frozen
-class Labelled:
-    """A factory, and the label of its part: ``leapfrog``, or ``hmc-step_size=0.5``."""
+def _labelled(
+    parts: Iterable[Component | Factory], catalogue: Catalogue | None
+) -> dict[str, Factory]:
+    """Return unique labels, as ``leapfrog`` or ``hmc-step_size=0.5``, to factories.
 
-    label: str
-    make: Factory
-
-
-def label(
-    parts: Iterable[Component | Factory], catalogue: Catalogue | None = None
-) -> list[Labelled]:
-    """Return a factory for each part, and for each of a component's examples, with unique labels.
-
-    Parameters
-    ----------
-    parts
-        Components, or zero-argument factories such as a class.
-    catalogue
-        Where the parts inside components are looked up; by default everything that is installed.
-
-    Raises
-    ------
-    ConfigurationError
-        If a part is neither.
+    There is one for each part, and for each of a component's examples.
     """
-    found: list[Labelled] = []
+    found: dict[str, Factory] = {}
+    seen: Counter[str] = Counter()
+    for name, make in _named(parts, catalogue):
+        seen[name] += 1
+        found[name if seen[name] == 1 else f"{name}-{seen[name]}"] = make
+    return found
+
+
+def _named(
+    parts: Iterable[Component | Factory], catalogue: Catalogue | None
+) -> Iterator[tuple[str, Factory]]:
     for part in parts:
         if isinstance(part, Component):
             for settings in part.examples:
                 words = [f"{name}={value}".replace(" ", "") for name, value in settings.items()]
                 make = partial(_compose, part, dict(settings), catalogue)
-                found.append(Labelled("-".join([part.name, *words]), make))
+                yield "-".join([part.name, *words]), make
         elif callable(part):
-            found.append(Labelled(_name_of(part), part))
+            yield _name_of(part), part
         else:
             raise ConfigurationError(
                 f"parts to check must be components or zero-argument factories, got {part!r}; "
                 "pass a class or a function that makes the part afresh, not the part itself"
             )
-    seen: dict[str, int] = {}
-    for i, one in enumerate(found):
-        seen[one.label] = number = seen.get(one.label, 0) + 1
-        if number > 1:
-            found[i] = attrs.evolve(one, label=f"{one.label}-{number}")
-    return found
 
 
 def _compose(component: Component, settings: dict[str, Any], catalogue: Catalogue | None) -> Any:
@@ -232,10 +219,10 @@ def checks_for(
     """
     wanted = frozenset(levels)
     given = None if kind is None else _checks_of(kind)
-    for part in label(parts, catalogue):
-        for check in _select(part.make, given):
+    for label, make in _labelled(parts, catalogue).items():
+        for check in _select(make, given):
             if check.level in wanted:
-                yield Case(check, part.label, part.make)
+                yield Case(check, label, make)
 
 
 def _select(make: Factory, given: tuple[Check, ...] | None) -> Iterator[Check]:
