@@ -172,7 +172,7 @@ def check_training_rows(make: Factory) -> None:
         demand_close(rows.gradients[known], gradients[known], "gradients of the training rows")
 
 
-def check_nothing_unpaid(make: Factory) -> None:
+def check_exact_calls(make: Factory) -> None:
     """Only ``start`` and ``step`` call the exact potential; learning, fits and findings do not."""
     drive = _Drive(make).finish()
     before = drive.recording.calls
@@ -213,7 +213,7 @@ def _demand_same(one: _Drive, other: _Drive, what: str) -> None:
 
 
 EXPLORER_CHECKS: tuple[Check, ...] = (
-    *checks(check_exploration_ends, check_findings, check_training_rows, check_nothing_unpaid),
+    *checks(check_exploration_ends, check_findings, check_training_rows, check_exact_calls),
     *checks(check_fits_are_optional, check_exploration_reproducible, check_exploration_survives),
 )
 """For every explorer."""

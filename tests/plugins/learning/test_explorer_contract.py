@@ -47,7 +47,7 @@ class Broken:
 @pytest.mark.parametrize(
     ("fault", "check", "message"),
     [
-        ("pays", checks.check_nothing_unpaid, "inform called the exact potential"),
+        ("pays", checks.check_exact_calls, "inform called the exact potential"),
         ("waits", checks.check_fits_are_optional, "must end within it"),
         ("keeps", checks.check_exploration_survives, "what lives across iterations"),
         ("boasts", checks.check_findings, "must be a probability"),
