@@ -32,7 +32,6 @@ from surrokit.registry.hooks import GROUP
 from surrokit.registry.kinds import Kind
 from surrokit.testing import potentials, rows
 from surrokit.testing.demands import (
-    Check,
     Factory,
     arguments,
     checks,
@@ -240,13 +239,6 @@ def check_choices_can_be_made(make: Factory) -> None:
             _demand_made(case.choose(make, **each), case.what)
 
 
-def check_same_choice(make: Factory) -> None:
-    """The same target, costs and generator give the same choice."""
-    for case in _cases():
-        same = case.choose(make).choice == case.choose(make).choice
-        demand(same, f"two choices for {case.what} differ")
-
-
 def check_fixed_parts(make: Factory) -> None:
     """Parts that the user has named stay."""
     kinds: tuple[Kind, ...] = ("schedule", "explorer", "correction")
@@ -268,34 +260,27 @@ def check_plain(make: Factory) -> None:
         _demand_made(choice, case.what)
 
 
-def check_fallback(make: Factory) -> None:
-    """The fallback is an exact kernel that fits the target, and its draws cost time."""
+def check_choice(make: Factory) -> None:
+    """Equal targets, costs and generators give equal choices; their limit is one of calls and time.
+
+    The fallback is an exact kernel that fits the target, and its draws cost time.
+    """
     for case in _cases():
-        fallback = case.choose(make).fallback
-        if fallback is None:
-            continue
-        fits = fallback.sampler.needs <= case.target.capabilities
-        demand(
-            fits and not fallback.schedule.learns,
-            f"the fallback for {case.what} is no exact kernel that fits it",
-        )
-        costs = fallback.seconds_per_draw > 0
-        demand(costs, f"a draw of the fallback for {case.what} costs nothing")
+        what, choice = case.what, case.choose(make)
+        demand(case.choose(make).choice == choice.choice, f"two choices for {what} differ")
+        limit, fallback = choice.exploration, choice.fallback
+        right = isinstance(limit, Budget)
+        right = right and attrs.evolve(limit, max_calls=None, max_seconds=None) == Budget()
+        demand(right, f"the limit for {what} must be a Budget of calls and seconds, got {limit!r}")
+        if fallback is not None:
+            fits = fallback.sampler.needs <= case.target.capabilities
+            exact = fits and not fallback.schedule.learns
+            demand(exact, f"the fallback for {what} is no exact kernel that fits it")
+            costs = fallback.seconds_per_draw > 0
+            demand(costs, f"a draw of the fallback for {what} costs nothing")
 
 
-def check_exploration(make: Factory) -> None:
-    """The limit of an exploration is a ``Budget`` of calls and seconds alone."""
-    for case in _cases():
-        limit, what = case.choose(make).exploration, f"the limit for {case.what} must be"
-        demand(isinstance(limit, Budget), f"{what} a Budget, got {limit!r}")
-        rest = attrs.evolve(limit, max_calls=None, max_seconds=None)
-        demand(rest == Budget(), f"{what} one of calls and seconds")
-
-
-POLICY_CHECKS: tuple[Check, ...] = (
-    *checks(check_choices_can_be_made, check_same_choice, check_fixed_parts, check_plain),
-    *checks(check_fallback, check_exploration),
-)
+POLICY_CHECKS = checks(check_choices_can_be_made, check_fixed_parts, check_plain, check_choice)
 """For every policy."""
 
 _GRADIENTS: Capabilities = frozenset({can.GRADIENT, can.GRADIENT_ALONE})

@@ -127,11 +127,16 @@ def check_hessian(make: Factory) -> None:
 
 
 def check_metric_matrix(make: Factory) -> None:
-    """The metric is symmetric and has no negative eigenvalue."""
+    """The metric is symmetric and has no negative eigenvalue, and gives the products with it."""
     potential, positions = place(make)
     metric = potential.metric(positions)
     demand_semi_definite(metric, "the metric, a Fisher or Gauss-Newton matrix,")
     demand(np.abs(metric).max(axis=(1, 2)).all(), "the metric is zero at some position")
+    if can.METRIC_PRODUCT in potential.capabilities:
+        _, vectors = arguments(potential, "metric_product", positions)
+        expected = np.einsum("nij,nj->ni", metric, vectors)
+        found, atol = potential.metric_product(positions, vectors), 1e-9 * (1 + abs(expected).max())
+        demand_close(found, expected, "product with the metric against the matrix", atol=atol)
 
 
 def check_variance(make: Factory) -> None:
@@ -325,15 +330,6 @@ def check_convex(make: Factory) -> None:
         )
 
 
-def check_metric_product(make: Factory) -> None:
-    """A product with the metric agrees with the matrix."""
-    potential, positions = place(make)
-    _, vectors = arguments(potential, "metric_product", positions)
-    expected = np.einsum("nij,nj->ni", potential.metric(positions), vectors)
-    found, atol = potential.metric_product(positions, vectors), 1e-9 * (1 + np.abs(expected).max())
-    demand_close(found, expected, "product with the metric against that of the matrix", atol=atol)
-
-
 def check_gaussian(make: Factory) -> None:
     """Mean and factor are those of the normal distribution whose potential this is."""
     potential, positions = place(make)
@@ -457,7 +453,6 @@ CHECKS: tuple[Check, ...] = (
     *checks(check_variance, applies=has(can.VARIANCE)),
     *checks(check_metric_matrix, applies=has(can.METRIC)),
     *checks(check_metric_derivative, applies=has(can.METRIC_DERIVATIVE)),
-    *checks(check_metric_product, applies=has(can.METRIC_PRODUCT)),
     *checks(check_forward_value, check_energy_gradients, applies=has(can.FORWARD)),
     *checks(check_jacobian, applies=has(can.JACOBIAN)),
     *checks(check_vjp, applies=has(can.VJP)),

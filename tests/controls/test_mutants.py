@@ -224,7 +224,7 @@ CONTROLS = [
     *caught(potentials.check_metric_derivative, wrapped_banana, ForeignDerivative),
     *caught(potentials.check_hessian_product, wrapped_banana, ShiftedProducts),
     *caught(potentials.check_hessian_diagonal, wrapped_banana, ShiftedProducts),
-    *caught(potentials.check_metric_product, wrapped_banana, ShiftedProducts),
+    *caught(potentials.check_metric_matrix, wrapped_banana, ShiftedProducts),
     *caught(potentials.check_convex, Gaussian, lambda sound: ClaimsConvex(Mixture())),
     *caught(potentials.check_gaussian, Gaussian, WidensNormal),
     *caught(plugins.check_capabilities_kept, wrapper, lambda sound: DropsCapability),
