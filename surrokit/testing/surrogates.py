@@ -120,7 +120,7 @@ def _error(fitted: Potential) -> float:
 
 
 def check_learner(make: Factory) -> None:
-    """A learner is made from a problem alone, and declares needs and uses by known names."""
+    """A learner is made from a problem alone, and declares what it needs, uses and provides."""
     learner = _learner(make)
     for name, known in (("needs", VOCABULARY), ("uses", VOCABULARY), ("provides", can.KNOWN)):
         words = getattr(learner, name)
@@ -132,10 +132,6 @@ def check_learner(make: Factory) -> None:
         bool(learner.needs),
         "needs is empty; a learner that needs no value, gradient or output learns nothing",
     )
-
-
-def check_provides(make: Factory) -> None:
-    """A fitted potential has exactly the capabilities that the learner provides."""
     learner = _learner(make, _training())
     fitted = learner.fit()
     demand(fitted.dim == TARGET.dim, f"the fitted potential has dim {fitted.dim}, not {TARGET.dim}")
@@ -326,7 +322,7 @@ def check_learner_survives(make: Factory) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    *checks(check_learner, check_provides),
+    *checks(check_learner),
     *(_on_fitted(check) for check in potentials.CHECKS),
     *checks(check_no_exact_call, check_least_data, check_snapshot_frozen, check_same_fit),
     *checks(check_row_order, check_level, check_repeated_points, check_failed_rows),
