@@ -275,12 +275,6 @@ def parametrize_with_checks(
     ------
     ConfigurationError
         If a known failure has no reason, or names no check of these parts.
-
-    Examples
-    --------
-    >>> @parametrize_with_checks([MySampler, lambda: MySampler(step_size=0.1)])  # doctest: +SKIP
-    ... def test_contract(check):
-    ...     check()
     """
     import pytest
 
@@ -434,7 +428,9 @@ check_correction = _runner("correction", "decisions, cost, and the distribution 
 check_schedule = _runner("schedule", "same history, same decisions; learning ends")
 check_explorer = _runner("explorer", "it ends, its findings are right, and it can be resumed")
 check_policy = _runner("policy", "picks exist and fit the target, and parts that users named stay")
-check_wrapper = _runner("wrapper", "a function or class that takes a potential loses no ability")
+check_wrapper = _runner(
+    "wrapper", "a function of potentials that keeps abilities and repeats no call"
+)
 
 
 def check_plugin(
