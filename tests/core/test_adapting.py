@@ -12,7 +12,7 @@ from surrokit.errors import SamplingWarning
 from surrokit.interfaces import Decision
 from surrokit.result.advice import advice
 from surrokit.result.verdict import judge
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 SIZES = {"chains": 2, "warmup": 40, "draws": 100, "seed": 3, "progress": False}
 EXPLORED, DRAWS_BEGIN = 10, 40

@@ -21,8 +21,8 @@ from surrokit.result.advice import advice
 from surrokit.result.records import Choice
 from surrokit.result.verdict import judge
 from surrokit.targets.bounds import transform_of
-from surrokit.testing.targets.counting import CountingPotential
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
+from surrokit.testing.wrappers import CountingPotential
 
 SMALL = {"chains": 3, "warmup": 40, "draws": 30, "seed": 4, "progress": False}
 OPEN = {"chains": 3, "seed": 4, "progress": False}

@@ -11,7 +11,7 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
 from surrokit.model.model import calls_per_gradient
 from surrokit.targets.differences import LEAST_GRADIENTS, MOST_DIM, Differences, suits_differences
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.targets import Banana, Gaussian
 
 
 class Values:

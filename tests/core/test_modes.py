@@ -18,8 +18,8 @@ from surrokit.result.mode_visits import ENOUGH, ModeVisits
 from surrokit.result.verdict import judge
 from surrokit.run.attempt import begin_exploring
 from surrokit.run.parts import Learning
-from surrokit.testing.measures.plain import write_and_read
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.demands import write_and_read
+from surrokit.testing.targets import Gaussian
 
 DIM = 4
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.errors import EvaluationWarning, SamplingWarning, SurrogateFitError, TargetError
-from surrokit.testing.targets.counting import CountingPotential
+from surrokit.testing.wrappers import CountingPotential
 
 SMALL = {"chains": 3, "warmup": 40, "draws": 30, "seed": 4, "progress": False}
 FIXED = {"step_size": 0.3, "n_steps": 5, "metric": "identity"}

@@ -18,10 +18,10 @@ from surrokit.plan.repair import LESSON, LESSONS, MIXED, MOST_RESTARTS
 from surrokit.result.verdict import judge
 from surrokit.run import parts as learning
 from surrokit.run.repairs import SafetyNet, Watch
-from surrokit.testing.checks.kernels.kernel import N_CHAINS, NARROW, WIDE, invariance
-from surrokit.testing.measures.statistics import normality
-from surrokit.testing.parts.reference import ReferenceCorrection
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit.testing.parts import ReferenceCorrection
+from surrokit.testing.samplers import N_CHAINS, NARROW, WIDE, invariance
+from surrokit.testing.statistics import normality
+from surrokit.testing.targets import Banana, Gaussian, Mixture
 
 TWO_MODES = Mixture(half_distance=3.0, weight=0.5)
 IN_BOTH = np.array([[-3.0, 0.0], [-3.0, 0.5], [3.0, 0.0], [3.0, 0.5]])

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 import surrokit as sk
 from surrokit.diagnostics import QUANTILES
 from surrokit.errors import ConfigurationError, SamplingWarning
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 NEAR = Gaussian(mean=(0.05, 0.0), covariance=((1.1, 0.3), (0.3, 1.0)))
 TARGET = Gaussian(mean=(0.0, 0.0), covariance=((1.0, 0.3), (0.3, 1.0)))

@@ -9,7 +9,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.errors import SamplingWarning, ShapeError
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 SIZES = {"chains": 2, "seed": 1, "progress": False}
 

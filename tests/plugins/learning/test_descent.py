@@ -9,7 +9,7 @@ import surrokit as sk
 from surrokit.interfaces import Evaluations
 from surrokit.mode.descent import descend
 from surrokit.mode.search import find_mode
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.targets import Banana, Gaussian
 from surrokit_learning.surrogate_draws import design_below, mode_of
 
 SDS, SLOPE = np.array([1e4, 10.0]), -0.015  # as of an intercept and a slope: 0.998 correlated

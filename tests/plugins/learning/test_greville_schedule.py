@@ -12,7 +12,7 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Decision, LearningProblem, Moment
 from surrokit.result.verdict import judge
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.targets import Banana, Gaussian
 from surrokit_learning.schedules import mean_rate
 
 SMALL = {"chains": 3, "warmup": 60, "draws": 40, "seed": 4, "progress": False}

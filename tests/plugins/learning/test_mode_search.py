@@ -18,7 +18,7 @@ from surrokit.mode.descent import Mode
 from surrokit.mode.search import find_mode
 from surrokit.mode.starts import draw_positions
 from surrokit.modes import Modes
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 from surrokit_learning import modes_search
 from surrokit_learning.designs import mixed_design
 from surrokit_learning.modes_found import (

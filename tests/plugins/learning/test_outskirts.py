@@ -7,7 +7,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.interfaces import Tuning
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 from surrokit_learning.region import Region
 from surrokit_learning.surrogate_draws import EDGES, look_around
 

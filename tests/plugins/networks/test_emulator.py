@@ -149,7 +149,7 @@ def test_an_emulator_keeps_to_the_contract_of_potentials(emulator):
     names = {r.name.partition("[")[0] for r in results}
     assert {"check_gradient", "check_jacobian", "check_metric_matrix"} <= names
     assert {"check_forward_value", "check_energy_curvatures"} <= names
-    assert {"check_metric_derivative", "check_metric_product", "check_forward_hessian"} <= names
+    assert {"check_metric_derivative", "check_metric_matrix", "check_forward_hessian"} <= names
 
 
 @pytest.mark.parametrize("kind", ["softplus", "rbf"], indirect=True)
