@@ -264,7 +264,7 @@ def test_the_exact_phase_ends_at_its_rows():
 def test_an_exact_phase_of_given_length_ends_at_its_rows(learn_from, wanted):
     explorer = (
         "sampler",
-        {"learn_from": learn_from, "sampler": "random-walk", "warm_start": wanted},
+        {"evaluations": wanted, "learn_from": learn_from, "sampler": "random-walk"},
     )
     run, surrogate = ran(explorer=explorer, warmup=200)
     rows = len(surrogate.fits[0])

@@ -380,20 +380,15 @@ def test_a_run_tells_of_both_modes_and_draws_from_both(seed):
     assert run.rhat().max() > 1.5
 
 
-def ran(target, seed, **settings):
-    options = {
-        **settings,
-        "sampler": ("hmc", {"step_size": 0.5, "n_steps": 6, "metric": "identity"}),
-        "draws": 60,
-    }
+def ran(target, seed, *, step_size=0.5, draws=60):
     return sk.sample(
         target,
-        sampler="hmc",
+        sampler=("hmc", {"step_size": step_size, "n_steps": 6, "metric": "identity"}),
         surrogate=sk.batch_surrogate(lambda evaluations, rng: target),
         explorer=("rounds", {"transitions": 20}),
+        draws=draws,
         seed=seed,
         progress=False,
-        **options,
     )
 
 
