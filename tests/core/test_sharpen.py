@@ -96,7 +96,7 @@ def test_ends_are_in_the_users_coordinates():
 
 
 def test_moves_that_were_mixed_in_have_no_ends():
-    ends = draw(safety=sk.Safety(mix=0.4)).kept.ends
+    ends = draw(schedule=sk.Safety(mix=0.4)).kept.ends
     assert 0.2 < np.isnan(ends).mean() < 0.6
 
 
