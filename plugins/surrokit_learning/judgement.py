@@ -69,17 +69,7 @@ class Queue:
 
     @classmethod
     def of(cls, draws: SurrogateDraws, surrogate: Potential, inner: IntArray) -> Queue:
-        """Return draws of a surrogate, after the points about its mass where there are such.
-
-        Parameters
-        ----------
-        draws
-            The draws; of V, or of what is drawn from in its place.
-        surrogate
-            V.
-        inner
-            Rows of the draws.
-        """
+        """Return some draws (rows ``inner``) of a surrogate V, after the points about its mass."""
         positions, expected, outer = draws.positions[inner], draws.values[inner], draws.outer
         predicted = surrogate.value(positions)
         if outer is None:
@@ -245,17 +235,7 @@ def spread(differences: FloatArray) -> float:
 
 
 def resample(differences: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
-    """Return n distinct rows, or as many as there are, drawn by importance weight exp(V - U).
-
-    Parameters
-    ----------
-    differences : ndarray of shape (m,)
-        V - U; rows with -inf are never drawn.
-    n
-        How many.
-    rng
-        Generator.
-    """
+    """Return n distinct rows, or as many as there are, drawn by exp(V - U); none where it is 0."""
     noise = rng.gumbel(size=len(differences))  # the largest sums are a draw without replacement
     keys = np.where(np.isfinite(differences), differences + noise, -np.inf)
     order = np.argsort(-keys, kind="stable")

@@ -69,18 +69,7 @@ def valley_of(
     """Return the known end that a search has stopped short of, in a flat valley; and the calls.
 
     No potential on the straight way between the two is above both. Between modes there is one, and
-    as a rule the first that is evaluated.
-
-    Parameters
-    ----------
-    exact
-        The target.
-    ends
-        Where searches ended.
-    found
-        Where another one did.
-    most
-        Calls at most; where they do not do, none is known.
+    as a rule the first that is evaluated. Where so many calls do not suffice, no end is known.
     """
     calls = 0
     for k, end in enumerate(ends):
@@ -104,23 +93,11 @@ def _value(exact: Potential, position: FloatArray) -> float:
 
 
 class ModeWatch:
-    """Called with what a search evaluates, ends it where it leads to a known mode.
+    """Called with what a search evaluates, ends it where it leads to a known ``mode``.
 
     Potential and gradient at a position tell where a Newton step would lead, and how low, if all
     were as quadratic as at the mode. If that is the mode itself, the rest of the way need not be
     evaluated.
-
-    Parameters
-    ----------
-    modes
-        Known ones.
-    dim
-        Numbers in a position.
-
-    Attributes
-    ----------
-    mode
-        The known mode that the search leads to.
     """
 
     def __init__(self, modes: Modes | None, dim: int) -> None:
@@ -248,22 +225,11 @@ def _inverse(hessian: FloatArray, usual: float = 1.0, more: int = 0) -> FloatArr
 def begin_about(
     exact: Potential, modes: Modes, chains: ChainState, rng: np.random.Generator
 ) -> tuple[ChainState, Modes]:
-    """Return chains at draws about the modes that matter, and the modes.
+    """Return chains at draws about the modes that matter, and the modes, that of least U first.
 
-    Chains stay where they are, and the modes are marked as not ``believed``, where one of these or
-    the deepest is in a funnel. A gradient is evaluated for each chain, and some more where draws
-    about modes are far above what was predicted.
-
-    Parameters
-    ----------
-    exact
-        The target.
-    modes
-        Those that were found, the deepest first.
-    chains
-        Where chains are.
-    rng
-        Generator of the draws.
+    Chains stay where they are, and modes are not ``believed``, where one of these or the deepest is
+    in a funnel. A gradient is evaluated for each chain, and some more where draws about modes are
+    far above what was predicted.
     """
     n = len(chains.values)
     of = _shares(modes, n)
@@ -318,15 +284,7 @@ def _shares(modes: Modes, n: int) -> IntArray:
 
 
 def quotas(shares: FloatArray, n: int) -> IntArray:
-    """Return how many of n to take of each kind: in proportion to its share, and one at least.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (k,)
-        They sum to 1.
-    n
-        How many in all, at least k.
-    """
+    """Return how many of n to take of each kind: by its share (k,), and one at least."""
     counts = np.ones(len(shares), dtype=np.int64)
     for _ in range(n - len(shares)):  # whoever has least of what is due comes next
         counts[np.argmin((counts + 0.5) / np.maximum(shares, 1e-12))] += 1

@@ -73,11 +73,9 @@ class Limits:
 
     Parameters
     ----------
-    total
-        Evaluations by all searches.
-    later
-        Evaluations by those after the first. One that has begun may finish, and :data:`LEAST`
-        begin in any case.
+    total, later
+        Evaluations by all searches, and by those after the first. One that has begun may finish,
+        and :data:`LEAST` begin in any case.
     searches
         Starts at most; None for as many as ``later`` allows.
     spare
@@ -107,19 +105,15 @@ class ModeSearch:
     ----------
     exact
         The target.
-    starts : ndarray of shape (n, dim)
-        Where searches may begin; more follow when a mode is known.
-    values : ndarray of shape (n,)
-        U there.
+    starts, values : ndarrays of shape (n, dim) and (n,)
+        Where searches may begin, and U there; more starts follow when a mode is known.
     limits
         What may be evaluated.
 
     Attributes
     ----------
-    led
-        The mode that each search that has ended led to; -1 for none.
-    calls
-        Its evaluations.
+    led, calls
+        The mode that each search that has ended led to, -1 for none; and its evaluations.
     lowest : Mode or None
         The least potential that any search has come to.
     over
@@ -456,26 +450,11 @@ def more_starts(
     n: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return starts from which to look for more modes, those that may tell most first.
+    """Return n starts more than others (m, dim) to look for modes from, the most telling first.
 
-    Parameters
-    ----------
-    exact
-        The target. One that draws its own starts knows where it makes sense, and they stay there.
-    mode, covariance : ndarrays of shape (dim,) and (dim, dim)
-        The first mode that was found, and the covariance of the Laplace approximation there.
-    others : ndarray of shape (m, dim)
-        Where chains start, the one of this mode's search left out.
-    n
-        How many more than those.
-    rng
-        Generator.
-
-    Returns
-    -------
-    ndarray of shape (m + n, dim)
-        The chains' starts, the farthest first, in turn with starts about the mode and with such
-        as are spread over everything.
+    The others are where chains start: the farthest first, in turn with starts about the first mode
+    that was found, by the covariance there, and with such as are spread over everything. A target
+    that draws its own starts knows where it makes sense, and they stay there.
     """
     farthest = np.argsort(-np.linalg.norm(others - mode, axis=1), kind="stable")
     if not n:
