@@ -181,7 +181,9 @@ class ModeSearch:
                 self._go_on()
             if self._at is None:
                 self._widen(rng)
-                self._judge()
+                begun, most = len(self.led), self._limits.starts(self._exact)
+                spent = begun >= LEAST and sum(self.calls[1:]) >= self._limits.later
+                self.over = spent or begun >= min(most, len(self.starts))
             if self.n_evaluated >= self._limits.total:
                 self.stop()
 
@@ -290,10 +292,12 @@ class ModeSearch:
             self._end(found)
         elif found.converged and (own or self.led or self._is_close(found)):
             self._end(found, sure=own)
-        elif self.led and found.calls >= most:
-            self._give_up(found)
-        else:
+        elif not self.led or found.calls < most:
             self._at = found.position
+        elif found.value <= self.lowest.value + exact.dim + WIDE:
+            self._end(found)  # it took too long, but low places count as where it ends
+        else:
+            self._lead_to(-1)
 
     def _demand_a_density(self, found: Mode, at: FloatArray) -> None:
         """Raise where no distribution may have such a target."""
@@ -308,14 +312,6 @@ class ModeSearch:
             demand_walls_by_gradients(aside, found, rows, most=self._limits.beside)
         values = demand_walls(exact, found)
         self._spent += -(-values // calls_per_gradient(exact))
-
-    def _give_up(self, found: Mode) -> None:
-        """End a search that took too long; low places count as where it ends."""
-        assert self.lowest is not None
-        if found.value <= self.lowest.value + self._exact.dim + WIDE:
-            self._end(found)
-        else:
-            self._lead_to(-1)
 
     def _scales(self, at: FloatArray) -> Scales | None:
         """Return what is known by now of the covariance about where a search may lead."""
@@ -393,13 +389,9 @@ class ModeSearch:
         self.led.append(mode)
         self.calls.append(self._spent)
         self._at, self._spent = None, 0
-        if self._ends:
-            self._modes = self._complete_modes()
-
-    def _complete_modes(self) -> Modes:
-        """Return the modes with what is known of them by now."""
-        ends = self._ends
-        return Modes(
+        if not (ends := self._ends):
+            return
+        self._modes = Modes(  # with what is known of them by now
             positions=np.stack([end.position for end in ends]),
             values=np.array([end.value for end in ends]),
             covariances=np.stack([self._covariance(k) for k in range(len(ends))]),
@@ -417,8 +409,6 @@ class ModeSearch:
         rows = self._rows.take(np.asarray(led == k))
         return predicted_covariance(end.position, end.gradient, rows)
 
-    # --- whether there is another ---
-
     def _widen(self, rng: np.random.Generator) -> None:
         """Add starts, once a mode is known."""
         most, begun = self._limits.starts(self._exact), len(self.led)
@@ -433,13 +423,6 @@ class ModeSearch:
             rng,
         )
         self.starts, self._widened = np.vstack([self.starts[:begun], more]), True
-
-    def _judge(self) -> None:
-        """End the searches if no other one is to begin."""
-        begun = len(self.led)
-        spent = begun >= LEAST and sum(self.calls[1:]) >= self._limits.later
-        most = min(self._limits.starts(self._exact), len(self.starts))
-        self.over = spent or begun >= most
 
 
 def more_starts(
