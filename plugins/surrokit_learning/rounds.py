@@ -37,6 +37,7 @@ from surrokit_learning.judgement import (
     predicted_acceptance,
     resample,
 )
+from surrokit_learning.modes_found import chains_at
 from surrokit_learning.modes_search import Limits, ModeSearch, unnoticed
 from surrokit_learning.region import OFFERED, Tempered, cautious
 from surrokit_learning.surrogate_draws import (
@@ -252,17 +253,17 @@ class _Exploration:
 
     def _search(self, rng: np.random.Generator) -> Iterator[Explored]:
         """Evaluate the starts, and search for modes from there, if that is how to begin."""
-        at, cache = self.start.positions, dict[str, FloatArray]()
+        at = self.start.positions
         # where a gradient is made of values, starts alone are not worth it
         if self.by_gradients and not self.by_differences:
-            values, cache["gradient"] = evaluate_with_gradients(self.exact, at)
+            chains = chains_at(self.exact, at)
         else:
             values = evaluate_alone(self.exact, at)
-        cache["value"] = values
-        self.known.chains = ChainState(positions=at, values=values, cache=cache)
-        self.evaluated = len(at)
+            chains = ChainState(positions=at, values=values, cache={"value": values})
+        self.known.chains, self.evaluated = chains, len(at)
         if self.begins == "mode":
-            self.known.search_by(ModeSearch(self.exact, at, values, self._search_limits()))
+            limits = self._search_limits()
+            self.known.search_by(ModeSearch(self.exact, at, chains.values, limits))
         search, over = self.known.search, False
         yield self._explored()
         while search is not None and not over:

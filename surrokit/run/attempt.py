@@ -32,7 +32,7 @@ from surrokit.result.adaptation import Adaptation, Rescue
 from surrokit.result.run import Run
 from surrokit.result.weights import Weights
 from surrokit.run.book import Book
-from surrokit.run.explore import begin_exploring, complaint_after, note_limit
+from surrokit.run.explore import begin_exploring, complaint_after, next_of, note_limit
 from surrokit.run.kernels import Kernels
 from surrokit.run.learning import Learning
 from surrokit.run.net import SafetyNet
@@ -96,7 +96,7 @@ class Attempt:
             book.stopping.check_before_iteration(exact=False)
             before = len(self._evaluations)
             with book.clock.phase("warmup"):
-                explored = next(steps)
+                explored = next_of(steps)
             found, done = explored.findings, explored.done
             self._evaluated()
             rows = Evaluations.join(self._evaluations[before:], self._target.dim)

@@ -12,6 +12,7 @@ from surrokit.contracts.explorer import Explored, Findings, Start
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState
 from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import PluginError
 from surrokit.plan.fallback import in_words
 from surrokit.plan.recipe import Recipe
 from surrokit.run.learning import Learning
@@ -61,6 +62,22 @@ def begin_exploring(
         return (steps, chains), chains
 
     return begin
+
+
+def next_of(steps: Iterator[Explored]) -> Explored:
+    """Return the next iteration of an exploration.
+
+    Raises
+    ------
+    PluginError
+        If there is none, though the last one was not marked as such.
+    """
+    for explored in steps:
+        return explored
+    raise PluginError(
+        "the explorer has ended, but its last item was not marked as done; yield it as "
+        "Explored(..., done=True)"
+    )
 
 
 def note_limit(recipe: Recipe, seconds: float, *, done: bool) -> Recipe:
