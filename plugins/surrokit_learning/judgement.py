@@ -9,6 +9,7 @@ from surrokit.contracts.explorer import Past
 from surrokit.contracts.potential import Potential
 from surrokit.surrogate.edges import Edges
 from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit_learning.designs import Design
 from surrokit_learning.surrogate_draws import SurrogateDraws
 
 JUDGES = 5
@@ -90,6 +91,17 @@ class Queue:
         """Whether the points are draws of a surrogate, and enough of them to say how good it is."""
         inner = len(self) - int(self.is_outer.sum())
         return inner >= JUDGES and not bool(np.isnan(self.predicted).any())
+
+    def refill(self, design: Design) -> Queue:
+        """Return one with other points, which are no draws of a surrogate."""
+        n = len(design.positions)
+        return attrs.evolve(
+            self,
+            positions=design.positions,
+            expected=design.potentials,
+            predicted=np.full(n, np.nan),
+            is_outer=np.zeros(n, dtype=bool),
+        )
 
     def take(self, rows: slice | BoolArray) -> Queue:
         """Return one with some of the points."""

@@ -15,7 +15,7 @@ from surrokit.exploring.standing import evaluate_with_gradients
 from surrokit.limits.deadline import check_deadline
 from surrokit.mode.mode import Mode
 from surrokit.model.model import calls_per_gradient
-from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit.types import FloatArray, IntArray
 from surrokit_learning.designs import cholesky_factor
 
 SAME_VALUE, SAME_PLACE = 0.5, 1.0
@@ -264,15 +264,17 @@ def _about(
     expected = modes.values[of] + 0.5 * np.square(normals).sum(axis=1)
     factors = np.stack([cholesky_factor(covariance) for covariance in modes.covariances])
     moves = np.einsum("nij,nj->ni", factors[of], normals)
-    now, parts = chains_at(exact, modes.positions[of] + moves), np.ones(len(of))
+    at, parts = modes.positions[of] + moves, np.ones(len(of))
+    values, gradients = map(np.array, evaluate_with_gradients(exact, at))
     for i in range(1, HALVINGS + 1):
-        over = np.asarray(~(now.values <= expected + ROOM + dim))
+        over = np.asarray(~(values <= expected + ROOM + dim))
         if not over.any():
             break
         parts[over] = 0.5**i if i < HALVINGS else 0.0
-        moved = modes.positions[of[over]] + parts[over, None] * moves[over]
-        now = _put(now, over, chains_at(exact, moved))
-    return now, parts
+        at[over] = modes.positions[of[over]] + parts[over, None] * moves[over]
+        values[over], gradients[over] = evaluate_with_gradients(exact, at[over])
+    cache = {"value": values, "gradient": gradients}
+    return ChainState(positions=at, values=values, cache=cache), parts
 
 
 def _shares(modes: Modes, n: int) -> IntArray:
@@ -289,18 +291,3 @@ def quotas(shares: FloatArray, n: int) -> IntArray:
     for _ in range(n - len(shares)):  # whoever has least of what is due comes next
         counts[np.argmin((counts + 0.5) / np.maximum(shares, 1e-12))] += 1
     return counts
-
-
-def _put(chains: ChainState, rows: BoolArray, others: ChainState) -> ChainState:
-    """Return chains of which some rows are others."""
-
-    def put(into: FloatArray, these: FloatArray) -> FloatArray:
-        into = into.copy()
-        into[rows] = these
-        return into
-
-    return ChainState(
-        positions=put(chains.positions, others.positions),
-        values=put(chains.values, others.values),
-        cache={name: put(array, others.cache[name]) for name, array in chains.cache.items()},
-    )

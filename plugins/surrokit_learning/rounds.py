@@ -25,7 +25,7 @@ from surrokit.settings import (
     positive_integer,
 )
 from surrokit.types import Capabilities, FloatArray
-from surrokit_learning.designs import Box, Design, normal_design, optional_box, suits_one_side
+from surrokit_learning.designs import Box, normal_design, optional_box, suits_one_side
 from surrokit_learning.judgement import (
     JUDGES,
     Judgement,
@@ -176,6 +176,7 @@ class _Exploration:
         at = ChainState(positions=start.positions, values=np.empty(0), cache={})
         self.known = Survey(self.exact, at, by_gradients=self.by_gradients, batch=settings.batch)
         self.queue = Queue(positions=np.empty((0, dim)), expected=np.empty(0))
+        self.n_first = 0  # points of the first design that were evaluated
         self.approximated = 0.0  # predicted acceptance of draws of the Laplace approximation
         self.judgements: list[Judgement] = []
         self.tuning: Tuning | None = None
@@ -282,15 +283,15 @@ class _Exploration:
 
     def _design(self, rng: np.random.Generator) -> Iterator[Explored]:
         """Evaluate as many points as a surrogate needs before its draws mean anything."""
-        n, enough = 0, False
+        enough = False
         while not (enough or self.finished):
             self._next(rng)
             if not len(self.queue):
-                self._queue_first(n, rng)
+                self._queue_first(rng)
             log_weights, step = self._evaluate_batch(rng, moves=self.begins != "sobol")
             self.approximated = predicted_acceptance(log_weights)
-            n += len(log_weights)
-            enough = n >= self.known.enough
+            self.n_first += len(log_weights)
+            enough = self.n_first >= self.known.enough
             self._end_if_due(unfitted=enough)
             yield self._learn(step)
 
@@ -372,34 +373,25 @@ class _Exploration:
 
     # --- evaluations ---
 
-    def _queue_first(self, n: int, rng: np.random.Generator) -> None:
-        """Queue more of the first points, after n of them."""
+    def _queue_first(self, rng: np.random.Generator) -> None:
+        """Queue more of the first points."""
         known, settings = self.known, self.settings
-        left = max(known.enough - n, known.few)
+        left = max(known.enough - self.n_first, known.few)
         if self.begins == "sobol":
-            self._queue(known.fill_box(left, settings.box, settings.scale, rng))
+            design = known.fill_box(left, settings.box, settings.scale, rng)
         else:
-            self._queue(known.fill_modes(left, settings.scale, rng))
+            design = known.fill_modes(left, settings.scale, rng)
+        self.queue = self.queue.refill(design)
 
     def _queue_nearby(self, rng: np.random.Generator) -> None:
         """Queue points about the best ones so far."""
         try:
-            region = self.known.region
+            region, n = self.known.region, self.settings.batch
         except SurrogateFitError:
-            return self._queue_first(self.known.enough, rng)
-        n = self.settings.batch
-        return self._queue(normal_design(region.centre, region.covariance, n, rng))
-
-    def _queue(self, design: Design) -> None:
-        """Queue points that are no draws of a surrogate."""
-        n = len(design.positions)
-        self.queue = attrs.evolve(
-            self.queue,
-            positions=design.positions,
-            expected=design.potentials,
-            predicted=np.full(n, np.nan),
-            is_outer=np.zeros(n, dtype=bool),
-        )
+            return self._queue_first(rng)
+        design = normal_design(region.centre, region.covariance, n, rng)
+        self.queue = self.queue.refill(design)
+        return None
 
     def _evaluate_batch(
         self, rng: np.random.Generator, *, moves: bool = True
@@ -520,7 +512,7 @@ class _Exploration:
                 design_below(surrogate, self.known.seen, batch, rng) if self.by_gradients else None
             )
             if below is not None:
-                self._queue(below)
+                self.queue = self.queue.refill(below)
             return
         inner = np.arange(batch)
         if draws.outer is not None:
