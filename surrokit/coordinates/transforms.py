@@ -30,6 +30,53 @@ class Derivatives:
     log_first: FloatArray
     log_second: FloatArray
 
+    def pull(self, slopes: FloatArray) -> FloatArray:
+        """Return derivatives in q, shape (n, dim) or (n, m, dim), as those in z."""
+        return slopes * (self.first if slopes.ndim == 2 else self.first[:, None, :])
+
+    push = pull  # of directions in z: the map is elementwise
+
+    def pull_form(self, matrices: FloatArray) -> FloatArray:
+        """Return q'_i M_ij q'_j, shape (n, dim, dim), of ``matrices (n, dim, dim)``."""
+        return np.asarray(matrices * self.first[:, :, None] * self.first[:, None, :])
+
+    push_form = pull_form
+
+    def bend(self, gradient: FloatArray | None = None) -> FloatArray:
+        """Return what the curvature of the map adds to the diagonal of a matrix, shape (n, dim).
+
+        The matrix is the Hessian of what has this gradient in q, or a metric, without one.
+        """
+        if gradient is None:
+            return -self.log_second
+        return np.asarray(gradient * self.second - self.log_second)
+
+    def cross(self, weights: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return sum_j A_kj M_kj q'_j, shape (n, dim), with A in ``weights (n, dim, dim)``."""
+        return np.asarray(np.einsum("nkj,nkj,nj->nk", weights, matrices, self.first))
+
+    def of_form(
+        self,
+        third: tuple[FloatArray, FloatArray],
+        inside: FloatArray,
+        across: FloatArray,
+        diagonal: FloatArray,
+        gradient: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return sum_ij A_ij d_k G_ij, shape (n, dim), with G_ij = q'_i M_ij q'_j and the bend.
+
+        Parameters
+        ----------
+        third
+            As :meth:`Transform.third_derivatives` returns them.
+        inside, across, diagonal : ndarray of shape (n, dim)
+            sum_ij A_ij q'_i q'_j dM_ij/dq_k, sum_j A_kj M_kj q'_j, and A_kk.
+        gradient
+            As :meth:`bend` takes it.
+        """
+        bend = -third[1] if gradient is None else gradient * third[0] - third[1]
+        return self.first * inside + 2.0 * self.second * across + diagonal * bend
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Transform:
@@ -185,16 +232,6 @@ def _logistic(z: FloatArray) -> FloatArray:
     # unlike the form with tanh, this one keeps the lower tail down to the smallest number
     with np.errstate(over="ignore"):
         return 1.0 / (1.0 + np.exp(-z))
-
-
-def congruent(matrices: FloatArray, d: Derivatives) -> FloatArray:
-    """Return q'_i M_ij q'_j, shape (n, dim, dim), of ``matrices (n, dim, dim)``; a new array."""
-    return np.asarray(matrices * d.first[:, :, None] * d.first[:, None, :])
-
-
-def cross(weights: FloatArray, matrices: FloatArray, d: Derivatives) -> FloatArray:
-    """Return sum_j A_kj M_kj q'_j, shape (n, dim), with A in ``weights (n, dim, dim)``."""
-    return np.asarray(np.einsum("nkj,nkj,nj->nk", weights, matrices, d.first))
 
 
 def products(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -362,6 +399,11 @@ class Scaling:
         del unbounded
         return self.pull(gradient)
 
+    def derivatives(self, unbounded: FloatArray) -> Scaling:
+        """Return the map itself, which is its own derivative and has no curvature."""
+        del unbounded
+        return self
+
     def pull(self, gradient: FloatArray) -> FloatArray:
         """Return derivatives (..., dim) in x as those in z."""
         return np.asarray(gradient @ self.matrix)
@@ -464,7 +506,7 @@ def pull_back_outputs(
 ) -> FloatArray:
     """Return derivatives of m outputs in z, shape (n, m, dim), from ``jacobian (n, m, n_user)``."""
     if isinstance(of, Transform):
-        return jacobian * of.derivatives(z).first[:, None, :]
+        return of.derivatives(z).pull(jacobian)
     n, m, _ = jacobian.shape
     rows = np.repeat(z, m, axis=0)
     return of.vjp(rows, jacobian.reshape(n * m, -1)).reshape(n, m, -1)

@@ -9,22 +9,19 @@ import numpy as np
 
 from surrokit.arguments import check_positions
 from surrokit.capabilities import FORWARD, GRADIENT, ROWS
-from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.transforms import CoordinateMap, products
+from surrokit.coordinates.transforms import products
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Evaluations
 from surrokit.limits import without_cliffs
-from surrokit.model.model import Wrapper
+from surrokit.model.model import Passing
 from surrokit.potentials import (
     Energy,
     ForwardDerivatives,
-    InitialPotential,
     Potential,
     with_curvature_derivatives,
     with_curvatures,
 )
 from surrokit.shown.target import ShownTarget
-from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -204,7 +201,7 @@ _SHORTEST, _LONGEST = 1e-3, 1e4  # of the usual step
 
 
 @attrs.frozen(eq=False)
-class Differences(Wrapper, ShownTarget):
+class Differences(Passing, ShownTarget):
     """A potential whose gradient is made of differences of its values.
 
     A gradient by central differences pays for 2 dim + 1 values, one to one side for dim + 1. Draws
@@ -238,24 +235,9 @@ class Differences(Wrapper, ShownTarget):
             )
 
     @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.inner.dim
-
-    @property
     def capabilities(self) -> Capabilities:
         """Those of the inner potential, and a gradient."""
         return self.inner.capabilities | {GRADIENT}
-
-    @property
-    def parameters(self) -> Parameters:
-        """Names, shapes and bounds."""
-        return parameters_of(self.inner)
-
-    @property
-    def transform(self) -> CoordinateMap:
-        """The map to the user's coordinates."""
-        return transform_of(self.inner)
 
     @property
     def calls_per_gradient(self) -> int:
@@ -265,10 +247,6 @@ class Differences(Wrapper, ShownTarget):
     def one_sided(self, curvatures: FloatArray | None) -> Differences:
         """Return a copy with differences to one side; see the parameter ``curvatures``."""
         return attrs.evolve(self, to_one_side=True, curvatures=curvatures)
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim)."""
-        return self.inner.value(positions)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and differences, shape (n, dim).
@@ -312,11 +290,6 @@ class Differences(Wrapper, ShownTarget):
         n, k = rows.shape[:2]
         values = self.inner.value(rows.reshape(n * k, -1).copy())
         return without_cliffs(values.reshape(n, k))
-
-    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return the inner potential's own starting positions, shape (n, dim)."""
-        inner: InitialPotential = self.inner  # type: ignore[assignment]
-        return inner.initial(rng, n)
 
 
 def steps_by(

@@ -21,7 +21,7 @@ from surrokit.arguments import (
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.model.model import Model, ModelPotential, Wrapper
+from surrokit.model.model import Model, ModelPotential, Passing
 from surrokit.model.outcome import Results
 from surrokit.model.source import in_a_batch_of_one, one_after_another
 from surrokit.potentials import Energy, Potential, offers_curvature_derivatives, offers_curvatures
@@ -437,7 +437,7 @@ Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
 @attrs.frozen(eq=False)
-class ModelledPotential(Wrapper, ShownTarget):
+class ModelledPotential(Passing, ShownTarget):
     """A potential on the line of another library, with what the model there reports.
 
     It does all that the inner potential does, by the same methods.
@@ -486,27 +486,12 @@ class ModelledPotential(Wrapper, ShownTarget):
         return self.transform.reported
 
     @property
-    def dim(self) -> int:
-        """Numbers in a position on the line."""
-        return self.inner.dim
-
-    @property
     def capabilities(self) -> Capabilities:
         """What the inner potential offers, and ``initial`` where it is known where to start."""
         own = frozenset() if self.starts is None else frozenset({can.INITIAL})
         return self.inner.capabilities | own
 
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim)."""
-        return self.inner.value(positions)
-
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions, shape (n, dim)."""
         assert self.starts is not None
         return self.starts(rng, n)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what else the inner potential has."""
-        if name.startswith("_") or name == "inner":
-            raise AttributeError(name)
-        return getattr(self.inner, name)

@@ -16,7 +16,7 @@ from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.model.model import Model, ModelPotential, Wrapper
+from surrokit.model.model import Model, ModelPotential, Passing
 from surrokit.model.outcome import Results
 from surrokit.model.source import in_a_batch_of_one, one_after_another
 from surrokit.potentials import Energy, Potential
@@ -124,7 +124,7 @@ def gradient_of_energy(
 
 
 @attrs.frozen(eq=False)
-class NamedPotential(Wrapper, ShownTarget):
+class NamedPotential(Passing, ShownTarget):
     """A potential of unbounded numbers, each of which is a parameter with a name.
 
     It does all that the inner potential does, by the same methods.
@@ -165,26 +165,6 @@ class NamedPotential(Wrapper, ShownTarget):
             If there are not as many names as numbers.
         """
         return cls(inner, Parameters.declare({name: Parameter() for name in names}), predictor)
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.inner.dim
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the inner potential offers."""
-        return self.inner.capabilities
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim)."""
-        return self.inner.value(positions)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what else the inner potential has."""
-        if name.startswith("_") or name == "inner":
-            raise AttributeError(name)
-        return getattr(self.inner, name)
 
 
 Function = Callable[[FloatArray], Any]

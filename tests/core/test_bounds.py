@@ -13,7 +13,7 @@ from surrokit import BoundedPotential, Parameters
 from surrokit.errors import ConfigurationError, EvaluationError, ShapeError
 from surrokit.model.calls import Calls
 from surrokit.model.model import change_model
-from surrokit.targets.bounds import BoundedEnergy, parameters_of, transform_of, with_bounds
+from surrokit.targets.bounds import LiftedEnergy, parameters_of, transform_of, with_bounds
 from surrokit.targets.functions import gradient_of_energy
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
 
@@ -300,7 +300,7 @@ def test_derivatives_of_the_energys_curvatures_agree_with_differences(rng, z, di
             by_positions[:, :2] += first * outputs**2
             return 2 * first * outputs * q[:, :2], by_positions
 
-    energy = BoundedEnergy(Bent(), BoundedPotential(INNER, PARAMETERS).transform)
+    energy = LiftedEnergy(Bent(), BoundedPotential(INNER, PARAMETERS).transform)
     outputs, first = rng.standard_normal((2, 6, 2))
     half = rng.standard_normal((6, 4, 4))
     second = half + half.transpose(0, 2, 1)
