@@ -126,8 +126,7 @@ class Parameter:
 
     def _check_circle(self) -> None:
         """Raise where the prior of an angle is none of all angles."""
-        ends: tuple[float, float] | None = getattr(self.constraint, "ends", None)
-        if ends is None:
+        if self.constraint is None or (ends := self.constraint.ends) is None:
             return
         least, most = support_of(self.prior)
         if repeats(self.prior):

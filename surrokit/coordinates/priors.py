@@ -117,9 +117,7 @@ class Priors:
 
 def _log_mass(spec: Parameter) -> FloatArray | None:
     """Return the log probability that a prior gives to where its parameter lies, if known."""
-    if spec.constraint is None:
-        return log_mass(spec.prior, *spec.bounds)
-    ends = getattr(spec.constraint, "ends", None)
+    ends = spec.bounds if spec.constraint is None else spec.constraint.ends
     return None if ends is None else log_mass(spec.prior, *ends)
 
 

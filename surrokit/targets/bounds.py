@@ -214,7 +214,7 @@ class LiftedPotential(Wrapper, ShownTarget, ABC):
     """
 
     parameters: Parameters
-    transform: Any
+    transform: CoordinateMap
     """The map from z to the user's coordinates."""
 
     @property
@@ -223,7 +223,7 @@ class LiftedPotential(Wrapper, ShownTarget, ABC):
         """What of the inner potential's is passed on."""
 
     @property
-    def inner_map(self) -> Any:
+    def inner_map(self) -> CoordinateMap | Scaling:
         """The map from z to the coordinates of the inner potential."""
         return self.transform
 
@@ -239,8 +239,7 @@ class LiftedPotential(Wrapper, ShownTarget, ABC):
 
     def outside(self, positions: FloatArray) -> FloatArray:
         """Return positions z for those of the inner potential."""
-        found: FloatArray = self.inner_map.to_unbounded(positions)
-        return found
+        return self.inner_map.to_unbounded(positions)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U at positions z of shape (n, dim), shape (n,)."""
@@ -342,7 +341,7 @@ class LiftedPotential(Wrapper, ShownTarget, ABC):
         inside, vectors = inner.hessian_diagonal_gradient(q, c * np.square(d.first)), c * d.second
         quick = can.HESSIAN_PRODUCT in inner.capabilities
         bent = inner.hessian_product(q, vectors) if quick else products(inner.hessian(q), vectors)
-        third = self.inner_map.third_derivatives(z)
+        third = cast(Transform, self.inner_map).third_derivatives(z)
         return d.of_form(third, inside + bent, c * diagonal * d.first, c, gradient)
 
     def _at(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:

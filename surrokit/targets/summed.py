@@ -15,8 +15,10 @@ from surrokit.errors import ConfigurationError, NotASumError, ShapeError
 from surrokit.potentials import (
     USUAL_ORDER,
     Ball,
+    GradientPotential,
+    HessianPotential,
+    HessianProductPotential,
     Potential,
-    RowExpansion,
     SummedPotential,
     WrappedExpansion,
     of_order,
@@ -35,19 +37,14 @@ class Form(Enum):
     OTHER = "other"
 
 
-def _among(forms: set[Form], *known: Form) -> bool:
-    return forms <= {Form.CONSTANT, *known}
-
-
 def join(forms: Iterable[Form]) -> Form:
     """Return the form of an array that is put together of others, such as by a choice."""
     found = set(forms)
-    if found <= {Form.CONSTANT}:
+    moving = found - {Form.CONSTANT}
+    if not moving:
         return Form.CONSTANT
-    for form in (Form.LINEAR, Form.EXPONENTIAL):
-        if _among(found, form):
-            return form
-    return Form.LOGISTIC if found == {Form.LOGISTIC} else Form.OTHER
+    logistic_or_constant = len(found) > 1 and Form.LOGISTIC in found
+    return Form.OTHER if len(moving) > 1 or logistic_or_constant else moving.pop()
 
 
 def add(forms: Iterable[Form]) -> Form:
@@ -68,9 +65,7 @@ def contract(forms: Iterable[Form]) -> Form:
 def multiply(forms: Iterable[Form]) -> Form:
     """Return the form of products of numbers."""
     found = list(forms)
-    if _among(set(found), Form.EXPONENTIAL) and Form.EXPONENTIAL in found:
-        return Form.EXPONENTIAL
-    return contract(found)
+    return Form.EXPONENTIAL if join(found) is Form.EXPONENTIAL else contract(found)
 
 
 def divide(above: Form, below: Form) -> Form:
@@ -104,64 +99,15 @@ def apply(function: str, form: Form) -> Form:
 _SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
 
 
-class Sum(Protocol):
-    """A summed potential with gradients, and perhaps with more."""
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of terms."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it offers, ``rows`` and ``gradient`` among it."""
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return it, shape (n,)."""
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return it, shape (n,), and its gradient, shape (n, dim)."""
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return second derivatives, shape (n, dim, dim), with capability ``hessian``."""
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return these times vectors, shape (n, dim), with capability ``hessian-product``."""
-
-    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
-        """Return the expansions of all terms."""
-
-    def row_bounds(
-        self, factor: FloatArray, order: int = 2, ball: Ball | None = None
-    ) -> FloatArray:
-        """Return bounds of all terms, shape (n_rows,)."""
-
-    def select(self, rows: IntArray) -> Potential:
-        """Return the sum of some terms alone."""
+class Sum(SummedPotential, GradientPotential, HessianPotential, HessianProductPotential, Protocol):
+    """A summed potential with gradients, and with Hessians if its capabilities say so."""
 
 
-class Rest(Protocol):
-    """A cheap potential with gradients, and with Hessians if its capabilities say so."""
+class Rest(GradientPotential, HessianPotential, Protocol):
+    """A cheap potential with gradients, and with Hessians if its capabilities say so.
 
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it offers, ``gradient`` among it."""
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return it, shape (n,); infinite outside of the support."""
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return it, shape (n,), and its gradient, shape (n, dim)."""
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return second derivatives, shape (n, dim, dim), with capability ``hessian``."""
+    It is infinite outside of the support.
+    """
 
 
 @attrs.frozen(eq=False)
@@ -285,74 +231,45 @@ class ExpansionAndRest(WrappedExpansion):
 
 
 @attrs.frozen(eq=False)
-class Level:
-    """A rest that is one number, in nats.
+class Raised:
+    """A rest and one number, in nats.
 
     Parameters
     ----------
     dim
         Numbers in a position.
     number
-        What it is everywhere.
+        What is added.
+    rest
+        The rest; None for the number alone.
     """
 
     dim: int
     number: float
+    rest: Rest | None = None
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradients and Hessians, which are 0."""
-        return frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return it, shape (n,)."""
-        return np.full(len(check_positions(positions, self.dim)), self.number)
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return it, shape (n,), and zeros, shape (n, dim)."""
-        return self.value(positions), np.zeros(positions.shape)
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return zeros, shape (n, dim, dim)."""
-        return np.zeros((len(check_positions(positions, self.dim)), self.dim, self.dim))
-
-
-@attrs.frozen(eq=False)
-class Raised:
-    """A rest and one number, in nats.
-
-    Parameters
-    ----------
-    rest
-        The rest.
-    number
-        What is added.
-    """
-
-    rest: Rest
-    number: float
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.rest.dim
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Those of the rest."""
-        return self.rest.capabilities
+        """Those of the rest; the derivatives of a number are 0."""
+        return _SHARED if self.rest is None else self.rest.capabilities
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return both, shape (n,)."""
+        if self.rest is None:
+            return np.full(len(check_positions(positions, self.dim)), self.number)
         return np.asarray(self.rest.value(positions) + self.number)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both, shape (n,), and the gradient, shape (n, dim)."""
+        if self.rest is None:
+            return self.value(positions), np.zeros(positions.shape)
         value, gradient = self.rest.value_and_gradient(positions)
         return value + self.number, gradient
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return second derivatives, shape (n, dim, dim)."""
+        if self.rest is None:
+            return np.zeros((len(check_positions(positions, self.dim)), self.dim, self.dim))
         return self.rest.hessian(positions)
 
 
@@ -435,22 +352,20 @@ def rows_of(
     """
     if family == "binomial":
         return _of_trials(values, constants["total"], design, offset, each)
-    owners, weights = np.arange(len(values)), None
-    known = dict(constants)
+    weights, known = None, dict(constants)
     if family == "gaussian" and np.ptp(known["scale"]) > 0.0:
         weights = known.pop("scale") ** -2.0
     uneven = [name for name, numbers in known.items() if np.ptp(numbers) > 0.0]
     if uneven:
         raise NotASumError(f"{uneven[0]} of its observed numbers differs from row to row")
-    settings = {name: float(numbers[0]) for name, numbers in known.items()}
     return ModelRows(
         family=family,
         response=values,
         design=design,
         offset=offset,
         weights=weights,
-        settings=settings,
-        owners=owners,
+        settings={name: float(numbers[0]) for name, numbers in known.items()},
+        owners=np.arange(len(values)),
         each=each,
     )
 
@@ -606,15 +521,14 @@ def confirm(
     rng = np.random.default_rng(20190601)
     positions = _positions(rows.design, start, rng)
     summed = cast(Sum, terms)  # regressions have derivatives
-    plain = SumAndRest(summed, Level(terms.dim, 0.0) if rest is None else rest)
+    plain = SumAndRest(summed, Raised(terms.dim, 0.0) if rest is None else rest)
     theirs, ours = whole.value(positions), plain.value(positions)
     level = float(theirs[0] - ours[0])
     size = 1.0 + np.abs(theirs) + np.abs(ours)
     if not (np.abs(theirs - ours - level) <= _AGREES * size).all():
         raise NotASumError("the sum that its graph tells of has another density than the model")
     _confirm_rows(rows, summed, positions, rng)
-    added = Level(terms.dim, level) if rest is None else Raised(rest, level)
-    return SumAndRest(summed, added)
+    return SumAndRest(summed, Raised(terms.dim, level, rest))
 
 
 def _confirm_rows(
