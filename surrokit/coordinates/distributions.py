@@ -100,24 +100,10 @@ def log_mass(prior: Any, low: float, high: float) -> FloatArray | None:
 def quantiles(
     prior: Any, parts: tuple[float, ...], bounds: tuple[float, float], size: int
 ) -> FloatArray | None:
-    """Return quantiles of what the bounds of its parameter leave of a prior.
+    """Return quantiles of what the bounds of its parameter leave of a prior, by probabilities.
 
-    Parameters
-    ----------
-    prior
-        A distribution of each of ``size`` numbers.
-    parts
-        Probabilities below them.
-    bounds
-        Lower and upper bound of the parameter.
-    size
-        Count of its numbers.
-
-    Returns
-    -------
-    ndarray of shape (len(parts), size) or None
-        None where a prior has no quantiles, or bounds cut it off and it has no distribution
-        function.
+    The shape is (len(parts), size). None where a prior of ``size`` numbers has no quantiles, or
+    bounds cut it off and it has no distribution function.
     """
     quantile = getattr(prior, "ppf", getattr(prior, "icdf", None))
     if not callable(quantile):

@@ -20,12 +20,8 @@ from surrokit.types import BoolArray, FloatArray
 class ByName:
     """A function of named arrays, as one of a position (dim,), or of rows of them.
 
-    Parameters
-    ----------
-    function
-        Takes each parameter by its name, in its own shape; of rows with one more axis in front.
-    parameters
-        Names and shapes.
+    The function takes each parameter by its name, in its own shape; of rows with one more axis in
+    front.
     """
 
     function: Callable[..., Any]
@@ -42,13 +38,7 @@ class ByName:
         return result
 
     def join(self, by_name: Mapping[str, Any], shape: tuple[int, ...]) -> FloatArray:
-        """Return a gradient by name as an array of a position's shape.
-
-        Raises
-        ------
-        ShapeError
-            If a parameter is missing, or has another shape.
-        """
+        """Return a gradient by name as an array of a position's shape."""
         if by_name.keys() != self.parameters.specs.keys():
             raise ShapeError(
                 "a gradient by name must have one array for each of "
@@ -75,19 +65,9 @@ def called(
 ) -> Any:
     """Return a function of one position, whichever way the user's takes the parameters.
 
-    A function that takes just the parameters' names is called with arrays by name. One that takes
-    a single argument is called with the vector.
-
-    Parameters
-    ----------
-    what
-        What the function is, for messages.
-    function
-        The user's; None stays None.
-    parameters
-        Names and shapes.
-    by_name
-        Whether the user gave these names; else a function of one argument takes the vector.
+    A function that takes just the parameters' names is called with arrays by name. One that takes a
+    single argument is called with the vector. ``what`` is for messages. Where the user gave no
+    names, ``by_name`` is False: then any function of one argument takes the vector.
 
     Raises
     ------
@@ -249,12 +229,8 @@ class ModelMap:
     def read(self, initial: object, n: int) -> FloatArray:
         """Return a user's starting positions on the line, shape (n, dim).
 
-        Parameters
-        ----------
-        initial
-            Arrays of the model's parameters by name, each of its own shape, or with n in front.
-        n
-            Number of positions.
+        ``initial`` holds arrays of the model's parameters by name, of their own shapes, or with n
+        in front.
 
         Raises
         ------
@@ -299,13 +275,7 @@ class ModelMap:
         return np.broadcast_to(array, (n, *shape.shape))
 
     def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
-        """Refuse: the library keeps the volumes of its map to itself.
-
-        Raises
-        ------
-        ConfigurationError
-            Always.
-        """
+        """Refuse, by a ConfigurationError: the library keeps the volumes of its map to itself."""
         del unbounded
         raise ConfigurationError(
             "evaluations in the user's coordinates cannot be taken over, since the model's library "

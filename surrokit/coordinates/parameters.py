@@ -172,20 +172,7 @@ class Parameter:
 
 
 def vector(size: int, lower: float | None = None, upper: float | None = None) -> Parameter:
-    """Declare a vector-valued parameter.
-
-    Parameters
-    ----------
-    size
-        Length of the vector.
-    lower, upper
-        Bounds of every element; None or an infinity means no bound.
-
-    Raises
-    ------
-    ConfigurationError
-        If the size is not positive, or the bounds are not in order.
-    """
+    """Declare a vector-valued parameter, with bounds of every element; None means no bound."""
     if not is_whole(size, 1):
         raise ConfigurationError(
             f"the size of a vector must be a whole number of at least 1, got {size!r}"
@@ -332,12 +319,7 @@ class Parameters:
         return dict(self._slices)
 
     def find(self, names: Iterable[str]) -> list[int]:
-        """Return the columns of parameters by name, and of single numbers by label.
-
-        Parameters
-        ----------
-        names
-            Such as ``w`` for all of its numbers, or ``w[0]``; in the order that is wanted.
+        """Return the columns of parameters by name (``w``), and of numbers by label (``w[0]``).
 
         Raises
         ------
@@ -549,12 +531,8 @@ def _at_least(least: int, size: int, what: str) -> int:
 class Plausible:
     """A box in the user's coordinates, from which starting positions are drawn.
 
-    It says where to look first. The density is what it is without it.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (dim,)
-        Corners.
+    It says where to look first. The density is what it is without it. ``lower`` and ``upper`` are
+    its corners, shape (dim,).
     """
 
     lower: FloatArray
@@ -562,14 +540,7 @@ class Plausible:
 
     @classmethod
     def declare(cls, ranges: Mapping[str, Any] | None, parameters: Parameters) -> Plausible | None:
-        """Read a range (low, high) for each parameter; None where none are given.
-
-        Parameters
-        ----------
-        ranges
-            Name to a pair of numbers, or of arrays of the parameter's shape.
-        parameters
-            The target's.
+        """Read a range (low, high) for each parameter, by name; None where none are given.
 
         Raises
         ------

@@ -17,8 +17,29 @@ from surrokit.types import Capabilities, FloatArray
 _STEP = np.finfo(np.float64).eps ** (1.0 / 3.0)
 
 
+class ConstantMetric:
+    """A prior whose metric is the same everywhere; its derivatives are 0."""
+
+    __slots__ = ()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """``metric``, and ``metric-derivative``, which is zero."""
+        return frozenset({METRIC, METRIC_DERIVATIVE})
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the metric, for A in ``matrices (n, dim, dim)``: zeros."""
+        del matrices
+        return np.zeros_like(positions)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the metric, for u in ``vectors (n, dim)``: zeros."""
+        del vectors
+        return np.zeros_like(positions)
+
+
 @attrs.frozen(eq=False)
-class Priors:
+class Priors(ConstantMetric):
     """Independent priors of single numbers.
 
     Their slopes are central differences of log densities, which cost no exact call. Their metric is
@@ -61,11 +82,6 @@ class Priors:
             return None
         return cls(tuple(pairs), constant, tuple(dict.fromkeys(lacking)))
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """``metric``, and ``metric-derivative``, which is zero."""
-        return frozenset({METRIC, METRIC_DERIVATIVE})
-
     @cached_property
     def precisions(self) -> tuple[tuple[slice, FloatArray], ...]:
         """1 / variance of numbers, by place."""
@@ -89,16 +105,6 @@ class Priors:
         for where, precision in self.precisions:
             diagonal[where] = precision
         return np.tile(np.diag(diagonal), (n, 1, 1))
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the metric, for A in ``matrices (n, dim, dim)``: zeros."""
-        del matrices
-        return np.zeros_like(positions)
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the metric, for u in ``vectors (n, dim)``: zeros."""
-        del vectors
-        return np.zeros_like(positions)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both."""

@@ -248,15 +248,7 @@ def plus_diagonal(matrices: FloatArray, diagonals: FloatArray) -> FloatArray:
 
 @attrs.frozen(eq=False)
 class Block:
-    """One parameter: where its numbers are on the line and among the user's, and its map.
-
-    Parameters
-    ----------
-    line, user
-        Slices of the two position vectors.
-    map
-        An elementwise transform, or a constraint.
-    """
+    """One parameter: where its numbers are on the line and among the user's, and its map."""
 
     line: slice
     user: slice
@@ -265,13 +257,7 @@ class Block:
 
 @attrs.frozen(eq=False)
 class Blocks:
-    """The map of all parameters, one after the other.
-
-    Parameters
-    ----------
-    parameters
-        Names, shapes, bounds and constraints.
-    """
+    """The map of all parameters, one after the other."""
 
     parameters: Parameters
     blocks: tuple[Block, ...] = attrs.field(init=False)
@@ -423,15 +409,7 @@ class Scaling:
 
 @attrs.frozen(eq=False)
 class Scaled:
-    """The map from coordinates of like scale to the line, and from there to the user's coordinates.
-
-    Parameters
-    ----------
-    scaling
-        To the line.
-    inner
-        From the line.
-    """
+    """The map from coordinates of like scale to the line, and on to the user's coordinates."""
 
     scaling: Scaling
     inner: Transform | Blocks | ModelMap

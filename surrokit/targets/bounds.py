@@ -44,15 +44,7 @@ from surrokit.types import Capabilities, FloatArray
 
 @attrs.frozen(eq=False)
 class LiftedEnergy:
-    """The energy of a forward potential in other coordinates z, Jacobian included.
-
-    Parameters
-    ----------
-    inner
-        Energy in the coordinates of the inner potential.
-    transform
-        The map to them.
-    """
+    """The energy of a forward potential in other coordinates, Jacobian included."""
 
     inner: Energy
     transform: CoordinateMap | Scaling
@@ -368,19 +360,8 @@ _KEPT |= {can.JACOBIAN, can.VJP}
 class ConstrainedPotential(LiftedPotential):
     """A potential of constrained arrays q, as one of unbounded z, Jacobian included.
 
-    Values, gradients and forward maps are passed on, second derivatives are not.
-
-    Parameters
-    ----------
-    inner
-        Potential in the user's coordinates.
-    parameters
-        Names, shapes, bounds and constraints.
-
-    Raises
-    ------
-    ShapeError
-        If the parameters do not hold as many numbers as the potential takes.
+    Values, gradients and forward maps are passed on, second derivatives are not. ShapeError is
+    raised if the parameters do not hold as many numbers as the potential takes.
     """
 
     inner: Potential
@@ -464,15 +445,7 @@ class BoundedPotential(LiftedPotential):
 
 
 def with_bounds(potential: Potential, parameters: Parameters) -> Potential:
-    """Return a potential on the whole line; the potential itself if nothing is bounded or tied.
-
-    Parameters
-    ----------
-    potential
-        In the user's coordinates.
-    parameters
-        Its parameters.
-    """
+    """Return a potential on the whole line; the potential itself if nothing is bounded or tied."""
     if parameters.tied:
         return ConstrainedPotential(potential, parameters)
     return BoundedPotential(potential, parameters) if parameters.bounded else potential

@@ -123,15 +123,7 @@ def check_gradient(target: Potential, position: npt.ArrayLike | Mapping[str, Any
 
 
 def check_start(target: Potential, chains: ChainState) -> None:
-    """Warn if the gradient of the first chain, where it is known, disagrees with the slope.
-
-    Parameters
-    ----------
-    target
-        The potential.
-    chains
-        Where they begin.
-    """
+    """Warn if the gradient of the first chain, where it is known, disagrees with the slope."""
     gradient = chains.cache.get("gradient")
     if gradient is not None:
         _warn_if_gradient_disagrees(target, chains.positions[0], gradient[0])
@@ -140,16 +132,9 @@ def check_start(target: Potential, chains: ChainState) -> None:
 def _warn_if_gradient_disagrees(
     target: Potential, position: FloatArray, gradient: FloatArray
 ) -> None:
-    """Warn if a known gradient disagrees with the slope along itself; pays two values.
+    """Warn if a gradient (dim,) disagrees with the slope along itself, for two values.
 
     The slope along a right gradient is its length; along a wrong one it hardly ever is.
-
-    Parameters
-    ----------
-    target
-        The potential.
-    position, gradient : ndarray of shape (dim,)
-        In the sampling coordinates.
     """
     length = float(np.linalg.norm(gradient))
     if not np.isfinite(length) or length == 0.0:

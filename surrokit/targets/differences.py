@@ -30,23 +30,8 @@ def gauss_newton(
 ) -> FloatArray:
     """Return J^T C J + R, the Gauss-Newton matrix of U(q) = energy(forward(q), q).
 
-    C and R are the energy's curvatures in the outputs and in the positions.
-
-    Parameters
-    ----------
-    energy
-        One that offers curvatures.
-    outputs : ndarray of shape (n, m)
-        Outputs of the forward map.
-    jacobian : ndarray of shape (n, m, dim)
-        J, their derivatives.
-    positions : ndarray of shape (n, dim)
-        q.
-
-    Returns
-    -------
-    ndarray of shape (n, dim, dim)
-        Symmetric, without negative eigenvalues.
+    C and R are the energy's curvatures in the outputs and in the positions, and J is the ``jacobian
+    (n, m, dim)``. The matrices (n, dim, dim) are symmetric, without negative eigenvalues.
 
     Raises
     ------
@@ -64,15 +49,7 @@ def gauss_newton(
 def gauss_newton_product(
     energy: Energy, at: ForwardDerivatives, positions: FloatArray, vectors: FloatArray
 ) -> FloatArray:
-    """Return G u, shape (n, dim), for ``positions (n, dim)`` and u in ``vectors (n, dim)``.
-
-    G itself is not formed.
-
-    Raises
-    ------
-    CapabilityError
-        If the energy does not offer curvatures.
-    """
+    """Return G u, shape (n, dim), for u in ``vectors (n, dim)``; G itself is not formed."""
     by_outputs, by_positions = with_curvatures(energy).curvatures(at.outputs, positions)
     inside = at.pull_back(_curved(by_outputs, at.push(vectors)))
     return inside + products(by_positions, vectors)
@@ -107,15 +84,7 @@ def gauss_newton_trace_gradient(
 def gauss_newton_form_gradient(
     energy: Energy, at: ForwardDerivatives, positions: FloatArray, vectors: FloatArray
 ) -> FloatArray:
-    """Return u^T d_k G u, shape (n, dim), for u in ``vectors (n, dim)``.
-
-    That is the trace with A = u u^T, at less cost.
-
-    Raises
-    ------
-    CapabilityError
-        If the energy does not offer derivatives of its curvatures.
-    """
+    """Return u^T d_k G u, shape (n, dim), for u in ``vectors``: the trace with A = u u^T."""
     curved = with_curvature_derivatives(energy)
     by_outputs, _ = curved.curvatures(at.outputs, positions)
     along = at.push(vectors)
@@ -210,17 +179,12 @@ class Differences(Passing, ShownTarget):
     Parameters
     ----------
     inner
-        The potential, in the sampling coordinates.
+        The potential without a gradient, in the sampling coordinates.
     to_one_side
         Whether differences are to one side.
     curvatures : ndarray of shape (dim,), optional
         About the second derivatives along each coordinate. Differences to one side are corrected by
         them, and their steps are chosen by them.
-
-    Raises
-    ------
-    ConfigurationError
-        If it has a gradient.
     """
 
     inner: Potential
@@ -341,14 +305,9 @@ def _slopes(rows: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def with_slopes(rows: Evaluations) -> Evaluations:
-    """Return the positions of which a batch of values holds neighbours, with gradients of these.
+    """Return positions of which a batch of values holds neighbours, with gradients of these.
 
     A batch that was evaluated for something else is returned as it is.
-
-    Parameters
-    ----------
-    rows
-        Values of one batch, in its order.
     """
     n, dim = rows.positions.shape
     for k in (2 * dim + 1, dim + 1):
@@ -371,14 +330,7 @@ def with_slopes(rows: Evaluations) -> Evaluations:
 def suits_differences(potential: Potential, max_calls: float | None = None) -> bool:
     """Return whether differences are worth their values.
 
-    They are for values alone, in few dimensions, where enough gradients can be paid for.
-
-    Parameters
-    ----------
-    potential
-        The target.
-    max_calls
-        Exact calls that a run may make; None for no limit.
+    They are for values alone, in few dimensions, where ``max_calls`` pay for enough gradients.
     """
     if potential.capabilities & {GRADIENT, FORWARD, ROWS} or potential.dim > MOST_DIM:
         return False

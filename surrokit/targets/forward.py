@@ -21,9 +21,9 @@ from surrokit.arguments import (
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.model.model import Model, ModelPotential, Passing
+from surrokit.model.model import Model, Passing
 from surrokit.model.outcome import Results
-from surrokit.model.source import in_a_batch_of_one, one_after_another
+from surrokit.model.source import one_after_another
 from surrokit.potentials import Energy, Potential, offers_curvature_derivatives, offers_curvatures
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
@@ -32,9 +32,15 @@ from surrokit.targets.differences import (
     gauss_newton_form_gradient,
     gauss_newton_trace_gradient,
 )
-from surrokit.targets.functions import Function, PotentialOfOutputs, declare_parameters
-from surrokit.targets.gaussian import GaussianEnergy, Precision, Prior
-from surrokit.targets.noise import Data, ForwardModel, ObservedEnergy, Scale, join_maps
+from surrokit.targets.functions import (
+    DeclaredPotential,
+    Function,
+    PotentialOfOutputs,
+    UserFunctions,
+    declare_parameters,
+)
+from surrokit.targets.gaussian import DataEnergy, Precision, Prior
+from surrokit.targets.noise import Data, ForwardModel, Scale, join_maps
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 Adjoint: TypeAlias = Callable[[FloatArray, FloatArray], Any]
@@ -132,7 +138,7 @@ def forward_potential(
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Maps:
+class Maps(UserFunctions):
     """A user's forward map and its derivatives.
 
     They take the numbers at ``columns`` of a position, all where these are None.
@@ -169,36 +175,26 @@ class Maps:
     precision: Precision = attrs.field(factory=Precision, repr=False)
     give_up: Callable[[], None] | None = None
 
-    def at(self, what: str, row: FloatArray) -> Results:
-        """Return outputs, perhaps with derivatives or a gradient, at one position (dim,)."""
-        return in_a_batch_of_one(self, what, row) if self.batched else self.together(what, row)
-
     def together(self, what: str, q: FloatArray) -> Results:
-        """Return the same at positions (n, dim), or at one of shape (dim,)."""
+        """Return outputs, perhaps with derivatives or a gradient, at (n, dim) or at (dim,)."""
         if what == "forward_hessian":
-            return (self._hessian(q),)
+            return (self._read_hessian(q),)
         if what == "forward_and_gradient":
             return self._gradient(q)
         if what == "forward":
             return (self._read_outputs(self.forward(self._taken(q)), q),)
         first = self._jacobian(q)
-        return first if what == "forward_and_jacobian" else (*first, self._hessian(q))
+        return first if what == "forward_and_jacobian" else (*first, self._read_hessian(q))
 
     def _jacobian(self, q: FloatArray) -> Results:
         assert self.jacobian is not None
         if self.both is not None:
             found, slopes = self.both(self._taken(q))
-            outputs, jacobian = self._read_outputs(found, q), self._read_jacobian(slopes, q)
+            outputs = self._read_outputs(found, q)
         else:
             outputs = self._read_outputs(self.forward(self._taken(q)), q)
-            jacobian = self._read_jacobian(self.jacobian(self._taken(q)), q)
-        width = self.dim if self.columns is None else len(self.columns)
-        if jacobian.shape != (*outputs.shape, width):
-            raise ShapeError(
-                f"the jacobian function must return shape {(outputs.shape[-1], width)} for each "
-                f"position, got {jacobian.shape[outputs.ndim - 1 :]}"
-            )
-        return outputs, jacobian
+            slopes = self.jacobian(self._taken(q))
+        return outputs, self._read("jacobian", slopes, q, outputs.shape[-1], axes=1)
 
     def _gradient(self, q: FloatArray) -> Results:
         outputs = self._read_outputs(self.forward(self._taken(q)), q)
@@ -212,32 +208,32 @@ class Maps:
         """Return the numbers of positions (..., dim) that the map takes, which it may change."""
         return q.copy() if self.columns is None else q[..., self.columns]
 
-    def _of_taken(self, what: str, derivatives: FloatArray, axes: int = 1) -> FloatArray:
-        """Return derivatives, if they are those in what the map takes."""
-        if self.columns is None:
-            return derivatives
-        lead, width = derivatives.shape[:-axes], len(self.columns)
-        if derivatives.shape[-axes:] != (width,) * axes:
-            raise ShapeError(
-                f"the {what} function must return shape {(lead[-1], *(width,) * axes)} for each "
-                f"position, got {(lead[-1], *derivatives.shape[-axes:])}; parameters of errors "
-                "are none of the map's"
-            )
-        return derivatives
-
     def _read_outputs(self, given: Any, q: FloatArray) -> FloatArray:
-        # a map with one output may return a number, and its jacobian a vector
-        found = self.precision.double("forward", given)
-        outputs = _check(found[..., None] if found.ndim < q.ndim else found, q, "forward", 0)
-        if isinstance(self.energy, GaussianEnergy | ObservedEnergy):
+        outputs = self._read("forward", given, q)
+        if isinstance(self.energy, DataEnergy):
             self.energy.check(outputs.shape[-1])
         return outputs
 
-    def _read_jacobian(self, given: Any, q: FloatArray) -> FloatArray:
-        jacobian = self.precision.double("jacobian", given)
-        taken = (*q.shape[:-1], q.shape[-1] if self.columns is None else len(self.columns))
-        jacobian = jacobian[..., None, :] if jacobian.shape == taken else jacobian
-        return self._of_taken("jacobian", _check(jacobian, np.empty(taken), "jacobian", 1))
+    def _read_hessian(self, q: FloatArray) -> FloatArray:
+        assert self.hessian is not None
+        return self._read("hessian", self.hessian(self._taken(q)), q, axes=2)
+
+    def _read(
+        self, what: str, given: Any, q: FloatArray, n_outputs: int | None = None, axes: int = 0
+    ) -> FloatArray:
+        """Return outputs, or derivatives with as many axes; any number of outputs for None."""
+        found = self.precision.double(what, given)
+        lead, tail = q.shape[:-1], (self._width,) * axes
+        if found.shape == lead + tail and n_outputs in (None, 1):
+            found = np.expand_dims(found, len(lead))  # a map with one output may leave that axis
+        n = n_outputs
+        if n is None and found.ndim >= q.ndim:
+            n = found.shape[q.ndim - 1]
+        if found.shape != (*lead, n, *tail):
+            m: Any = "m" if n_outputs is None else n_outputs
+            sizes = ", ".join(map(str, (*lead, m, *tail)))
+            raise self._wrong(what, f"({sizes}{'' if lead or tail else ','})", found, self._hint)
+        return found
 
     def _pull_back(self, q: FloatArray, weights: FloatArray) -> FloatArray:
         assert self.vjp is not None
@@ -246,23 +242,21 @@ class Maps:
         q = self._taken(q)
         pulled = self.precision.double("vjp", self.vjp(q, weights))
         if pulled.shape != q.shape:
-            raise ShapeError(
-                f"the vjp function must return shape {q.shape}, that of the positions, for weights "
-                f"of shape {weights.shape}, got {pulled.shape}"
-            )
-        return spread(self._of_taken("vjp", pulled), self.columns, self.dim)
+            hint = f", for weights of shape {weights.shape}{self._hint}"
+            raise self._wrong("vjp", q.shape, pulled, hint)
+        return spread(pulled, self.columns, self.dim)
 
-    def _hessian(self, q: FloatArray) -> FloatArray:
-        assert self.hessian is not None
-        q = self._taken(q)
-        hessian = self.precision.double("hessian", self.hessian(q))
-        if hessian.ndim == q.ndim + 1:  # a map with one output may return its matrix alone
-            hessian = hessian[..., None, :, :]
-        return self._of_taken("hessian", _check(hessian, q, "hessian", 2), axes=2)
+    @property
+    def _width(self) -> int:
+        return self.dim if self.columns is None else len(self.columns)
+
+    @property
+    def _hint(self) -> str:
+        return "" if self.columns is None else "; parameters of errors are none of the map's"
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class MappedPotential(PotentialOfOutputs, ModelPotential):
+class MappedPotential(DeclaredPotential, PotentialOfOutputs):
     """A forward map and an energy, in the user's coordinates.
 
     Parameters
@@ -297,16 +291,6 @@ class MappedPotential(PotentialOfOutputs, ModelPotential):
         return self.model.source
 
     @property
-    def precision(self) -> Precision:
-        """What is known of the functions' precision."""
-        return self._maps.precision
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.parameters.dim
-
-    @property
     def capabilities(self) -> Capabilities:
         """``forward``, and ``gradient`` with ``vjp`` or ``jacobian`` if there are derivatives.
 
@@ -327,11 +311,6 @@ class MappedPotential(PotentialOfOutputs, ModelPotential):
             if offers_curvature_derivatives(self.energy):
                 offered.add(can.METRIC_DERIVATIVE)
         return frozenset(offered)
-
-    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return starting positions in the plausible place, shape (n, dim)."""
-        assert self.plausible is not None
-        return self.plausible.draw(rng, n)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
@@ -383,18 +362,10 @@ class MappedPotential(PotentialOfOutputs, ModelPotential):
 def spread(
     derivatives: FloatArray, columns: IntArray | None, dim: int, axes: int = 1
 ) -> FloatArray:
-    """Return derivatives in all numbers of a position, from those in some of them.
+    """Return derivatives in all ``dim`` numbers of a position, from those at ``columns``.
 
-    Parameters
-    ----------
-    derivatives : ndarray of shape (..., k) or (..., k, k)
-        In the numbers at ``columns``.
-    columns : ndarray of shape (k,), optional
-        Where these numbers stand; None for all.
-    dim
-        Numbers in a position.
-    axes
-        Order of the derivatives.
+    ``derivatives`` have shape (..., k), or (..., k, k) for two axes; ``columns (k,)`` are None for
+    all.
     """
     if columns is None:
         return derivatives
@@ -404,20 +375,6 @@ def spread(
     else:
         found[..., columns[:, None], columns] = derivatives
     return found
-
-
-def _check(array: FloatArray, q: FloatArray, what: str, more_axes: int) -> FloatArray:
-    dim = q.shape[-1]
-    right_rows = array.shape[: q.ndim - 1] == q.shape[:-1]
-    squares = more_axes < 2 or array.shape[q.ndim :] == (dim, dim)
-    if array.ndim != q.ndim + more_axes or not right_rows or not squares:
-        rows = "" if q.ndim == 1 else "n, "
-        expected = f"({rows}m{', dim' * more_axes or (',' if q.ndim == 1 else '')})"
-        raise ShapeError(
-            f"the {what} function must return shape {expected} for positions of shape {q.shape}, "
-            f"got {array.shape}"
-        )
-    return array
 
 
 def _contract(hessian: FloatArray, weights: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import attrs
 import numpy as np
@@ -127,16 +127,8 @@ def gradient_of_energy(
 class NamedPotential(Passing, ShownTarget):
     """A potential of unbounded numbers, each of which is a parameter with a name.
 
-    It does all that the inner potential does, by the same methods.
-
-    Parameters
-    ----------
-    inner
-        The potential.
-    parameters
-        Names; no bounds.
-    predictor
-        Makes predictions of draws, by these names' data; None for nothing.
+    It does all that the inner potential does, by the same methods. ``predictor`` makes predictions
+    of draws, by these names' data; None for nothing.
 
     Raises
     ------
@@ -157,13 +149,7 @@ class NamedPotential(Passing, ShownTarget):
 
     @classmethod
     def of(cls, inner: Potential, names: Sequence[str], predictor: Any = None) -> NamedPotential:
-        """Return the potential with these names.
-
-        Raises
-        ------
-        ShapeError
-            If there are not as many names as numbers.
-        """
+        """Return the potential with these names; ShapeError if there are not as many as numbers."""
         return cls(inner, Parameters.declare({name: Parameter() for name in names}), predictor)
 
 
@@ -252,13 +238,7 @@ def potential(
 def declare_parameters(
     dim: int | None, parameters: Mapping[str, Parameter | Bounds | None] | None
 ) -> Parameters:
-    """Return the parameters that a user declared, unnamed ones if only ``dim`` is given.
-
-    Raises
-    ------
-    ConfigurationError
-        If neither is given, or the two disagree.
-    """
+    """Return the parameters that a user declared, unnamed ones if only ``dim`` is given."""
     if dim is not None and not is_whole(dim, 1):
         raise ConfigurationError(f"dim must be a whole number of at least 1, got {dim!r}")
     if parameters is not None:
@@ -302,8 +282,34 @@ def _one_value_function(
     return value if value is not None else log_density
 
 
+class UserFunctions(ABC):
+    """A user's functions of one position or of rows, and what reads their results."""
+
+    __slots__ = ()
+
+    batched: bool
+    precision: Precision
+
+    def at(self, what: str, q: FloatArray) -> Results:
+        """Return results at one position of shape (dim,), or at (n, dim); it may change."""
+        if self.batched and q.ndim == 1:
+            return in_a_batch_of_one(self, what, q)
+        return self.together(what, q)
+
+    @abstractmethod
+    def together(self, what: str, q: FloatArray) -> Results:
+        """Return the same, by functions that take what they are given."""
+
+    def _wrong(self, what: str, expected: object, got: FloatArray, hint: str = "") -> ShapeError:
+        called_with = "rows of positions" if self.batched else "one position"
+        return ShapeError(
+            f"the {what} function, called with {called_with}, must return shape {expected}, got "
+            f"{got.shape}{hint}"
+        )
+
+
 @attrs.frozen(eq=False)
-class Functions:
+class Functions(UserFunctions):
     """A user's functions of a density: U, its gradient, or both at once.
 
     Parameters
@@ -336,28 +342,24 @@ class Functions:
     precision: Precision = attrs.field(factory=Precision, repr=False)
     give_up: Callable[[], None] | None = None
 
-    def at(self, what: str, q: FloatArray) -> Results:
-        """Return results at one position of shape (dim,), or at (n, dim); it may change."""
-        if self.batched and q.ndim == 1:
-            return in_a_batch_of_one(self, what, q)
+    def together(self, what: str, q: FloatArray) -> Results:
+        """Return the value, the gradient or both at one position (dim,), or at (n, dim)."""
         if what == "value_and_gradient" and self.joint is not None:
-            return self._both(q)
+            value, gradient = self._both(q)
+            return self._read(value, q.shape[:-1], "value"), self._read(
+                gradient, q.shape, "gradient"
+            )
         if what == "value":
             assert self.function is not None
-            return (self._check(self.function(q), q.shape[:-1], "value"),)
+            return (self._read(self.function(q), q.shape[:-1], "value"),)
         assert self.gradient is not None
         if what == "gradient":
-            return (self._check(self.gradient(q), q.shape, "gradient"),)
+            return (self._read(self.gradient(q), q.shape, "gradient"),)
         assert self.function is not None
-        value = self.function(q.copy())  # which it may change
-        return (
-            self._check(value, q.shape[:-1], "value"),
-            self._check(self.gradient(q), q.shape, "gradient"),
-        )
+        value = self._read(self.function(q.copy()), q.shape[:-1], "value")  # which it may change
+        return value, self._read(self.gradient(q), q.shape, "gradient")
 
-    together = at
-
-    def _both(self, q: FloatArray) -> Results:
+    def _both(self, q: FloatArray) -> tuple[Any, Any]:
         assert self.joint is not None
         try:
             value, gradient = self.joint(q)
@@ -367,29 +369,44 @@ class Functions:
             raise ShapeError(
                 f"value_and_gradient must return a pair (value, gradient): {error}"
             ) from error
-        return (
-            self._check(value, q.shape[:-1], "value"),
-            self._check(gradient, q.shape, "gradient"),
-        )
+        return value, gradient
 
-    def _check(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
-        array = self.precision.known(what, result)
-        if array is None:
-            array = self.precision.double(what, result)
+    def _read(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
+        array = self.precision.double(what, result)
         if array.shape != shape and array.shape == (*shape, 1) and not self.batched:
             array = array[..., 0]  # an array of length one in place of a number is a common slip
         if array.shape != shape:
-            one = "rows of positions" if self.batched else "one position"
-            raise ShapeError(
-                f"the {what} function, called with {one}, must return shape {shape}, "
-                f"got {array.shape}"
-                + ("" if self.batched else "; pass batched=True if it takes rows")
-            )
+            hint = "" if self.batched else "; pass batched=True if it takes rows"
+            raise self._wrong(what, shape, array, hint)
         return array if self.sign > 0.0 else -array
 
 
+class DeclaredPotential(ModelPotential):
+    """A potential in the user's coordinates, of the user's functions and declarations."""
+
+    __slots__ = ()
+
+    parameters: Parameters
+    plausible: Plausible | None
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.parameters.dim
+
+    @property
+    def precision(self) -> Precision:
+        """What is known of the functions' precision."""
+        return cast(UserFunctions, self.model.source).precision
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return starting positions in the plausible place, shape (n, dim)."""
+        assert self.plausible is not None
+        return self.plausible.draw(rng, n)
+
+
 @attrs.frozen(eq=False)
-class FunctionPotential(ModelPotential):
+class FunctionPotential(DeclaredPotential):
     """A potential in the user's coordinates, from functions of one position or of rows.
 
     Parameters
@@ -426,16 +443,6 @@ class FunctionPotential(ModelPotential):
     def _functions(self) -> Functions:
         assert isinstance(self.model.source, Functions)
         return self.model.source
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.parameters.dim
-
-    @property
-    def precision(self) -> Precision:
-        """What is known of the functions' precision."""
-        return self._functions.precision
 
     @property
     def unnormalized(self) -> tuple[str, ...]:
@@ -475,8 +482,3 @@ class FunctionPotential(ModelPotential):
         q = check_positions(positions, self.dim)
         (gradients,) = self.model.evaluate("gradient", q)
         return gradients if self.priors is None else gradients + self.priors.gradient(q)
-
-    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return starting positions in the plausible place, shape (n, dim)."""
-        assert self.plausible is not None
-        return self.plausible.draw(rng, n)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -16,15 +17,16 @@ from surrokit.coordinates.distributions import quantiles
 from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.coordinates.priors import Priors
+from surrokit.coordinates.transforms import plus_diagonal
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import Energy, MetricDerivativePotential
 from surrokit.predictive.names import read_name, suggest
 from surrokit.targets.gaussian import (
     PRIOR_METHODS,
     CurvedPrior,
+    DataEnergy,
     GaussianEnergy,
     Prior,
-    curvatures_with,
     isolated_prior,
     one_prior,
     read_energy,
@@ -40,7 +42,7 @@ Link: TypeAlias = Literal["identity", "log"]
 """Whether outputs are means, or logarithms of means."""
 
 
-class ErrorFamily(Protocol):
+class ErrorFamily(ABC):
     """A family of errors.
 
     Outputs and scales have shape (n, m), data (m,); so have results (n, m). A family without a
@@ -48,25 +50,31 @@ class ErrorFamily(Protocol):
     """
 
     name: ClassVar[str]
-    has_scale: ClassVar[bool]
+    has_scale: ClassVar[bool] = True
 
     def check_data(self, data: FloatArray) -> None:
-        """Raise ConfigurationError where data cannot be such."""
+        """Raise ConfigurationError where data cannot be such; by default, let all numbers pass."""
+        del data
 
     def spread(self, data: FloatArray) -> FloatArray:
-        """Return data in the units of the scale."""
+        """Return data in the units of the scale: as they are, unless the family has others."""
+        return data
 
+    @abstractmethod
     def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
         """Return -log p; ``inf`` where that is no density, NaN where outputs are."""
 
+    @abstractmethod
     def slopes(
         self, outputs: FloatArray, data: FloatArray, scale: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return its derivatives in outputs and scales."""
 
+    @abstractmethod
     def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the Fisher information of outputs and of scales."""
 
+    @abstractmethod
     def information_slopes(
         self, outputs: FloatArray, scale: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -75,24 +83,15 @@ class ErrorFamily(Protocol):
         The information of a scale does not change with the output.
         """
 
+    @abstractmethod
     def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
         """Return data for these outputs."""
 
 
-class _Errors:
+class _Errors(ErrorFamily):
     """Errors of a location and a scale: -log p = log s + g((f - y) / s)."""
 
-    has_scale: ClassVar[bool] = True
-
-    def check_data(self, data: FloatArray) -> None:
-        """Let all numbers pass."""
-
-    def spread(self, data: FloatArray) -> FloatArray:
-        """Return data."""
-        return data
-
     def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return log s + g."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             value = np.log(scale) + self._term((outputs - data) / scale)
         return np.where(_is_scale(scale), value, np.inf)
@@ -100,7 +99,6 @@ class _Errors:
     def slopes(
         self, outputs: FloatArray, data: FloatArray, scale: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return g' / s and (1 - r g') / s, with r = (f - y) / s."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             scaled = (outputs - data) / scale
             slope = self._slope(scaled)
@@ -108,7 +106,6 @@ class _Errors:
         return _unless(_is_scale(scale), found)
 
     def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return constants / s^2."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             precision = np.broadcast_to(1.0 / np.square(scale), outputs.shape)
         of_location, of_scale = self._unit_information()
@@ -117,21 +114,22 @@ class _Errors:
     def information_slopes(
         self, outputs: FloatArray, scale: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return zero, and constants / s^3."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             slope = np.broadcast_to(-2.0 / scale**3, outputs.shape)
         of_location, of_scale = self._unit_information()
         return np.zeros_like(outputs), of_location * slope, of_scale * slope
 
+    @abstractmethod
     def _unit_information(self) -> tuple[float, float]:
         """Return the Fisher information of location and scale where the scale is 1."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _term(self, scaled: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        """Return g."""
 
+    @abstractmethod
     def _slope(self, scaled: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        """Return g'."""
 
 
 @attrs.frozen
@@ -192,14 +190,13 @@ class StudentErrors(_Errors):
 
 
 @attrs.frozen
-class LognormalErrors:
+class LognormalErrors(ErrorFamily):
     """Positive data whose logarithms are normal about those of positive outputs.
 
     The scale is the standard deviation of the logarithms.
     """
 
     name: ClassVar[str] = "lognormal"
-    has_scale: ClassVar[bool] = True
 
     def check_data(self, data: FloatArray) -> None:
         """Raise ConfigurationError unless all data are positive."""
@@ -249,7 +246,7 @@ class LognormalErrors:
 
 
 @attrs.frozen
-class PoissonCounts:
+class PoissonCounts(ErrorFamily):
     """Counts with a Poisson distribution.
 
     Parameters
@@ -272,10 +269,6 @@ class PoissonCounts:
                 f"data of the family 'poisson' must be counts 0, 1, 2, ..., got {data[place]:g} at "
                 f"[{place}]; give counts before any scaling, or take another family"
             )
-
-    def spread(self, data: FloatArray) -> FloatArray:
-        """Return data."""
-        return data
 
     def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
         """Return counts."""
@@ -380,19 +373,16 @@ class Block:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class ObservedEnergy:
-    """Minus the log likelihood of blocks of data, less the log prior.
-
-    Parameters
-    ----------
-    blocks
-        Data, in the order of the outputs.
-    prior
-        -log prior and its gradient; None for a flat one.
-    """
+class ObservedEnergy(DataEnergy):
+    """Minus the log likelihood of blocks of data, in the order of outputs, less the log prior."""
 
     blocks: tuple[Block, ...]
     prior: Prior | None = None
+
+    @property
+    def n_data(self) -> int:
+        """Count of the data."""
+        return sum(len(block.data) for block in self.blocks)
 
     @property
     def observed_data(self) -> dict[str, FloatArray]:
@@ -402,39 +392,14 @@ class ObservedEnergy:
     def draw_data(
         self, rng: np.random.Generator, outputs: FloatArray, positions: FloatArray
     ) -> FloatArray:
-        """Return data with their errors, shape (n, m), for outputs of that shape.
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
-        """
+        """Return data with their errors, shape (n, m), for outputs of that shape."""
         found = np.empty_like(outputs)
         for block, where, own in self._each(outputs):
             found[:, where] = block.family.draw(rng, own, block.scales(positions))
         return found
 
-    @property
-    def unnormalized(self) -> tuple[str, ...]:
-        """What of the prior may lack its constant."""
-        return unnormalized_prior(self.prior)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """``curvatures``, unless there is a prior without a metric.
-
-        Also ``curvature-derivatives``, unless the prior's metric has no derivative.
-        """
-        return curvatures_with(self.prior)
-
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,); ``inf`` where an output or a scale is none of its family's.
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
-        """
+        """Return U, shape (n,); ``inf`` where an output or a scale is none of its family's."""
         total = np.zeros(len(positions)) if self.prior is None else _value(self.prior, positions)
         return self._add_misfit(total, outputs, positions)
 
@@ -449,13 +414,7 @@ class ObservedEnergy:
     def value_and_gradients(
         self, outputs: FloatArray, positions: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
-        """
+        """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim)."""
         value, by_outputs = np.zeros(len(positions)), np.empty_like(outputs)
         by_positions = np.zeros_like(positions)
         if self.prior is not None:
@@ -473,23 +432,13 @@ class ObservedEnergy:
         """Return the Fisher information of outputs, (n, m), and of scales with the prior's metric.
 
         The latter has shape (n, dim, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
         """
         by_outputs, of_scales = np.empty_like(outputs), np.zeros_like(positions)
         for block, where, own in self._each(outputs):
             found = block.family.information(own, block.scales(positions))
             by_outputs[:, where] = found[0]
             block.gather(found[1], of_scales, power=2)
-        n, dim = positions.shape
-        by_positions = np.zeros((n, dim, dim))
-        if self.prior is not None:
-            by_positions += cast(CurvedPrior, self.prior).metric(positions)
-        by_positions[:, np.arange(dim), np.arange(dim)] += of_scales
-        return by_outputs, by_positions
+        return by_outputs, plus_diagonal(self._metric(positions).copy(), of_scales)
 
     def curvature_gradients(
         self,
@@ -511,25 +460,7 @@ class ObservedEnergy:
             block.gather(weights * found[1], by_positions)
             if block.columns is not None:
                 block.gather(own_weights[:, block.columns] * found[2], by_positions, power=3)
-        if self.prior is not None:
-            curved = cast(MetricDerivativePotential, self.prior)
-            by_positions += curved.metric_trace_gradient(positions, by_positions_weights)
-        return by_outputs, by_positions
-
-    def check(self, n_outputs: int) -> None:
-        """Raise unless there is one output for each datum.
-
-        Raises
-        ------
-        ShapeError
-            If there are more or fewer.
-        """
-        total = sum(len(block.data) for block in self.blocks)
-        if n_outputs != total:
-            raise ShapeError(
-                f"the forward map gives {n_outputs} outputs, but data holds {total}; they must "
-                "correspond"
-            )
+        return by_outputs, by_positions + self._metric_trace(positions, by_positions_weights)
 
     def _each(self, outputs: FloatArray) -> Iterator[tuple[Block, slice, FloatArray]]:
         """Yield each block with the place of its outputs, and these."""
@@ -543,16 +474,10 @@ class ObservedEnergy:
 
 @attrs.frozen(eq=False)
 class WithScales:
-    """A prior of the first numbers of a position, and one of the scales after them.
+    """A prior of the first ``count`` numbers of a position, and one of the scales after them.
 
-    Parameters
-    ----------
-    prior
-        Of the first ones; None for a flat one.
-    count
-        How many these are.
-    scales
-        Of the others. Their Fisher information is their metric, so this one has none.
+    ``prior`` is None for a flat one. The Fisher information of scales is their metric, so their own
+    prior has none.
     """
 
     prior: Prior | None
@@ -623,16 +548,9 @@ def join_maps(
 ) -> Any:
     """Return a map or its derivatives as one function, whether it is one or one for each data set.
 
-    Parameters
-    ----------
-    what
-        ``forward``, ``jacobian``, ``hessian`` or ``vjp``.
-    given
-        A function, a dictionary of functions by data set, or None.
-    parameters
-        Those that each map takes.
-    sizes
-        Count of the data of each set, by name; None where they have no names.
+    ``what`` is ``forward``, ``jacobian``, ``hessian`` or ``vjp``; ``given`` is a function, a
+    dictionary of functions by data set, or None. ``sizes`` counts the data of each set, None where
+    they have no names.
 
     Raises
     ------
@@ -662,45 +580,33 @@ def join_maps(
         called(f"{what} of {name!r}", given[name], parameters) if by_name else given[name]
         for name in sizes
     )
-    counts = tuple(sizes.values())
-    if what == "vjp":
-        return JoinedAdjoints(functions, counts)
-    return JoinedMaps(what, tuple(sizes), functions, counts)
+    return JoinedMaps(what, tuple(sizes), functions, tuple(sizes.values()))
 
 
 @attrs.frozen(eq=False)
 class JoinedMaps:
-    """Maps, or their derivatives of one order, one after another.
+    """Maps, or their derivatives of one order, or their adjoints, one after another.
 
-    Parameters
-    ----------
-    what
-        What they are, for messages.
-    names
-        Of the maps.
-    functions
-        Each of one position (dim,), or of rows of them.
-    counts
-        How many outputs each has.
+    ``names`` and ``what`` are for messages; ``counts`` says how many outputs each map has.
     """
 
     what: str
     names: tuple[str, ...]
-    functions: tuple[Callable[[FloatArray], Any], ...]
+    functions: tuple[Callable[..., Any], ...]
     counts: tuple[int, ...]
 
-    def __call__(self, q: FloatArray) -> FloatArray:
-        """Return all outputs, or their derivatives, joined along the axis of the outputs.
+    def __call__(self, q: FloatArray, *weights: FloatArray) -> Any:
+        """Return all outputs or their derivatives, joined along the axis of the outputs.
 
-        Raises
-        ------
-        ShapeError
-            If a map gives another number of outputs than there are data.
+        Of adjoints, return the gradients of the outputs' weighted sum, of the shape of ``q``.
         """
+        if self.what == "vjp":
+            parts = np.split(weights[0], np.cumsum(self.counts)[:-1], axis=-1)
+            pairs = zip(self.functions, parts, strict=True)
+            return sum(np.array(unmasked(each(q.copy(), part.copy()))) for each, part in pairs)
         rows = q.ndim - 1
         parts = []
-        triples = zip(self.names, self.functions, self.counts, strict=True)
-        for name, function, count in triples:
+        for name, function, count in zip(self.names, self.functions, self.counts, strict=True):
             part = np.array(unmasked(function(q.copy())))
             if part.ndim == rows + _AXES[self.what]:  # a map with one output may leave that axis
                 part = np.expand_dims(part, rows)
@@ -711,28 +617,6 @@ class JoinedMaps:
                 )
             parts.append(part)
         return np.concatenate(parts, axis=rows)
-
-
-@attrs.frozen(eq=False)
-class JoinedAdjoints:
-    """Adjoints of several maps as that of all their outputs.
-
-    Parameters
-    ----------
-    functions
-        Each of a position (dim,) and weights (m,), or of rows of them.
-    counts
-        How many outputs each map has.
-    """
-
-    functions: tuple[Callable[[FloatArray, FloatArray], Any], ...]
-    counts: tuple[int, ...]
-
-    def __call__(self, q: FloatArray, weights: FloatArray) -> Any:
-        """Return the gradients of the outputs' weighted sum, of the shape of ``q``."""
-        parts = np.split(weights, np.cumsum(self.counts)[:-1], axis=-1)
-        pairs = zip(self.functions, parts, strict=True)
-        return sum(np.array(unmasked(function(q.copy(), part.copy()))) for function, part in pairs)
 
 
 _SPREADS = 2.5
@@ -777,61 +661,39 @@ def estimated(
         Parameter((), lower=0.0, prior=prior)  # refuses what is no distribution
     if name is not None and (not isinstance(name, str) or not name):
         raise ConfigurationError(f"the name of an estimated scale must be text, got {name!r}")
+    of_data, labels = (None, None) if groups is None else _read_groups(groups)
     return Estimated(
-        groups=None if groups is None else Groups.read(groups),
+        groups=of_data,
+        labels=labels,
         prior=prior,
         times=_read_factors(times),
         name=name,
     )
 
 
-@attrs.frozen(eq=False)
-class Groups:
-    """Groups of data.
-
-    Parameters
-    ----------
-    of_data : ndarray of shape (m,)
-        The number of each datum's group.
-    labels
-        Their names; None where they are numbers.
-    """
-
-    of_data: IntArray
-    labels: tuple[str, ...] | None
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return int(self.of_data.max()) + 1
-
-    @classmethod
-    def read(cls, given: npt.ArrayLike) -> Groups:
-        """Read groups as a user gives them.
-
-        Raises
-        ------
-        ConfigurationError
-            If they are neither texts nor whole numbers of which none is left out.
-        """
-        array = np.asarray(given)
-        if array.ndim == 1 and array.size and all(isinstance(each, str) for each in array.tolist()):
-            labels = tuple(dict.fromkeys(array.tolist()))
-            return cls(np.array([labels.index(each) for each in array.tolist()]), labels)
-        whole = array.dtype.kind in "iu" and array.ndim == 1 and array.size > 0
-        if not whole or not np.array_equal(np.unique(array), np.arange(int(array.max()) + 1)):
-            raise ConfigurationError(
-                "groups must be one whole number for each datum, from 0 on and none left out, or a "
-                f"text for each, got {given!r}"
-            )
-        return cls(array.astype(np.int64), None)
+def _read_groups(given: npt.ArrayLike) -> tuple[IntArray, tuple[str, ...] | None]:
+    """Return the group of each datum, and names of the groups that a user gave as texts."""
+    array = np.asarray(given)
+    if array.ndim == 1 and array.size and all(isinstance(each, str) for each in array.tolist()):
+        labels = tuple(dict.fromkeys(array.tolist()))
+        return np.array([labels.index(each) for each in array.tolist()]), labels
+    whole = array.dtype.kind in "iu" and array.ndim == 1 and array.size > 0
+    if not whole or not np.array_equal(np.unique(array), np.arange(int(array.max()) + 1)):
+        raise ConfigurationError(
+            "groups must be one whole number for each datum, from 0 on and none left out, or a "
+            f"text for each, got {given!r}"
+        )
+    return array.astype(np.int64), None
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Estimated:
     """Scales that are not known; see :func:`estimated`."""
 
-    groups: Groups | None = None
+    groups: IntArray | None = None
+    """The group of each datum, shape (m,)."""
+    labels: tuple[str, ...] | None = None
+    """Names of the groups; None where they are numbers."""
     prior: Any = None
     times: FloatArray = attrs.field(factory=lambda: np.ones(()))
     name: str | None = None
@@ -840,10 +702,9 @@ class Estimated:
 
     def check(self, n_data: int) -> None:
         """Raise ShapeError unless there are a group and a factor for each datum."""
-        if self.groups is not None and len(self.groups.of_data) != n_data:
+        if self.groups is not None and len(self.groups) != n_data:
             raise ShapeError(
-                f"groups must be given for each of the {n_data} data, got "
-                f"{len(self.groups.of_data)}"
+                f"groups must be given for each of the {n_data} data, got {len(self.groups)}"
             )
         if self.times.shape not in ((), (n_data,)):
             raise ShapeError(
@@ -852,25 +713,16 @@ class Estimated:
             )
 
     def declare(self, name: str, spread: FloatArray) -> dict[str, Parameter]:
-        """Return the parameters that it takes, by name.
-
-        Parameters
-        ----------
-        name
-            What they are called where ``name`` is None.
-        spread : ndarray of shape (m,)
-            Data in the units of the scale.
-        """
+        """Return the parameters that it takes, by name, for data in the units of the scale (m,)."""
         called = self.name or name
-        groups = np.zeros(len(spread), dtype=np.int64)
         if self.groups is None:
-            return {called: self._one((), _typical(spread, groups, self.times))}
-        typical = _typical(spread, self.groups.of_data, self.times)
-        if self.groups.labels is None:
-            return {called: self._one((self.groups.count,), typical)}
+            alone = np.zeros(len(spread), dtype=np.int64)
+            return {called: self._one((), _typical(spread, alone, self.times))}
+        typical = _typical(spread, self.groups, self.times)
+        if self.labels is None:
+            return {called: self._one((len(typical),), typical)}
         return {
-            f"{called}_{label}": self._one((), typical[[i]])
-            for i, label in enumerate(self.groups.labels)
+            f"{called}_{label}": self._one((), typical[[i]]) for i, label in enumerate(self.labels)
         }
 
     def _one(self, shape: tuple[int, ...], typical: FloatArray) -> Parameter:
@@ -880,13 +732,7 @@ class Estimated:
 
 @attrs.frozen(eq=False)
 class HalfStudent:
-    """Half of Student's t distribution with 3 degrees of freedom: a prior of scales.
-
-    Parameters
-    ----------
-    scale : ndarray of shape (k,)
-        Of each of k numbers.
-    """
+    """Half of Student's t distribution with 3 degrees of freedom and scales (k,), for scales."""
 
     scale: FloatArray
 
@@ -997,17 +843,7 @@ def observed(
 
 @attrs.frozen(kw_only=True, eq=False)
 class Observed:
-    """Data and their errors; see :func:`observed`.
-
-    Parameters
-    ----------
-    data : ndarray of shape (m,)
-        What was observed.
-    family
-        How it scatters.
-    scale : ndarray of shape (m,) or Estimated
-        Of the errors; ones for a family without.
-    """
+    """Data and their errors; see :func:`observed`. Scales are ones for a family without."""
 
     data: FloatArray
     family: ErrorFamily
@@ -1015,18 +851,7 @@ class Observed:
 
 
 def read_family(given: object, degrees: Any = None, link: Any = None) -> ErrorFamily:
-    """Return a family of errors by its name.
-
-    Parameters
-    ----------
-    given, degrees, link
-        As for :func:`observed`.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such family, or it has no such setting.
-    """
+    """Return a family of errors by its name, with the settings that :func:`observed` takes."""
     family, settings = read_name(given, {} if degrees is None else {"degrees": degrees})
     degrees = settings.get("degrees")
     if family not in _FAMILIES:
@@ -1117,23 +942,7 @@ class ForwardModel:
         energy: Energy | None,
         declared: Parameters,
     ) -> ForwardModel:
-        """Read what a user gave.
-
-        Parameters
-        ----------
-        data, noise_sd, prior, energy
-            As for :func:`surrokit.forward_potential`.
-        declared
-            The user's parameters.
-
-        Raises
-        ------
-        ConfigurationError
-            If neither or both of ``energy`` and ``data`` are given, or something is not of its
-            kind.
-        ShapeError
-            If arrays are not numbers, or do not fit each other.
-        """
+        """Return what a user gave :func:`surrokit.forward_potential`, of declared parameters."""
         beside = one_prior(prior, energy, declared)
         named = _read_sets(data, noise_sd)
         if named is None or energy is not None:
@@ -1232,13 +1041,7 @@ class _Scales:
 
     @property
     def of_map(self) -> Parameters:
-        """Those that are no scales.
-
-        Raises
-        ------
-        ConfigurationError
-            If there are none.
-        """
+        """Those that are no scales, of which there must be one."""
         kept = {k: v for k, v in self._declared.specs.items() if k not in self._used}
         if not kept:
             raise ConfigurationError(
@@ -1293,7 +1096,7 @@ class _Scales:
                 f"the scale {name!r} is a declared parameter, and a prior is given for it by "
                 "surrokit.estimated too; give that beside the parameter"
             )
-        groups = None if scale.groups is None else scale.groups.of_data
+        groups = scale.groups
         needed = n_data if groups is None else int(groups.max()) + 1
         alone = spec.shape == () and groups is None
         if not alone and spec.shape != (needed,):
@@ -1320,9 +1123,9 @@ def _places(found: Mapping[str, Parameter], scale: Estimated, n_data: int) -> li
     names = list(found)
     if scale.groups is None:
         return [(names[0], 0)] * n_data
-    if scale.groups.labels is None:
-        return [(names[0], int(i)) for i in scale.groups.of_data]
-    return [(names[i], 0) for i in scale.groups.of_data]
+    if scale.labels is None:
+        return [(names[0], int(i)) for i in scale.groups]
+    return [(names[i], 0) for i in scale.groups]
 
 
 def _plausible(spec: Parameter) -> tuple[FloatArray, FloatArray] | None:
@@ -1344,13 +1147,7 @@ KIND = "errors"
 
 
 def write_errors(energy: Any) -> dict[str, Any] | None:
-    """Return data and their errors as plain data; None for an energy of the user's own.
-
-    Parameters
-    ----------
-    energy
-        Of outputs and positions. Its prior is left out, as predictions take none.
-    """
+    """Return data and their errors as plain data, without prior; None for an energy of a user's."""
     blocks: tuple[Block, ...]
     if isinstance(energy, GaussianEnergy):
         factors = np.broadcast_to(energy.noise_sd, energy.data.shape)
@@ -1363,14 +1160,9 @@ def write_errors(energy: Any) -> dict[str, Any] | None:
 
 
 def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
-    """Return data and their errors, without a prior.
+    """Return data and their errors, without a prior, as :func:`write_errors` returned them.
 
-    Parameters
-    ----------
-    plain
-        As :func:`write_errors` returned it.
-    dim
-        Numbers of a position.
+    ``dim`` counts the numbers of a position.
 
     Raises
     ------

@@ -46,13 +46,8 @@ _PARTS = (0.16, 0.84)
 def expected(target: Potential) -> tuple[FloatArray, FloatArray]:
     """Return the centre and spread of each number in a target's sampling coordinates, (dim,) each.
 
-    They are 0 and 1 where nothing is declared, where starts about zero reach what is, and where
-    the coordinates are of like scale already.
-
-    Parameters
-    ----------
-    target
-        In the coordinates of the line, or in those of like scale.
+    They are 0 and 1 where nothing is declared, where starts about zero reach what is, and where the
+    coordinates are of like scale already.
     """
     of, parameters = transform_of(target), parameters_of(target)
     if isinstance(of, Scaled | ModelMap) or of.n_user != parameters.dim:
@@ -224,17 +219,7 @@ class ScaledPotential(LiftedPotential):
 
 @attrs.frozen(eq=False)
 class ScaledExpansion(WrappedExpansion):
-    """Expansions of all terms at one point, in coordinates of like scale.
-
-    Parameters
-    ----------
-    inner
-        The expansions on the line.
-    scaling
-        The map to the line.
-    middle : ndarray of shape (dim,)
-        Where the terms were expanded.
-    """
+    """Expansions of all terms at one point ``middle (dim,)``, in coordinates of like scale."""
 
     inner: RowExpansion
     scaling: Scaling
@@ -298,12 +283,7 @@ Moments = Callable[..., FloatArray | None]
 def scaled(target: Potential, scaling: Scaling | None = None) -> Potential:
     """Return a target in coordinates of like scale; the target itself where they are so already.
 
-    Parameters
-    ----------
-    target
-        In the coordinates of the line.
-    scaling
-        The coordinates to take; None for those that suit it.
+    ``scaling`` are the coordinates to take; None for those that suit the target.
     """
     if isinstance(target, ScaledPotential):
         return target

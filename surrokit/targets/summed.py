@@ -328,22 +328,10 @@ def rows_of(
     offset: FloatArray,
     each: Callable[[FloatArray], FloatArray],
 ) -> ModelRows:
-    """Return the terms of observed numbers.
+    """Return the terms of observed numbers; the parameters are those of :class:`ModelRows`.
 
-    Parameters
-    ----------
-    family
-        Of :func:`surrokit.rows_potential`, or ``"binomial"``, whose numbers are two terms each.
-    values : ndarray of shape (n_rows,)
-        The observed numbers.
-    constants
-        Settings of the family, by name, with a number for each row; ``total`` of a binomial one.
-    design : array or sparse array of shape (n_rows, dim)
-        Slopes of the predictors.
-    offset : ndarray of shape (n_rows,)
-        Predictors at the origin.
-    each
-        As :class:`ModelRows` has it.
+    ``constants`` holds the family's settings by name, with a number for each row: ``total`` of
+    ``"binomial"``, whose numbers are two terms each.
 
     Raises
     ------
@@ -394,12 +382,7 @@ def _of_trials(
 def design_of(push: Callable[[FloatArray], FloatArray], n_rows: int, dim: int) -> Any:
     """Return the slopes of linear predictors, shape (n_rows, dim), sparse where most are 0.
 
-    Parameters
-    ----------
-    push
-        From directions (k, dim) to the changes of the predictors, shape (k, n_rows).
-    n_rows, dim
-        Numbers of predictors and of parameters.
+    ``push`` takes directions (k, dim) to the changes of the predictors, shape (k, n_rows).
 
     Raises
     ------
@@ -437,12 +420,8 @@ def sum_if_safe(
 ) -> tuple[SumAndRest | None, str]:
     """Return a model as a sum over rows, or None and the reason why it is none.
 
-    Parameters
-    ----------
-    wanted
-        Whether it is to be one; None for where that is safe and worth it.
-    recognise
-        Makes it; whatever it raises is a reason.
+    Whatever ``recognise`` raises is a reason. ``wanted`` is None for where a sum is safe and worth
+    it.
 
     Raises
     ------
@@ -470,20 +449,7 @@ def sum_if_safe(
 
 
 def check_worth(n_rows: int, dim: int, wanted: bool | None) -> None:
-    """Raise if a model has too few rows to be looked at without being asked to.
-
-    Parameters
-    ----------
-    n_rows, dim
-        Observed numbers, and parameters.
-    wanted
-        Whether the model is to be a sum; None for where it has many rows.
-
-    Raises
-    ------
-    NotASumError
-        If so.
-    """
+    """Raise NotASumError if a model has too few rows to be looked at without being asked to."""
     if wanted is None and n_rows < max(ENOUGH_ROWS, ENOUGH_FOR_ONE * dim):
         raise NotASumError(
             f"a sum over rows pays from {ENOUGH_ROWS} observed numbers on, {ENOUGH_FOR_ONE} for "

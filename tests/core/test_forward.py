@@ -193,20 +193,20 @@ def test_a_prior_must_fit_the_parameters(prior, q):
 @pytest.mark.parametrize(
     ("function", "got"),
     [
-        (lambda q: forward(q[0]), r"\(3, 1\)"),
+        (lambda q: forward(q[0]), r"\(3,\)"),
         (lambda q: np.zeros((2, 3)), r"\(2, 3\)"),
         (lambda q: np.zeros((5, 3, 1)), r"\(5, 3, 1\)"),
     ],
 )
 def test_a_map_of_rows_must_return_rows(function, got, q):
     target = sk.forward_potential(function, data=DATA, noise_sd=1.0, dim=2, batched=True)
-    with pytest.raises(ShapeError, match=rf"must return shape \(n, m\) .* got {got}"):
+    with pytest.raises(ShapeError, match=rf"must return shape \(5, m\), got {got}"):
         target.value(q)
 
 
 def test_a_map_of_one_position_must_return_a_vector(q):
     target = sk.forward_potential(lambda q: np.ones((3, 1)), data=DATA, noise_sd=1.0, dim=2)
-    with pytest.raises(ShapeError, match=r"must return shape \(m,\) .* got \(3, 1\)"):
+    with pytest.raises(ShapeError, match=r"must return shape \(m,\), got \(3, 1\)"):
         target.value(q)
 
 
@@ -228,7 +228,7 @@ def test_outputs_must_correspond_to_data(q):
 
 def test_a_jacobian_of_another_shape_is_refused(q):
     target = sk.forward_potential(forward, lambda q: MATRIX.T, data=DATA, noise_sd=1.0, dim=2)
-    with pytest.raises(ShapeError, match=r"must return shape \(3, 2\) .*got \(2, 3\)"):
+    with pytest.raises(ShapeError, match=r"must return shape \(3, 2\), got \(2, 3\)"):
         target.value_and_gradient(q)
 
 
@@ -524,7 +524,7 @@ def test_second_derivatives_need_the_first():
 @pytest.mark.parametrize("wrong", [np.zeros((3, 2, 3)), np.zeros(3), np.zeros((1, 3, 2, 2))])
 def test_second_derivatives_of_the_wrong_shape_are_refused(q, wrong):
     target = linear(hessian=lambda x: wrong)
-    with pytest.raises(ShapeError, match=r"the hessian function must return shape \(m, dim, dim\)"):
+    with pytest.raises(ShapeError, match=r"the hessian function, .* must return shape \(m, 2, 2\), got"):
         target.metric_form_gradient(q, q)
 
 

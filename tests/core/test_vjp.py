@@ -135,7 +135,7 @@ def test_an_adjoint_that_leaves_the_gradient_out_is_seen_by_the_checks():
     ],
 )
 def test_an_adjoint_of_another_shape_is_refused(wrong, got):
-    message = rf"vjp function must return shape \(2,\), that of the positions, .*\(3,\), got {got}"
+    message = rf"vjp function, .* must return shape \(2,\), got {got}, for weights of shape \(3,\)"
     with pytest.raises(ShapeError, match=message):
         make(wrong).value_and_gradient(Q)
 
