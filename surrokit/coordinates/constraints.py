@@ -516,13 +516,7 @@ def to_plain(constraint: Constraint | None) -> list[Any] | None:
 
 
 def from_plain(data: Sequence[Any] | None) -> Constraint | None:
-    """Return a constraint from plain data.
-
-    Raises
-    ------
-    KeyError
-        If there is none of that name.
-    """
+    """Return a constraint from plain data; KeyError if there is none of that name."""
     if data is None:
         return None
     name, shape = data

@@ -109,14 +109,9 @@ SUFFIX = ".unconstrained"
 
 @attrs.frozen
 class Axis:
-    """One axis of an array that a model reports.
+    """One axis of an array that a model reports: its name, and the coordinate of each place.
 
-    Parameters
-    ----------
-    name
-        What the model calls it; None for no name.
-    labels
-        The coordinate of each place; None for places counted from 0.
+    Both may be None: for no name, and for places counted from 0.
     """
 
     name: str | None = None
@@ -227,17 +222,10 @@ class ModelMap:
         return self.unconstrain({name: by_name[name] for name in self.own.specs})
 
     def read(self, initial: object, n: int) -> FloatArray:
-        """Return a user's starting positions on the line, shape (n, dim).
+        """Return a user's starting positions on the line, shape (n, dim), from arrays by name.
 
-        ``initial`` holds arrays of the model's parameters by name, of their own shapes, or with n
-        in front.
-
-        Raises
-        ------
-        ShapeError
-            If names or shapes are others.
-        TargetError
-            If a position is outside the support.
+        Arrays have the shapes of the model's parameters, or n in front of these. ShapeError is
+        raised for others, TargetError for positions outside the support.
         """
         names = ", ".join(self.own.specs)
         if not isinstance(initial, Mapping) or set(initial) != set(self.own.specs):

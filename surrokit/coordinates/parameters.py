@@ -229,13 +229,7 @@ class Parameters:
 
     @classmethod
     def declare(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:
-        """Read declarations: a pair of bounds, None for no bounds, or a :class:`Parameter`.
-
-        Raises
-        ------
-        ConfigurationError
-            If a declaration cannot be read, or there are none.
-        """
+        """Read declarations: a pair of bounds, None for no bounds, or a :class:`Parameter`."""
         if not isinstance(specs, Mapping):
             raise ConfigurationError(_not_a_mapping(specs))
         if not specs:
@@ -345,13 +339,7 @@ class Parameters:
         return lower, upper
 
     def position(self, values: Mapping[str, object] | Sequence[float] | FloatArray) -> FloatArray:
-        """Return position vectors, shape (..., dim), from values by name or from an array.
-
-        Raises
-        ------
-        ShapeError
-            If names or shapes differ from the declared ones.
-        """
+        """Return position vectors, shape (..., dim), from values by name or from an array."""
         if not isinstance(values, Mapping):
             return numbers("a position", values)
         if set(values) != set(self.specs):
@@ -485,17 +473,8 @@ def unit_vector(size: int) -> Parameter:
 def circular(shape: Shape = (), *, prior: Any = None) -> Parameter:
     """Declare angles in (-pi, pi], both ends of which are one.
 
-    Parameters
-    ----------
-    shape
-        As for :func:`real`.
-    prior
-        Of each angle, such as ``scipy.stats.vonmises(kappa, loc)``.
-
-    Raises
-    ------
-    ConfigurationError
-        If the shape is none, or the prior is none of angles.
+    The shape is as for :func:`real`; a prior of each angle goes once around, as
+    ``scipy.stats.vonmises(kappa, loc)`` does.
     """
     constraint = Circular(_shape(shape))
     return Parameter(constraint.shape, constraint=constraint, prior=prior)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias
 
 import attrs
@@ -96,25 +97,14 @@ class Transform:
     _below: BoolArray = attrs.field(init=False)
     _between: BoolArray = attrs.field(init=False)
 
-    @_least.default
-    def _first_inside(self) -> FloatArray:
-        return np.where(np.isfinite(self.lower), np.nextafter(self.lower, np.inf), -np.inf)
-
-    @_greatest.default
-    def _last_inside(self) -> FloatArray:
-        return np.where(np.isfinite(self.upper), np.nextafter(self.upper, -np.inf), np.inf)
-
-    @_above.default
-    def _only_lower(self) -> BoolArray:
-        return np.isfinite(self.lower) & ~np.isfinite(self.upper)
-
-    @_below.default
-    def _only_upper(self) -> BoolArray:
-        return ~np.isfinite(self.lower) & np.isfinite(self.upper)
-
-    @_between.default
-    def _both(self) -> BoolArray:
-        return np.isfinite(self.lower) & np.isfinite(self.upper)
+    def __attrs_post_init__(self) -> None:
+        has_lower, has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
+        set_once = partial(object.__setattr__, self)
+        set_once("_least", np.where(has_lower, np.nextafter(self.lower, np.inf), -np.inf))
+        set_once("_greatest", np.where(has_upper, np.nextafter(self.upper, -np.inf), np.inf))
+        set_once("_above", has_lower & ~has_upper)
+        set_once("_below", ~has_lower & has_upper)
+        set_once("_between", has_lower & has_upper)
 
     @property
     def _bounded(self) -> bool:
@@ -332,14 +322,7 @@ class Blocks:
 class Scaling:
     """The affine map x = shift + A z, of coordinates z of like scale to those of the line.
 
-    Parameters
-    ----------
-    shift : ndarray of shape (dim,)
-        x at z = 0.
-    matrix : ndarray of shape (dim, dim)
-        A.
-    log_volume
-        log |det A|, which the logarithm of the Jacobian has in it.
+    ``log_volume`` is log |det A|, the logarithm of the Jacobian.
     """
 
     shift: FloatArray

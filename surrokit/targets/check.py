@@ -24,18 +24,10 @@ _TOLERANCE = 1e-3
 
 @attrs.frozen(kw_only=True, eq=False)
 class GradientCheck:
-    """The result of :func:`check_gradient`.
+    """The result of :func:`check_gradient`: the given gradient, and central differences.
 
-    Parameters
-    ----------
-    labels
-        Name of each number.
-    given : ndarray of shape (dim,)
-        The gradient of the target, in the sampling coordinates.
-    differences : ndarray of shape (dim,)
-        Central differences of its value.
-    single
-        Names of the target's functions that seem to compute in single precision.
+    Both have shape (dim,), in the sampling coordinates. ``single`` names the target's functions
+    that seem to compute in single precision.
     """
 
     labels: list[str]

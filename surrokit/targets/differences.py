@@ -105,14 +105,8 @@ def _curved(by_outputs: FloatArray, along: FloatArray) -> FloatArray:
 class KnownDerivatives:
     """Derivatives of a forward map, from its Jacobian and products with its second derivatives.
 
-    Parameters
-    ----------
-    outputs : ndarray of shape (n, m)
-        Outputs of the map.
-    known_jacobian : ndarray of shape (n, m, dim)
-        Their derivatives.
-    product
-        From W, shape (n, m, dim), to sum over m and i of W_mi d_i d_k F_m, shape (n, dim).
+    ``known_jacobian`` has shape (n, m, dim). ``product`` goes from W, of that shape, to sum over m
+    and i of W_mi d_i d_k F_m, shape (n, dim).
     """
 
     outputs: FloatArray
@@ -259,16 +253,10 @@ class Differences(Passing, ShownTarget):
 def steps_by(
     curvatures: FloatArray | None, positions: FloatArray, size: FloatArray | float = 0.0
 ) -> FloatArray:
-    """Return steps of differences along each coordinate, shape (n, dim).
+    """Return steps of differences along each coordinate, shape (n, dim), at positions (n, dim).
 
-    Parameters
-    ----------
-    curvatures : ndarray of shape (dim,), optional
-        About the second derivatives along each coordinate.
-    positions : ndarray of shape (n, dim)
-        Where.
-    size
-        |U| there, of which a part may be rounding.
+    ``curvatures (dim,)`` are about the second derivatives; ``size`` is |U|, of which a part may be
+    rounding.
     """
     usual = STEP * (1.0 + np.abs(positions))
     if curvatures is None:

@@ -17,8 +17,9 @@ from surrokit.arguments import (
     check_positions,
     check_vectors,
     check_weights,
+    unmasked,
 )
-from surrokit.coordinates.models import ModelMap
+from surrokit.coordinates.models import ModelMap, called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Model, Passing
@@ -40,7 +41,7 @@ from surrokit.targets.functions import (
     declare_parameters,
 )
 from surrokit.targets.gaussian import DataEnergy, Precision, Prior
-from surrokit.targets.noise import Data, ForwardModel, Scale, join_maps
+from surrokit.targets.noise import Data, ForwardModel, Scale
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 Adjoint: TypeAlias = Callable[[FloatArray, FloatArray], Any]
@@ -141,8 +142,6 @@ def forward_potential(
 class Maps(UserFunctions):
     """A user's forward map and its derivatives.
 
-    They take the numbers at ``columns`` of a position, all where these are None.
-
     Parameters
     ----------
     dim
@@ -150,17 +149,15 @@ class Maps(UserFunctions):
     forward, jacobian, hessian, vjp
         The functions.
     columns : ndarray of shape (k,), optional
-        Numbers that they take.
+        Numbers of a position that they take; None for all.
     energy
         Gives the adjoint its weights.
     batched
         Whether the functions take rows.
     both
-        The map and its Jacobian at one position, where one call gives both; None where none does.
-    precision
-        Notes whether they compute in single precision.
-    give_up
-        Ends all calls in progress; None where that cannot be done.
+        The map and its Jacobian at one position, where one call gives both.
+    precision, give_up
+        As for :class:`surrokit.targets.functions.Functions`.
     """
 
     dim: int
@@ -257,18 +254,9 @@ class Maps(UserFunctions):
 
 @attrs.frozen(kw_only=True, eq=False)
 class MappedPotential(DeclaredPotential, PotentialOfOutputs):
-    """A forward map and an energy, in the user's coordinates.
+    """A forward map (:class:`Maps`) and an energy, in the user's coordinates.
 
-    Parameters
-    ----------
-    parameters
-        Names and shapes.
-    model
-        The map (:class:`Maps`).
-    energy
-        U as a function of outputs and positions.
-    plausible
-        Where positions start; None for no such place.
+    ``plausible`` is where positions start; None for no such place.
     """
 
     parameters: Parameters
@@ -357,6 +345,86 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
 
     def _spread(self, derivatives: FloatArray, axes: int = 1) -> FloatArray:
         return spread(derivatives, self.model.columns, self.dim, axes)
+
+
+_AXES = {"forward": 0, "jacobian": 1, "hessian": 2}
+"""Axes of a map's result, or of its derivatives, after that of the outputs."""
+
+
+def join_maps(
+    what: str, given: Any, parameters: Parameters, sizes: Mapping[str, int] | None
+) -> Any:
+    """Return a map or its derivatives as one function, whether it is one or one for each data set.
+
+    ``what`` is ``forward``, ``jacobian``, ``hessian`` or ``vjp``; ``given`` is a function, a
+    dictionary of functions by data set, or None. ``sizes`` counts the data of each set, None where
+    they have no names.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is not one function for each data set, or something is no function.
+    """
+    if not isinstance(given, Mapping):
+        return called(what, given, parameters) if what in ("forward", "jacobian") else given
+    if sizes is None:
+        raise ConfigurationError(
+            f"{what} holds functions by name, but data has no names; give data={{name: "
+            "surrokit.observed(...)} by the same names"
+        )
+    if set(given) != set(sizes):
+        raise ConfigurationError(
+            f"{what} must hold one function for each of the data {', '.join(sizes)}, got "
+            f"{', '.join(map(str, given)) or 'none'}"
+        )
+    check_functions(**{f"{what} of {name!r}": function for name, function in given.items()})
+    if any(function is None for function in given.values()):
+        raise ConfigurationError(
+            f"{what} must hold one function for each of the data {', '.join(sizes)}, got None; "
+            f"leave {what} out unless all maps have it"
+        )
+    by_name = what in ("forward", "jacobian")
+    functions = tuple(
+        called(f"{what} of {name!r}", given[name], parameters) if by_name else given[name]
+        for name in sizes
+    )
+    return JoinedMaps(what, tuple(sizes), functions, tuple(sizes.values()))
+
+
+@attrs.frozen(eq=False)
+class JoinedMaps:
+    """Maps, or their derivatives of one order, or their adjoints, one after another.
+
+    ``names`` and ``what`` are for messages; ``counts`` says how many outputs each map has.
+    """
+
+    what: str
+    names: tuple[str, ...]
+    functions: tuple[Callable[..., Any], ...]
+    counts: tuple[int, ...]
+
+    def __call__(self, q: FloatArray, *weights: FloatArray) -> Any:
+        """Return all outputs or their derivatives, joined along the axis of the outputs.
+
+        Of adjoints, return the gradients of the outputs' weighted sum, of the shape of ``q``.
+        """
+        if self.what == "vjp":
+            parts = np.split(weights[0], np.cumsum(self.counts)[:-1], axis=-1)
+            pairs = zip(self.functions, parts, strict=True)
+            return sum(np.array(unmasked(each(q.copy(), part.copy()))) for each, part in pairs)
+        rows = q.ndim - 1
+        parts = []
+        for name, function, count in zip(self.names, self.functions, self.counts, strict=True):
+            part = np.array(unmasked(function(q.copy())))
+            if part.ndim == rows + _AXES[self.what]:  # a map with one output may leave that axis
+                part = np.expand_dims(part, rows)
+            if part.ndim <= rows or part.shape[rows] != count:
+                raise ShapeError(
+                    f"{self.what} of {name!r} must give {count} outputs, one for each datum, got "
+                    f"shape {part.shape} for positions of shape {q.shape}"
+                )
+            parts.append(part)
+        return np.concatenate(parts, axis=rows)
 
 
 def spread(

@@ -261,15 +261,8 @@ def _one_value_function(
     joint: Function | None,
     gradient: Function | None,
 ) -> Function | None:
-    given = [
-        name
-        for name, function in (
-            ("value", value),
-            ("log_density", log_density),
-            ("value_and_gradient", joint),
-        )
-        if function is not None
-    ]
+    named = {"value": value, "log_density": log_density, "value_and_gradient": joint}
+    given = [name for name, function in named.items() if function is not None]
     if len(given) != 1:
         raise ConfigurationError(
             "a target needs exactly one of value, log_density and value_and_gradient, got "
@@ -407,18 +400,10 @@ class DeclaredPotential(ModelPotential):
 
 @attrs.frozen(eq=False)
 class FunctionPotential(DeclaredPotential):
-    """A potential in the user's coordinates, from functions of one position or of rows.
+    """A potential in the user's coordinates, of functions (:class:`Functions`) and priors.
 
-    Parameters
-    ----------
-    parameters
-        Names and shapes.
-    model
-        The functions (:class:`Functions`).
-    plausible
-        Where positions start; None for no such place.
-    priors
-        Added to the functions; by default those that stand beside the parameters.
+    ``plausible`` is where positions start, None for no such place; ``priors`` are by default those
+    that stand beside the parameters.
     """
 
     parameters: Parameters

@@ -227,15 +227,7 @@ class GaussianPrior(ConstantMetric):
             )
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return -log prior, shape (n,), and its gradient, shape (n, dim).
-
-        A flat prior counts as a density of 1.
-
-        Raises
-        ------
-        ShapeError
-            If mean or sd do not fit the positions.
-        """
+        """Return -log prior, shape (n,), and its gradient, shape (n, dim); 1 where it is flat."""
         self._check(positions)
         scaled = (positions - self.mean) / self.sd
         value = 0.5 * np.square(scaled).sum(axis=1) + self.constant(positions.shape[1])
@@ -332,14 +324,8 @@ class DataEnergy(ABC):
 class GaussianEnergy(DataEnergy):
     """Minus the log density of normal errors, less the log prior.
 
-    Parameters
-    ----------
-    data : array_like of shape (m,)
-        What was observed.
-    noise_sd : float or array_like of shape (m,)
-        Standard deviation of its errors.
-    prior
-        -log prior and its gradient; None for a flat one.
+    ``data (m,)`` have errors of standard deviation ``noise_sd``, a number or (m,); ``prior`` is
+    None for a flat one.
     """
 
     data: FloatArray = attrs.field(converter=_data)

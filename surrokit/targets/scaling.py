@@ -25,9 +25,9 @@ from surrokit.potentials import (
 )
 from surrokit.targets.bounds import LiftedPotential, parameters_of, transform_of
 from surrokit.targets.differences import Differences
+from surrokit.targets.energies import WithScales
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.gaussian import GaussianPrior
-from surrokit.targets.noise import WithScales
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 REACH = 2.0
@@ -145,13 +145,6 @@ class ScaledPotential(LiftedPotential):
     The change of coordinates is exact, and all that the inner potential offers it offers too but
     for ``gaussian``; ``hessian-diagonal`` needs the whole Hessian and its derivative. No data are
     copied or changed.
-
-    Parameters
-    ----------
-    inner
-        Potential on the line.
-    transform
-        The map to the line, and from there to the user's coordinates.
     """
 
     inner: Potential

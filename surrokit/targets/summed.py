@@ -115,14 +115,8 @@ class SumAndRest:
     """U(q) = a sum over rows of data + a rest, which need be no quadratic.
 
     The rest is a prior, the logarithm of a Jacobian, or what all rows have in common. It is
-    infinite outside of the support. Expansions leave it as it is.
-
-    Parameters
-    ----------
-    terms
-        The sum; it may have a normal prior of its own.
-    rest
-        The rest.
+    infinite outside of the support. Expansions leave it as it is. The sum may have a normal prior
+    of its own.
 
     Raises
     ------
@@ -213,15 +207,7 @@ class SumAndRest:
 
 @attrs.frozen(eq=False)
 class ExpansionAndRest(WrappedExpansion):
-    """Expansions of all terms at one point, with the rest as it is.
-
-    Parameters
-    ----------
-    inner
-        The expansions.
-    rest
-        The rest.
-    """
+    """Expansions of all terms at one point, with the rest as it is."""
 
     rest: Rest
 
@@ -232,17 +218,7 @@ class ExpansionAndRest(WrappedExpansion):
 
 @attrs.frozen(eq=False)
 class Raised:
-    """A rest and one number, in nats.
-
-    Parameters
-    ----------
-    dim
-        Numbers in a position.
-    number
-        What is added.
-    rest
-        The rest; None for the number alone.
-    """
+    """A rest and one number, in nats; the number alone where the rest is None."""
 
     dim: int
     number: float
@@ -466,18 +442,9 @@ def confirm(
 ) -> SumAndRest:
     """Return a sum and its rest, which have the library's own density.
 
-    Parameters
-    ----------
-    rows
-        What the model says.
-    terms
-        The sum that these make; with the prior, where there is no rest.
-    whole
-        The library's own U on the line.
-    rest
-        What U has beside the observed numbers; None where the sum has a normal prior.
-    start : ndarray of shape (dim,)
-        About where densities are compared.
+    ``terms`` are the sum that ``rows`` make, with the prior where there is no ``rest`` of what U
+    has beside the observed numbers. Densities are compared with the library's own U on the line,
+    ``whole``, about ``start (dim,)``.
 
     Raises
     ------
