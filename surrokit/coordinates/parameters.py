@@ -199,33 +199,23 @@ class Parameters:
     _slices: Mapping[str, slice] = attrs.field(init=False, eq=False, repr=False)
     _places: Sequence[tuple[str, Any, tuple[int, ...] | None]] = attrs.field(
         init=False, eq=False, repr=False
-    )
+    )  # names, places in a position, and shapes; None for those that a slice has
 
-    @dim.default
-    def _count(self) -> int:
-        return sum(spec.size for spec in self.specs.values())
-
-    @free.default
-    def _count_free(self) -> int:
-        return sum(spec.free for spec in self.specs.values())
-
-    @_slices.default
-    def _divide(self) -> Mapping[str, slice]:
-        ends = itertools.accumulate(spec.size for spec in self.specs.values())
-        return {
-            name: slice(end - spec.size, end)
-            for (name, spec), end in zip(self.specs.items(), ends, strict=True)
-        }
-
-    @_places.default
-    def _find_places(self) -> Sequence[tuple[str, Any, tuple[int, ...] | None]]:
-        """Return names, places in a position, and shapes; None for those that a slice has."""
-        return [
+    def __attrs_post_init__(self) -> None:
+        specs = self.specs
+        ends = list(itertools.accumulate(spec.size for spec in specs.values()))
+        triples = zip(specs.items(), ends, strict=True)
+        slices = {name: slice(end - spec.size, end) for (name, spec), end in triples}
+        places = [
             (name, (where.start, ...), None)
-            if spec.shape == ()
-            else (name, where, None if len(spec.shape) == 1 else spec.shape)
-            for (name, spec), where in zip(self.specs.items(), self._slices.values(), strict=True)
+            if specs[name].shape == ()
+            else (name, where, None if len(specs[name].shape) == 1 else specs[name].shape)
+            for name, where in slices.items()
         ]
+        object.__setattr__(self, "dim", ends[-1] if ends else 0)
+        object.__setattr__(self, "free", sum(spec.free for spec in specs.values()))
+        object.__setattr__(self, "_slices", slices)
+        object.__setattr__(self, "_places", places)
 
     @classmethod
     def declare(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:

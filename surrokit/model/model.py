@@ -191,7 +191,7 @@ class Wrapper:
         return positions
 
 
-class Passing(Wrapper):
+class PassingWrapper(Wrapper):
     """A wrapper in the coordinates of the inner potential, which does what the wrapper does not."""
 
     __slots__ = ()

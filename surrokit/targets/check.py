@@ -15,7 +15,7 @@ from surrokit.errors import GradientWarning, ShapeError
 from surrokit.interfaces import ChainState
 from surrokit.potentials import Potential, with_gradient
 from surrokit.targets.bounds import labels_on_line, parameters_of, transform_of
-from surrokit.targets.gaussian import is_single, single_precision_of
+from surrokit.targets.precision import is_single, single_precision_of
 from surrokit.types import FloatArray
 
 _STEP = 1e-5  # near the cube root of double precision, best for central differences

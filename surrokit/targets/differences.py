@@ -13,7 +13,7 @@ from surrokit.coordinates.transforms import products
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Evaluations
 from surrokit.limits import without_cliffs
-from surrokit.model.model import Passing
+from surrokit.model.model import PassingWrapper
 from surrokit.potentials import (
     Energy,
     ForwardDerivatives,
@@ -164,7 +164,7 @@ _SHORTEST, _LONGEST = 1e-3, 1e4  # of the usual step
 
 
 @attrs.frozen(eq=False)
-class Differences(Passing, ShownTarget):
+class Differences(PassingWrapper, ShownTarget):
     """A potential whose gradient is made of differences of its values.
 
     A gradient by central differences pays for 2 dim + 1 values, one to one side for dim + 1. Draws

@@ -22,7 +22,7 @@ from surrokit.arguments import (
 from surrokit.coordinates.models import ModelMap, called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.model.model import Model, Passing
+from surrokit.model.model import Model, PassingWrapper
 from surrokit.model.outcome import Results
 from surrokit.model.source import one_after_another
 from surrokit.potentials import Energy, Potential, offers_curvature_derivatives, offers_curvatures
@@ -40,8 +40,9 @@ from surrokit.targets.functions import (
     UserFunctions,
     declare_parameters,
 )
-from surrokit.targets.gaussian import DataEnergy, Precision, Prior
+from surrokit.targets.gaussian import DataEnergy, Prior
 from surrokit.targets.noise import Data, ForwardModel, Scale
+from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 Adjoint: TypeAlias = Callable[[FloatArray, FloatArray], Any]
@@ -462,7 +463,7 @@ Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
 @attrs.frozen(eq=False)
-class ModelledPotential(Passing, ShownTarget):
+class ModelledPotential(PassingWrapper, ShownTarget):
     """A potential on the line of another library, with what the model there reports.
 
     It does all that the inner potential does, by the same methods.

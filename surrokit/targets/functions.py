@@ -16,14 +16,14 @@ from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.model.model import Model, ModelPotential, Passing
+from surrokit.model.model import Model, ModelPotential, PassingWrapper
 from surrokit.model.outcome import Results
 from surrokit.model.source import in_a_batch_of_one, one_after_another
 from surrokit.potentials import Energy, Potential
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences, gauss_newton
-from surrokit.targets.gaussian import Precision
+from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -124,7 +124,7 @@ def gradient_of_energy(
 
 
 @attrs.frozen(eq=False)
-class NamedPotential(Passing, ShownTarget):
+class NamedPotential(PassingWrapper, ShownTarget):
     """A potential of unbounded numbers, each of which is a parameter with a name.
 
     It does all that the inner potential does, by the same methods. ``predictor`` makes predictions
