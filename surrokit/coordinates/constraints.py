@@ -135,8 +135,32 @@ to 1/17, 1 or 2 diverged with 4, 5 with 2, and 10 to 16 with 1.
 """
 
 
+class _Directions(Constraint):
+    """Directions of vectors, whose lengths are left over."""
+
+    @abstractmethod
+    def _vectors(self, z: FloatArray) -> FloatArray:
+        """Return numbers of all vectors, shape (n, numbers in each, vectors)."""
+
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return the sum over vectors of a log |z| - |z|^2 / 2, less its log total along a ray."""
+        vectors = self._vectors(z)
+        squares, half = np.square(vectors).sum(axis=1), 0.5 * (vectors.shape[1] + AWAY)
+        along_a_ray = (half - 1.0) * np.log(2.0) + math.lgamma(half)
+        with np.errstate(divide="ignore"):
+            logs = 0.5 * AWAY * np.log(squares) - 0.5 * squares - along_a_ray
+        return np.asarray(logs.sum(axis=1))
+
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
+        """Return (a / |z|^2 - 1) z of each vector z."""
+        vectors = self._vectors(z)
+        with np.errstate(divide="ignore"):
+            by_length = AWAY / np.square(vectors).sum(axis=1, keepdims=True) - 1.0
+        return (by_length * vectors).reshape(z.shape)
+
+
 @attrs.frozen
-class UnitVector(_Sized):
+class UnitVector(_Sized, _Directions):
     """Vectors of ``size`` numbers and length 1.
 
     q = z / |z|, where the density of z by its length is |z|^a exp(-|z|^2 / 2), with a of
@@ -156,13 +180,8 @@ class UnitVector(_Sized):
         inside = np.abs(np.square(q).sum(axis=1) - 1.0) < CLOSE
         return _only_where(inside, q * np.sqrt(AWAY))
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return a log |z| - |z|^2 / 2, less the log of what it adds up to along a ray."""
-        return _log_length(np.square(z).sum(axis=1), self.size)
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return (a / |z|^2 - 1) z."""
-        return _by_length(np.square(z).sum(axis=1, keepdims=True)) * z
+    def _vectors(self, z: FloatArray) -> FloatArray:
+        return z[:, :, None]
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return (g - q q^T g) / |z|."""
@@ -173,7 +192,7 @@ class UnitVector(_Sized):
 
 
 @attrs.frozen
-class Circular(Constraint):
+class Circular(_Directions):
     """Angles in (-pi, pi], of which both ends are one.
 
     Each is the direction of a vector in the plane, as of a :class:`UnitVector`. So chains cross the
@@ -192,7 +211,7 @@ class Circular(Constraint):
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return atan2(y, x); z holds all x and then all y."""
-        x, y = self._parts(z)
+        x, y = self._vectors(z).swapaxes(0, 1)
         return np.asarray(np.arctan2(y, x))
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
@@ -200,45 +219,19 @@ class Circular(Constraint):
         inside = np.asarray((np.abs(q) <= np.pi).all(axis=1))
         return _only_where(inside, np.sqrt(AWAY) * np.concatenate([np.cos(q), np.sin(q)], axis=1))
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return the sum over vectors of the logs of their lengths' densities along a ray."""
-        x, y = self._parts(z)
-        return np.asarray(_log_length(np.square(x) + np.square(y), 2).sum(axis=1))
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return (a / |z|^2 - 1) z of each vector z."""
-        x, y = self._parts(z)
-        by_length = _by_length(np.square(x) + np.square(y))
-        return np.concatenate([by_length * x, by_length * y], axis=1)
-
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return g (-y, x) / (x^2 + y^2)."""
-        x, y = self._parts(z)
+        x, y = self._vectors(z).swapaxes(0, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             turn = gradient / (np.square(x) + np.square(y))
         return np.concatenate([-y * turn, x * turn], axis=1)
 
-    def _parts(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        half = math.prod(self.shape)
-        return z[:, :half], z[:, half:]
+    def _vectors(self, z: FloatArray) -> FloatArray:
+        return z.reshape(len(z), 2, math.prod(self.shape))
 
 
 def _length(z: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.square(z).sum(axis=1, keepdims=True)))
-
-
-def _log_length(squares: FloatArray, dim: int) -> FloatArray:
-    """Return the log density of vectors with squared lengths (...), which is 1 along each ray."""
-    half = 0.5 * (dim + AWAY)
-    along_a_ray = (half - 1.0) * np.log(2.0) + math.lgamma(half)
-    with np.errstate(divide="ignore"):
-        return np.asarray(0.5 * AWAY * np.log(squares) - 0.5 * squares - along_a_ray)
-
-
-def _by_length(squares: FloatArray) -> FloatArray:
-    """Return what vectors are multiplied by for the gradient of :func:`_log_length`."""
-    with np.errstate(divide="ignore"):
-        return AWAY / squares - 1.0
 
 
 @attrs.frozen

@@ -205,6 +205,8 @@ class LiftedPotential(Wrapper, ShownTarget, ABC):
     This is the chain rule; subclasses say which map it is and what is passed on.
     """
 
+    __slots__ = ()
+
     parameters: Parameters
     transform: CoordinateMap
     """The map from z to the user's coordinates."""
