@@ -125,19 +125,9 @@ class Axis:
 
 @attrs.frozen
 class Reported(Parameter):
-    """An array that a model reports, some numbers of which may be the same at all positions.
+    """An array that a model reports, with one axis for each of its own, or none at all.
 
-    Parameters
-    ----------
-    constant
-        Which numbers these are, as places in the array in C order.
-    axes
-        One for each axis of the array, or none at all.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are fewer axes than the array has, or more.
+    ``constant`` are the places in C order of numbers that are the same at all positions.
     """
 
     constant: tuple[int, ...] = attrs.field(default=(), kw_only=True)
@@ -181,8 +171,8 @@ class ModelMap:
     constrain
         From positions on the line (n, dim) to reported ones (n, n_user).
     unconstrain
-        From arrays of the model's parameters by name, each of shape ``(n, *shape)``, to
-        positions on the line (n, dim); NaN, or an exception, where they are outside the support.
+        From arrays ``(n, *shape)`` of the model's parameters by name to positions on the line
+        (n, dim); NaN, or an exception, where they are outside the support.
     """
 
     reported: Parameters

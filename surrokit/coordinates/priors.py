@@ -40,21 +40,13 @@ class ConstantMetric:
 
 @attrs.frozen(eq=False)
 class Priors(ConstantMetric):
-    """Independent priors of single numbers.
+    """Independent priors of single numbers, by their places in a position.
 
     Their slopes are central differences of log densities, which cost no exact call. Their metric is
-    1 / variance, the curvature of a normal prior, and 0 where there is no variance: it is
-    constant and not negative, as a curvature of log densities need not be.
-
-    Parameters
-    ----------
-    by_slice
-        Pairs of numbers' place in a position, and their distribution.
-    constant
-        Log of the probability that they give to where the parameters lie, in nats: bounds that
-        cut off a part of a density leave that much of it.
-    unnormalized
-        What may lack its normalising constant.
+    1 / variance, the curvature of a normal prior, and 0 where there is no variance: it is constant
+    and not negative, as a curvature of log densities need not be. ``constant`` is the log of the
+    probability that they give to where the parameters lie: bounds that cut off a part of a density
+    leave that much of it.
     """
 
     by_slice: tuple[tuple[slice, Any], ...]

@@ -116,15 +116,6 @@ class LiftedMatrix:
 
     l is the logarithm of the Jacobian, and -l'' is not negative. g is the inner gradient if M is
     the Hessian; the chain rule of a metric has no such term. G is A^T M A if the map is q = A z.
-
-    Parameters
-    ----------
-    inner
-        The potential in the coordinates q.
-    of
-        From z to q.
-    field
-        Whether M is the Hessian or the metric.
     """
 
     inner: Any

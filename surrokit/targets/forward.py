@@ -482,11 +482,6 @@ class ModelledPotential(PassingWrapper, ShownTarget):
         Why it lacks capabilities, by their names.
     unnormalized
         What may lack its normalising constant: models have terms of their own, and flat priors.
-
-    Raises
-    ------
-    ShapeError
-        If the map and the potential have another number of numbers on the line.
     """
 
     inner: Potential

@@ -305,25 +305,9 @@ class UserFunctions(ABC):
 class Functions(UserFunctions):
     """A user's functions of a density: U, its gradient, or both at once.
 
-    Parameters
-    ----------
-    dim
-        Numbers in a position.
-    function
-        The value; None if ``joint`` gives it.
-    gradient
-        Its gradient, if there is one.
-    joint
-        Value and gradient from one function.
-    sign
-        1 for potentials, -1 for log densities.
-    batched
-        Whether the functions take rows.
-    precision
-        Notes whether they compute in single precision.
-    give_up
-        Ends all calls in progress, of whose results nobody makes use any more; None where that
-        cannot be done.
+    ``function`` is None if ``joint`` gives the value. ``sign`` is -1 for log densities.
+    ``precision`` notes whether they compute in single precision. ``give_up`` ends all calls in
+    progress, of whose results nobody makes use any more; None where that cannot be done.
     """
 
     dim: int
