@@ -156,7 +156,7 @@ class _Directions(Constraint):
         vectors = self._vectors(z)
         with np.errstate(divide="ignore"):
             by_length = AWAY / np.square(vectors).sum(axis=1, keepdims=True) - 1.0
-        return (by_length * vectors).reshape(z.shape)
+        return np.asarray((by_length * vectors).reshape(z.shape))
 
 
 @attrs.frozen
