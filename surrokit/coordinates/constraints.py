@@ -34,7 +34,7 @@ class Constraint(ABC):
 
     @property
     def free(self) -> int:
-        """Numbers in z: as many as in q, unless a subclass says otherwise."""
+        """Numbers in z: as many as in q, unless a subclass has another number."""
         return math.prod(self.shape)
 
     @property

@@ -33,10 +33,10 @@ def check_prior(prior: Any, size: int) -> None:
     except Exception as error:  # whatever a distribution of something else raises
         shape = f"{type(error).__name__}: {error}"
     if shape != wanted:
-        told = shape if isinstance(shape, str) else f"an array of shape {shape}"
+        given = shape if isinstance(shape, str) else f"an array of shape {shape}"
         raise ConfigurationError(
             f"a prior must be a distribution of single numbers, got {prior!r}, whose logpdf of "
-            f"an array of shape {wanted} gives {told}; add the density of several numbers "
+            f"an array of shape {wanted} gives {given}; add the density of several numbers "
             "together to the log density"
         )
 
@@ -49,8 +49,8 @@ def support_of(prior: Any) -> tuple[FloatArray, FloatArray]:
     ConfigurationError
         If it is no pair of numbers in order.
     """
-    tell = getattr(prior, "support", None)
-    given = tell() if callable(tell) else (-np.inf, np.inf)
+    support = getattr(prior, "support", None)
+    given = support() if callable(support) else (-np.inf, np.inf)
     try:
         low, high = (np.asarray(end, dtype=np.float64) for end in given)
         in_order = bool((low < high).all())

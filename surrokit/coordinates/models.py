@@ -78,7 +78,7 @@ def called(
         return None
     try:
         arguments = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # compiled code does not tell
+    except (TypeError, ValueError):  # compiled code has none
         return function
     needed = [each.name for each in arguments if _is_needed(each)]
     names = {each.name for each in arguments if each.kind is not inspect.Parameter.VAR_KEYWORD}
@@ -119,8 +119,8 @@ class Axis:
 
     def texts(self, size: int) -> list[str]:
         """Return a text for each of its places, none of them twice."""
-        told = [str(label) for label in self.labels or ()]
-        return told if len(set(told)) == size else [str(place) for place in range(size)]
+        found = [str(label) for label in self.labels or ()]
+        return found if len(set(found)) == size else [str(place) for place in range(size)]
 
 
 @attrs.frozen

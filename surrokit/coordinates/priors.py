@@ -132,9 +132,9 @@ def _slope(places: FloatArray, logs: FloatArray) -> FloatArray:
 
 
 def _precision(prior: Any) -> FloatArray:
-    """Return 1 / variance, shape () or (size,); 0 where a distribution has none or tells none."""
-    tell = getattr(prior, "var", getattr(prior, "variance", None))
+    """Return 1 / variance, shape () or (size,); 0 where a distribution has none."""
+    variance_of = getattr(prior, "var", getattr(prior, "variance", None))
     with np.errstate(all="ignore"):
-        variance = np.asarray(tell() if callable(tell) else np.inf, dtype=np.float64)
+        variance = np.asarray(variance_of() if callable(variance_of) else np.inf, dtype=np.float64)
         known = (variance > 0.0) & (variance < np.inf)
         return np.where(known, 1.0 / variance, 0.0)

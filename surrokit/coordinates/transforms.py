@@ -43,7 +43,7 @@ class Derivatives:
 
     push_form = pull_form
 
-    def bend(self, gradient: FloatArray | None = None) -> FloatArray:
+    def curvature(self, gradient: FloatArray | None = None) -> FloatArray:
         """Return what the curvature of the map adds to the diagonal of a matrix, shape (n, dim).
 
         The matrix is the Hessian of what has this gradient in q, or a metric, without one.
@@ -64,7 +64,7 @@ class Derivatives:
         diagonal: FloatArray,
         gradient: FloatArray | None = None,
     ) -> FloatArray:
-        """Return sum_ij A_ij d_k G_ij, shape (n, dim), with G_ij = q'_i M_ij q'_j and the bend.
+        """Return sum_ij A_ij d_k G_ij, shape (n, dim), for G_ij = q'_i M_ij q'_j and curvature.
 
         Parameters
         ----------
@@ -73,10 +73,10 @@ class Derivatives:
         inside, across, diagonal : ndarray of shape (n, dim)
             sum_ij A_ij q'_i q'_j dM_ij/dq_k, sum_j A_kj M_kj q'_j, and A_kk.
         gradient
-            As :meth:`bend` takes it.
+            As :meth:`curvature` takes it.
         """
-        bend = -third[1] if gradient is None else gradient * third[0] - third[1]
-        return self.first * inside + 2.0 * self.second * across + diagonal * bend
+        added = -third[1] if gradient is None else gradient * third[0] - third[1]
+        return self.first * inside + 2.0 * self.second * across + diagonal * added
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -80,7 +80,9 @@ class LiftedEnergy:
         inner, d = with_curvatures(self.inner), _derivatives(self.transform, positions)
         by_outputs, by_positions = inner.curvatures(outputs, self.transform.to_bounded(positions))
         form = d.pull_form(by_positions)
-        return by_outputs, plus_diagonal(form, d.bend()) if isinstance(d, Derivatives) else form
+        return by_outputs, plus_diagonal(form, d.curvature()) if isinstance(
+            d, Derivatives
+        ) else form
 
     def curvature_gradients(
         self,
@@ -127,8 +129,8 @@ class LiftedMatrix:
         _, q, d = self._at(positions)
         if not isinstance(d, Derivatives):
             return d.pull_form(self.field.matrix(self.inner, q))
-        bend = d.bend(self._gradient(q))
-        return plus_diagonal(d.pull_form(self.field.matrix(self.inner, q)), bend)
+        added = d.curvature(self._gradient(q))
+        return plus_diagonal(d.pull_form(self.field.matrix(self.inner, q)), added)
 
     def product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, shape (n, dim)."""
@@ -136,8 +138,8 @@ class LiftedMatrix:
         u = check_vectors(vectors, z)
         if not isinstance(d, Derivatives):
             return d.pull(self.field.product(self.inner, q, d.push(u)))
-        bend = d.bend(self._gradient(q))
-        return d.pull(self.field.product(self.inner, q, d.push(u))) + u * bend
+        added = d.curvature(self._gradient(q))
+        return d.pull(self.field.product(self.inner, q, d.push(u))) + u * added
 
     def trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, shape (n, dim), with A in ``matrices (n, dim, dim)``."""
@@ -193,7 +195,7 @@ class LiftedMatrix:
 class LiftedPotential(Wrapper, ShownTarget, ABC):
     """A potential of q as one of z, Jacobian included: U(z) = U(q(z)) - log Jacobian.
 
-    This is the chain rule; subclasses say which map it is and what is passed on.
+    This is the chain rule; subclasses choose the map and what is passed on.
     """
 
     __slots__ = ()
@@ -325,9 +327,11 @@ class LiftedPotential(Wrapper, ShownTarget, ABC):
         gradient, diagonal = inner.value_and_gradient(q)[1], inner.hessian_diagonal(q)
         inside, vectors = inner.hessian_diagonal_gradient(q, c * np.square(d.first)), c * d.second
         quick = can.HESSIAN_PRODUCT in inner.capabilities
-        bent = inner.hessian_product(q, vectors) if quick else products(inner.hessian(q), vectors)
+        product = (
+            inner.hessian_product(q, vectors) if quick else products(inner.hessian(q), vectors)
+        )
         third = cast(Transform, self.inner_map).third_derivatives(z)
-        return d.of_form(third, inside + bent, c * diagonal * d.first, c, gradient)
+        return d.of_form(third, inside + product, c * diagonal * d.first, c, gradient)
 
     def _at(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         z = check_positions(positions, self.dim)

@@ -76,8 +76,8 @@ def gauss_newton_trace_gradient(
         else turned @ jacobian.transpose(0, 2, 1)
     )
     in_outputs, in_positions = curved.curvature_gradients(at.outputs, positions, weights, matrices)
-    bent = by_outputs[:, :, None] * turned if diagonal else by_outputs @ turned
-    total = 2.0 * at.hessian_product(bent)
+    weighted = by_outputs[:, :, None] * turned if diagonal else by_outputs @ turned
+    total = 2.0 * at.hessian_product(weighted)
     return total + at.pull_back(in_outputs) + in_positions
 
 
@@ -137,11 +137,11 @@ class KnownDerivatives:
 MOST_DIM = 30
 """Numbers in a position up to which differences are taken where nobody asks for them.
 
-With 20 correlated numbers, values alone pay for a random walk that does not arrive, and twice as
-many values in differences for a surrogate of acceptance 1."""
+With 20 correlated numbers, a random walk by values alone does not arrive, where differences of
+twice as many values lead to a surrogate of acceptance 1."""
 
 LEAST_GRADIENTS = 100
-"""Gradients that a run's calls must pay for if differences are to be taken: half of them find the
+"""Gradients that a run's calls must allow if differences are to be taken: half of them find the
 mode and a surrogate."""
 
 STEP = 1e-4
@@ -167,7 +167,7 @@ _SHORTEST, _LONGEST = 1e-3, 1e4  # of the usual step
 class Differences(PassingWrapper, ShownTarget):
     """A potential whose gradient is made of differences of its values.
 
-    A gradient by central differences pays for 2 dim + 1 values, one to one side for dim + 1. Draws
+    A gradient by central differences takes 2 dim + 1 values, one to one side dim + 1. Draws
     stay exact, since acceptance goes by values alone.
 
     Parameters
@@ -199,7 +199,7 @@ class Differences(PassingWrapper, ShownTarget):
 
     @property
     def calls_per_gradient(self) -> int:
-        """Values that a gradient pays for."""
+        """Values that a gradient takes."""
         return (1 if self.to_one_side else 2) * self.dim + 1
 
     def one_sided(self, curvatures: FloatArray | None) -> Differences:
@@ -318,7 +318,7 @@ def with_slopes(rows: Evaluations) -> Evaluations:
 def suits_differences(potential: Potential, max_calls: float | None = None) -> bool:
     """Return whether differences are worth their values.
 
-    They are for values alone, in few dimensions, where ``max_calls`` pay for enough gradients.
+    They are for values alone, in few dimensions, where ``max_calls`` allow enough gradients.
     """
     if potential.capabilities & {GRADIENT, FORWARD, ROWS} or potential.dim > MOST_DIM:
         return False

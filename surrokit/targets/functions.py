@@ -53,14 +53,14 @@ class PotentialOfOutputs(ShownTarget, ABC):
     @property
     def unnormalized(self) -> tuple[str, ...]:
         """What of the energy may lack its normalising constant."""
-        told: tuple[str, ...] = getattr(self.energy, "unnormalized", ("the energy",))
-        return told
+        found: tuple[str, ...] = getattr(self.energy, "unnormalized", ("the energy",))
+        return found
 
     @property
     def observed_data(self) -> Mapping[str, FloatArray]:
-        """What the outputs are compared with, as far as the energy tells."""
-        told: Mapping[str, FloatArray] = getattr(self.energy, "observed_data", {})
-        return told
+        """What the outputs are compared with, where the energy has it."""
+        found: Mapping[str, FloatArray] = getattr(self.energy, "observed_data", {})
+        return found
 
     @property
     def predictor(self) -> Energy | None:

@@ -308,8 +308,8 @@ def unnormalized_prior(prior: Prior | None) -> tuple[str, ...]:
     """Return what of a prior may lack its normalising constant, in words; nothing of one's own."""
     if prior is None:
         return FLAT
-    told: tuple[str, ...] = getattr(prior, "unnormalized", ("the prior",))
-    return told
+    found: tuple[str, ...] = getattr(prior, "unnormalized", ("the prior",))
+    return found
 
 
 def one_prior(prior: Prior | None, energy: Energy | None, declared: Parameters) -> Prior | None:

@@ -205,7 +205,7 @@ def observed(
         What was observed, one number for each output.
     scale : float or array_like of shape (m,), or str, or Estimated
         Of the errors. ``"estimate"`` makes it a parameter; another text is the name of a positive
-        parameter that is declared; :func:`estimated` says more. None for families without a scale.
+        parameter that is declared; :func:`estimated` has more to set. None without a scale.
     family
         ``"gaussian"``: the scale is the standard deviation; ``"student"``: it is that of Student's
         t; ``"lognormal"``: data and outputs are positive, and it is the standard deviation of

@@ -18,9 +18,9 @@ _SINGLE = (np.float16, np.float32)
 class Precision:
     """Notes, for each function, whether a number ever had more digits than single precision has.
 
-    The type of a result does not always tell: a number computed in single precision may have become
-    a Python number since. The digits of values and outputs tell, since there are many of them. A
-    derivative with few digits may just be round, so for derivatives the type must tell as well.
+    The type of a result does not always show it: a number computed in single precision may have
+    become a Python number since. The digits of values and outputs show it, since they are many. A
+    derivative with few digits may just be round, so for derivatives the type must show it as well.
     """
 
     def __init__(self) -> None:

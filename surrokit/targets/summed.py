@@ -100,11 +100,11 @@ _SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
 
 
 class Sum(SummedPotential, GradientPotential, HessianPotential, HessianProductPotential, Protocol):
-    """A summed potential with gradients, and with Hessians if its capabilities say so."""
+    """A summed potential with gradients, and with Hessians if its capabilities have them."""
 
 
 class Rest(GradientPotential, HessianPotential, Protocol):
-    """A cheap potential with gradients, and with Hessians if its capabilities say so.
+    """A cheap potential with gradients, and with Hessians if its capabilities have them.
 
     It is infinite outside of the support.
     """
@@ -256,7 +256,7 @@ _SPARSE = 0.2  # share of numbers that are not 0, below which a design is sparse
 
 @attrs.frozen(kw_only=True, eq=False)
 class ModelRows:
-    """What a model says of its observed numbers, the terms of a regression.
+    """A model of its observed numbers as the terms of a regression.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ def design_of(push: Callable[[FloatArray], FloatArray], n_rows: int, dim: int) -
 
 
 ENOUGH_ROWS = 1000
-"""Rows from which on a model becomes a sum without being asked to."""
+"""Rows from which on a model becomes a sum by default."""
 
 ENOUGH_FOR_ONE = 10
 """And as many for each parameter, since rows with parameters of their own stand for no others."""
@@ -425,7 +425,7 @@ def sum_if_safe(
 
 
 def check_worth(n_rows: int, dim: int, wanted: bool | None) -> None:
-    """Raise NotASumError if a model has too few rows to be looked at without being asked to."""
+    """Raise NotASumError if a model has too few rows to be looked at by default."""
     if wanted is None and n_rows < max(ENOUGH_ROWS, ENOUGH_FOR_ONE * dim):
         raise NotASumError(
             f"a sum over rows pays from {ENOUGH_ROWS} observed numbers on, {ENOUGH_FOR_ONE} for "
@@ -459,7 +459,7 @@ def confirm(
     level = float(theirs[0] - ours[0])
     size = 1.0 + np.abs(theirs) + np.abs(ours)
     if not (np.abs(theirs - ours - level) <= _AGREES * size).all():
-        raise NotASumError("the sum that its graph tells of has another density than the model")
+        raise NotASumError("the sum in its graph has another density than the model")
     _confirm_rows(rows, summed, positions, rng)
     return SumAndRest(summed, Raised(terms.dim, level, rest))
 
