@@ -19,6 +19,7 @@ from surrokit.potentials import (
     HessianPotential,
     HessianProductPotential,
     Potential,
+    RowExpansion,
     SummedPotential,
     WrappedExpansion,
     of_order,
@@ -99,8 +100,23 @@ def apply(function: str, form: Form) -> Form:
 _SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
 
 
-class Sum(SummedPotential, GradientPotential, HessianPotential, HessianProductPotential, Protocol):
+class Sum(GradientPotential, HessianPotential, HessianProductPotential, Protocol):
     """A summed potential with gradients, and with Hessians if its capabilities have them."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of terms."""
+
+    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
+        """Return the expansions of all terms."""
+
+    def row_bounds(
+        self, factor: FloatArray, order: int = 2, ball: Ball | None = None
+    ) -> FloatArray:
+        """Return bounds of all terms, shape (n_rows,)."""
+
+    def select(self, rows: IntArray) -> Potential:
+        """Return the sum of some terms alone."""
 
 
 class Rest(GradientPotential, HessianPotential, Protocol):
