@@ -52,8 +52,7 @@ GOES_WITH: dict[str, str] = {
     can.JACOBIAN: can.FORWARD,
     can.FORWARD_HESSIAN: can.FORWARD,
 }
-"""Capabilities that make no sense without another one; ``vjp`` also needs ``forward``
-and ``gradient``."""
+"""Capabilities that make no sense without another one; ``vjp`` also needs ``forward``."""
 
 
 def check_capabilities(make: Factory) -> None:
@@ -78,7 +77,7 @@ def check_capabilities(make: Factory) -> None:
                 callable(getattr(potential, method, None)),
                 f"capability {name!r} is declared, but there is no method {method}",
             )
-    for name, without in (*GOES_WITH.items(), (can.VJP, can.FORWARD), (can.VJP, can.GRADIENT)):
+    for name, without in (*GOES_WITH.items(), (can.VJP, can.FORWARD)):
         demand(
             name not in declared or without in declared,
             f"capability {name!r} is declared without {without!r}, which goes with it",
