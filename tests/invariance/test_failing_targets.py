@@ -110,7 +110,8 @@ def test_failures_by_chance_are_recognised_and_retried(parts):
 
     told = drawn(chance(np.random.default_rng(1)), **{**parts, "draws": 200})
     assert told.verdict.named("fails_by_chance")
-    cured = drawn(chance(np.random.default_rng(1)), on_error="retry", retries=8, **parts)
+    retry = sk.Compute(on_error="retry", retries=8)
+    cured = drawn(chance(np.random.default_rng(1)), compute=retry, **parts)
     assert cured.failures == 0
     assert errors(cured, WHOLE).max() < MOST_ERRORS
     assert cured.verdict.named("retried")
@@ -129,5 +130,6 @@ def test_the_comparison_rejects_what_is_wrong():
     spoilt = drawn(half_by_chance(np.random.default_rng(2)), **plain)
     assert errors(spoilt, WHOLE).max() > MOST_ERRORS
     assert spoilt.verdict.named("fails_by_chance")
-    mended = drawn(half_by_chance(np.random.default_rng(2)), on_error="retry", retries=20, **plain)
+    retry = sk.Compute(on_error="retry", retries=20)
+    mended = drawn(half_by_chance(np.random.default_rng(2)), compute=retry, **plain)
     assert errors(mended, WHOLE).max() < MOST_ERRORS
