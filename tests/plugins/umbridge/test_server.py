@@ -9,11 +9,11 @@ import threading
 
 import numpy as np
 import pytest
-from surrokit_problems.lynx_hare import LynxHare, lynx_hare
 
 import surrokit as sk
 import surrokit_umbridge
 from surrokit.errors import ConfigurationError, EvaluationError
+from surrokit_problems.lynx_hare import LynxHare, lynx_hare
 
 JSON = {"Content-Type": "application/json"}
 QUESTION = json.dumps({"name": "posterior", "input": [[0.5]]}).encode()
