@@ -21,8 +21,9 @@ from scipy.special import ndtr, ndtri
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "invariance"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "controls"))
 
-from exact_starts.broken import CONTROLS
 from exact_starts.comparing import LARGEST
+
+from exact_starts.broken import CONTROLS
 from exact_starts.kernels import KERNELS, POTENTIALS
 from exact_starts.targets import CASES
 from exact_starts.trying import LONG, SHORT, Outcome, Size, tried

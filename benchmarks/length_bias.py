@@ -18,7 +18,7 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent
 from surrokit.plan.stopping import Stopping
 from surrokit.targets.bounds import transform_of
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 CHEAP, DEARER = 2.84, 12.0
 SECONDS = 57.0  # for the draws

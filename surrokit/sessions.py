@@ -50,8 +50,8 @@ from surrokit.result.run import Run
 from surrokit.result.verdict import judge
 from surrokit.run.book import Observers, list_observers
 from surrokit.tables.new_rows import read_predictor, write_predictor
-from surrokit.targets.noise import KIND as ERRORS
-from surrokit.targets.noise import read_errors, write_errors
+from surrokit.targets.energies import KIND as ERRORS
+from surrokit.targets.energies import read_errors, write_errors
 from surrokit.targets.scaling import scaled
 
 PREDICTOR = "predictor"

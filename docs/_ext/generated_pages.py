@@ -89,7 +89,7 @@ def options(command: str | None) -> str:
 
 def checks(_: str | None) -> str:
     """Return a table of the conformance checks of each kind, each with its first docstring line."""
-    from surrokit.testing.kinds import CHECKS
+    from surrokit.testing.running import CHECKS
 
     text = []
     for kind, found in CHECKS.items():

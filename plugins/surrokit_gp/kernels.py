@@ -27,8 +27,8 @@ ROUNDING = 10.0 * float(np.finfo(np.float64).eps)
 def unit_matrix(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return exp(-|x - x'|^2 / 2) between rows (n, dim) and rows (m, dim), shape (n, m).
 
-    Distances come from one matrix product, |x|^2 - 2 x . x' + |x'|^2, about a common centre, so
-    that few digits are lost.
+    Distances come from one matrix product, |x|^2 - 2 x . x' + |x'|^2, about the mean of the latter,
+    so that few digits are lost; rounding does not depend on which of the former there are.
     """
     same = left is right
     centre = right.mean(axis=0) if len(right) else 0.0

@@ -204,13 +204,13 @@ class QuadraticProcess:
 
     def variance(self, z: FloatArray) -> FloatArray:
         """Return the variance of U, shape (n,), at ``z (n, dim)``, in nats squared."""
-        known = solve(self.factor, self.prior.covariance(self.z, z))
+        known = solve(self.factor, self.prior.covariance(z, self.z).T)
         left = self.prior.variance(z) - np.einsum("mn,mn->n", known, known)
         return np.asarray(np.maximum(left, 0.0))
 
     def covariance(self, z: FloatArray) -> FloatArray:
         """Return the covariance of U, shape (n, n), at ``z (n, dim)``."""
-        known = solve(self.factor, self.prior.covariance(self.z, z))
+        known = solve(self.factor, self.prior.covariance(z, self.z).T)
         return np.asarray(self.prior.covariance(z, z) - known.T @ known)
 
     def left_out(self) -> FloatArray:

@@ -43,20 +43,22 @@ def run_abreast(
     """
     if len(searches) == 1:
         return [searches[0](exact)]
-    members = [_Member(exact, search) for search in searches]
     with warnings.catch_warnings():  # filters belong to all threads, and SciPy's searches set some
         warnings.simplefilter("ignore", RuntimeWarning)
+        members = [_Member(exact, search) for search in searches]
         try:
-            for member in members:
-                member.start()
-            while waiting := [member for member in members if member.request is not None]:
-                for member, answer in zip(waiting, _answers(exact, waiting), strict=True):
-                    member.go_on(answer)
+            while waiting := [each for each in members if isinstance(each.last, _Request)]:
+                requests = [cast(_Request, each.last) for each in waiting]
+                for each, answer in zip(waiting, _answers(exact, requests), strict=True):
+                    each.go_on(answer)
         finally:
-            for member in members:
-                while member.request is not None:  # nobody waits for the search any more
-                    member.go_on(_Failed(SystemExit()))
-    return [member.result() for member in members]
+            for each in members:
+                while isinstance(each.last, _Request):  # nobody waits for the search any more
+                    each.go_on(SystemExit())
+    for each in members:
+        if isinstance(each.last, BaseException):
+            raise each.last
+    return [cast(_Ended[Result], each.last).result for each in members]
 
 
 @attrs.frozen(eq=False)
@@ -68,51 +70,38 @@ class _Request:
 
 
 @attrs.frozen(eq=False)
-class _Failed:
-    error: BaseException
+class _Ended(Generic[Result]):
+    result: Result
 
 
 class _Member(Generic[Result]):
-    """A search in a thread, and the request that it waits for; None once it has ended."""
+    """A search in a thread; what it asked for last, its end, or the error that ended it."""
 
     def __init__(self, exact: Potential, search: Callable[[Potential], Result]) -> None:
-        self.request: _Request | None = None
-        self._search, self._potential = search, _Asking(exact, self._ask)
-        self._requests: SimpleQueue[_Request | None] = SimpleQueue()
-        self._answers: SimpleQueue[object] = SimpleQueue()
-        self._outcome: Result | _Failed | None = None
-        # in the caller's context, which holds the run's deadline
-        self._thread = Thread(target=copy_context().run, args=(self._run,), daemon=True)
+        self._asked: SimpleQueue[_Request | _Ended[Result] | BaseException] = SimpleQueue()
+        self._answers: SimpleQueue[Any] = SimpleQueue()
 
-    def start(self) -> None:
-        """Go on until the first evaluation is wanted, or the end."""
-        self._thread.start()
-        self.request = self._requests.get()
+        def run() -> None:
+            try:
+                self._asked.put(_Ended(search(_Asking(exact, self._ask))))
+            except BaseException as error:  # raised in the caller's thread
+                self._asked.put(error)
+
+        # in the caller's context, which holds the run's deadline
+        Thread(target=copy_context().run, args=(run,), daemon=True).start()
+        self.last = self._asked.get()
 
     def go_on(self, answer: object) -> None:
-        """Go on with what was wanted until the next evaluation is, or the end."""
+        """Go on with what was wanted, or an error, until something else is, or the end."""
         self._answers.put(answer)
-        self.request = self._requests.get()
-
-    def result(self) -> Result:
-        """Return what the search found, or raise what it raised."""
-        if isinstance(self._outcome, _Failed):
-            raise self._outcome.error
-        return cast(Result, self._outcome)
+        self.last = self._asked.get()
 
     def _ask(self, request: _Request) -> Any:
-        self._requests.put(request)
+        self._asked.put(request)
         answer = self._answers.get()
-        if isinstance(answer, _Failed):
-            raise answer.error
+        if isinstance(answer, BaseException):
+            raise answer
         return answer
-
-    def _run(self) -> None:
-        try:
-            self._outcome = self._search(self._potential)
-        except BaseException as error:  # raised where the result is asked for
-            self._outcome = _Failed(error)
-        self._requests.put(None)
 
 
 class _Asking:
@@ -140,9 +129,8 @@ class _Asking:
         return lambda *arguments: self._ask(_Request(name, arguments))
 
 
-def _answers(exact: Potential, members: Sequence[_Member[Any]]) -> list[object]:
-    """Return what each member waits for; those that call one method share a batch."""
-    requests = [cast(_Request, member.request) for member in members]
+def _answers(exact: Potential, requests: Sequence[_Request]) -> list[object]:
+    """Return what each request is for; those that call one method share a batch."""
     answers: list[object] = [None] * len(requests)
     for method in dict.fromkeys(request.method for request in requests):
         of = [i for i, request in enumerate(requests) if request.method == method]
@@ -162,7 +150,7 @@ def _together(
             results = getattr(exact, method)(*batch)
     except EvaluationError as error:
         if len(requests) == 1:
-            return [_Failed(error)]
+            return [error]
         return [answer for each in requests for answer in _together(exact, method, [each])]
     ends = np.cumsum([len(each[0]) for each in requests])[:-1]
     if not isinstance(results, tuple):

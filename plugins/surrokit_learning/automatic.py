@@ -137,7 +137,8 @@ class Automatic:
         reason = timed if rows is None else f"{timed}, and {rows}"
         if rows is not None and (rows.is_good or rows.is_nearly_normal):
             beginning = picker.begin_at(rows.mode)
-            return beginning.subsample(reason) if rows.is_good else beginning.normal(reason)
+            few = {"correction": picker.of_rows} if rows.is_good else {}
+            return beginning.normal(reason, **few)
         # surrogates that copy rows of the data serve for less, and chains advance as one batch
         has_rows = ROWS in capabilities
         takes = costs.gradients if has_rows else costs.gradient
@@ -162,11 +163,19 @@ class Automatic:
 def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | None:
     """Return the exact kernel to go on with where a surrogate is not worth it, if there is one."""
     purpose, seconds, steps = VALUES, costs.values * recipe.exact.dim / WALK_EFFICIENCY, None
-    if costs.gradients is not None and _affords_gradients(recipe):
+    most, price = recipe.budget.calls, calls_per_gradient(recipe.exact)
+    tuning = TUNED_AFTER_DROP * GRADIENTS_A_DRAW * recipe.chains * price
+    # where a gradient takes several calls, half of these have to suffice for tuning
+    affords = most is None or price == 1 or 2 * tuning <= most
+    if costs.gradients is not None and affords:
         purpose, steps = GRADIENTS, GRADIENTS_A_DRAW
         seconds = costs.gradients * steps
-    names = _names_serving(composer, sampler=purpose, correction=DEFAULT, schedule=NO_LEARNING)
-    if names is None:
+    names: dict[str, Any] = {
+        "sampler": _serving(composer, "sampler", purpose),
+        "correction": _serving(composer, "correction", DEFAULT),
+        "schedule": _serving(composer, "schedule", NO_LEARNING),
+    }
+    if None in names.values():
         return None
     correction = recipe.correction or names["correction"]  # one that is named stays
     sampler = composer.make("sampler", names["sampler"])
@@ -210,14 +219,6 @@ def _as_scarce(costs: Costs, seconds: float) -> Costs:
     return attrs.evolve(costs, values=scale * costs.values, gradients=scale * costs.gradients)
 
 
-def _affords_gradients(recipe: Recipe) -> bool:
-    """Return whether half of the calls suffice for tuning by gradients that cost several each."""
-    most, price = recipe.budget.calls, calls_per_gradient(recipe.exact)
-    if most is None or price == 1:
-        return True
-    return 2 * TUNED_AFTER_DROP * GRADIENTS_A_DRAW * recipe.chains * price <= most
-
-
 def _exploration(recipe: Recipe, costs: Costs) -> Budget:
     """Return what looking for a surrogate may cost where plain HMC would do it as well.
 
@@ -234,15 +235,10 @@ def _exploration(recipe: Recipe, costs: Costs) -> Budget:
     return Budget(max_calls=math.ceil(calls), max_seconds=gradients * costs.gradients)
 
 
-def _names_serving(composer: Composer, **purposes: str) -> dict[str, str] | None:
-    """Return kind to the name of what serves a purpose; None where one is missing."""
-    found = {}
-    for kind, purpose in purposes.items():
-        serving = composer.catalogue.serving(kind, purpose)  # type: ignore[arg-type]
-        if serving is None:
-            return None
-        found[kind] = serving.name
-    return found
+def _serving(composer: Composer, kind: Kind, purpose: str) -> str | None:
+    """Return the name of what serves a purpose; None where nothing does."""
+    found = composer.catalogue.serving(kind, purpose)
+    return None if found is None else found.name
 
 
 def _timed(costs: Costs) -> str:
@@ -267,22 +263,17 @@ class _Picker:
 
     @property
     def needs_surrogate(self) -> bool:
-        return self.recipe.needs_surrogate(self.composer.catalogue) or self.is_to_weigh
-
-    @property
-    def is_to_weigh(self) -> bool:
-        """Whether the correction given is that of answers."""
+        """Whether a part that is given does, such as the correction of answers."""
         given = self.recipe.correction
-        return given is not None and weighs(self.composer.make("correction", given))
+        is_to_weigh = given is not None and weighs(self.composer.make("correction", given))
+        return is_to_weigh or self.recipe.needs_surrogate(self.composer.catalogue)
 
     def serving(self, kind: Kind, purpose: str) -> str | None:
-        found = self.composer.catalogue.serving(kind, purpose)
-        return None if found is None else found.name
+        return _serving(self.composer, kind, purpose)
 
     @property
     def may_subsample(self) -> bool:
-        given = self.recipe
-        correction = self.serving("correction", ROWS_DECIDE)
+        given, correction = self.recipe, self.serving("correction", ROWS_DECIDE)
         conditions = (
             ROWS in self.capabilities,
             self.serving("sampler", NORMAL) is not None,
@@ -325,9 +316,6 @@ class _Picker:
     def of_rows(self) -> Spec | object:
         """The correction given, or the one that decides on a few rows."""
         return self.recipe.correction or self.serving("correction", ROWS_DECIDE)
-
-    def subsample(self, reason: str) -> Recipe:
-        return self.normal(reason, correction=self.of_rows)
 
     def normal(self, reason: str, **more: Any) -> Recipe:
         sampler, surrogate = self.serving("sampler", NORMAL), self.serving("surrogate", NORMAL)

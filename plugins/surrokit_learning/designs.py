@@ -39,15 +39,7 @@ _MANY, _SOUND = 500, 1e-3  # dimensions, and the least on the diagonal of a soun
 
 @attrs.frozen(kw_only=True, eq=False)
 class Design:
-    """Points, and the potential of the density that they are draws of.
-
-    Parameters
-    ----------
-    positions : ndarray of shape (n, dim)
-        The points.
-    potentials : ndarray of shape (n,)
-        -log density + constant at them, in nats.
-    """
+    """Points (n, dim), and the potential (n,) of the density that they are draws of, in nats."""
 
     positions: FloatArray
     potentials: FloatArray
@@ -56,20 +48,11 @@ class Design:
 def normal_design(
     centre: FloatArray, covariance: FloatArray, n: int, rng: np.random.Generator
 ) -> Design:
-    """Return n evenly spread draws from a normal distribution.
+    """Return n evenly spread draws from a normal of mean (dim,) and covariance (dim, dim).
 
     They are a shuffled Latin hypercube: each coordinate has one draw in each n-th part of its
     probability. (A Sobol sequence would do as well, but SciPy's takes longer to import than many an
     exploration lasts.)
-
-    Parameters
-    ----------
-    centre, covariance : ndarrays of shape (dim,) and (dim, dim)
-        Its mean and covariance.
-    n
-        How many.
-    rng
-        Generator.
     """
     from scipy.special import ndtri
 
@@ -85,17 +68,7 @@ def normal_design(
 def mixed_design(
     centres: FloatArray, covariances: FloatArray, n: int, rng: np.random.Generator
 ) -> Design:
-    """Return n evenly spread draws from a mixture of normals with equal shares, in random order.
-
-    Parameters
-    ----------
-    centres, covariances : ndarrays of shape (k, dim) and (k, dim, dim)
-        Their means and covariances.
-    n
-        How many; each normal has n / k of them, but for rounding.
-    rng
-        Generator.
-    """
+    """Return n draws from normals of means (k, dim), as many of each but for rounding, shuffled."""
     k = len(centres)
     counts = [len(range(i, n, k)) for i in range(k)]
     parts = [
@@ -125,19 +98,7 @@ def box_design(box: Box, n: int, rng: np.random.Generator) -> Design:
 
 
 def expected_box(exact: Potential, best: FloatArray, scale: float, rng: np.random.Generator) -> Box:
-    """Return the box where a target expects itself to be, or one about a position.
-
-    Parameters
-    ----------
-    exact
-        The target, which draws its own starts or not.
-    best : ndarray of shape (dim,)
-        The position.
-    scale
-        Half the width about it.
-    rng
-        Generator.
-    """
+    """Return the box where a target expects itself to be, or one about the best position (dim,)."""
     if INITIAL in exact.capabilities:
         draws = cast(InitialPotential, exact).initial(rng, INITIAL_DRAWS)
         centre, half = draws.mean(axis=0), BOX_SPREAD * draws.std(axis=0)
@@ -229,12 +190,7 @@ def inverse_curvature(hessian: FloatArray) -> FloatArray:
 def covariance_of_gradients(
     positions: FloatArray, values: FloatArray, gradients: FloatArray
 ) -> FloatArray:
-    """Return the covariance (dim, dim) by gradients alone; far rows count little.
-
-    Parameters
-    ----------
-    positions, values, gradients : ndarrays of shape (n, dim), (n,) and (n, dim)
-        Where U was evaluated, U and its gradients there; all finite.
+    """Return the covariance (dim, dim) by gradients at positions (n, dim); far rows count little.
 
     Raises
     ------

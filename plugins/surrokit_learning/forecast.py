@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 import attrs
 import numpy as np
 
 from surrokit.cost.recording import RecordingPotential
-from surrokit.interfaces import Correction, Decider
-from surrokit.mode.descent import Mode
 from surrokit.mode.search import laplace_acceptance
-from surrokit.potentials import Potential
 from surrokit.registry.catalogue import Composer, Spec
 from surrokit.types import FloatArray
 
 ROWS_DECIDE = "rows"
-"""Purpose of a correction that decides on a few rows of the data: a :class:`RowCorrection`."""
+"""Purpose of a correction that decides on a few rows of the data. Its decider, once prepared, has
+the ``mode`` of the target, ``expected_rows`` of a decision, and ``predicted_acceptance(rng)`` of
+independent draws of the Laplace approximation; None where even the prediction is expensive."""
 
 NEARLY_NORMAL = 0.75
 """Predicted acceptance of draws of the Laplace approximation from which on they are proposed."""
 
 _CLEARLY = 0.25  # of an evaluation of all rows, for an about independent draw
-
-
-class RowDecider(Decider, Protocol):
-    """Decides on a few rows, and can say what that will cost once prepared."""
-
-    @property
-    def mode(self) -> Mode:
-        """Where the target is least."""
-
-    @property
-    def expected_rows(self) -> float:
-        """Rows that a decision is expected to touch."""
-
-    def predicted_acceptance(self, rng: np.random.Generator) -> float | None:
-        """Return the acceptance of independent draws of the Laplace approximation.
-
-        None where even the prediction would be expensive.
-        """
-
-
-class RowCorrection(Correction, Protocol):
-    """A correction that decides on a few rows."""
-
-    def bind(self, potential: Potential) -> RowDecider:
-        """Return what decides by an exact potential."""
 
 
 @attrs.frozen(kw_only=True)
@@ -120,7 +94,7 @@ def forecast_rows(
     rng
         Generator for moves to try.
     """
-    correction: RowCorrection = composer.make("correction", given)
+    correction: Any = composer.make("correction", given)
     if not correction.needs <= target.capabilities:
         return None
     prepared = correction.bind(target).prepare(near)

@@ -9,6 +9,7 @@ from surrokit.interfaces import Past
 from surrokit.potentials import Potential
 from surrokit.surrogate.umbrella import Edges
 from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit_learning.designs import Design
 from surrokit_learning.surrogate_draws import SurrogateDraws
 
 JUDGES = 5
@@ -69,17 +70,7 @@ class Queue:
 
     @classmethod
     def of(cls, draws: SurrogateDraws, surrogate: Potential, inner: IntArray) -> Queue:
-        """Return draws of a surrogate, after the points about its mass where there are such.
-
-        Parameters
-        ----------
-        draws
-            The draws; of V, or of what is drawn from in its place.
-        surrogate
-            V.
-        inner
-            Rows of the draws.
-        """
+        """Return some draws (rows ``inner``) of a surrogate V, after the points about its mass."""
         positions, expected, outer = draws.positions[inner], draws.values[inner], draws.outer
         predicted = surrogate.value(positions)
         if outer is None:
@@ -100,6 +91,17 @@ class Queue:
         """Whether the points are draws of a surrogate, and enough of them to say how good it is."""
         inner = len(self) - int(self.is_outer.sum())
         return inner >= JUDGES and not bool(np.isnan(self.predicted).any())
+
+    def refill(self, design: Design) -> Queue:
+        """Return one with other points, which are no draws of a surrogate."""
+        n = len(design.positions)
+        return attrs.evolve(
+            self,
+            positions=design.positions,
+            expected=design.potentials,
+            predicted=np.full(n, np.nan),
+            is_outer=np.zeros(n, dtype=bool),
+        )
 
     def take(self, rows: slice | BoolArray) -> Queue:
         """Return one with some of the points."""
@@ -245,17 +247,7 @@ def spread(differences: FloatArray) -> float:
 
 
 def resample(differences: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
-    """Return n distinct rows, or as many as there are, drawn by importance weight exp(V - U).
-
-    Parameters
-    ----------
-    differences : ndarray of shape (m,)
-        V - U; rows with -inf are never drawn.
-    n
-        How many.
-    rng
-        Generator.
-    """
+    """Return n distinct rows, or as many as there are, drawn by exp(V - U); none where it is 0."""
     noise = rng.gumbel(size=len(differences))  # the largest sums are a draw without replacement
     keys = np.where(np.isfinite(differences), differences + noise, -np.inf)
     order = np.argsort(-keys, kind="stable")

@@ -14,7 +14,7 @@ from surrokit.mode.descent import Mode
 from surrokit.model.model import calls_per_gradient
 from surrokit.modes import Modes
 from surrokit.potentials import Potential, with_gradient
-from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit.types import FloatArray, IntArray
 from surrokit_learning.designs import cholesky_factor
 
 SAME_VALUE, SAME_PLACE = 0.5, 1.0
@@ -68,18 +68,7 @@ def valley_of(
     """Return the known end that a search has stopped short of, in a flat valley; and the calls.
 
     No potential on the straight way between the two is above both. Between modes there is one, and
-    as a rule the first that is evaluated.
-
-    Parameters
-    ----------
-    exact
-        The target.
-    ends
-        Where searches ended.
-    found
-        Where another one did.
-    most
-        Calls at most; where they do not do, none is known.
+    as a rule the first that is evaluated. Where so many calls do not suffice, no end is known.
     """
     calls = 0
     for k, end in enumerate(ends):
@@ -103,23 +92,11 @@ def _value(exact: Potential, position: FloatArray) -> float:
 
 
 class ModeWatch:
-    """Called with what a search evaluates, ends it where it leads to a known mode.
+    """Called with what a search evaluates, ends it where it leads to a known ``mode``.
 
     Potential and gradient at a position tell where a Newton step would lead, and how low, if all
     were as quadratic as at the mode. If that is the mode itself, the rest of the way need not be
     evaluated.
-
-    Parameters
-    ----------
-    modes
-        Known ones.
-    dim
-        Numbers in a position.
-
-    Attributes
-    ----------
-    mode
-        The known mode that the search leads to.
     """
 
     def __init__(self, modes: Modes | None, dim: int) -> None:
@@ -247,22 +224,11 @@ def _inverse(hessian: FloatArray, usual: float = 1.0, more: int = 0) -> FloatArr
 def begin_about(
     exact: Potential, modes: Modes, chains: ChainState, rng: np.random.Generator
 ) -> tuple[ChainState, Modes]:
-    """Return chains at draws about the modes that matter, and the modes.
+    """Return chains at draws about the modes that matter, and the modes, that of least U first.
 
-    Chains stay where they are, and the modes are marked as not ``believed``, where one of these or
-    the deepest is in a funnel. A gradient is evaluated for each chain, and some more where draws
-    about modes are far above what was predicted.
-
-    Parameters
-    ----------
-    exact
-        The target.
-    modes
-        Those that were found, the deepest first.
-    chains
-        Where chains are.
-    rng
-        Generator of the draws.
+    Chains stay where they are, and modes are not ``believed``, where one of these or the deepest is
+    in a funnel. A gradient is evaluated for each chain, and some more where draws about modes are
+    far above what was predicted.
     """
     n = len(chains.values)
     of = _shares(modes, n)
@@ -297,15 +263,17 @@ def _about(
     expected = modes.values[of] + 0.5 * np.square(normals).sum(axis=1)
     factors = np.stack([cholesky_factor(covariance) for covariance in modes.covariances])
     moves = np.einsum("nij,nj->ni", factors[of], normals)
-    now, parts = chains_at(exact, modes.positions[of] + moves), np.ones(len(of))
+    at, parts = modes.positions[of] + moves, np.ones(len(of))
+    values, gradients = map(np.array, evaluate_with_gradients(exact, at))
     for i in range(1, HALVINGS + 1):
-        over = np.asarray(~(now.values <= expected + ROOM + dim))
+        over = np.asarray(~(values <= expected + ROOM + dim))
         if not over.any():
             break
         parts[over] = 0.5**i if i < HALVINGS else 0.0
-        moved = modes.positions[of[over]] + parts[over, None] * moves[over]
-        now = _put(now, over, chains_at(exact, moved))
-    return now, parts
+        at[over] = modes.positions[of[over]] + parts[over, None] * moves[over]
+        values[over], gradients[over] = evaluate_with_gradients(exact, at[over])
+    cache = {"value": values, "gradient": gradients}
+    return ChainState(positions=at, values=values, cache=cache), parts
 
 
 def _shares(modes: Modes, n: int) -> IntArray:
@@ -317,31 +285,8 @@ def _shares(modes: Modes, n: int) -> IntArray:
 
 
 def quotas(shares: FloatArray, n: int) -> IntArray:
-    """Return how many of n to take of each kind: in proportion to its share, and one at least.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (k,)
-        They sum to 1.
-    n
-        How many in all, at least k.
-    """
+    """Return how many of n to take of each kind: by its share (k,), and one at least."""
     counts = np.ones(len(shares), dtype=np.int64)
     for _ in range(n - len(shares)):  # whoever has least of what is due comes next
         counts[np.argmin((counts + 0.5) / np.maximum(shares, 1e-12))] += 1
     return counts
-
-
-def _put(chains: ChainState, rows: BoolArray, others: ChainState) -> ChainState:
-    """Return chains of which some rows are others."""
-
-    def put(into: FloatArray, these: FloatArray) -> FloatArray:
-        into = into.copy()
-        into[rows] = these
-        return into
-
-    return ChainState(
-        positions=put(chains.positions, others.positions),
-        values=put(chains.values, others.values),
-        cache={name: put(array, others.cache[name]) for name, array in chains.cache.items()},
-    )

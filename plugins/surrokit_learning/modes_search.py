@@ -76,11 +76,9 @@ class Limits:
 
     Parameters
     ----------
-    total
-        Evaluations by all searches.
-    later
-        Evaluations by those after the first. One that has begun may finish, and :data:`LEAST`
-        begin in any case.
+    total, later
+        Evaluations by all searches, and by those after the first. One that has begun may finish,
+        and :data:`LEAST` begin in any case.
     searches
         Starts at most; None for as many as ``later`` allows.
     spare
@@ -110,19 +108,15 @@ class ModeSearch:
     ----------
     exact
         The target.
-    starts : ndarray of shape (n, dim)
-        Where searches may begin; more follow when a mode is known.
-    values : ndarray of shape (n,)
-        U there.
+    starts, values : ndarrays of shape (n, dim) and (n,)
+        Where searches may begin, and U there; more starts follow when a mode is known.
     limits
         What may be evaluated.
 
     Attributes
     ----------
-    led
-        The mode that each search that has ended led to; -1 for none.
-    calls
-        Its evaluations.
+    led, calls
+        The mode that each search that has ended led to, -1 for none; and its evaluations.
     lowest : Mode or None
         The least potential that any search has come to.
     over
@@ -190,7 +184,9 @@ class ModeSearch:
                 self._go_on()
             if self._at is None:
                 self._widen(rng)
-                self._judge()
+                begun, most = len(self.led), self._limits.starts(self._exact)
+                spent = begun >= LEAST and sum(self.calls[1:]) >= self._limits.later
+                self.over = spent or begun >= min(most, len(self.starts))
             if self.n_evaluated >= self._limits.total:
                 self.stop()
 
@@ -299,10 +295,12 @@ class ModeSearch:
             self._end(found)
         elif found.converged and (own or self.led or self._is_close(found)):
             self._end(found, sure=own)
-        elif self.led and found.calls >= most:
-            self._give_up(found)
-        else:
+        elif not self.led or found.calls < most:
             self._at = found.position
+        elif found.value <= self.lowest.value + exact.dim + WIDE:
+            self._end(found)  # it took too long, but low places count as where it ends
+        else:
+            self._lead_to(-1)
 
     def _demand_a_density(self, found: Mode, at: FloatArray) -> None:
         """Raise where no distribution may have such a target."""
@@ -317,14 +315,6 @@ class ModeSearch:
             demand_walls_by_gradients(aside, found, rows, most=self._limits.beside)
         values = demand_walls(exact, found)
         self._spent += -(-values // calls_per_gradient(exact))
-
-    def _give_up(self, found: Mode) -> None:
-        """End a search that took too long; low places count as where it ends."""
-        assert self.lowest is not None
-        if found.value <= self.lowest.value + self._exact.dim + WIDE:
-            self._end(found)
-        else:
-            self._lead_to(-1)
 
     def _scales(self, at: FloatArray) -> Scales | None:
         """Return what is known by now of the covariance about where a search may lead."""
@@ -402,13 +392,9 @@ class ModeSearch:
         self.led.append(mode)
         self.calls.append(self._spent)
         self._at, self._spent = None, 0
-        if self._ends:
-            self._modes = self._complete_modes()
-
-    def _complete_modes(self) -> Modes:
-        """Return the modes with what is known of them by now."""
-        ends = self._ends
-        return Modes(
+        if not (ends := self._ends):
+            return
+        self._modes = Modes(  # with what is known of them by now
             positions=np.stack([end.position for end in ends]),
             values=np.array([end.value for end in ends]),
             covariances=np.stack([self._covariance(k) for k in range(len(ends))]),
@@ -426,8 +412,6 @@ class ModeSearch:
         rows = self._rows.take(np.asarray(led == k))
         return predicted_covariance(end.position, end.gradient, rows)
 
-    # --- whether there is another ---
-
     def _widen(self, rng: np.random.Generator) -> None:
         """Add starts, once a mode is known."""
         most, begun = self._limits.starts(self._exact), len(self.led)
@@ -443,13 +427,6 @@ class ModeSearch:
         )
         self.starts, self._widened = np.vstack([self.starts[:begun], more]), True
 
-    def _judge(self) -> None:
-        """End the searches if no other one is to begin."""
-        begun = len(self.led)
-        spent = begun >= LEAST and sum(self.calls[1:]) >= self._limits.later
-        most = min(self._limits.starts(self._exact), len(self.starts))
-        self.over = spent or begun >= most
-
 
 def more_starts(
     exact: Potential,
@@ -459,26 +436,11 @@ def more_starts(
     n: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return starts from which to look for more modes, those that may tell most first.
+    """Return n starts more than others (m, dim) to look for modes from, the most telling first.
 
-    Parameters
-    ----------
-    exact
-        The target. One that draws its own starts knows where it makes sense, and they stay there.
-    mode, covariance : ndarrays of shape (dim,) and (dim, dim)
-        The first mode that was found, and the covariance of the Laplace approximation there.
-    others : ndarray of shape (m, dim)
-        Where chains start, the one of this mode's search left out.
-    n
-        How many more than those.
-    rng
-        Generator.
-
-    Returns
-    -------
-    ndarray of shape (m + n, dim)
-        The chains' starts, the farthest first, in turn with starts about the mode and with such
-        as are spread over everything.
+    The others are where chains start: the farthest first, in turn with starts about the first mode
+    that was found, by the covariance there, and with such as are spread over everything. A target
+    that draws its own starts knows where it makes sense, and they stay there.
     """
     farthest = np.argsort(-np.linalg.norm(others - mode, axis=1), kind="stable")
     if not n:

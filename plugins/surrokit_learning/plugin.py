@@ -4,8 +4,10 @@ from surrokit import Component, Part, hookimpl
 
 _PAPER = "Zhang, Shahbaba and Zhao (2017), arXiv:1506.05555"
 
-_BURST = ("sampler", {"sampler": "random-walk", "correction": "metropolis", "iterations": 20})
-"""An explorer inside another, for the examples."""
+_HMC = {"sampler": "hmc", "correction": "metropolis", "iterations": 30}
+_WALK = {"sampler": "random-walk", "correction": "metropolis"}
+_ROUNDS = {"sampler": "hmc", "tuned": "hmc", "burst": ("sampler", {**_WALK, "iterations": 20})}
+"""Settings of the examples."""
 
 _COMPONENTS = (
     Component(
@@ -62,20 +64,9 @@ _COMPONENTS = (
             "approach": Part("explorer", "approach"),
         },
         examples=(
-            {"sampler": "hmc", "correction": "metropolis", "iterations": 30},
-            {
-                "sampler": "random-walk",
-                "correction": "metropolis",
-                "evaluations": 40,
-                "learn_from": "states",
-            },
-            {
-                "sampler": "hmc",
-                "correction": "metropolis",
-                "iterations": 30,
-                "discard": 5,
-                "learn_from": "accepted",
-            },
+            _HMC,
+            {**_WALK, "evaluations": 40, "learn_from": "states"},
+            {**_HMC, "discard": 5, "learn_from": "accepted"},
         ),
     ),
     Component(
@@ -101,17 +92,16 @@ _COMPONENTS = (
             "burst": Part("explorer", "sampler"),
         },
         examples=(
-            {"sampler": "hmc", "tuned": "hmc", "burst": _BURST},
+            _ROUNDS,
             {
-                "sampler": "hmc",
+                **_ROUNDS,
                 "tuned": "random-walk",
-                "burst": _BURST,
                 "gradients": False,
                 "box": (-3.0, 3.0),
                 "acceptance": 0.99,
                 "evaluations": 150,
             },
-            {"sampler": "random-walk", "tuned": "hmc", "burst": _BURST, "start": "burst"},
+            {**_ROUNDS, "sampler": "random-walk", "start": "burst"},
         ),
     ),
 )

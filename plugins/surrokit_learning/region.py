@@ -36,17 +36,7 @@ OFFERED = frozenset({GRADIENT, GRADIENT_ALONE})
 
 @attrs.frozen(kw_only=True, eq=False)
 class Region:
-    """An ellipsoid: |L^-1 (q - centre)| <= radius.
-
-    Parameters
-    ----------
-    centre : ndarray of shape (dim,)
-        Its middle.
-    factor : ndarray of shape (dim, dim)
-        L, lower triangular.
-    radius : float
-        In units of L.
-    """
+    """An ellipsoid: |L^-1 (q - centre)| <= radius, with a lower triangular factor L (dim, dim)."""
 
     centre: FloatArray
     factor: FloatArray
@@ -75,6 +65,9 @@ class Region:
 def find_region(seen: Evaluations, covariance: FloatArray | None, *, by_values: bool) -> Region:
     """Return where a surrogate of the points seen is trusted, and the next ones may lie.
 
+    Values alone tell nothing of what lies beyond the points, so these are then weighted by
+    exp(-U / T), with T the lowest temperature at which there are enough of them.
+
     Parameters
     ----------
     seen
@@ -82,9 +75,7 @@ def find_region(seen: Evaluations, covariance: FloatArray | None, *, by_values: 
     covariance : ndarray of shape (dim, dim), optional
         What is known of the target's.
     by_values
-        Whether the surrogate learns from values alone. They tell nothing of what lies beyond the
-        points, so these are weighted by exp(-U / T), with T the lowest temperature at which there
-        are enough of them.
+        Whether the surrogate learns from values alone.
 
     Raises
     ------
@@ -112,16 +103,9 @@ def lowest_temperature(seen: Evaluations) -> float:
 
 
 def temperature_of(values: FloatArray, n: float) -> float:
-    """Return the lowest temperature, at least 1, at which points still count as so many.
+    """Return the lowest temperature T, at least 1, at which points of U (m,) count as n of them.
 
     With weights w = exp(-U / T), points count as (sum w)^2 / sum w^2 (Kong 1992).
-
-    Parameters
-    ----------
-    values : ndarray of shape (m,)
-        U at the points, finite.
-    n
-        As how many they should count.
     """
     excess = values - values.min()
 
@@ -186,19 +170,10 @@ class Confined:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Tempered:
-    """V / T + pull |L^-1 (q - centre)|^2 / 2: V flattened, and drawn to where points were seen.
+    """V / T + pull |L^-1 (q - centre)|^2 / 2: V flattened, and drawn to the region of the points.
 
-    Parameters
-    ----------
-    potential
-        V.
-    temperature : float
-        T, above 0.
-    region
-        Centre and L.
-    pull : float
-        At 0 V is only flattened; at 1 a linear V moves the region's normal distribution down the
-        slope, and no farther.
+    At a pull of 0 V is only flattened; at 1 a linear V moves the region's normal distribution down
+    the slope, and no farther.
     """
 
     potential: Potential
@@ -243,20 +218,14 @@ class Tempered:
 def cautious(
     surrogate: Potential, region: Region, seen: Evaluations, error: float | None, temperature: float
 ) -> Potential:
-    """Return a surrogate of values, flattened and held back as far as it is wrong.
+    """Return a surrogate V of values, flattened and held back as far as it is wrong.
 
     Parameters
     ----------
-    surrogate
-        V.
-    region
-        Where it is trusted.
-    seen
-        What it has learnt from.
-    error
-        Spread of the last V - U in nats; None before there is any.
-    temperature
-        Of the draws that told the error.
+    surrogate, region, seen
+        V, where it is trusted, and what it has learnt from.
+    error, temperature
+        Spread of the last V - U in nats, None before there is any; and T of the draws that told it.
     """
     if error is not None and error < TRUSTED:
         return surrogate

@@ -35,7 +35,7 @@ from surrokit.kernel.kernel import mover
 from surrokit.model.model import calls_per_gradient
 from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
-from surrokit_learning.designs import Box, Design, normal_design, optional_box, suits_one_side
+from surrokit_learning.designs import Box, normal_design, optional_box, suits_one_side
 from surrokit_learning.judgement import (
     JUDGES,
     Judgement,
@@ -47,6 +47,7 @@ from surrokit_learning.judgement import (
     predicted_acceptance,
     resample,
 )
+from surrokit_learning.modes_found import chains_at
 from surrokit_learning.modes_search import Limits, ModeSearch, unnoticed
 from surrokit_learning.region import OFFERED, Tempered, cautious
 from surrokit_learning.surrogate_draws import (
@@ -185,6 +186,7 @@ class _Exploration:
         at = ChainState(positions=start.positions, values=np.empty(0), cache={})
         self.known = Survey(self.exact, at, by_gradients=self.by_gradients, batch=settings.batch)
         self.queue = Queue(positions=np.empty((0, dim)), expected=np.empty(0))
+        self.n_first = 0  # points of the first design that were evaluated
         self.approximated = 0.0  # predicted acceptance of draws of the Laplace approximation
         self.judgements: list[Judgement] = []
         self.tuning: Tuning | None = None
@@ -262,17 +264,17 @@ class _Exploration:
 
     def _search(self, rng: np.random.Generator) -> Iterator[Explored]:
         """Evaluate the starts, and search for modes from there, if that is how to begin."""
-        at, cache = self.start.positions, dict[str, FloatArray]()
+        at = self.start.positions
         # where a gradient is made of values, starts alone are not worth it
         if self.by_gradients and not self.by_differences:
-            values, cache["gradient"] = evaluate_with_gradients(self.exact, at)
+            chains = chains_at(self.exact, at)
         else:
             values = evaluate_alone(self.exact, at)
-        cache["value"] = values
-        self.known.chains = ChainState(positions=at, values=values, cache=cache)
-        self.evaluated = len(at)
+            chains = ChainState(positions=at, values=values, cache={"value": values})
+        self.known.chains, self.evaluated = chains, len(at)
         if self.begins == "mode":
-            self.known.search_by(ModeSearch(self.exact, at, values, self._search_limits()))
+            limits = self._search_limits()
+            self.known.search_by(ModeSearch(self.exact, at, chains.values, limits))
         search, over = self.known.search, False
         yield self._explored()
         while search is not None and not over:
@@ -291,15 +293,15 @@ class _Exploration:
 
     def _design(self, rng: np.random.Generator) -> Iterator[Explored]:
         """Evaluate as many points as a surrogate needs before its draws mean anything."""
-        n, enough = 0, False
+        enough = False
         while not (enough or self.finished):
             self._next(rng)
             if not len(self.queue):
-                self._queue_first(n, rng)
+                self._queue_first(rng)
             log_weights, step = self._evaluate_batch(rng, moves=self.begins != "sobol")
             self.approximated = predicted_acceptance(log_weights)
-            n += len(log_weights)
-            enough = n >= self.known.enough
+            self.n_first += len(log_weights)
+            enough = self.n_first >= self.known.enough
             self._end_if_due(unfitted=enough)
             yield self._learn(step)
 
@@ -381,34 +383,25 @@ class _Exploration:
 
     # --- evaluations ---
 
-    def _queue_first(self, n: int, rng: np.random.Generator) -> None:
-        """Queue more of the first points, after n of them."""
+    def _queue_first(self, rng: np.random.Generator) -> None:
+        """Queue more of the first points."""
         known, settings = self.known, self.settings
-        left = max(known.enough - n, known.few)
+        left = max(known.enough - self.n_first, known.few)
         if self.begins == "sobol":
-            self._queue(known.fill_box(left, settings.box, settings.scale, rng))
+            design = known.fill_box(left, settings.box, settings.scale, rng)
         else:
-            self._queue(known.fill_modes(left, settings.scale, rng))
+            design = known.fill_modes(left, settings.scale, rng)
+        self.queue = self.queue.refill(design)
 
     def _queue_nearby(self, rng: np.random.Generator) -> None:
         """Queue points about the best ones so far."""
         try:
-            region = self.known.region
+            region, n = self.known.region, self.settings.batch
         except SurrogateFitError:
-            return self._queue_first(self.known.enough, rng)
-        n = self.settings.batch
-        return self._queue(normal_design(region.centre, region.covariance, n, rng))
-
-    def _queue(self, design: Design) -> None:
-        """Queue points that are no draws of a surrogate."""
-        n = len(design.positions)
-        self.queue = attrs.evolve(
-            self.queue,
-            positions=design.positions,
-            expected=design.potentials,
-            predicted=np.full(n, np.nan),
-            is_outer=np.zeros(n, dtype=bool),
-        )
+            return self._queue_first(rng)
+        design = normal_design(region.centre, region.covariance, n, rng)
+        self.queue = self.queue.refill(design)
+        return None
 
     def _evaluate_batch(
         self, rng: np.random.Generator, *, moves: bool = True
@@ -529,7 +522,7 @@ class _Exploration:
                 design_below(surrogate, self.known.seen, batch, rng) if self.by_gradients else None
             )
             if below is not None:
-                self._queue(below)
+                self.queue = self.queue.refill(below)
             return
         inner = np.arange(batch)
         if draws.outer is not None:

@@ -269,25 +269,18 @@ class Greville:
                 frozen=False,
                 derivatives=moment.explored and self.derivatives == "warmup",
             )
-        if self._frozen(moment):
+        after, since = self.freeze_after, moment.since_explored
+        if after == "warmup":
+            frozen, freezes = moment.stage == "sampling", moment.draws_follow
+        else:
+            frozen, freezes = after is not None and since > after, since == after
+        if frozen:
             return Decision(observe=False, deploy=False, frozen=True)
-        due = bool(rng.random() < self._probability(float(moment.since_explored)))
+        due = bool(rng.random() < self._probability(float(since)))
         return Decision(
             observe=True,
-            deploy=self._freezes(moment) or due,
+            deploy=freezes or due,
             frozen=False,
             derivatives=self.derivatives == "warmup" and moment.stage == "warmup",
             learn_from=self.learn_from,
         )
-
-    def _frozen(self, moment: Moment) -> bool:
-        if self.freeze_after is None:
-            return False
-        if self.freeze_after == "warmup":
-            return moment.stage == "sampling"
-        return moment.since_explored > self.freeze_after
-
-    def _freezes(self, moment: Moment) -> bool:
-        if self.freeze_after == "warmup":
-            return moment.draws_follow
-        return moment.since_explored == self.freeze_after

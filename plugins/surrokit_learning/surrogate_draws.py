@@ -35,14 +35,12 @@ it."""
 
 @attrs.frozen(kw_only=True, eq=False)
 class SurrogateDraws:
-    """Where chains on a surrogate ended, and what was found on the way.
+    """Where chains on a surrogate V ended, and what was found on the way.
 
     Parameters
     ----------
-    positions : ndarray of shape (n, dim)
-        The last position of each chain.
-    values : ndarray of shape (n,)
-        V there.
+    positions, values : ndarrays of shape (n, dim) and (n,)
+        The last position of each chain, and V there.
     covariance : ndarray of shape (dim, dim) or None
         Of the draws; None where they hardly moved.
     tuning
@@ -76,20 +74,16 @@ def surrogate_draws(
 
     Parameters
     ----------
-    surrogate
-        V.
-    sampler, correction
-        The kernel, not bound yet.
+    surrogate, sampler, correction
+        V, and the kernel, not bound yet.
     region
         Where V is trusted; tuning begins with its covariance.
     starts : ndarray of shape (n, dim)
         Where the chains start.
-    n_transitions
-        How many for each chain.
+    n_transitions, n_outer
+        How many for each chain; and positions about the mass of V to look for.
     rng
         Generator.
-    n_outer
-        Positions about the mass of V to look for.
     """
     moves = Binding(sampler, surrogate, len(starts))
     decider = correction.bind(Confined(potential=surrogate, region=region))
@@ -203,21 +197,11 @@ def mode_of(surrogate: Potential, start: FloatArray) -> FloatArray:
 def design_below(
     surrogate: Potential, seen: Evaluations, n: int, rng: np.random.Generator
 ) -> Design | None:
-    """Return n draws about the surrogate's mode if that is lower than all that was seen, else None.
+    """Return n draws about the surrogate's mode if that is lower than all that was seen.
 
     Draws from a surrogate that do not move may be held back by the region of its points: the mass
-    is beyond it, farther along a valley in which the search for the mode has stopped.
-
-    Parameters
-    ----------
-    surrogate
-        Learnt from gradients: values tell nothing of what lies beyond their points.
-    seen
-        At least one point, with finite values.
-    n
-        How many draws.
-    rng
-        Generator.
+    is beyond it, farther along a valley in which the search for the mode has stopped. This is for
+    one that has learnt from gradients: values tell nothing of what lies beyond their points.
     """
     if HESSIAN not in surrogate.capabilities:
         return None

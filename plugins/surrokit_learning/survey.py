@@ -1,4 +1,9 @@
-"""What rounds know of a target: points, modes, the covariance, and where its chains are."""
+"""What rounds know of a target: points, modes, the covariance, and where its chains are.
+
+A surrogate learns nothing of where the target fails, and goes on to propose points there. So where
+failures are frequent, a classifier learns from failed and from good points which of the next ones
+would fail, and these are left out. It only chooses points; what is accepted, the target decides.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,6 @@ from surrokit_learning.designs import (
     mixed_design,
     normal_design,
 )
-from surrokit_learning.failures import promising
 from surrokit_learning.judgement import resample
 from surrokit_learning.modes_found import begin_about, quotas
 from surrokit_learning.modes_search import ModeSearch
@@ -31,6 +35,17 @@ from surrokit_learning.region import WIDE, Region, find_region
 FAR = 10.0
 """Times as far above the least potential as a plausible point, a step of a search is not learnt
 from."""
+
+
+FREQUENT, FEWEST = 0.1, 20
+"""Part of the points, and number of them, that must have failed for a classifier to be learnt."""
+
+MOST = 1000
+"""Latest points of each kind that it learns from."""
+
+# where exactly a position is does not matter beyond, and it might overflow
+_FARTHEST = 1e3  # standard deviations
+_CLOSE_FIT = 10.0  # cost of a point on the wrong side, as failures do not depend on chance
 
 
 class Survey:
@@ -130,17 +145,7 @@ class Survey:
         return promising(self.seen.positions, self.failed, positions)
 
     def share_out(self, order: IntArray, positions: FloatArray, n: int) -> IntArray:
-        """Return n rows, the first of an order, or where there are several modes of each.
-
-        Parameters
-        ----------
-        order : ndarray of shape (m,)
-            Rows of positions, those to be taken first.
-        positions : ndarray of shape (k, dim)
-            What they are rows of.
-        n
-            How many to take, of each mode by what it weighs.
-        """
+        """Return n rows of positions, the first of an order, of each of several modes by weight."""
         modes = self.several
         if modes is None or not len(order):
             return order[:n]
@@ -198,17 +203,7 @@ class Survey:
         log_weights: FloatArray,
         rng: np.random.Generator,
     ) -> StepInfo:
-        """Move chains to points chosen by importance; others stay.
-
-        Parameters
-        ----------
-        positions, values : ndarrays of shape (k, dim) and (k,)
-            Points to choose from, and U there.
-        log_weights : ndarray of shape (k,)
-            Log importance weights; rows with -inf are not chosen.
-        rng
-            Generator.
-        """
+        """Move chains to points chosen by log importance weights, -inf for none; others stay."""
         n = len(self.chains.values)
         rows = self.share_out(resample(log_weights, len(values), rng), positions, n)
         at, u = self.chains.positions.copy(), self.chains.values.copy()
@@ -282,3 +277,38 @@ class Survey:
         if self.modes is not None:
             return np.asarray(self.modes.covariances[0])
         return np.asarray(np.square(scale) * np.eye(self.dim))
+
+
+# --- where the target fails ---
+
+
+def promising(good: FloatArray, failed: FloatArray, positions: FloatArray) -> BoolArray:
+    """Return at which positions (k, dim) a target is not likely to fail; all if it is at each.
+
+    It did not at ``good (n, dim)``, and did at ``failed (m, dim)``.
+    """
+    every = np.ones(len(positions), dtype=bool)
+    if not len(positions) or not len(good):
+        return every
+    if len(failed) < max(FEWEST, FREQUENT * (len(failed) + len(good))):
+        return every
+    fine = ~predict_failures(good[-MOST:], failed[-MOST:], positions)
+    return fine if fine.any() else every
+
+
+def predict_failures(good: FloatArray, failed: FloatArray, positions: FloatArray) -> BoolArray:
+    """Return at which positions (k, dim) a target is likely to fail; see :func:`promising`."""
+    from sklearn.svm import SVC
+
+    with np.errstate(over="ignore", invalid="ignore"):  # searches may have gone very far
+        centre, width = good.mean(axis=0), good.std(axis=0)
+    width = np.where((width > 0.0) & np.isfinite(width), width, 1.0)
+
+    def standardize(rows: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = np.nan_to_num((rows - centre) / width, nan=_FARTHEST)
+        return np.asarray(np.clip(apart, -_FARTHEST, _FARTHEST))
+
+    labels = np.arange(len(good) + len(failed)) >= len(good)
+    classifier = SVC(C=_CLOSE_FIT).fit(standardize(np.vstack([good, failed])), labels)
+    return np.asarray(classifier.predict(standardize(positions)), dtype=bool)

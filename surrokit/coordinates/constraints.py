@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -12,69 +13,108 @@ import numpy as np
 from surrokit.types import BoolArray, FloatArray
 
 
-class Constraint(Protocol):
+class Constraint(ABC):
     """A set of arrays q of one shape, and a smooth map z -> q onto it from the whole space.
 
     Positions come in rows: z of shape (n, free), and q as vectors of shape (n, size), arrays in C
     order.
     """
 
-    @property
-    def name(self) -> str:
-        """Its name, for files."""
-        ...
+    name: ClassVar[str]
+    """For files."""
+    meaning: ClassVar[str]
+    """What q is, for messages."""
+    ends: ClassVar[tuple[float, float] | None] = None
+    """Of each number, if they are one; None for no ends."""
 
     @property
-    def meaning(self) -> str:
-        """What q is, for messages."""
-        ...
-
-    @property
+    @abstractmethod
     def shape(self) -> tuple[int, ...]:
         """Shape of q."""
-        ...
 
     @property
     def free(self) -> int:
-        """Numbers in z."""
-        ...
+        """Numbers in z: as many as in q, unless a subclass has another number."""
+        return math.prod(self.shape)
 
     @property
     def varies(self) -> BoolArray:
-        """Which numbers of q are not the same for all z, shape (size,)."""
-        ...
+        """Which numbers of q are not the same for all z, shape (size,): all, in most sets."""
+        return np.ones(math.prod(self.shape), dtype=bool)
 
+    @abstractmethod
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return q at z."""
-        ...
 
+    @abstractmethod
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return z at q, of which there may be several; NaN where q breaks the constraint."""
-        ...
 
+    @abstractmethod
     def log_jacobian(self, z: FloatArray) -> FloatArray:
         """Return the log of the volume that the map makes of a volume in z, shape (n,).
 
         A map from more numbers than the set has dimensions adds the log density of what is left
         over, which integrates to a constant.
         """
-        ...
 
+    @abstractmethod
     def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
         """Return its gradient, shape (n, free)."""
-        ...
 
+    @abstractmethod
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return the gradient in z, shape (n, free), of what has a ``gradient (n, size)`` in q."""
-        ...
 
 
-def every(size: int) -> BoolArray:
-    """Return that all numbers vary, shape (size,)."""
-    return np.ones(size, dtype=bool)
+@attrs.frozen
+class _Sized(Constraint):
+    """A set of vectors of ``size`` numbers."""
+
+    size: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
 
 
-def only_where(inside: BoolArray, z: FloatArray) -> FloatArray:
+@attrs.frozen
+class _Matrices(_Sized):
+    """A set of positive definite symmetric matrices of ``size`` rows.
+
+    A gradient may be that of a function of all numbers of the matrix; above and below the diagonal
+    are added up.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size, self.size)
+
+    def _product(self, factor: FloatArray) -> FloatArray:
+        """Return L L^T, shape (n, size, size)."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(factor @ np.swapaxes(factor, 1, 2))
+
+    def _to_factor(self, factor: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the gradient by L of what has a gradient by L L^T."""
+        matrices = gradient.reshape(-1, *self.shape)
+        return np.asarray((matrices + np.swapaxes(matrices, 1, 2)) @ factor)
+
+    def _factors(self, q: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return Cholesky factors, and whether the matrices have one and are symmetric."""
+        matrices = q.reshape(-1, *self.shape)
+        factors = np.broadcast_to(np.eye(self.size), matrices.shape).copy()
+        inside = np.ones(len(matrices), dtype=bool)
+        for i, matrix in enumerate(matrices):
+            try:
+                factors[i] = np.linalg.cholesky(matrix)
+            except np.linalg.LinAlgError:
+                inside[i] = False
+            inside[i] &= bool(np.allclose(matrix, matrix.T, rtol=0.0, atol=CLOSE))
+        return factors, inside
+
+
+def _only_where(inside: BoolArray, z: FloatArray) -> FloatArray:
     """Return z (n, free) with NaN in rows that are not inside."""
     return np.where(inside[:, None], z, np.nan)
 
@@ -95,32 +135,40 @@ to 1/17, 1 or 2 diverged with 4, 5 with 2, and 10 to 16 with 1.
 """
 
 
+class _Directions(Constraint):
+    """Directions of vectors, whose lengths are left over."""
+
+    @abstractmethod
+    def _vectors(self, z: FloatArray) -> FloatArray:
+        """Return numbers of all vectors, shape (n, numbers in each, vectors)."""
+
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return the sum over vectors of a log |z| - |z|^2 / 2, less its log total along a ray."""
+        vectors = self._vectors(z)
+        squares, half = np.square(vectors).sum(axis=1), 0.5 * (vectors.shape[1] + AWAY)
+        along_a_ray = (half - 1.0) * np.log(2.0) + math.lgamma(half)
+        with np.errstate(divide="ignore"):
+            logs = 0.5 * AWAY * np.log(squares) - 0.5 * squares - along_a_ray
+        return np.asarray(logs.sum(axis=1))
+
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
+        """Return (a / |z|^2 - 1) z of each vector z."""
+        vectors = self._vectors(z)
+        with np.errstate(divide="ignore"):
+            by_length = AWAY / np.square(vectors).sum(axis=1, keepdims=True) - 1.0
+        return np.asarray((by_length * vectors).reshape(z.shape))
+
+
 @attrs.frozen
-class UnitVector:
+class UnitVector(_Sized, _Directions):
     """Vectors of ``size`` numbers and length 1.
 
     q = z / |z|, where the density of z by its length is |z|^a exp(-|z|^2 / 2), with a of
     :data:`AWAY`. Volumes are those of the surface.
     """
 
-    size: int
     name = "unit_vector"
     meaning = "a vector of length 1"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of q."""
-        return (self.size,)
-
-    @property
-    def free(self) -> int:
-        """Numbers in z, one more than the surface has dimensions."""
-        return self.size
-
-    @property
-    def varies(self) -> BoolArray:
-        """All numbers vary."""
-        return every(self.size)
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return z / |z|; NaN at the origin."""
@@ -130,15 +178,10 @@ class UnitVector:
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return a vector of the likeliest length in the direction of q."""
         inside = np.abs(np.square(q).sum(axis=1) - 1.0) < CLOSE
-        return only_where(inside, q * np.sqrt(AWAY))
+        return _only_where(inside, q * np.sqrt(AWAY))
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return a log |z| - |z|^2 / 2, less the log of what it adds up to along a ray."""
-        return _log_length(np.square(z).sum(axis=1), self.size)
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return (a / |z|^2 - 1) z."""
-        return _by_length(np.square(z).sum(axis=1, keepdims=True)) * z
+    def _vectors(self, z: FloatArray) -> FloatArray:
+        return z[:, :, None]
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return (g - q q^T g) / |z|."""
@@ -149,7 +192,7 @@ class UnitVector:
 
 
 @attrs.frozen
-class Circular:
+class Circular(_Directions):
     """Angles in (-pi, pi], of which both ends are one.
 
     Each is the direction of a vector in the plane, as of a :class:`UnitVector`. So chains cross the
@@ -159,113 +202,66 @@ class Circular:
     shape: tuple[int, ...] = ()
     name = "circular"
     ends = (-math.pi, math.pi)
-    """Of each number, which are one."""
     meaning = "angles between -pi and pi"
-
-    @property
-    def _size(self) -> int:
-        return int(np.prod(self.shape, dtype=int))
 
     @property
     def free(self) -> int:
         """Numbers in z: two for each angle."""
-        return 2 * self._size
-
-    @property
-    def varies(self) -> BoolArray:
-        """All numbers vary."""
-        return every(self._size)
+        return 2 * math.prod(self.shape)
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return atan2(y, x); z holds all x and then all y."""
-        x, y = self._parts(z)
+        x, y = self._vectors(z).swapaxes(0, 1)
         return np.asarray(np.arctan2(y, x))
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return vectors of the likeliest length."""
         inside = np.asarray((np.abs(q) <= np.pi).all(axis=1))
-        return only_where(inside, np.sqrt(AWAY) * np.concatenate([np.cos(q), np.sin(q)], axis=1))
-
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return the sum over vectors of the logs of their lengths' densities along a ray."""
-        x, y = self._parts(z)
-        return np.asarray(_log_length(np.square(x) + np.square(y), 2).sum(axis=1))
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return (a / |z|^2 - 1) z of each vector z."""
-        x, y = self._parts(z)
-        by_length = _by_length(np.square(x) + np.square(y))
-        return np.concatenate([by_length * x, by_length * y], axis=1)
+        return _only_where(inside, np.sqrt(AWAY) * np.concatenate([np.cos(q), np.sin(q)], axis=1))
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return g (-y, x) / (x^2 + y^2)."""
-        x, y = self._parts(z)
+        x, y = self._vectors(z).swapaxes(0, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             turn = gradient / (np.square(x) + np.square(y))
         return np.concatenate([-y * turn, x * turn], axis=1)
 
-    def _parts(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return z[:, : self._size], z[:, self._size :]
+    def _vectors(self, z: FloatArray) -> FloatArray:
+        return z.reshape(len(z), 2, math.prod(self.shape))
 
 
 def _length(z: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.square(z).sum(axis=1, keepdims=True)))
 
 
-def _log_length(squares: FloatArray, dim: int) -> FloatArray:
-    """Return the log density of vectors with squared lengths (...), which is 1 along each ray."""
-    half = 0.5 * (dim + AWAY)
-    along_a_ray = (half - 1.0) * np.log(2.0) + math.lgamma(half)
-    with np.errstate(divide="ignore"):
-        return np.asarray(0.5 * AWAY * np.log(squares) - 0.5 * squares - along_a_ray)
-
-
-def _by_length(squares: FloatArray) -> FloatArray:
-    """Return what vectors are multiplied by for the gradient of :func:`_log_length`."""
-    with np.errstate(divide="ignore"):
-        return AWAY / squares - 1.0
-
-
 @attrs.frozen
-class Covariance:
+class Covariance(_Matrices):
     """Positive definite symmetric matrices of ``size`` rows.
 
     q = L L^T with the logs of L's diagonal and what is below it in z, as in Stan's reference
-    manual. Volumes are those of the numbers on and below the diagonal of q. A gradient may be that
-    of a function of all numbers of the matrix; above and below the diagonal are added up.
+    manual. Volumes are those of the numbers on and below the diagonal of q.
     """
 
-    size: int
     name = "covariance"
     meaning = "a symmetric positive definite matrix"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of q."""
-        return (self.size, self.size)
 
     @property
     def free(self) -> int:
         """Numbers in z."""
         return self.size * (self.size + 1) // 2
 
-    @property
-    def varies(self) -> BoolArray:
-        """All numbers vary."""
-        return every(self.size**2)
-
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return L L^T."""
-        return _squared(self._factor(z))
+        return self._product(self._factor(z)).reshape(len(z), -1)
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return the Cholesky factor, with logs on its diagonal."""
-        factor, inside = _factors(q, self.size)
+        factor, inside = self._factors(q)
         rows, columns = np.tril_indices(self.size)
         on = rows == columns
         z = factor[:, rows, columns]
         z[:, on] = np.log(z[:, on])
-        return only_where(inside, z)
+        return _only_where(inside, z)
 
     def log_jacobian(self, z: FloatArray) -> FloatArray:
         """Return size log 2 + sum_k (size - k + 2) log L_kk, k = 1, 2, ..."""
@@ -278,7 +274,7 @@ class Covariance:
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return (G + G^T) L, with the derivative of exp on the diagonal."""
         factor = self._factor(z)
-        found = _to_factor(factor, gradient, self.size)
+        found = self._to_factor(factor, gradient)
         rows, columns = np.tril_indices(self.size)
         on = rows == columns
         pulled = found[:, rows, columns]
@@ -300,23 +296,16 @@ class Covariance:
 
 
 @attrs.frozen
-class Correlation:
+class Correlation(_Matrices):
     """Correlation matrices of ``size`` rows: positive definite, with ones on the diagonal.
 
     tanh(z) are canonical partial correlations (Lewandowski, Kurowicka and Joe 2009,
     doi:10.1016/j.jmva.2009.04.008), as in Stan's reference manual. Volumes are those of the numbers
-    below the diagonal of q. A gradient may be that of a function of all numbers of the matrix;
-    above and below the diagonal are added up.
+    below the diagonal of q.
     """
 
-    size: int
     name = "correlation"
     meaning = "a symmetric positive definite matrix with ones on its diagonal"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of q."""
-        return (self.size, self.size)
 
     @property
     def free(self) -> int:
@@ -330,20 +319,20 @@ class Correlation:
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return L L^T, with ones on the diagonal."""
-        q = _squared(self._factor(z)).reshape(len(z), self.size, self.size)
+        q = self._product(self._factor(z))
         q[:, np.arange(self.size), np.arange(self.size)] = 1.0
         return q.reshape(len(z), -1)
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return atanh of the partial correlations."""
-        factor, inside = _factors(q, self.size)
+        factor, inside = self._factors(q)
         diagonal = np.einsum("nkk->nk", q.reshape(-1, self.size, self.size))
         inside &= (np.abs(diagonal - 1.0) < CLOSE).all(axis=1)
         left = 1.0 - np.cumsum(np.square(factor), axis=2) + np.square(factor)
         rows, columns = np.tril_indices(self.size, -1)
         with np.errstate(divide="ignore", invalid="ignore"):
             partial = factor[:, rows, columns] / np.sqrt(left[:, rows, columns])
-            return only_where(inside, np.arctanh(partial))
+            return _only_where(inside, np.arctanh(partial))
 
     def log_jacobian(self, z: FloatArray) -> FloatArray:
         """Return sum over i > j of (size - j + 1) log(1 - w_ij^2) / 2, j = 1, 2, ..."""
@@ -358,7 +347,7 @@ class Correlation:
         n, k = len(z), self.size
         w, sech = self._below(np.tanh(z), 0.0), self._below(_sech(z), 1.0)
         room = _room(sech)
-        slope = _to_factor(self._factor(z), gradient, k)
+        slope = self._to_factor(self._factor(z), gradient)
         found = np.zeros((n, k, k))
         rest = np.einsum("nkk->nk", slope).copy()  # derivative by what is left of a row's length
         for j in range(k - 2, -1, -1):
@@ -408,55 +397,15 @@ def _sech(z: FloatArray) -> FloatArray:
     return np.asarray(np.exp(0.5 * _log_sech_squared(z)))
 
 
-def _squared(factor: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray((factor @ np.swapaxes(factor, 1, 2)).reshape(len(factor), -1))
-
-
-def _to_factor(factor: FloatArray, gradient: FloatArray, size: int) -> FloatArray:
-    """Return the gradient by L of what has a gradient by L L^T."""
-    matrices = gradient.reshape(-1, size, size)
-    return np.asarray((matrices + np.swapaxes(matrices, 1, 2)) @ factor)
-
-
-def _factors(q: FloatArray, size: int) -> tuple[FloatArray, BoolArray]:
-    """Return Cholesky factors, and whether the matrices have one and are symmetric."""
-    matrices = q.reshape(-1, size, size)
-    factors, inside = np.broadcast_to(np.eye(size), matrices.shape).copy(), every(len(matrices))
-    for i, matrix in enumerate(matrices):
-        try:
-            factors[i] = np.linalg.cholesky(matrix)
-        except np.linalg.LinAlgError:
-            inside[i] = False
-        inside[i] &= bool(np.allclose(matrix, matrix.T, rtol=0.0, atol=CLOSE))
-    return factors, inside
-
-
 @attrs.frozen
-class Ordered:
+class Ordered(_Sized):
     """Vectors of ``size`` numbers, each larger than the one before it.
 
     q_1 = z_1 and q_k = q_{k-1} + exp(z_k), as in Stan's reference manual.
     """
 
-    size: int
     name = "ordered"
     meaning = "numbers in increasing order"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of q."""
-        return (self.size,)
-
-    @property
-    def free(self) -> int:
-        """Numbers in z."""
-        return self.size
-
-    @property
-    def varies(self) -> BoolArray:
-        """All numbers vary."""
-        return every(self.size)
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return cumulative sums of z_1, exp(z_2), exp(z_3), ..."""
@@ -467,7 +416,7 @@ class Ordered:
         steps = np.diff(q, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = np.asarray(np.isfinite(q).all(axis=1) & (steps > 0.0).all(axis=1))
-            return only_where(inside, np.concatenate([q[:, :1], np.log(steps)], axis=1))
+            return _only_where(inside, np.concatenate([q[:, :1], np.log(steps)], axis=1))
 
     def log_jacobian(self, z: FloatArray) -> FloatArray:
         """Return z_2 + z_3 + ..."""
@@ -492,7 +441,7 @@ class Ordered:
 
 
 @attrs.frozen
-class Simplex:
+class Simplex(_Sized):
     """Vectors of ``size`` positive numbers that sum to 1.
 
     q = softmax(V z) with orthonormal columns V that sum to zero: the inverse of the isometric
@@ -500,7 +449,6 @@ class Simplex:
     Volumes are those of the first ``size - 1`` numbers.
     """
 
-    size: int
     name = "simplex"
     meaning = "positive numbers that sum to 1"
     _basis: FloatArray = attrs.field(init=False, repr=False, eq=False)
@@ -515,19 +463,9 @@ class Simplex:
         return basis
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of q."""
-        return (self.size,)
-
-    @property
     def free(self) -> int:
         """Numbers in z."""
         return self.size - 1
-
-    @property
-    def varies(self) -> BoolArray:
-        """All numbers vary."""
-        return every(self.size)
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return softmax(V z)."""
@@ -537,7 +475,7 @@ class Simplex:
         """Return V^T log q."""
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = (q > 0.0).all(axis=1) & (np.abs(q.sum(axis=1) - 1.0) < CLOSE)
-            return only_where(inside, np.log(q) @ self._basis)
+            return _only_where(inside, np.log(q) @ self._basis)
 
     def log_jacobian(self, z: FloatArray) -> FloatArray:
         """Return sum log q_i + log(size) / 2."""
@@ -571,13 +509,7 @@ def to_plain(constraint: Constraint | None) -> list[Any] | None:
 
 
 def from_plain(data: Sequence[Any] | None) -> Constraint | None:
-    """Return a constraint from plain data.
-
-    Raises
-    ------
-    KeyError
-        If there is none of that name.
-    """
+    """Return a constraint from plain data; KeyError if there is none of that name."""
     if data is None:
         return None
     name, shape = data

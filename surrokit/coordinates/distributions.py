@@ -33,10 +33,10 @@ def check_prior(prior: Any, size: int) -> None:
     except Exception as error:  # whatever a distribution of something else raises
         shape = f"{type(error).__name__}: {error}"
     if shape != wanted:
-        told = shape if isinstance(shape, str) else f"an array of shape {shape}"
+        given = shape if isinstance(shape, str) else f"an array of shape {shape}"
         raise ConfigurationError(
             f"a prior must be a distribution of single numbers, got {prior!r}, whose logpdf of "
-            f"an array of shape {wanted} gives {told}; add the density of several numbers "
+            f"an array of shape {wanted} gives {given}; add the density of several numbers "
             "together to the log density"
         )
 
@@ -49,8 +49,8 @@ def support_of(prior: Any) -> tuple[FloatArray, FloatArray]:
     ConfigurationError
         If it is no pair of numbers in order.
     """
-    tell = getattr(prior, "support", None)
-    given = tell() if callable(tell) else (-np.inf, np.inf)
+    support = getattr(prior, "support", None)
+    given = support() if callable(support) else (-np.inf, np.inf)
     try:
         low, high = (np.asarray(end, dtype=np.float64) for end in given)
         in_order = bool((low < high).all())
@@ -100,24 +100,10 @@ def log_mass(prior: Any, low: float, high: float) -> FloatArray | None:
 def quantiles(
     prior: Any, parts: tuple[float, ...], bounds: tuple[float, float], size: int
 ) -> FloatArray | None:
-    """Return quantiles of what the bounds of its parameter leave of a prior.
+    """Return quantiles of what the bounds of its parameter leave of a prior, by probabilities.
 
-    Parameters
-    ----------
-    prior
-        A distribution of each of ``size`` numbers.
-    parts
-        Probabilities below them.
-    bounds
-        Lower and upper bound of the parameter.
-    size
-        Count of its numbers.
-
-    Returns
-    -------
-    ndarray of shape (len(parts), size) or None
-        None where a prior has no quantiles, or bounds cut it off and it has no distribution
-        function.
+    The shape is (len(parts), size). None where a prior of ``size`` numbers has no quantiles, or
+    bounds cut it off and it has no distribution function.
     """
     quantile = getattr(prior, "ppf", getattr(prior, "icdf", None))
     if not callable(quantile):

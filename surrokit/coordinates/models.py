@@ -20,12 +20,8 @@ from surrokit.types import BoolArray, FloatArray
 class ByName:
     """A function of named arrays, as one of a position (dim,), or of rows of them.
 
-    Parameters
-    ----------
-    function
-        Takes each parameter by its name, in its own shape; of rows with one more axis in front.
-    parameters
-        Names and shapes.
+    The function takes each parameter by its name, in its own shape; of rows with one more axis in
+    front.
     """
 
     function: Callable[..., Any]
@@ -42,13 +38,7 @@ class ByName:
         return result
 
     def join(self, by_name: Mapping[str, Any], shape: tuple[int, ...]) -> FloatArray:
-        """Return a gradient by name as an array of a position's shape.
-
-        Raises
-        ------
-        ShapeError
-            If a parameter is missing, or has another shape.
-        """
+        """Return a gradient by name as an array of a position's shape."""
         if by_name.keys() != self.parameters.specs.keys():
             raise ShapeError(
                 "a gradient by name must have one array for each of "
@@ -75,19 +65,9 @@ def called(
 ) -> Any:
     """Return a function of one position, whichever way the user's takes the parameters.
 
-    A function that takes just the parameters' names is called with arrays by name. One that takes
-    a single argument is called with the vector.
-
-    Parameters
-    ----------
-    what
-        What the function is, for messages.
-    function
-        The user's; None stays None.
-    parameters
-        Names and shapes.
-    by_name
-        Whether the user gave these names; else a function of one argument takes the vector.
+    A function that takes just the parameters' names is called with arrays by name. One that takes a
+    single argument is called with the vector. ``what`` is for messages. Where the user gave no
+    names, ``by_name`` is False: then any function of one argument takes the vector.
 
     Raises
     ------
@@ -98,7 +78,7 @@ def called(
         return None
     try:
         arguments = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # compiled code does not tell
+    except (TypeError, ValueError):  # compiled code has none
         return function
     needed = [each.name for each in arguments if _is_needed(each)]
     names = {each.name for each in arguments if each.kind is not inspect.Parameter.VAR_KEYWORD}
@@ -129,14 +109,9 @@ SUFFIX = ".unconstrained"
 
 @attrs.frozen
 class Axis:
-    """One axis of an array that a model reports.
+    """One axis of an array that a model reports: its name, and the coordinate of each place.
 
-    Parameters
-    ----------
-    name
-        What the model calls it; None for no name.
-    labels
-        The coordinate of each place; None for places counted from 0.
+    Both may be None: for no name, and for places counted from 0.
     """
 
     name: str | None = None
@@ -144,25 +119,15 @@ class Axis:
 
     def texts(self, size: int) -> list[str]:
         """Return a text for each of its places, none of them twice."""
-        told = [str(label) for label in self.labels or ()]
-        return told if len(set(told)) == size else [str(place) for place in range(size)]
+        found = [str(label) for label in self.labels or ()]
+        return found if len(set(found)) == size else [str(place) for place in range(size)]
 
 
 @attrs.frozen
 class Reported(Parameter):
-    """An array that a model reports, some numbers of which may be the same at all positions.
+    """An array that a model reports, with one axis for each of its own, or none at all.
 
-    Parameters
-    ----------
-    constant
-        Which numbers these are, as places in the array in C order.
-    axes
-        One for each axis of the array, or none at all.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are fewer axes than the array has, or more.
+    ``constant`` are the places in C order of numbers that are the same at all positions.
     """
 
     constant: tuple[int, ...] = attrs.field(default=(), kw_only=True)
@@ -206,8 +171,8 @@ class ModelMap:
     constrain
         From positions on the line (n, dim) to reported ones (n, n_user).
     unconstrain
-        From arrays of the model's parameters by name, each of shape ``(n, *shape)``, to
-        positions on the line (n, dim); NaN, or an exception, where they are outside the support.
+        From arrays ``(n, *shape)`` of the model's parameters by name to positions on the line
+        (n, dim); NaN, or an exception, where they are outside the support.
     """
 
     reported: Parameters
@@ -247,21 +212,10 @@ class ModelMap:
         return self.unconstrain({name: by_name[name] for name in self.own.specs})
 
     def read(self, initial: object, n: int) -> FloatArray:
-        """Return a user's starting positions on the line, shape (n, dim).
+        """Return a user's starting positions on the line, shape (n, dim), from arrays by name.
 
-        Parameters
-        ----------
-        initial
-            Arrays of the model's parameters by name, each of its own shape, or with n in front.
-        n
-            Number of positions.
-
-        Raises
-        ------
-        ShapeError
-            If names or shapes are others.
-        TargetError
-            If a position is outside the support.
+        Arrays have the shapes of the model's parameters, or n in front of these. ShapeError is
+        raised for others, TargetError for positions outside the support.
         """
         names = ", ".join(self.own.specs)
         if not isinstance(initial, Mapping) or set(initial) != set(self.own.specs):
@@ -299,13 +253,7 @@ class ModelMap:
         return np.broadcast_to(array, (n, *shape.shape))
 
     def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
-        """Refuse: the library keeps the volumes of its map to itself.
-
-        Raises
-        ------
-        ConfigurationError
-            Always.
-        """
+        """Refuse, by a ConfigurationError: the library keeps the volumes of its map to itself."""
         del unbounded
         raise ConfigurationError(
             "evaluations in the user's coordinates cannot be taken over, since the model's library "

@@ -126,8 +126,7 @@ class Parameter:
 
     def _check_circle(self) -> None:
         """Raise where the prior of an angle is none of all angles."""
-        ends: tuple[float, float] | None = getattr(self.constraint, "ends", None)
-        if ends is None:
+        if self.constraint is None or (ends := self.constraint.ends) is None:
             return
         least, most = support_of(self.prior)
         if repeats(self.prior):
@@ -173,20 +172,7 @@ class Parameter:
 
 
 def vector(size: int, lower: float | None = None, upper: float | None = None) -> Parameter:
-    """Declare a vector-valued parameter.
-
-    Parameters
-    ----------
-    size
-        Length of the vector.
-    lower, upper
-        Bounds of every element; None or an infinity means no bound.
-
-    Raises
-    ------
-    ConfigurationError
-        If the size is not positive, or the bounds are not in order.
-    """
+    """Declare a vector-valued parameter, with bounds of every element; None means no bound."""
     if not is_whole(size, 1):
         raise ConfigurationError(
             f"the size of a vector must be a whole number of at least 1, got {size!r}"
@@ -213,43 +199,27 @@ class Parameters:
     _slices: Mapping[str, slice] = attrs.field(init=False, eq=False, repr=False)
     _places: Sequence[tuple[str, Any, tuple[int, ...] | None]] = attrs.field(
         init=False, eq=False, repr=False
-    )
+    )  # names, places in a position, and shapes; None for those that a slice has
 
-    @dim.default
-    def _count(self) -> int:
-        return sum(spec.size for spec in self.specs.values())
-
-    @free.default
-    def _count_free(self) -> int:
-        return sum(spec.free for spec in self.specs.values())
-
-    @_slices.default
-    def _divide(self) -> Mapping[str, slice]:
-        ends = itertools.accumulate(spec.size for spec in self.specs.values())
-        return {
-            name: slice(end - spec.size, end)
-            for (name, spec), end in zip(self.specs.items(), ends, strict=True)
-        }
-
-    @_places.default
-    def _find_places(self) -> Sequence[tuple[str, Any, tuple[int, ...] | None]]:
-        """Return names, places in a position, and shapes; None for those that a slice has."""
-        return [
+    def __attrs_post_init__(self) -> None:
+        specs = self.specs
+        ends = list(itertools.accumulate(spec.size for spec in specs.values()))
+        triples = zip(specs.items(), ends, strict=True)
+        slices = {name: slice(end - spec.size, end) for (name, spec), end in triples}
+        places = [
             (name, (where.start, ...), None)
-            if spec.shape == ()
-            else (name, where, None if len(spec.shape) == 1 else spec.shape)
-            for (name, spec), where in zip(self.specs.items(), self._slices.values(), strict=True)
+            if specs[name].shape == ()
+            else (name, where, None if len(specs[name].shape) == 1 else specs[name].shape)
+            for name, where in slices.items()
         ]
+        object.__setattr__(self, "dim", ends[-1] if ends else 0)
+        object.__setattr__(self, "free", sum(spec.free for spec in specs.values()))
+        object.__setattr__(self, "_slices", slices)
+        object.__setattr__(self, "_places", places)
 
     @classmethod
     def declare(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:
-        """Read declarations: a pair of bounds, None for no bounds, or a :class:`Parameter`.
-
-        Raises
-        ------
-        ConfigurationError
-            If a declaration cannot be read, or there are none.
-        """
+        """Read declarations: a pair of bounds, None for no bounds, or a :class:`Parameter`."""
         if not isinstance(specs, Mapping):
             raise ConfigurationError(_not_a_mapping(specs))
         if not specs:
@@ -333,12 +303,7 @@ class Parameters:
         return dict(self._slices)
 
     def find(self, names: Iterable[str]) -> list[int]:
-        """Return the columns of parameters by name, and of single numbers by label.
-
-        Parameters
-        ----------
-        names
-            Such as ``w`` for all of its numbers, or ``w[0]``; in the order that is wanted.
+        """Return the columns of parameters by name (``w``), and of numbers by label (``w[0]``).
 
         Raises
         ------
@@ -364,13 +329,7 @@ class Parameters:
         return lower, upper
 
     def position(self, values: Mapping[str, object] | Sequence[float] | FloatArray) -> FloatArray:
-        """Return position vectors, shape (..., dim), from values by name or from an array.
-
-        Raises
-        ------
-        ShapeError
-            If names or shapes differ from the declared ones.
-        """
+        """Return position vectors, shape (..., dim), from values by name or from an array."""
         if not isinstance(values, Mapping):
             return numbers("a position", values)
         if set(values) != set(self.specs):
@@ -504,17 +463,8 @@ def unit_vector(size: int) -> Parameter:
 def circular(shape: Shape = (), *, prior: Any = None) -> Parameter:
     """Declare angles in (-pi, pi], both ends of which are one.
 
-    Parameters
-    ----------
-    shape
-        As for :func:`real`.
-    prior
-        Of each angle, such as ``scipy.stats.vonmises(kappa, loc)``.
-
-    Raises
-    ------
-    ConfigurationError
-        If the shape is none, or the prior is none of angles.
+    The shape is as for :func:`real`; a prior of each angle goes once around, as
+    ``scipy.stats.vonmises(kappa, loc)`` does.
     """
     constraint = Circular(_shape(shape))
     return Parameter(constraint.shape, constraint=constraint, prior=prior)
@@ -550,12 +500,8 @@ def _at_least(least: int, size: int, what: str) -> int:
 class Plausible:
     """A box in the user's coordinates, from which starting positions are drawn.
 
-    It says where to look first. The density is what it is without it.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (dim,)
-        Corners.
+    It says where to look first. The density is what it is without it. ``lower`` and ``upper`` are
+    its corners, shape (dim,).
     """
 
     lower: FloatArray
@@ -563,14 +509,7 @@ class Plausible:
 
     @classmethod
     def declare(cls, ranges: Mapping[str, Any] | None, parameters: Parameters) -> Plausible | None:
-        """Read a range (low, high) for each parameter; None where none are given.
-
-        Parameters
-        ----------
-        ranges
-            Name to a pair of numbers, or of arrays of the parameter's shape.
-        parameters
-            The target's.
+        """Read a range (low, high) for each parameter, by name; None where none are given.
 
         Raises
         ------

@@ -17,23 +17,36 @@ from surrokit.types import Capabilities, FloatArray
 _STEP = np.finfo(np.float64).eps ** (1.0 / 3.0)
 
 
+class ConstantMetric:
+    """A prior whose metric is the same everywhere; its derivatives are 0."""
+
+    __slots__ = ()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """``metric``, and ``metric-derivative``, which is zero."""
+        return frozenset({METRIC, METRIC_DERIVATIVE})
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the metric, for A in ``matrices (n, dim, dim)``: zeros."""
+        del matrices
+        return np.zeros_like(positions)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the metric, for u in ``vectors (n, dim)``: zeros."""
+        del vectors
+        return np.zeros_like(positions)
+
+
 @attrs.frozen(eq=False)
-class Priors:
-    """Independent priors of single numbers.
+class Priors(ConstantMetric):
+    """Independent priors of single numbers, by their places in a position.
 
     Their slopes are central differences of log densities, which cost no exact call. Their metric is
-    1 / variance, the curvature of a normal prior, and 0 where there is no variance: it is
-    constant and not negative, as a curvature of log densities need not be.
-
-    Parameters
-    ----------
-    by_slice
-        Pairs of numbers' place in a position, and their distribution.
-    constant
-        Log of the probability that they give to where the parameters lie, in nats: bounds that
-        cut off a part of a density leave that much of it.
-    unnormalized
-        What may lack its normalising constant.
+    1 / variance, the curvature of a normal prior, and 0 where there is no variance: it is constant
+    and not negative, as a curvature of log densities need not be. ``constant`` is the log of the
+    probability that they give to where the parameters lie: bounds that cut off a part of a density
+    leave that much of it.
     """
 
     by_slice: tuple[tuple[slice, Any], ...]
@@ -61,11 +74,6 @@ class Priors:
             return None
         return cls(tuple(pairs), constant, tuple(dict.fromkeys(lacking)))
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """``metric``, and ``metric-derivative``, which is zero."""
-        return frozenset({METRIC, METRIC_DERIVATIVE})
-
     @cached_property
     def precisions(self) -> tuple[tuple[slice, FloatArray], ...]:
         """1 / variance of numbers, by place."""
@@ -90,16 +98,6 @@ class Priors:
             diagonal[where] = precision
         return np.tile(np.diag(diagonal), (n, 1, 1))
 
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the metric, for A in ``matrices (n, dim, dim)``: zeros."""
-        del matrices
-        return np.zeros_like(positions)
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the metric, for u in ``vectors (n, dim)``: zeros."""
-        del vectors
-        return np.zeros_like(positions)
-
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both."""
         n = len(positions)
@@ -117,9 +115,7 @@ class Priors:
 
 def _log_mass(spec: Parameter) -> FloatArray | None:
     """Return the log probability that a prior gives to where its parameter lies, if known."""
-    if spec.constraint is None:
-        return log_mass(spec.prior, *spec.bounds)
-    ends = getattr(spec.constraint, "ends", None)
+    ends = spec.bounds if spec.constraint is None else spec.constraint.ends
     return None if ends is None else log_mass(spec.prior, *ends)
 
 
@@ -136,9 +132,9 @@ def _slope(places: FloatArray, logs: FloatArray) -> FloatArray:
 
 
 def _precision(prior: Any) -> FloatArray:
-    """Return 1 / variance, shape () or (size,); 0 where a distribution has none or tells none."""
-    tell = getattr(prior, "var", getattr(prior, "variance", None))
+    """Return 1 / variance, shape () or (size,); 0 where a distribution has none."""
+    variance_of = getattr(prior, "var", getattr(prior, "variance", None))
     with np.errstate(all="ignore"):
-        variance = np.asarray(tell() if callable(tell) else np.inf, dtype=np.float64)
+        variance = np.asarray(variance_of() if callable(variance_of) else np.inf, dtype=np.float64)
         known = (variance > 0.0) & (variance < np.inf)
         return np.where(known, 1.0 / variance, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias
 
 import attrs
@@ -30,6 +31,53 @@ class Derivatives:
     log_first: FloatArray
     log_second: FloatArray
 
+    def pull(self, slopes: FloatArray) -> FloatArray:
+        """Return derivatives in q, shape (n, dim) or (n, m, dim), as those in z."""
+        return slopes * (self.first if slopes.ndim == 2 else self.first[:, None, :])
+
+    push = pull  # of directions in z: the map is elementwise
+
+    def pull_form(self, matrices: FloatArray) -> FloatArray:
+        """Return q'_i M_ij q'_j, shape (n, dim, dim), of ``matrices (n, dim, dim)``."""
+        return np.asarray(matrices * self.first[:, :, None] * self.first[:, None, :])
+
+    push_form = pull_form
+
+    def curvature(self, gradient: FloatArray | None = None) -> FloatArray:
+        """Return what the curvature of the map adds to the diagonal of a matrix, shape (n, dim).
+
+        The matrix is the Hessian of what has this gradient in q, or a metric, without one.
+        """
+        if gradient is None:
+            return -self.log_second
+        return np.asarray(gradient * self.second - self.log_second)
+
+    def cross(self, weights: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return sum_j A_kj M_kj q'_j, shape (n, dim), with A in ``weights (n, dim, dim)``."""
+        return np.asarray(np.einsum("nkj,nkj,nj->nk", weights, matrices, self.first))
+
+    def of_form(
+        self,
+        third: tuple[FloatArray, FloatArray],
+        inside: FloatArray,
+        across: FloatArray,
+        diagonal: FloatArray,
+        gradient: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return sum_ij A_ij d_k G_ij, shape (n, dim), for G_ij = q'_i M_ij q'_j and curvature.
+
+        Parameters
+        ----------
+        third
+            As :meth:`Transform.third_derivatives` returns them.
+        inside, across, diagonal : ndarray of shape (n, dim)
+            sum_ij A_ij q'_i q'_j dM_ij/dq_k, sum_j A_kj M_kj q'_j, and A_kk.
+        gradient
+            As :meth:`curvature` takes it.
+        """
+        added = -third[1] if gradient is None else gradient * third[0] - third[1]
+        return self.first * inside + 2.0 * self.second * across + diagonal * added
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Transform:
@@ -49,25 +97,14 @@ class Transform:
     _below: BoolArray = attrs.field(init=False)
     _between: BoolArray = attrs.field(init=False)
 
-    @_least.default
-    def _first_inside(self) -> FloatArray:
-        return np.where(np.isfinite(self.lower), np.nextafter(self.lower, np.inf), -np.inf)
-
-    @_greatest.default
-    def _last_inside(self) -> FloatArray:
-        return np.where(np.isfinite(self.upper), np.nextafter(self.upper, -np.inf), np.inf)
-
-    @_above.default
-    def _only_lower(self) -> BoolArray:
-        return np.isfinite(self.lower) & ~np.isfinite(self.upper)
-
-    @_below.default
-    def _only_upper(self) -> BoolArray:
-        return ~np.isfinite(self.lower) & np.isfinite(self.upper)
-
-    @_between.default
-    def _both(self) -> BoolArray:
-        return np.isfinite(self.lower) & np.isfinite(self.upper)
+    def __attrs_post_init__(self) -> None:
+        has_lower, has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
+        set_once = partial(object.__setattr__, self)
+        set_once("_least", np.where(has_lower, np.nextafter(self.lower, np.inf), -np.inf))
+        set_once("_greatest", np.where(has_upper, np.nextafter(self.upper, -np.inf), np.inf))
+        set_once("_above", has_lower & ~has_upper)
+        set_once("_below", ~has_lower & has_upper)
+        set_once("_between", has_lower & has_upper)
 
     @property
     def _bounded(self) -> bool:
@@ -187,16 +224,6 @@ def _logistic(z: FloatArray) -> FloatArray:
         return 1.0 / (1.0 + np.exp(-z))
 
 
-def congruent(matrices: FloatArray, d: Derivatives) -> FloatArray:
-    """Return q'_i M_ij q'_j, shape (n, dim, dim), of ``matrices (n, dim, dim)``; a new array."""
-    return np.asarray(matrices * d.first[:, :, None] * d.first[:, None, :])
-
-
-def cross(weights: FloatArray, matrices: FloatArray, d: Derivatives) -> FloatArray:
-    """Return sum_j A_kj M_kj q'_j, shape (n, dim), with A in ``weights (n, dim, dim)``."""
-    return np.asarray(np.einsum("nkj,nkj,nj->nk", weights, matrices, d.first))
-
-
 def products(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return the product of each matrix (dim, dim) with its own vector, shape (n, dim)."""
     return np.asarray(np.matmul(matrices, vectors[:, :, None])[:, :, 0])
@@ -211,15 +238,7 @@ def plus_diagonal(matrices: FloatArray, diagonals: FloatArray) -> FloatArray:
 
 @attrs.frozen(eq=False)
 class Block:
-    """One parameter: where its numbers are on the line and among the user's, and its map.
-
-    Parameters
-    ----------
-    line, user
-        Slices of the two position vectors.
-    map
-        An elementwise transform, or a constraint.
-    """
+    """One parameter: where its numbers are on the line and among the user's, and its map."""
 
     line: slice
     user: slice
@@ -228,13 +247,7 @@ class Block:
 
 @attrs.frozen(eq=False)
 class Blocks:
-    """The map of all parameters, one after the other.
-
-    Parameters
-    ----------
-    parameters
-        Names, shapes, bounds and constraints.
-    """
+    """The map of all parameters, one after the other."""
 
     parameters: Parameters
     blocks: tuple[Block, ...] = attrs.field(init=False)
@@ -309,14 +322,7 @@ class Blocks:
 class Scaling:
     """The affine map x = shift + A z, of coordinates z of like scale to those of the line.
 
-    Parameters
-    ----------
-    shift : ndarray of shape (dim,)
-        x at z = 0.
-    matrix : ndarray of shape (dim, dim)
-        A.
-    log_volume
-        log |det A|, which the logarithm of the Jacobian has in it.
+    ``log_volume`` is log |det A|, the logarithm of the Jacobian.
     """
 
     shift: FloatArray
@@ -362,6 +368,11 @@ class Scaling:
         del unbounded
         return self.pull(gradient)
 
+    def derivatives(self, unbounded: FloatArray) -> Scaling:
+        """Return the map itself, which is its own derivative and has no curvature."""
+        del unbounded
+        return self
+
     def pull(self, gradient: FloatArray) -> FloatArray:
         """Return derivatives (..., dim) in x as those in z."""
         return np.asarray(gradient @ self.matrix)
@@ -381,15 +392,7 @@ class Scaling:
 
 @attrs.frozen(eq=False)
 class Scaled:
-    """The map from coordinates of like scale to the line, and from there to the user's coordinates.
-
-    Parameters
-    ----------
-    scaling
-        To the line.
-    inner
-        From the line.
-    """
+    """The map from coordinates of like scale to the line, and on to the user's coordinates."""
 
     scaling: Scaling
     inner: Transform | Blocks | ModelMap
@@ -464,7 +467,7 @@ def pull_back_outputs(
 ) -> FloatArray:
     """Return derivatives of m outputs in z, shape (n, m, dim), from ``jacobian (n, m, n_user)``."""
     if isinstance(of, Transform):
-        return jacobian * of.derivatives(z).first[:, None, :]
+        return of.derivatives(z).pull(jacobian)
     n, m, _ = jacobian.shape
     rows = np.repeat(z, m, axis=0)
     return of.vjp(rows, jacobian.reshape(n * m, -1)).reshape(n, m, -1)

@@ -163,16 +163,53 @@ class Model:
 class Wrapper:
     """A potential around another one, to which it adds no call of its own.
 
-    Subclasses have a field ``inner``.
+    Subclasses have a field ``inner``, whose size and price are theirs.
     """
 
     __slots__ = ()
 
     inner: Potential
 
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.inner.dim
+
+    @property
+    def calls_per_gradient(self) -> int:
+        """Calls that a gradient takes."""
+        return calls_per_gradient(self.inner)
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Why the inner potential lacks capabilities, by name, as far as it tells."""
+        told: Mapping[str, str] = getattr(self.inner, "missing", {})
+        return told
+
     def outside(self, positions: FloatArray) -> FloatArray:
         """Return this potential's positions (n, dim) for those of the inner one; the same here."""
         return positions
+
+
+class PassingWrapper(Wrapper):
+    """A wrapper in the coordinates of the inner potential, which does what the wrapper does not."""
+
+    __slots__ = ()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner potential offers."""
+        return self.inner.capabilities
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        return self.inner.value(positions)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the inner potential has."""
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
 
 
 class ModelPotential(ShownTarget):

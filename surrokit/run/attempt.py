@@ -12,7 +12,7 @@ import numpy as np
 from surrokit.capabilities import FORWARD
 from surrokit.cost.budget import Budget
 from surrokit.cost.recording import RecordingPotential
-from surrokit.errors import SamplingWarning, SurrogateFitError
+from surrokit.errors import PluginError, SamplingWarning, SurrogateFitError
 from surrokit.interfaces import (
     ChainState,
     Decision,
@@ -92,6 +92,22 @@ def begin_exploring(
         return (steps, chains), chains
 
     return begin
+
+
+def next_of(steps: Iterator[Explored]) -> Explored:
+    """Return the next iteration of an exploration.
+
+    Raises
+    ------
+    PluginError
+        If there is none, though the last one was not marked as such.
+    """
+    for explored in steps:
+        return explored
+    raise PluginError(
+        "the explorer has ended, but its last item was not marked as done; yield it as "
+        "Explored(..., done=True)"
+    )
 
 
 def note_limit(recipe: Recipe, seconds: float, *, done: bool) -> Recipe:
@@ -175,7 +191,7 @@ class Attempt:
             book.stopping.check_before_iteration(exact=False)
             before = len(self._evaluations)
             with book.clock.phase("warmup"):
-                explored = next(steps)
+                explored = next_of(steps)
             found, done = explored.findings, explored.done
             self._evaluated()
             rows = Evaluations.join(self._evaluations[before:], self._target.dim)

@@ -1,9 +1,9 @@
-"""Targets with bounds and constraints, on the line."""
+"""Targets in other coordinates: bounds, constraints and scales, by one chain rule."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+from abc import ABC, abstractmethod
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -19,10 +19,7 @@ from surrokit.coordinates.transforms import (
     Scaled,
     Scaling,
     Transform,
-    congruent,
-    cross,
     from_line_of,
-    map_of,
     plus_diagonal,
     products,
     pull_back,
@@ -33,16 +30,7 @@ from surrokit.model.model import Wrapper
 from surrokit.potentials import (
     HESSIAN_FIELD,
     METRIC_FIELD,
-    AdjointPotential,
     Energy,
-    ForwardHessianPotential,
-    ForwardPotential,
-    GradientAlonePotential,
-    GradientPotential,
-    HessianDiagonalPotential,
-    HessianPotential,
-    HessianProductPotential,
-    InitialPotential,
     MatrixField,
     Potential,
     energy_capabilities,
@@ -56,54 +44,31 @@ from surrokit.types import Capabilities, FloatArray
 
 @attrs.frozen(eq=False)
 class LiftedEnergy:
-    """The energy of a forward potential in the user's coordinates, on the whole line.
-
-    Parameters
-    ----------
-    inner
-        Energy in the user's coordinates.
-    transform
-        The map from the line.
-    """
+    """The energy of a forward potential in other coordinates, Jacobian included."""
 
     inner: Energy
     transform: CoordinateMap | Scaling
 
     @property
     def capabilities(self) -> Capabilities:
-        """Nothing beyond gradients."""
-        return frozenset()
+        """What the inner energy offers; nothing beyond gradients where constraints tie numbers."""
+        elementwise = isinstance(self.transform, Transform | Scaling)
+        return energy_capabilities(self.inner) if elementwise else frozenset()
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), Jacobian included."""
+        """Return U, shape (n,)."""
         value = self.inner.value(outputs, self.transform.to_bounded(positions))
         return value - self.transform.log_jacobian(positions)
 
     def value_and_gradients(
         self, outputs: FloatArray, positions: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return U (n,), its gradient in the outputs (n, m), and on the line (n, dim)."""
+        """Return U (n,), its gradient in the outputs (n, m), and in z (n, dim)."""
         value, by_outputs, by_positions = self.inner.value_and_gradients(
             outputs, self.transform.to_bounded(positions)
         )
         lifted = value - self.transform.log_jacobian(positions)
         return lifted, by_outputs, pull_back(self.transform, positions, by_positions)
-
-
-@attrs.frozen(eq=False)
-class BoundedEnergy(LiftedEnergy):
-    """The energy of a forward potential with bounded parameters, in unbounded coordinates.
-
-    Its curvatures are passed on, too.
-    """
-
-    inner: Energy
-    transform: Transform
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the inner energy offers."""
-        return energy_capabilities(self.inner)
 
     def curvatures(
         self, outputs: FloatArray, positions: FloatArray
@@ -112,10 +77,12 @@ class BoundedEnergy(LiftedEnergy):
 
         Shapes (n, m) or (n, m, m), and (n, dim, dim).
         """
-        inner = with_curvatures(self.inner)
+        inner, d = with_curvatures(self.inner), _derivatives(self.transform, positions)
         by_outputs, by_positions = inner.curvatures(outputs, self.transform.to_bounded(positions))
-        d = self.transform.derivatives(positions)
-        return by_outputs, plus_diagonal(congruent(by_positions, d), -d.log_second)
+        form = d.pull_form(by_positions)
+        return by_outputs, plus_diagonal(form, d.curvature()) if isinstance(
+            d, Derivatives
+        ) else form
 
     def curvature_gradients(
         self,
@@ -128,145 +95,258 @@ class BoundedEnergy(LiftedEnergy):
 
         C and R are those of :meth:`curvatures`, X and B their weights, of the same shapes.
         """
-        inner = with_curvature_derivatives(self.inner)
-        d = self.transform.derivatives(positions)
-        _, log_third = self.transform.third_derivatives(positions)
-        bounded, weights = self.transform.to_bounded(positions), by_positions_weights
-        by_outputs, by_positions = inner.curvature_gradients(
-            outputs, bounded, by_outputs_weights, congruent(weights, d)
+        inner, d = with_curvature_derivatives(self.inner), _derivatives(self.transform, positions)
+        q, weights = self.transform.to_bounded(positions), by_positions_weights
+        by_outputs, inside = inner.curvature_gradients(
+            outputs, q, by_outputs_weights, d.push_form(weights)
         )
-        _, curvature = inner.curvatures(outputs, bounded)
-        gradient = d.first * by_positions + 2.0 * d.second * cross(weights, curvature, d)
-        return by_outputs, gradient - np.einsum("nkk->nk", weights) * log_third
+        if not isinstance(d, Derivatives):
+            return by_outputs, d.pull(inside)
+        third = cast(Transform, self.transform).third_derivatives(positions)
+        across = d.cross(weights, inner.curvatures(outputs, q)[1])
+        return by_outputs, d.of_form(third, inside, across, np.einsum("nkk->nk", weights))
+
+
+def _derivatives(of: CoordinateMap | Scaling, z: FloatArray) -> Derivatives | Scaling:
+    assert isinstance(of, Transform | Scaling)  # others offer no second derivatives
+    return of.derivatives(z)
 
 
 @attrs.frozen(eq=False)
-class ScaledEnergy(LiftedEnergy):
-    """The energy of a forward potential in coordinates of like scale.
+class LiftedMatrix:
+    """G_ij = q'_i M_ij q'_j + [i = j] (g_i q''_i - l''_i) at z, M being the inner matrix.
 
-    Its curvatures are passed on, too.
+    l is the logarithm of the Jacobian, and -l'' is not negative. g is the inner gradient if M is
+    the Hessian; the chain rule of a metric has no such term. G is A^T M A if the map is q = A z.
     """
 
-    transform: Scaling
+    inner: Any
+    of: CoordinateMap | Scaling
+    field: MatrixField
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the inner energy offers."""
-        return energy_capabilities(self.inner)
+    def matrix(self, positions: FloatArray) -> FloatArray:
+        """Return G at positions (n, dim), shape (n, dim, dim)."""
+        _, q, d = self._at(positions)
+        if not isinstance(d, Derivatives):
+            return d.pull_form(self.field.matrix(self.inner, q))
+        added = d.curvature(self._gradient(q))
+        return plus_diagonal(d.pull_form(self.field.matrix(self.inner, q)), added)
 
-    def curvatures(
-        self, outputs: FloatArray, positions: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the inner curvatures, shapes (n, m) or (n, m, m), and (n, dim, dim) in z."""
-        inner = with_curvatures(self.inner)
-        by_outputs, by_positions = inner.curvatures(outputs, self.transform.to_bounded(positions))
-        return by_outputs, self.transform.pull_form(by_positions)
+    def product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, shape (n, dim)."""
+        z, q, d = self._at(positions)
+        u = check_vectors(vectors, z)
+        if not isinstance(d, Derivatives):
+            return d.pull(self.field.product(self.inner, q, d.push(u)))
+        added = d.curvature(self._gradient(q))
+        return d.pull(self.field.product(self.inner, q, d.push(u))) + u * added
 
-    def curvature_gradients(
+    def trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim), with A in ``matrices (n, dim, dim)``."""
+        z, q, d = self._at(positions)
+        weights = check_matrices(matrices, z)
+        inside = self.field.trace_gradient(self.inner, q, d.push_form(weights))
+        if not isinstance(d, Derivatives):
+            return d.pull(inside)
+        matrix = self.field.matrix(self.inner, q)
+        across, diagonal = d.cross(weights, matrix), np.einsum("nkk->nk", weights)
+        return self._of_form(z, q, d, matrix, inside, across, diagonal)
+
+    def form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim): the trace with A = u u^T."""
+        z, q, d = self._at(positions)
+        u = check_vectors(vectors, z)
+        pushed = d.push(u)
+        inside = self.field.form_gradient(self.inner, q, pushed)
+        if not isinstance(d, Derivatives):
+            return d.pull(inside)
+        matrix = self.field.matrix(self.inner, q)
+        across = u * products(matrix, pushed)
+        return self._of_form(z, q, d, matrix, inside, across, np.square(u))
+
+    def _at(self, positions: FloatArray) -> tuple[FloatArray, FloatArray, Derivatives | Scaling]:
+        z = check_positions(positions, self.inner.dim)
+        return z, self.of.to_bounded(z), _derivatives(self.of, z)
+
+    def _of_form(
         self,
-        outputs: FloatArray,
-        positions: FloatArray,
-        by_outputs_weights: FloatArray,
-        by_positions_weights: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the gradients of sum(X * C) + tr(B R) in the outputs (n, m), and in z (n, dim).
+        z: FloatArray,
+        q: FloatArray,
+        d: Derivatives,
+        matrix: FloatArray,
+        inside: FloatArray,
+        across: FloatArray,
+        diagonal: FloatArray,
+    ) -> FloatArray:
+        """Return :meth:`Derivatives.of_form`, where the derivative of the inner gradient counts."""
+        gradient = self._gradient(q)
+        if gradient is not None:
+            inside = inside + products(matrix, diagonal * d.second)
+        third = cast(Transform, self.of).third_derivatives(z)
+        return d.of_form(third, inside, across, diagonal, gradient)
 
-        C and R are those of :meth:`curvatures`, X and B their weights, of the same shapes.
-        """
-        inner, line = with_curvature_derivatives(self.inner), self.transform.to_bounded(positions)
-        weights = self.transform.push_form(by_positions_weights)
-        by_outputs, gradient = inner.curvature_gradients(outputs, line, by_outputs_weights, weights)
-        return by_outputs, self.transform.pull(gradient)
+    def _gradient(self, q: FloatArray) -> FloatArray | None:
+        """Return the inner gradient, if the chain rule has it."""
+        if self.field != HESSIAN_FIELD:
+            return None
+        return with_gradient(self.inner).value_and_gradient(q)[1]
 
 
-@attrs.frozen(eq=False)
-class LiftedPotential(Wrapper, ShownTarget):
-    """A potential in the user's coordinates q, as one of z on the whole line, Jacobian included.
+class LiftedPotential(Wrapper, ShownTarget, ABC):
+    """A potential of q as one of z, Jacobian included: U(z) = U(q(z)) - log Jacobian.
 
-    U(z) = U(q(z)) - log Jacobian. Of values, gradients and forward maps this is the chain rule.
-
-    Parameters
-    ----------
-    inner
-        Potential in the user's coordinates.
-    parameters
-        Names, shapes, bounds and constraints.
-
-    Raises
-    ------
-    ShapeError
-        If the parameters do not hold as many numbers as the potential takes.
+    This is the chain rule; subclasses choose the map and what is passed on.
     """
 
-    inner: Potential
+    __slots__ = ()
+
     parameters: Parameters
-    transform: CoordinateMap = attrs.field(init=False)
-
-    @transform.default
-    def _transform(self) -> CoordinateMap:
-        return map_of(self.parameters)
-
-    def __attrs_post_init__(self) -> None:
-        if self.parameters.dim != self.inner.dim:
-            raise ShapeError(
-                f"parameters hold {self.parameters.dim} numbers, but the potential takes "
-                f"{self.inner.dim}; declare every number of the position vector"
-            )
+    transform: CoordinateMap
+    """The map from z to the user's coordinates."""
 
     @property
-    def dim(self) -> int:
-        """Numbers in a position on the line."""
-        return self.inner.dim
+    @abstractmethod
+    def capabilities(self) -> Capabilities:
+        """What of the inner potential's is passed on."""
 
     @property
-    def own_map(self) -> CoordinateMap | Scaling:
-        """The map to the coordinates of the inner potential."""
+    def inner_map(self) -> CoordinateMap | Scaling:
+        """The map from z to the coordinates of the inner potential."""
         return self.transform
 
+    @property
+    def energy(self) -> Energy:
+        """The inner potential's energy, of outputs and positions z."""
+        return LiftedEnergy(self._whole.energy, self.inner_map)
+
+    @property
+    def _whole(self) -> Any:
+        """The inner potential, with whatever its capabilities promise."""
+        return self.inner
+
     def outside(self, positions: FloatArray) -> FloatArray:
-        """Return positions on the line for the user's."""
-        return self.own_map.to_unbounded(positions)
+        """Return positions z for those of the inner potential."""
+        return self.inner_map.to_unbounded(positions)
 
     def value(self, positions: FloatArray) -> FloatArray:
-        """Return U at positions on the line of shape (n, dim), shape (n,)."""
-        z = check_positions(positions, self.dim)
-        return self.inner.value(self.own_map.to_bounded(z)) - self.own_map.log_jacobian(z)
+        """Return U at positions z of shape (n, dim), shape (n,)."""
+        z, q = self._at(positions)
+        return self.inner.value(q) - self.inner_map.log_jacobian(z)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        inner = cast(GradientPotential, self.inner)
-        value, gradient = inner.value_and_gradient(self.own_map.to_bounded(z))
-        return value - self.own_map.log_jacobian(z), pull_back(self.own_map, z, gradient)
+        z, q = self._at(positions)
+        value, gradient = self._whole.value_and_gradient(q)
+        return value - self.inner_map.log_jacobian(z), pull_back(self.inner_map, z, gradient)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        inner = cast(GradientAlonePotential, self.inner)
-        return pull_back(self.own_map, z, inner.gradient(self.own_map.to_bounded(z)))
+        z, q = self._at(positions)
+        return pull_back(self.inner_map, z, self._whole.gradient(q))
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m)."""
-        z = check_positions(positions, self.dim)
-        return cast(ForwardPotential, self.inner).forward(self.own_map.to_bounded(z))
+        outputs: FloatArray = self._whole.forward(self._at(positions)[1])
+        return outputs
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives in z, shape (n, m, dim)."""
-        z = check_positions(positions, self.dim)
-        inner = cast(ForwardPotential, self.inner)
-        outputs, jacobian = inner.forward_and_jacobian(self.own_map.to_bounded(z))
-        return outputs, pull_back_outputs(self.own_map, z, jacobian)
+        z, q = self._at(positions)
+        outputs, jacobian = self._whole.forward_and_jacobian(q)
+        return outputs, pull_back_outputs(self.inner_map, z, jacobian)
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and the gradient of U in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        inner = cast(AdjointPotential, self.inner)
-        outputs, gradient = inner.forward_and_gradient(self.own_map.to_bounded(z))
-        return outputs, pull_back(self.own_map, z, gradient)
+        z, q = self._at(positions)
+        outputs, gradient = self._whole.forward_and_gradient(q)
+        return outputs, pull_back(self.inner_map, z, gradient)
+
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m for each k, in z, shape (n, dim)."""
+        z, q = self._at(positions)
+        w, d = check_weights(weights, z), _derivatives(self.inner_map, z)
+        product = d.pull(self._whole.forward_hessian_product(q, d.push(w)))
+        if not isinstance(d, Derivatives):
+            return product
+        along = np.einsum("nmk,nmk->nk", w, self._whole.forward_and_jacobian(q)[1])
+        return np.asarray(product + d.second * along)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return starting positions on the line, shape (n, dim)."""
-        return self.own_map.to_unbounded(cast(InitialPotential, self.inner).initial(rng, n))
+        """Return starting positions z, shape (n, dim)."""
+        return self.outside(self._whole.initial(rng, n))
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives in z, shape (n, dim, dim)."""
+        return self._matrix(HESSIAN_FIELD).matrix(positions)
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, G the Hessian in z, shape (n, dim)."""
+        return self._matrix(HESSIAN_FIELD).product(positions, vectors)
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, G the Hessian in z, shape (n, dim)."""
+        return self._matrix(HESSIAN_FIELD).trace_gradient(positions, matrices)
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
+        return self._matrix(HESSIAN_FIELD).form_gradient(positions, vectors)
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the metric in z, (n, dim, dim), with the Jacobian's curvature: not negative."""
+        return self._matrix(METRIC_FIELD).matrix(positions)
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, G the metric in z, shape (n, dim)."""
+        return self._matrix(METRIC_FIELD).product(positions, vectors)
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, G the metric in z, shape (n, dim)."""
+        return self._matrix(METRIC_FIELD).trace_gradient(positions, matrices)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
+        return self._matrix(METRIC_FIELD).form_gradient(positions, vectors)
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian in z, shape (n, dim)."""
+        z, q = self._at(positions)
+        d = _derivatives(self.inner_map, z)
+        if not isinstance(d, Derivatives):
+            return np.asarray(np.einsum("nii->ni", self.hessian(z)).copy())
+        gradient = self._whole.value_and_gradient(q)[1]
+        diagonal = self._whole.hessian_diagonal(q)
+        return np.asarray(np.square(d.first) * diagonal + gradient * d.second - d.log_second)
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj for each k, G the Hessian in z, shape (n, dim)."""
+        z, q = self._at(positions)
+        c, d = check_vectors(weights, z), _derivatives(self.inner_map, z)
+        if not isinstance(d, Derivatives):
+            return self.hessian_trace_gradient(z, c[:, :, None] * np.eye(self.dim))
+        inner = self._whole
+        gradient, diagonal = inner.value_and_gradient(q)[1], inner.hessian_diagonal(q)
+        inside, vectors = inner.hessian_diagonal_gradient(q, c * np.square(d.first)), c * d.second
+        quick = can.HESSIAN_PRODUCT in inner.capabilities
+        product = (
+            inner.hessian_product(q, vectors) if quick else products(inner.hessian(q), vectors)
+        )
+        third = cast(Transform, self.inner_map).third_derivatives(z)
+        return d.of_form(third, inside + product, c * diagonal * d.first, c, gradient)
+
+    def _at(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        z = check_positions(positions, self.dim)
+        return z, self.inner_map.to_bounded(z)
+
+    def _matrix(self, field: MatrixField) -> LiftedMatrix:
+        return LiftedMatrix(self.inner, self.inner_map, field)
+
+
+def _check_size(inner: Potential, parameters: Parameters) -> None:
+    if parameters.dim != inner.dim:
+        raise ShapeError(
+            f"parameters hold {parameters.dim} numbers, but the potential takes {inner.dim}; "
+            "declare every number of the position vector"
+        )
 
 
 _KEPT = frozenset({can.GRADIENT, can.GRADIENT_ALONE, can.INITIAL, can.FORWARD})
@@ -277,10 +357,16 @@ _KEPT |= {can.JACOBIAN, can.VJP}
 class ConstrainedPotential(LiftedPotential):
     """A potential of constrained arrays q, as one of unbounded z, Jacobian included.
 
-    Values, gradients and forward maps are passed on, second derivatives are not.
+    Values, gradients and forward maps are passed on, second derivatives are not. ShapeError is
+    raised if the parameters do not hold as many numbers as the potential takes.
     """
 
+    inner: Potential
+    parameters: Parameters
     transform: Blocks = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        _check_size(self.inner, self.parameters)
 
     @transform.default
     def _transform(self) -> Blocks:
@@ -296,116 +382,15 @@ class ConstrainedPotential(LiftedPotential):
         """What the inner potential offers, less second derivatives and all that needs them."""
         return self.inner.capabilities & _KEPT
 
-    @property
-    def energy(self) -> Energy:
-        """The inner potential's energy, of outputs and positions on the line."""
-        return LiftedEnergy(cast(ForwardPotential, self.inner).energy, self.transform)
-
-
-@attrs.frozen(eq=False)
-class BoundedMatrix:
-    """G_ij = q'_i M_ij q'_j + [i = j] (g_i q''_i - l''_i) at unbounded z, M being the inner matrix.
-
-    l is the logarithm of the Jacobian, and -l'' is not negative. g is the inner gradient if M is
-    the Hessian; the chain rule of a metric has no such term.
-
-    Parameters
-    ----------
-    inner
-        The potential in the user's coordinates.
-    transform
-        From unbounded to bounded.
-    field
-        Whether M is the Hessian or the metric.
-    """
-
-    inner: Potential
-    transform: Transform
-    field: MatrixField
-
-    def matrix(self, z: FloatArray) -> FloatArray:
-        """Return G at z of shape (n, dim), shape (n, dim, dim)."""
-        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
-        gradient, matrix = self._gradient(q), self.field.matrix(self.inner, q)
-        return plus_diagonal(congruent(matrix, d), _bend(gradient, d))
-
-    def product(self, z: FloatArray, u: FloatArray) -> FloatArray:
-        """Return G u, shape (n, dim)."""
-        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
-        gradient, product = self._gradient(q), self.field.product(self.inner, q, d.first * u)
-        return d.first * product + u * _bend(gradient, d)
-
-    def trace_gradient(self, z: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, shape (n, dim), with A in ``weights (n, dim, dim)``."""
-        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
-        return self._derivative(
-            z,
-            q,
-            d,
-            lambda: self.field.trace_gradient(self.inner, q, congruent(weights, d)),
-            lambda matrix: cross(weights, matrix, d),
-            np.einsum("nkk->nk", weights),
-        )
-
-    def form_gradient(self, z: FloatArray, u: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, shape (n, dim): the trace with A = u u^T."""
-        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
-        scaled = u * d.first
-        return self._derivative(
-            z,
-            q,
-            d,
-            lambda: self.field.form_gradient(self.inner, q, scaled),
-            lambda matrix: u * products(matrix, scaled),
-            np.square(u),
-        )
-
-    def _derivative(
-        self,
-        z: FloatArray,
-        q: FloatArray,
-        d: Derivatives,
-        contraction: Callable[[], FloatArray],
-        across: Callable[[FloatArray], FloatArray],
-        diagonal: FloatArray,
-    ) -> FloatArray:
-        """Return sum_ij A_ij d_k G_ij, shape (n, dim), with A_kk in ``diagonal (n, dim)``.
-
-        ``contraction`` evaluates sum_ij A_ij q'_i q'_j dM_ij/dq_k; ``across`` computes
-        sum_j A_kj M_kj q'_j from M.
-        """
-        third, log_third = self.transform.third_derivatives(z)
-        gradient, matrix = self._gradient(q), self.field.matrix(self.inner, q)
-        inside = contraction()
-        bend = -log_third
-        if gradient is not None:
-            inside = inside + products(matrix, diagonal * d.second)
-            bend = gradient * third - log_third
-        return d.first * inside + 2.0 * d.second * across(matrix) + diagonal * bend
-
-    def _gradient(self, q: FloatArray) -> FloatArray | None:
-        """Return the inner gradient, if the chain rule has it."""
-        if self.field != HESSIAN_FIELD:
-            return None
-        return with_gradient(self.inner).value_and_gradient(q)[1]
-
-
-def _bend(gradient: FloatArray | None, d: Derivatives) -> FloatArray:
-    """Return what the transform's own curvature adds to the diagonal, shape (n, dim)."""
-    if gradient is None:
-        return -d.log_second
-    return np.asarray(gradient * d.second - d.log_second)
-
 
 @attrs.frozen(eq=False)
 class BoundedPotential(LiftedPotential):
     """A potential of bounded parameters q, as one of unbounded z, Jacobian included.
 
-    U(z) = U(q(z)) - log |dq/dz|. The chain rule passes on what the inner potential can do. By that
-    rule a Hessian needs the gradient, and its derivative needs both. The Hessian's diagonal is left
-    out without a Hessian or its product, which the diagonal's gradient needs; second derivatives
-    of outputs are left out without the Jacobian. ``convex``, ``gaussian`` and ``rows`` are always
-    left out, since the Hessian in z has the gradient in it.
+    By the chain rule a Hessian needs the gradient, and its derivative needs both. The Hessian's
+    diagonal is left out without a Hessian or its product, which the diagonal's gradient needs;
+    second derivatives of outputs are left out without the Jacobian. ``convex``, ``gaussian`` and
+    ``rows`` are always left out, since the Hessian in z has the gradient in it.
 
     Parameters
     ----------
@@ -427,7 +412,7 @@ class BoundedPotential(LiftedPotential):
     transform: Transform = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
+        _check_size(self.inner, self.parameters)
         if self.parameters.tied:
             raise ConfigurationError(
                 "a BoundedPotential knows bounds alone, but constraints tie numbers of its "
@@ -455,113 +440,9 @@ class BoundedPotential(LiftedPotential):
             lost.add(can.FORWARD_HESSIAN)
         return offered - lost
 
-    @property
-    def energy(self) -> Energy:
-        """The inner potential's energy, of outputs and unbounded positions."""
-        return BoundedEnergy(cast(ForwardPotential, self.inner).energy, self.transform)
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return the second derivatives in z, shape (n, dim, dim)."""
-        return self._hessian.matrix(check_positions(positions, self.dim))
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return G u, G the Hessian in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        return self._hessian.product(z, check_vectors(vectors, z))
-
-    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, G the Hessian in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        return self._hessian.trace_gradient(z, check_matrices(matrices, z))
-
-    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        return self._hessian.form_gradient(z, check_vectors(vectors, z))
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the inner metric in z, plus the Jacobian's own curvature, which is not negative.
-
-        Shape (n, dim, dim).
-        """
-        return self._metric.matrix(check_positions(positions, self.dim))
-
-    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return G u, G the metric in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        return self._metric.product(z, check_vectors(vectors, z))
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, G the metric in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        return self._metric.trace_gradient(z, check_matrices(matrices, z))
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        return self._metric.form_gradient(z, check_vectors(vectors, z))
-
-    @property
-    def _hessian(self) -> BoundedMatrix:
-        return BoundedMatrix(self.inner, self.transform, HESSIAN_FIELD)
-
-    @property
-    def _metric(self) -> BoundedMatrix:
-        return BoundedMatrix(self.inner, self.transform, METRIC_FIELD)
-
-    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
-        """Return the diagonal of the Hessian in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        q = self.transform.to_bounded(z)
-        inner = cast(HessianDiagonalPotential, self.inner)
-        d = self.transform.derivatives(z)
-        gradient = cast(GradientPotential, inner).value_and_gradient(q)[1]
-        diagonal = inner.hessian_diagonal(q)
-        return np.asarray(np.square(d.first) * diagonal + gradient * d.second - d.log_second)
-
-    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum_j c_j d_k G_jj for each k, G the Hessian in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        c = check_vectors(weights, z)
-        q = self.transform.to_bounded(z)
-        inner = cast(HessianDiagonalPotential, self.inner)
-        d = self.transform.derivatives(z)
-        third, log_third = self.transform.third_derivatives(z)
-        gradient = cast(GradientPotential, inner).value_and_gradient(q)[1]
-        diagonal = inner.hessian_diagonal(q)
-        inside = inner.hessian_diagonal_gradient(q, c * np.square(d.first))
-        pulled = self._inner_product(q, c * d.second)
-        total = d.first * (inside + pulled + 2.0 * c * diagonal * d.second)
-        return total + c * (gradient * third - log_third)
-
-    def _inner_product(self, q: FloatArray, vectors: FloatArray) -> FloatArray:
-        if can.HESSIAN_PRODUCT in self.inner.capabilities:
-            return cast(HessianProductPotential, self.inner).hessian_product(q, vectors)
-        return products(cast(HessianPotential, self.inner).hessian(q), vectors)
-
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m for each k, in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        by_outputs = check_weights(weights, z)
-        q = self.transform.to_bounded(z)
-        inner = cast(ForwardHessianPotential, self.inner)
-        d = self.transform.derivatives(z)
-        jacobian = inner.forward_and_jacobian(q)[1]
-        product = inner.forward_hessian_product(q, by_outputs * d.first[:, None, :])
-        along = np.einsum("nmk,nmk->nk", by_outputs, jacobian)
-        return np.asarray(d.first * product + d.second * along)
-
 
 def with_bounds(potential: Potential, parameters: Parameters) -> Potential:
-    """Return a potential on the whole line; the potential itself if nothing is bounded or tied.
-
-    Parameters
-    ----------
-    potential
-        In the user's coordinates.
-    parameters
-        Its parameters.
-    """
+    """Return a potential on the whole line; the potential itself if nothing is bounded or tied."""
     if parameters.tied:
         return ConstrainedPotential(potential, parameters)
     return BoundedPotential(potential, parameters) if parameters.bounded else potential

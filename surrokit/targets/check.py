@@ -15,7 +15,7 @@ from surrokit.errors import GradientWarning, ShapeError
 from surrokit.interfaces import ChainState
 from surrokit.potentials import Potential, with_gradient
 from surrokit.targets.bounds import labels_on_line, parameters_of, transform_of
-from surrokit.targets.gaussian import is_single, single_precision_of
+from surrokit.targets.precision import is_single, single_precision_of
 from surrokit.types import FloatArray
 
 _STEP = 1e-5  # near the cube root of double precision, best for central differences
@@ -24,18 +24,10 @@ _TOLERANCE = 1e-3
 
 @attrs.frozen(kw_only=True, eq=False)
 class GradientCheck:
-    """The result of :func:`check_gradient`.
+    """The result of :func:`check_gradient`: the given gradient, and central differences.
 
-    Parameters
-    ----------
-    labels
-        Name of each number.
-    given : ndarray of shape (dim,)
-        The gradient of the target, in the sampling coordinates.
-    differences : ndarray of shape (dim,)
-        Central differences of its value.
-    single
-        Names of the target's functions that seem to compute in single precision.
+    Both have shape (dim,), in the sampling coordinates. ``single`` names the target's functions
+    that seem to compute in single precision.
     """
 
     labels: list[str]
@@ -123,15 +115,7 @@ def check_gradient(target: Potential, position: npt.ArrayLike | Mapping[str, Any
 
 
 def check_start(target: Potential, chains: ChainState) -> None:
-    """Warn if the gradient of the first chain, where it is known, disagrees with the slope.
-
-    Parameters
-    ----------
-    target
-        The potential.
-    chains
-        Where they begin.
-    """
+    """Warn if the gradient of the first chain, where it is known, disagrees with the slope."""
     gradient = chains.cache.get("gradient")
     if gradient is not None:
         _warn_if_gradient_disagrees(target, chains.positions[0], gradient[0])
@@ -140,16 +124,9 @@ def check_start(target: Potential, chains: ChainState) -> None:
 def _warn_if_gradient_disagrees(
     target: Potential, position: FloatArray, gradient: FloatArray
 ) -> None:
-    """Warn if a known gradient disagrees with the slope along itself; pays two values.
+    """Warn if a gradient (dim,) disagrees with the slope along itself, for two values.
 
     The slope along a right gradient is its length; along a wrong one it hardly ever is.
-
-    Parameters
-    ----------
-    target
-        The potential.
-    position, gradient : ndarray of shape (dim,)
-        In the sampling coordinates.
     """
     length = float(np.linalg.norm(gradient))
     if not np.isfinite(length) or length == 0.0:

@@ -9,22 +9,19 @@ import numpy as np
 
 from surrokit.arguments import check_positions
 from surrokit.capabilities import FORWARD, GRADIENT, ROWS
-from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.transforms import CoordinateMap, products
+from surrokit.coordinates.transforms import products
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Evaluations
 from surrokit.limits import without_cliffs
-from surrokit.model.model import Wrapper
+from surrokit.model.model import PassingWrapper
 from surrokit.potentials import (
     Energy,
     ForwardDerivatives,
-    InitialPotential,
     Potential,
     with_curvature_derivatives,
     with_curvatures,
 )
 from surrokit.shown.target import ShownTarget
-from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -33,23 +30,8 @@ def gauss_newton(
 ) -> FloatArray:
     """Return J^T C J + R, the Gauss-Newton matrix of U(q) = energy(forward(q), q).
 
-    C and R are the energy's curvatures in the outputs and in the positions.
-
-    Parameters
-    ----------
-    energy
-        One that offers curvatures.
-    outputs : ndarray of shape (n, m)
-        Outputs of the forward map.
-    jacobian : ndarray of shape (n, m, dim)
-        J, their derivatives.
-    positions : ndarray of shape (n, dim)
-        q.
-
-    Returns
-    -------
-    ndarray of shape (n, dim, dim)
-        Symmetric, without negative eigenvalues.
+    C and R are the energy's curvatures in the outputs and in the positions, and J is the ``jacobian
+    (n, m, dim)``. The matrices (n, dim, dim) are symmetric, without negative eigenvalues.
 
     Raises
     ------
@@ -67,15 +49,7 @@ def gauss_newton(
 def gauss_newton_product(
     energy: Energy, at: ForwardDerivatives, positions: FloatArray, vectors: FloatArray
 ) -> FloatArray:
-    """Return G u, shape (n, dim), for ``positions (n, dim)`` and u in ``vectors (n, dim)``.
-
-    G itself is not formed.
-
-    Raises
-    ------
-    CapabilityError
-        If the energy does not offer curvatures.
-    """
+    """Return G u, shape (n, dim), for u in ``vectors (n, dim)``; G itself is not formed."""
     by_outputs, by_positions = with_curvatures(energy).curvatures(at.outputs, positions)
     inside = at.pull_back(_curved(by_outputs, at.push(vectors)))
     return inside + products(by_positions, vectors)
@@ -102,23 +76,15 @@ def gauss_newton_trace_gradient(
         else turned @ jacobian.transpose(0, 2, 1)
     )
     in_outputs, in_positions = curved.curvature_gradients(at.outputs, positions, weights, matrices)
-    bent = by_outputs[:, :, None] * turned if diagonal else by_outputs @ turned
-    total = 2.0 * at.hessian_product(bent)
+    weighted = by_outputs[:, :, None] * turned if diagonal else by_outputs @ turned
+    total = 2.0 * at.hessian_product(weighted)
     return total + at.pull_back(in_outputs) + in_positions
 
 
 def gauss_newton_form_gradient(
     energy: Energy, at: ForwardDerivatives, positions: FloatArray, vectors: FloatArray
 ) -> FloatArray:
-    """Return u^T d_k G u, shape (n, dim), for u in ``vectors (n, dim)``.
-
-    That is the trace with A = u u^T, at less cost.
-
-    Raises
-    ------
-    CapabilityError
-        If the energy does not offer derivatives of its curvatures.
-    """
+    """Return u^T d_k G u, shape (n, dim), for u in ``vectors``: the trace with A = u u^T."""
     curved = with_curvature_derivatives(energy)
     by_outputs, _ = curved.curvatures(at.outputs, positions)
     along = at.push(vectors)
@@ -139,14 +105,8 @@ def _curved(by_outputs: FloatArray, along: FloatArray) -> FloatArray:
 class KnownDerivatives:
     """Derivatives of a forward map, from its Jacobian and products with its second derivatives.
 
-    Parameters
-    ----------
-    outputs : ndarray of shape (n, m)
-        Outputs of the map.
-    known_jacobian : ndarray of shape (n, m, dim)
-        Their derivatives.
-    product
-        From W, shape (n, m, dim), to sum over m and i of W_mi d_i d_k F_m, shape (n, dim).
+    ``known_jacobian`` has shape (n, m, dim). ``product`` goes from W, of that shape, to sum over m
+    and i of W_mi d_i d_k F_m, shape (n, dim).
     """
 
     outputs: FloatArray
@@ -177,11 +137,11 @@ class KnownDerivatives:
 MOST_DIM = 30
 """Numbers in a position up to which differences are taken where nobody asks for them.
 
-With 20 correlated numbers, values alone pay for a random walk that does not arrive, and twice as
-many values in differences for a surrogate of acceptance 1."""
+With 20 correlated numbers, a random walk by values alone does not arrive, where differences of
+twice as many values lead to a surrogate of acceptance 1."""
 
 LEAST_GRADIENTS = 100
-"""Gradients that a run's calls must pay for if differences are to be taken: half of them find the
+"""Gradients that a run's calls must allow if differences are to be taken: half of them find the
 mode and a surrogate."""
 
 STEP = 1e-4
@@ -204,26 +164,21 @@ _SHORTEST, _LONGEST = 1e-3, 1e4  # of the usual step
 
 
 @attrs.frozen(eq=False)
-class Differences(Wrapper, ShownTarget):
+class Differences(PassingWrapper, ShownTarget):
     """A potential whose gradient is made of differences of its values.
 
-    A gradient by central differences pays for 2 dim + 1 values, one to one side for dim + 1. Draws
+    A gradient by central differences takes 2 dim + 1 values, one to one side dim + 1. Draws
     stay exact, since acceptance goes by values alone.
 
     Parameters
     ----------
     inner
-        The potential, in the sampling coordinates.
+        The potential without a gradient, in the sampling coordinates.
     to_one_side
         Whether differences are to one side.
     curvatures : ndarray of shape (dim,), optional
         About the second derivatives along each coordinate. Differences to one side are corrected by
         them, and their steps are chosen by them.
-
-    Raises
-    ------
-    ConfigurationError
-        If it has a gradient.
     """
 
     inner: Potential
@@ -238,37 +193,18 @@ class Differences(Wrapper, ShownTarget):
             )
 
     @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.inner.dim
-
-    @property
     def capabilities(self) -> Capabilities:
         """Those of the inner potential, and a gradient."""
         return self.inner.capabilities | {GRADIENT}
 
     @property
-    def parameters(self) -> Parameters:
-        """Names, shapes and bounds."""
-        return parameters_of(self.inner)
-
-    @property
-    def transform(self) -> CoordinateMap:
-        """The map to the user's coordinates."""
-        return transform_of(self.inner)
-
-    @property
     def calls_per_gradient(self) -> int:
-        """Values that a gradient pays for."""
+        """Values that a gradient takes."""
         return (1 if self.to_one_side else 2) * self.dim + 1
 
     def one_sided(self, curvatures: FloatArray | None) -> Differences:
         """Return a copy with differences to one side; see the parameter ``curvatures``."""
         return attrs.evolve(self, to_one_side=True, curvatures=curvatures)
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim)."""
-        return self.inner.value(positions)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and differences, shape (n, dim).
@@ -313,25 +249,14 @@ class Differences(Wrapper, ShownTarget):
         values = self.inner.value(rows.reshape(n * k, -1).copy())
         return without_cliffs(values.reshape(n, k))
 
-    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return the inner potential's own starting positions, shape (n, dim)."""
-        inner: InitialPotential = self.inner  # type: ignore[assignment]
-        return inner.initial(rng, n)
-
 
 def steps_by(
     curvatures: FloatArray | None, positions: FloatArray, size: FloatArray | float = 0.0
 ) -> FloatArray:
-    """Return steps of differences along each coordinate, shape (n, dim).
+    """Return steps of differences along each coordinate, shape (n, dim), at positions (n, dim).
 
-    Parameters
-    ----------
-    curvatures : ndarray of shape (dim,), optional
-        About the second derivatives along each coordinate.
-    positions : ndarray of shape (n, dim)
-        Where.
-    size
-        |U| there, of which a part may be rounding.
+    ``curvatures (dim,)`` are about the second derivatives; ``size`` is |U|, of which a part may be
+    rounding.
     """
     usual = STEP * (1.0 + np.abs(positions))
     if curvatures is None:
@@ -368,14 +293,9 @@ def _slopes(rows: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def with_slopes(rows: Evaluations) -> Evaluations:
-    """Return the positions of which a batch of values holds neighbours, with gradients of these.
+    """Return positions of which a batch of values holds neighbours, with gradients of these.
 
     A batch that was evaluated for something else is returned as it is.
-
-    Parameters
-    ----------
-    rows
-        Values of one batch, in its order.
     """
     n, dim = rows.positions.shape
     for k in (2 * dim + 1, dim + 1):
@@ -398,14 +318,7 @@ def with_slopes(rows: Evaluations) -> Evaluations:
 def suits_differences(potential: Potential, max_calls: float | None = None) -> bool:
     """Return whether differences are worth their values.
 
-    They are for values alone, in few dimensions, where enough gradients can be paid for.
-
-    Parameters
-    ----------
-    potential
-        The target.
-    max_calls
-        Exact calls that a run may make; None for no limit.
+    They are for values alone, in few dimensions, where ``max_calls`` allow enough gradients.
     """
     if potential.capabilities & {GRADIENT, FORWARD, ROWS} or potential.dim > MOST_DIM:
         return False

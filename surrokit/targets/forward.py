@@ -17,13 +17,14 @@ from surrokit.arguments import (
     check_positions,
     check_vectors,
     check_weights,
+    unmasked,
 )
-from surrokit.coordinates.models import ModelMap
+from surrokit.coordinates.models import ModelMap, called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.model.model import Model, ModelPotential, Wrapper
+from surrokit.model.model import Model, PassingWrapper
 from surrokit.model.outcome import Results
-from surrokit.model.source import in_a_batch_of_one, one_after_another
+from surrokit.model.source import one_after_another
 from surrokit.potentials import Energy, Potential, offers_curvature_derivatives, offers_curvatures
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
@@ -32,9 +33,16 @@ from surrokit.targets.differences import (
     gauss_newton_form_gradient,
     gauss_newton_trace_gradient,
 )
-from surrokit.targets.functions import Function, PotentialOfOutputs, declare_parameters
-from surrokit.targets.gaussian import GaussianEnergy, Precision, Prior
-from surrokit.targets.noise import Data, ForwardModel, ObservedEnergy, Scale, join_maps
+from surrokit.targets.functions import (
+    DeclaredPotential,
+    Function,
+    PotentialOfOutputs,
+    UserFunctions,
+    declare_parameters,
+)
+from surrokit.targets.gaussian import DataEnergy, Prior
+from surrokit.targets.noise import Data, ForwardModel, Scale
+from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 Adjoint: TypeAlias = Callable[[FloatArray, FloatArray], Any]
@@ -132,10 +140,8 @@ def forward_potential(
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Maps:
+class Maps(UserFunctions):
     """A user's forward map and its derivatives.
-
-    They take the numbers at ``columns`` of a position, all where these are None.
 
     Parameters
     ----------
@@ -144,17 +150,15 @@ class Maps:
     forward, jacobian, hessian, vjp
         The functions.
     columns : ndarray of shape (k,), optional
-        Numbers that they take.
+        Numbers of a position that they take; None for all.
     energy
         Gives the adjoint its weights.
     batched
         Whether the functions take rows.
     both
-        The map and its Jacobian at one position, where one call gives both; None where none does.
-    precision
-        Notes whether they compute in single precision.
-    give_up
-        Ends all calls in progress; None where that cannot be done.
+        The map and its Jacobian at one position, where one call gives both.
+    precision, give_up
+        As for :class:`surrokit.targets.functions.Functions`.
     """
 
     dim: int
@@ -169,36 +173,26 @@ class Maps:
     precision: Precision = attrs.field(factory=Precision, repr=False)
     give_up: Callable[[], None] | None = None
 
-    def at(self, what: str, row: FloatArray) -> Results:
-        """Return outputs, perhaps with derivatives or a gradient, at one position (dim,)."""
-        return in_a_batch_of_one(self, what, row) if self.batched else self.together(what, row)
-
     def together(self, what: str, q: FloatArray) -> Results:
-        """Return the same at positions (n, dim), or at one of shape (dim,)."""
+        """Return outputs, perhaps with derivatives or a gradient, at (n, dim) or at (dim,)."""
         if what == "forward_hessian":
-            return (self._hessian(q),)
+            return (self._read_hessian(q),)
         if what == "forward_and_gradient":
             return self._gradient(q)
         if what == "forward":
             return (self._read_outputs(self.forward(self._taken(q)), q),)
         first = self._jacobian(q)
-        return first if what == "forward_and_jacobian" else (*first, self._hessian(q))
+        return first if what == "forward_and_jacobian" else (*first, self._read_hessian(q))
 
     def _jacobian(self, q: FloatArray) -> Results:
         assert self.jacobian is not None
         if self.both is not None:
             found, slopes = self.both(self._taken(q))
-            outputs, jacobian = self._read_outputs(found, q), self._read_jacobian(slopes, q)
+            outputs = self._read_outputs(found, q)
         else:
             outputs = self._read_outputs(self.forward(self._taken(q)), q)
-            jacobian = self._read_jacobian(self.jacobian(self._taken(q)), q)
-        width = self.dim if self.columns is None else len(self.columns)
-        if jacobian.shape != (*outputs.shape, width):
-            raise ShapeError(
-                f"the jacobian function must return shape {(outputs.shape[-1], width)} for each "
-                f"position, got {jacobian.shape[outputs.ndim - 1 :]}"
-            )
-        return outputs, jacobian
+            slopes = self.jacobian(self._taken(q))
+        return outputs, self._read("jacobian", slopes, q, outputs.shape[-1], axes=1)
 
     def _gradient(self, q: FloatArray) -> Results:
         outputs = self._read_outputs(self.forward(self._taken(q)), q)
@@ -212,32 +206,32 @@ class Maps:
         """Return the numbers of positions (..., dim) that the map takes, which it may change."""
         return q.copy() if self.columns is None else q[..., self.columns]
 
-    def _of_taken(self, what: str, derivatives: FloatArray, axes: int = 1) -> FloatArray:
-        """Return derivatives, if they are those in what the map takes."""
-        if self.columns is None:
-            return derivatives
-        lead, width = derivatives.shape[:-axes], len(self.columns)
-        if derivatives.shape[-axes:] != (width,) * axes:
-            raise ShapeError(
-                f"the {what} function must return shape {(lead[-1], *(width,) * axes)} for each "
-                f"position, got {(lead[-1], *derivatives.shape[-axes:])}; parameters of errors "
-                "are none of the map's"
-            )
-        return derivatives
-
     def _read_outputs(self, given: Any, q: FloatArray) -> FloatArray:
-        # a map with one output may return a number, and its jacobian a vector
-        found = self.precision.double("forward", given)
-        outputs = _check(found[..., None] if found.ndim < q.ndim else found, q, "forward", 0)
-        if isinstance(self.energy, GaussianEnergy | ObservedEnergy):
+        outputs = self._read("forward", given, q)
+        if isinstance(self.energy, DataEnergy):
             self.energy.check(outputs.shape[-1])
         return outputs
 
-    def _read_jacobian(self, given: Any, q: FloatArray) -> FloatArray:
-        jacobian = self.precision.double("jacobian", given)
-        taken = (*q.shape[:-1], q.shape[-1] if self.columns is None else len(self.columns))
-        jacobian = jacobian[..., None, :] if jacobian.shape == taken else jacobian
-        return self._of_taken("jacobian", _check(jacobian, np.empty(taken), "jacobian", 1))
+    def _read_hessian(self, q: FloatArray) -> FloatArray:
+        assert self.hessian is not None
+        return self._read("hessian", self.hessian(self._taken(q)), q, axes=2)
+
+    def _read(
+        self, what: str, given: Any, q: FloatArray, n_outputs: int | None = None, axes: int = 0
+    ) -> FloatArray:
+        """Return outputs, or derivatives with as many axes; any number of outputs for None."""
+        found = self.precision.double(what, given)
+        lead, tail = q.shape[:-1], (self._width,) * axes
+        if found.shape == lead + tail and n_outputs in (None, 1):
+            found = np.expand_dims(found, len(lead))  # a map with one output may leave that axis
+        n = n_outputs
+        if n is None and found.ndim >= q.ndim:
+            n = found.shape[q.ndim - 1]
+        if found.shape != (*lead, n, *tail):
+            m: Any = "m" if n_outputs is None else n_outputs
+            sizes = ", ".join(map(str, (*lead, m, *tail)))
+            raise self._wrong(what, f"({sizes}{'' if lead or tail else ','})", found, self._hint)
+        return found
 
     def _pull_back(self, q: FloatArray, weights: FloatArray) -> FloatArray:
         assert self.vjp is not None
@@ -246,35 +240,24 @@ class Maps:
         q = self._taken(q)
         pulled = self.precision.double("vjp", self.vjp(q, weights))
         if pulled.shape != q.shape:
-            raise ShapeError(
-                f"the vjp function must return shape {q.shape}, that of the positions, for weights "
-                f"of shape {weights.shape}, got {pulled.shape}"
-            )
-        return spread(self._of_taken("vjp", pulled), self.columns, self.dim)
+            hint = f", for weights of shape {weights.shape}{self._hint}"
+            raise self._wrong("vjp", q.shape, pulled, hint)
+        return spread(pulled, self.columns, self.dim)
 
-    def _hessian(self, q: FloatArray) -> FloatArray:
-        assert self.hessian is not None
-        q = self._taken(q)
-        hessian = self.precision.double("hessian", self.hessian(q))
-        if hessian.ndim == q.ndim + 1:  # a map with one output may return its matrix alone
-            hessian = hessian[..., None, :, :]
-        return self._of_taken("hessian", _check(hessian, q, "hessian", 2), axes=2)
+    @property
+    def _width(self) -> int:
+        return self.dim if self.columns is None else len(self.columns)
+
+    @property
+    def _hint(self) -> str:
+        return "" if self.columns is None else "; parameters of errors are none of the map's"
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class MappedPotential(PotentialOfOutputs, ModelPotential):
-    """A forward map and an energy, in the user's coordinates.
+class MappedPotential(DeclaredPotential, PotentialOfOutputs):
+    """A forward map (:class:`Maps`) and an energy, in the user's coordinates.
 
-    Parameters
-    ----------
-    parameters
-        Names and shapes.
-    model
-        The map (:class:`Maps`).
-    energy
-        U as a function of outputs and positions.
-    plausible
-        Where positions start; None for no such place.
+    ``plausible`` is where positions start; None for no such place.
     """
 
     parameters: Parameters
@@ -297,16 +280,6 @@ class MappedPotential(PotentialOfOutputs, ModelPotential):
         return self.model.source
 
     @property
-    def precision(self) -> Precision:
-        """What is known of the functions' precision."""
-        return self._maps.precision
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.parameters.dim
-
-    @property
     def capabilities(self) -> Capabilities:
         """``forward``, and ``gradient`` with ``vjp`` or ``jacobian`` if there are derivatives.
 
@@ -327,11 +300,6 @@ class MappedPotential(PotentialOfOutputs, ModelPotential):
             if offers_curvature_derivatives(self.energy):
                 offered.add(can.METRIC_DERIVATIVE)
         return frozenset(offered)
-
-    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return starting positions in the plausible place, shape (n, dim)."""
-        assert self.plausible is not None
-        return self.plausible.draw(rng, n)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
@@ -380,21 +348,93 @@ class MappedPotential(PotentialOfOutputs, ModelPotential):
         return spread(derivatives, self.model.columns, self.dim, axes)
 
 
+_AXES = {"forward": 0, "jacobian": 1, "hessian": 2}
+"""Axes of a map's result, or of its derivatives, after that of the outputs."""
+
+
+def join_maps(
+    what: str, given: Any, parameters: Parameters, sizes: Mapping[str, int] | None
+) -> Any:
+    """Return a map or its derivatives as one function, whether it is one or one for each data set.
+
+    ``what`` is ``forward``, ``jacobian``, ``hessian`` or ``vjp``; ``given`` is a function, a
+    dictionary of functions by data set, or None. ``sizes`` counts the data of each set, None where
+    they have no names.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is not one function for each data set, or something is no function.
+    """
+    if not isinstance(given, Mapping):
+        return called(what, given, parameters) if what in ("forward", "jacobian") else given
+    if sizes is None:
+        raise ConfigurationError(
+            f"{what} holds functions by name, but data has no names; give data={{name: "
+            "surrokit.observed(...)} by the same names"
+        )
+    if set(given) != set(sizes):
+        raise ConfigurationError(
+            f"{what} must hold one function for each of the data {', '.join(sizes)}, got "
+            f"{', '.join(map(str, given)) or 'none'}"
+        )
+    check_functions(**{f"{what} of {name!r}": function for name, function in given.items()})
+    if any(function is None for function in given.values()):
+        raise ConfigurationError(
+            f"{what} must hold one function for each of the data {', '.join(sizes)}, got None; "
+            f"leave {what} out unless all maps have it"
+        )
+    by_name = what in ("forward", "jacobian")
+    functions = tuple(
+        called(f"{what} of {name!r}", given[name], parameters) if by_name else given[name]
+        for name in sizes
+    )
+    return JoinedMaps(what, tuple(sizes), functions, tuple(sizes.values()))
+
+
+@attrs.frozen(eq=False)
+class JoinedMaps:
+    """Maps, or their derivatives of one order, or their adjoints, one after another.
+
+    ``names`` and ``what`` are for messages; ``counts`` says how many outputs each map has.
+    """
+
+    what: str
+    names: tuple[str, ...]
+    functions: tuple[Callable[..., Any], ...]
+    counts: tuple[int, ...]
+
+    def __call__(self, q: FloatArray, *weights: FloatArray) -> Any:
+        """Return all outputs or their derivatives, joined along the axis of the outputs.
+
+        Of adjoints, return the gradients of the outputs' weighted sum, of the shape of ``q``.
+        """
+        if self.what == "vjp":
+            parts = np.split(weights[0], np.cumsum(self.counts)[:-1], axis=-1)
+            pairs = zip(self.functions, parts, strict=True)
+            return sum(np.array(unmasked(each(q.copy(), part.copy()))) for each, part in pairs)
+        rows = q.ndim - 1
+        parts = []
+        for name, function, count in zip(self.names, self.functions, self.counts, strict=True):
+            part = np.array(unmasked(function(q.copy())))
+            if part.ndim == rows + _AXES[self.what]:  # a map with one output may leave that axis
+                part = np.expand_dims(part, rows)
+            if part.ndim <= rows or part.shape[rows] != count:
+                raise ShapeError(
+                    f"{self.what} of {name!r} must give {count} outputs, one for each datum, got "
+                    f"shape {part.shape} for positions of shape {q.shape}"
+                )
+            parts.append(part)
+        return np.concatenate(parts, axis=rows)
+
+
 def spread(
     derivatives: FloatArray, columns: IntArray | None, dim: int, axes: int = 1
 ) -> FloatArray:
-    """Return derivatives in all numbers of a position, from those in some of them.
+    """Return derivatives in all ``dim`` numbers of a position, from those at ``columns``.
 
-    Parameters
-    ----------
-    derivatives : ndarray of shape (..., k) or (..., k, k)
-        In the numbers at ``columns``.
-    columns : ndarray of shape (k,), optional
-        Where these numbers stand; None for all.
-    dim
-        Numbers in a position.
-    axes
-        Order of the derivatives.
+    ``derivatives`` have shape (..., k), or (..., k, k) for two axes; ``columns (k,)`` are None for
+    all.
     """
     if columns is None:
         return derivatives
@@ -404,20 +444,6 @@ def spread(
     else:
         found[..., columns[:, None], columns] = derivatives
     return found
-
-
-def _check(array: FloatArray, q: FloatArray, what: str, more_axes: int) -> FloatArray:
-    dim = q.shape[-1]
-    right_rows = array.shape[: q.ndim - 1] == q.shape[:-1]
-    squares = more_axes < 2 or array.shape[q.ndim :] == (dim, dim)
-    if array.ndim != q.ndim + more_axes or not right_rows or not squares:
-        rows = "" if q.ndim == 1 else "n, "
-        expected = f"({rows}m{', dim' * more_axes or (',' if q.ndim == 1 else '')})"
-        raise ShapeError(
-            f"the {what} function must return shape {expected} for positions of shape {q.shape}, "
-            f"got {array.shape}"
-        )
-    return array
 
 
 def _contract(hessian: FloatArray, weights: FloatArray) -> FloatArray:
@@ -437,7 +463,7 @@ Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
 @attrs.frozen(eq=False)
-class ModelledPotential(Wrapper, ShownTarget):
+class ModelledPotential(PassingWrapper, ShownTarget):
     """A potential on the line of another library, with what the model there reports.
 
     It does all that the inner potential does, by the same methods.
@@ -456,11 +482,6 @@ class ModelledPotential(Wrapper, ShownTarget):
         Why it lacks capabilities, by their names.
     unnormalized
         What may lack its normalising constant: models have terms of their own, and flat priors.
-
-    Raises
-    ------
-    ShapeError
-        If the map and the potential have another number of numbers on the line.
     """
 
     inner: Potential
@@ -486,27 +507,12 @@ class ModelledPotential(Wrapper, ShownTarget):
         return self.transform.reported
 
     @property
-    def dim(self) -> int:
-        """Numbers in a position on the line."""
-        return self.inner.dim
-
-    @property
     def capabilities(self) -> Capabilities:
         """What the inner potential offers, and ``initial`` where it is known where to start."""
         own = frozenset() if self.starts is None else frozenset({can.INITIAL})
         return self.inner.capabilities | own
 
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim)."""
-        return self.inner.value(positions)
-
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions, shape (n, dim)."""
         assert self.starts is not None
         return self.starts(rng, n)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what else the inner potential has."""
-        if name.startswith("_") or name == "inner":
-            raise AttributeError(name)
-        return getattr(self.inner, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import attrs
 import numpy as np
@@ -16,14 +16,14 @@ from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.model.model import Model, ModelPotential, Wrapper
+from surrokit.model.model import Model, ModelPotential, PassingWrapper
 from surrokit.model.outcome import Results
 from surrokit.model.source import in_a_batch_of_one, one_after_another
 from surrokit.potentials import Energy, Potential
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences, gauss_newton
-from surrokit.targets.gaussian import Precision
+from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -53,14 +53,14 @@ class PotentialOfOutputs(ShownTarget, ABC):
     @property
     def unnormalized(self) -> tuple[str, ...]:
         """What of the energy may lack its normalising constant."""
-        told: tuple[str, ...] = getattr(self.energy, "unnormalized", ("the energy",))
-        return told
+        found: tuple[str, ...] = getattr(self.energy, "unnormalized", ("the energy",))
+        return found
 
     @property
     def observed_data(self) -> Mapping[str, FloatArray]:
-        """What the outputs are compared with, as far as the energy tells."""
-        told: Mapping[str, FloatArray] = getattr(self.energy, "observed_data", {})
-        return told
+        """What the outputs are compared with, where the energy has it."""
+        found: Mapping[str, FloatArray] = getattr(self.energy, "observed_data", {})
+        return found
 
     @property
     def predictor(self) -> Energy | None:
@@ -124,19 +124,11 @@ def gradient_of_energy(
 
 
 @attrs.frozen(eq=False)
-class NamedPotential(Wrapper, ShownTarget):
+class NamedPotential(PassingWrapper, ShownTarget):
     """A potential of unbounded numbers, each of which is a parameter with a name.
 
-    It does all that the inner potential does, by the same methods.
-
-    Parameters
-    ----------
-    inner
-        The potential.
-    parameters
-        Names; no bounds.
-    predictor
-        Makes predictions of draws, by these names' data; None for nothing.
+    It does all that the inner potential does, by the same methods. ``predictor`` makes predictions
+    of draws, by these names' data; None for nothing.
 
     Raises
     ------
@@ -157,34 +149,8 @@ class NamedPotential(Wrapper, ShownTarget):
 
     @classmethod
     def of(cls, inner: Potential, names: Sequence[str], predictor: Any = None) -> NamedPotential:
-        """Return the potential with these names.
-
-        Raises
-        ------
-        ShapeError
-            If there are not as many names as numbers.
-        """
+        """Return the potential with these names; ShapeError if there are not as many as numbers."""
         return cls(inner, Parameters.declare({name: Parameter() for name in names}), predictor)
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.inner.dim
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the inner potential offers."""
-        return self.inner.capabilities
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim)."""
-        return self.inner.value(positions)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what else the inner potential has."""
-        if name.startswith("_") or name == "inner":
-            raise AttributeError(name)
-        return getattr(self.inner, name)
 
 
 Function = Callable[[FloatArray], Any]
@@ -272,13 +238,7 @@ def potential(
 def declare_parameters(
     dim: int | None, parameters: Mapping[str, Parameter | Bounds | None] | None
 ) -> Parameters:
-    """Return the parameters that a user declared, unnamed ones if only ``dim`` is given.
-
-    Raises
-    ------
-    ConfigurationError
-        If neither is given, or the two disagree.
-    """
+    """Return the parameters that a user declared, unnamed ones if only ``dim`` is given."""
     if dim is not None and not is_whole(dim, 1):
         raise ConfigurationError(f"dim must be a whole number of at least 1, got {dim!r}")
     if parameters is not None:
@@ -301,15 +261,8 @@ def _one_value_function(
     joint: Function | None,
     gradient: Function | None,
 ) -> Function | None:
-    given = [
-        name
-        for name, function in (
-            ("value", value),
-            ("log_density", log_density),
-            ("value_and_gradient", joint),
-        )
-        if function is not None
-    ]
+    named = {"value": value, "log_density": log_density, "value_and_gradient": joint}
+    given = [name for name, function in named.items() if function is not None]
     if len(given) != 1:
         raise ConfigurationError(
             "a target needs exactly one of value, log_density and value_and_gradient, got "
@@ -322,29 +275,39 @@ def _one_value_function(
     return value if value is not None else log_density
 
 
+class UserFunctions(ABC):
+    """A user's functions of one position or of rows, and what reads their results."""
+
+    __slots__ = ()
+
+    batched: bool
+    precision: Precision
+
+    def at(self, what: str, q: FloatArray) -> Results:
+        """Return results at one position of shape (dim,), or at (n, dim); it may change."""
+        if self.batched and q.ndim == 1:
+            return in_a_batch_of_one(self, what, q)
+        return self.together(what, q)
+
+    @abstractmethod
+    def together(self, what: str, q: FloatArray) -> Results:
+        """Return the same, by functions that take what they are given."""
+
+    def _wrong(self, what: str, expected: object, got: FloatArray, hint: str = "") -> ShapeError:
+        called_with = "rows of positions" if self.batched else "one position"
+        return ShapeError(
+            f"the {what} function, called with {called_with}, must return shape {expected}, got "
+            f"{got.shape}{hint}"
+        )
+
+
 @attrs.frozen(eq=False)
-class Functions:
+class Functions(UserFunctions):
     """A user's functions of a density: U, its gradient, or both at once.
 
-    Parameters
-    ----------
-    dim
-        Numbers in a position.
-    function
-        The value; None if ``joint`` gives it.
-    gradient
-        Its gradient, if there is one.
-    joint
-        Value and gradient from one function.
-    sign
-        1 for potentials, -1 for log densities.
-    batched
-        Whether the functions take rows.
-    precision
-        Notes whether they compute in single precision.
-    give_up
-        Ends all calls in progress, of whose results nobody makes use any more; None where that
-        cannot be done.
+    ``function`` is None if ``joint`` gives the value. ``sign`` is -1 for log densities.
+    ``precision`` notes whether they compute in single precision. ``give_up`` ends all calls in
+    progress, of whose results nobody makes use any more; None where that cannot be done.
     """
 
     dim: int
@@ -356,28 +319,24 @@ class Functions:
     precision: Precision = attrs.field(factory=Precision, repr=False)
     give_up: Callable[[], None] | None = None
 
-    def at(self, what: str, q: FloatArray) -> Results:
-        """Return results at one position of shape (dim,), or at (n, dim); it may change."""
-        if self.batched and q.ndim == 1:
-            return in_a_batch_of_one(self, what, q)
+    def together(self, what: str, q: FloatArray) -> Results:
+        """Return the value, the gradient or both at one position (dim,), or at (n, dim)."""
         if what == "value_and_gradient" and self.joint is not None:
-            return self._both(q)
+            value, gradient = self._both(q)
+            return self._read(value, q.shape[:-1], "value"), self._read(
+                gradient, q.shape, "gradient"
+            )
         if what == "value":
             assert self.function is not None
-            return (self._check(self.function(q), q.shape[:-1], "value"),)
+            return (self._read(self.function(q), q.shape[:-1], "value"),)
         assert self.gradient is not None
         if what == "gradient":
-            return (self._check(self.gradient(q), q.shape, "gradient"),)
+            return (self._read(self.gradient(q), q.shape, "gradient"),)
         assert self.function is not None
-        value = self.function(q.copy())  # which it may change
-        return (
-            self._check(value, q.shape[:-1], "value"),
-            self._check(self.gradient(q), q.shape, "gradient"),
-        )
+        value = self._read(self.function(q.copy()), q.shape[:-1], "value")  # which it may change
+        return value, self._read(self.gradient(q), q.shape, "gradient")
 
-    together = at
-
-    def _both(self, q: FloatArray) -> Results:
+    def _both(self, q: FloatArray) -> tuple[Any, Any]:
         assert self.joint is not None
         try:
             value, gradient = self.joint(q)
@@ -387,41 +346,48 @@ class Functions:
             raise ShapeError(
                 f"value_and_gradient must return a pair (value, gradient): {error}"
             ) from error
-        return (
-            self._check(value, q.shape[:-1], "value"),
-            self._check(gradient, q.shape, "gradient"),
-        )
+        return value, gradient
 
-    def _check(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
-        array = self.precision.known(what, result)
-        if array is None:
-            array = self.precision.double(what, result)
+    def _read(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
+        array = self.precision.double(what, result)
         if array.shape != shape and array.shape == (*shape, 1) and not self.batched:
             array = array[..., 0]  # an array of length one in place of a number is a common slip
         if array.shape != shape:
-            one = "rows of positions" if self.batched else "one position"
-            raise ShapeError(
-                f"the {what} function, called with {one}, must return shape {shape}, "
-                f"got {array.shape}"
-                + ("" if self.batched else "; pass batched=True if it takes rows")
-            )
+            hint = "" if self.batched else "; pass batched=True if it takes rows"
+            raise self._wrong(what, shape, array, hint)
         return array if self.sign > 0.0 else -array
 
 
-@attrs.frozen(eq=False)
-class FunctionPotential(ModelPotential):
-    """A potential in the user's coordinates, from functions of one position or of rows.
+class DeclaredPotential(ModelPotential):
+    """A potential in the user's coordinates, of the user's functions and declarations."""
 
-    Parameters
-    ----------
-    parameters
-        Names and shapes.
-    model
-        The functions (:class:`Functions`).
-    plausible
-        Where positions start; None for no such place.
-    priors
-        Added to the functions; by default those that stand beside the parameters.
+    __slots__ = ()
+
+    parameters: Parameters
+    plausible: Plausible | None
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.parameters.dim
+
+    @property
+    def precision(self) -> Precision:
+        """What is known of the functions' precision."""
+        return cast(UserFunctions, self.model.source).precision
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return starting positions in the plausible place, shape (n, dim)."""
+        assert self.plausible is not None
+        return self.plausible.draw(rng, n)
+
+
+@attrs.frozen(eq=False)
+class FunctionPotential(DeclaredPotential):
+    """A potential in the user's coordinates, of functions (:class:`Functions`) and priors.
+
+    ``plausible`` is where positions start, None for no such place; ``priors`` are by default those
+    that stand beside the parameters.
     """
 
     parameters: Parameters
@@ -446,16 +412,6 @@ class FunctionPotential(ModelPotential):
     def _functions(self) -> Functions:
         assert isinstance(self.model.source, Functions)
         return self.model.source
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.parameters.dim
-
-    @property
-    def precision(self) -> Precision:
-        """What is known of the functions' precision."""
-        return self._functions.precision
 
     @property
     def unnormalized(self) -> tuple[str, ...]:
@@ -495,8 +451,3 @@ class FunctionPotential(ModelPotential):
         q = check_positions(positions, self.dim)
         (gradients,) = self.model.evaluate("gradient", q)
         return gradients if self.priors is None else gradients + self.priors.gradient(q)
-
-    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return starting positions in the plausible place, shape (n, dim)."""
-        assert self.plausible is not None
-        return self.plausible.draw(rng, n)

@@ -3,148 +3,22 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_methods, numbers, unmasked
+from surrokit.arguments import check_methods, numbers
 from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.priors import Priors
-from surrokit.errors import ConfigurationError, ResultTypeError, ShapeError
+from surrokit.coordinates.priors import ConstantMetric, Priors
+from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.source import Isolated
 from surrokit.potentials import CURVATURE_DERIVATIVES, CURVATURES, Energy, MetricDerivativePotential
 from surrokit.types import Capabilities, FloatArray
-
-_BY_DIGITS = ("value", "forward")
-_SINGLE = (np.float16, np.float32)
-
-
-class Precision:
-    """Notes, for each function, whether a number ever had more digits than single precision has.
-
-    The type of a result does not always tell: a number computed in single precision may have become
-    a Python number since. The digits of values and outputs tell, since there are many of them. A
-    derivative with few digits may just be round, so for derivatives the type must tell as well.
-    """
-
-    def __init__(self) -> None:
-        self._seen: set[str] = set()
-        self._fine: set[str] = set()
-
-    def known(self, what: str, result: Any) -> FloatArray | None:
-        """Return a copy of a result, or None where digits or type have yet to be looked at."""
-        fine = what in self._fine
-        if isinstance(result, float):
-            return np.array(result) if fine or result == 0.0 else None
-        if type(result) is np.ndarray and result.dtype == np.float64:
-            return result.copy() if fine or not result.any() else None
-        return None
-
-    def double(self, what: str, result: npt.ArrayLike) -> FloatArray:
-        """Return a copy of a function's result in double precision, and take note of its digits.
-
-        The function may go on using what it returned. Numbers that a mask hides become NaN.
-
-        Parameters
-        ----------
-        what
-            Name of the function.
-        result
-            What it returned.
-
-        Raises
-        ------
-        ResultTypeError
-            If that is nothing, no array of numbers, or has imaginary parts.
-        """
-        known = self.known(what, result)
-        if known is not None:
-            return known
-        array = real_numbers(what, given := _as_array(what, result))
-        if what not in self._fine:
-            telling = array[np.isfinite(array) & (array != 0.0)]
-            if telling.size:
-                by_digits = what in _BY_DIGITS or given.dtype in _SINGLE
-                single = by_digits and is_single(telling)
-                (self._seen if single else self._fine).add(what)
-        return array
-
-    @property
-    def notes(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Functions with numbers of single precision, and with others."""
-        return frozenset(self._seen), frozenset(self._fine)
-
-    def add(self, notes: tuple[frozenset[str], frozenset[str]]) -> None:
-        """Take in the notes of a copy."""
-        self._seen |= notes[0]
-        self._fine |= notes[1]
-
-    @property
-    def single(self) -> frozenset[str]:
-        """Functions whose numbers so far were all of single precision."""
-        return frozenset(self._seen - self._fine)
-
-
-def _as_array(what: str, result: npt.ArrayLike) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(unmasked(result))
-    except ValueError as error:
-        raise ResultTypeError(
-            f"the {what} function must return real numbers in one array: {error}"
-        ) from error
-
-
-def real_numbers(what: str, given: npt.NDArray[Any]) -> FloatArray:
-    """Return a copy of a function's result in double precision.
-
-    Parameters
-    ----------
-    what
-        Name of the function.
-    given
-        What it returned; imaginary parts of zero are left out.
-
-    Raises
-    ------
-    ResultTypeError
-        If it holds something that is no real number.
-    """
-    if given.dtype.kind in "fiub":
-        return np.array(given, dtype=np.float64)
-    if given.dtype.kind == "c" and not given.imag.any():
-        return np.array(given.real, dtype=np.float64)
-    nothing = given.dtype.kind == "O" and any(item is None for item in given.flat)
-    if given.dtype.kind == "O" and not nothing:
-        try:
-            return np.asarray(given, dtype=np.float64)
-        except TypeError:
-            pass
-    came = "None" if nothing else f"an array of type {given.dtype}"
-    raise ResultTypeError(
-        f"the {what} function must return real numbers, got {came}"
-        + ("; does it lack a return?" if nothing else "; take the real part, or mend what made it")
-    )
-
-
-def is_single(numbers: FloatArray) -> bool:
-    """Return whether single precision can hold all numbers exactly."""
-    with np.errstate(over="ignore"):
-        return bool((numbers.astype(np.float32) == numbers).all())
-
-
-def single_precision_of(potential: object) -> frozenset[str]:
-    """Return the functions of a potential, or of the one it wraps, that are single precision."""
-    while potential is not None:
-        noted = getattr(potential, "precision", None)
-        if isinstance(noted, Precision):
-            return noted.single
-        potential = getattr(potential, "inner", getattr(potential, "target", None))
-    return frozenset()
-
 
 PRIOR_METHODS = (("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
 """What a prior must have, and an example of one."""
@@ -232,7 +106,7 @@ def _noise_sd(given: npt.ArrayLike) -> FloatArray:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class GaussianPrior:
+class GaussianPrior(ConstantMetric):
     """Independent normal priors; see :func:`gaussian_prior`."""
 
     mean: FloatArray = attrs.field(converter=_mean)
@@ -245,21 +119,8 @@ class GaussianPrior:
                 f"sd of a prior must be positive, or infinite for a flat one, got {self.sd}"
             )
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """``metric``, the precision, and ``metric-derivative``, which is zero."""
-        return frozenset({can.METRIC, can.METRIC_DERIVATIVE})
-
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return -log prior, shape (n,), and its gradient, shape (n, dim).
-
-        A flat prior counts as a density of 1.
-
-        Raises
-        ------
-        ShapeError
-            If mean or sd do not fit the positions.
-        """
+        """Return -log prior, shape (n,), and its gradient, shape (n, dim); 1 where it is flat."""
         self._check(positions)
         scaled = (positions - self.mean) / self.sd
         value = 0.5 * np.square(scaled).sum(axis=1) + self.constant(positions.shape[1])
@@ -280,28 +141,12 @@ class GaussianPrior:
         return () if np.isfinite(self.sd).all() else FLAT
 
     def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the precision for every position, shape (n, dim, dim).
-
-        Raises
-        ------
-        ShapeError
-            If mean or sd do not fit the positions.
-        """
+        """Return the precision for every position, shape (n, dim, dim)."""
         self._check(positions)
         n, dim = positions.shape
         matrices = np.zeros((n, dim, dim))
         matrices[:, np.arange(dim), np.arange(dim)] = 1.0 / np.square(self.sd)
         return matrices
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the precision, for A in ``matrices (n, dim, dim)``: zeros."""
-        del matrices
-        return np.zeros_like(positions)
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the precision, for u in ``vectors (n, dim)``: zeros."""
-        del vectors
-        return np.zeros_like(positions)
 
     def _check(self, positions: FloatArray) -> None:
         for name, array in (("mean", self.mean), ("sd", self.sd)):
@@ -312,18 +157,68 @@ class GaussianPrior:
                 )
 
 
+class DataEnergy(ABC):
+    """Minus the log density of data about outputs, less the log prior.
+
+    Subclasses have a field ``prior``, which is None for a flat one.
+    """
+
+    __slots__ = ()
+
+    prior: Prior | None
+
+    @property
+    @abstractmethod
+    def n_data(self) -> int:
+        """Count of the data."""
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What of the prior may lack its constant."""
+        return unnormalized_prior(self.prior)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """``curvatures``, unless there is a prior without a metric.
+
+        Also ``curvature-derivatives``, unless the prior's metric has no derivative.
+        """
+        if self.prior is None:
+            return frozenset({CURVATURES, CURVATURE_DERIVATIVES})
+        offered: Capabilities = getattr(self.prior, "capabilities", frozenset())
+        if can.METRIC not in offered:
+            return frozenset()
+        derivatives = {CURVATURE_DERIVATIVES} if can.METRIC_DERIVATIVE in offered else set()
+        return frozenset({CURVATURES} | derivatives)
+
+    def check(self, n_outputs: int) -> None:
+        """Raise ShapeError unless there is one output for each datum."""
+        if n_outputs != self.n_data:
+            raise ShapeError(
+                f"the forward map gives {n_outputs} outputs, but data holds {self.n_data}; they "
+                "must correspond"
+            )
+
+    def _metric(self, positions: FloatArray) -> FloatArray:
+        """Return the prior's metric, shape (n, dim, dim)."""
+        if self.prior is None:
+            return np.zeros((*positions.shape, positions.shape[1]))
+        return cast(CurvedPrior, self.prior).metric(positions)
+
+    def _metric_trace(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the gradient of tr(B R), R the prior's metric, shape (n, dim)."""
+        if self.prior is None:
+            return np.zeros_like(positions)
+        curved = cast(MetricDerivativePotential, self.prior)
+        return curved.metric_trace_gradient(positions, weights)
+
+
 @attrs.frozen(kw_only=True, eq=False)
-class GaussianEnergy:
+class GaussianEnergy(DataEnergy):
     """Minus the log density of normal errors, less the log prior.
 
-    Parameters
-    ----------
-    data : array_like of shape (m,)
-        What was observed.
-    noise_sd : float or array_like of shape (m,)
-        Standard deviation of its errors.
-    prior
-        -log prior and its gradient; None for a flat one.
+    ``data (m,)`` have errors of standard deviation ``noise_sd``, a number or (m,); ``prior`` is
+    None for a flat one.
     """
 
     data: FloatArray = attrs.field(converter=_data)
@@ -346,9 +241,9 @@ class GaussianEnergy:
         return float(np.broadcast_to(_log_constants(self.noise_sd), self.data.shape).sum())
 
     @property
-    def unnormalized(self) -> tuple[str, ...]:
-        """What of the prior may lack its constant."""
-        return unnormalized_prior(self.prior)
+    def n_data(self) -> int:
+        """Count of the data."""
+        return len(self.data)
 
     @property
     def observed_data(self) -> dict[str, FloatArray]:
@@ -362,14 +257,6 @@ class GaussianEnergy:
         del positions
         return np.asarray(rng.normal(outputs, self.noise_sd))
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """``curvatures``, unless there is a prior without a metric.
-
-        Also ``curvature-derivatives``, unless the prior's metric has no derivative.
-        """
-        return curvatures_with(self.prior)
-
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,)."""
         return self.value_and_gradients(outputs, positions)[0]
@@ -377,13 +264,7 @@ class GaussianEnergy:
     def value_and_gradients(
         self, outputs: FloatArray, positions: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
-        """
+        """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim)."""
         self.check(outputs.shape[1])
         scaled = (outputs - self.data) / self.noise_sd
         value = 0.5 * np.square(scaled).sum(axis=1) + self._constant
@@ -396,19 +277,11 @@ class GaussianEnergy:
     def curvatures(
         self, outputs: FloatArray, positions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the precision of the noise, (n, m), and the prior's metric, (n, dim, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
-        """
+        """Return the precision of the noise, (n, m), and the prior's metric, (n, dim, dim)."""
         self.check(outputs.shape[1])
         by_outputs = np.empty_like(outputs)
         by_outputs[:] = 1.0 / np.square(self.noise_sd)
-        if self.prior is None:
-            return by_outputs, np.zeros((*positions.shape, positions.shape[1]))
-        return by_outputs, cast(CurvedPrior, self.prior).metric(positions)
+        return by_outputs, self._metric(positions)
 
     def curvature_gradients(
         self,
@@ -423,25 +296,7 @@ class GaussianEnergy:
         """
         del by_outputs_weights
         self.check(outputs.shape[1])
-        by_outputs, prior = np.zeros_like(outputs), self.prior
-        if prior is None:
-            return by_outputs, np.zeros_like(positions)
-        curved = cast(MetricDerivativePotential, prior)
-        return by_outputs, curved.metric_trace_gradient(positions, by_positions_weights)
-
-    def check(self, n_outputs: int) -> None:
-        """Raise unless there is one output for each datum.
-
-        Raises
-        ------
-        ShapeError
-            If there are more or fewer.
-        """
-        if n_outputs != len(self.data):
-            raise ShapeError(
-                f"the forward map gives {n_outputs} outputs, but data holds "
-                f"{len(self.data)}; they must correspond"
-            )
+        return np.zeros_like(outputs), self._metric_trace(positions, by_positions_weights)
 
 
 def _log_constants(sds: FloatArray) -> FloatArray:
@@ -453,29 +308,12 @@ def unnormalized_prior(prior: Prior | None) -> tuple[str, ...]:
     """Return what of a prior may lack its normalising constant, in words; nothing of one's own."""
     if prior is None:
         return FLAT
-    told: tuple[str, ...] = getattr(prior, "unnormalized", ("the prior",))
-    return told
-
-
-def curvatures_with(prior: Prior | None) -> Capabilities:
-    """Return the capabilities of an energy that has all derivatives but for those of its prior."""
-    if prior is None:
-        return frozenset({CURVATURES, CURVATURE_DERIVATIVES})
-    offered: Capabilities = getattr(prior, "capabilities", frozenset())
-    if can.METRIC not in offered:
-        return frozenset()
-    derivatives = {CURVATURE_DERIVATIVES} if can.METRIC_DERIVATIVE in offered else set()
-    return frozenset({CURVATURES} | derivatives)
+    found: tuple[str, ...] = getattr(prior, "unnormalized", ("the prior",))
+    return found
 
 
 def one_prior(prior: Prior | None, energy: Energy | None, declared: Parameters) -> Prior | None:
-    """Return the prior of a forward potential, which may stand beside its parameters.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is given twice.
-    """
+    """Return the prior of a forward potential, which may stand beside its parameters, but once."""
     beside = Priors.of(declared)
     if beside is None:
         return prior
@@ -495,18 +333,11 @@ def read_energy(
 ) -> Energy:
     """Return the energy of a forward map's outputs, from what a user gave.
 
-    Parameters
-    ----------
-    data, noise_sd, prior, energy
-        As for :func:`forward_potential`.
-
     Raises
     ------
     ConfigurationError
         If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given, or something is
         not of its kind.
-    ShapeError
-        If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
     """
     check_methods("prior", prior, *PRIOR_METHODS)
     check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.plugin.Energy")

@@ -1,739 +1,31 @@
-"""Data and their noise: energies, families of errors, and scales that are parameters."""
+"""Data, the scales of their errors, and what a forward target is made of."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any, TypeAlias, cast
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit import capabilities as can
-from surrokit.arguments import check_functions, check_methods, is_number, numbers, unmasked
+from surrokit.arguments import check_methods, numbers
 from surrokit.coordinates.distributions import quantiles
-from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.potentials import Energy, MetricDerivativePotential
-from surrokit.predictive.names import read_name, suggest
+from surrokit.potentials import Energy
+from surrokit.targets.energies import Block, ObservedEnergy, WithScales
+from surrokit.targets.families import ErrorFamily, FamilyName, Link, read_family
 from surrokit.targets.gaussian import (
     PRIOR_METHODS,
-    CurvedPrior,
-    GaussianEnergy,
     Prior,
-    curvatures_with,
     isolated_prior,
     one_prior,
     read_energy,
-    unnormalized_prior,
 )
-from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
-
-_LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
-
-_Arrays = TypeVar("_Arrays", bound=tuple[FloatArray, ...])
-
-Link: TypeAlias = Literal["identity", "log"]
-"""Whether outputs are means, or logarithms of means."""
-
-
-class ErrorFamily(Protocol):
-    """A family of errors.
-
-    Outputs and scales have shape (n, m), data (m,); so have results (n, m). A family without a
-    scale takes ones, and its derivatives in the scale are zero.
-    """
-
-    name: ClassVar[str]
-    has_scale: ClassVar[bool]
-
-    def check_data(self, data: FloatArray) -> None:
-        """Raise ConfigurationError where data cannot be such."""
-
-    def spread(self, data: FloatArray) -> FloatArray:
-        """Return data in the units of the scale."""
-
-    def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return -log p; ``inf`` where that is no density, NaN where outputs are."""
-
-    def slopes(
-        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return its derivatives in outputs and scales."""
-
-    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the Fisher information of outputs and of scales."""
-
-    def information_slopes(
-        self, outputs: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return derivatives of the former in outputs and in scales, and of the latter in scales.
-
-        The information of a scale does not change with the output.
-        """
-
-    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return data for these outputs."""
-
-
-class _Errors:
-    """Errors of a location and a scale: -log p = log s + g((f - y) / s)."""
-
-    has_scale: ClassVar[bool] = True
-
-    def check_data(self, data: FloatArray) -> None:
-        """Let all numbers pass."""
-
-    def spread(self, data: FloatArray) -> FloatArray:
-        """Return data."""
-        return data
-
-    def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return log s + g."""
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            value = np.log(scale) + self._term((outputs - data) / scale)
-        return np.where(_is_scale(scale), value, np.inf)
-
-    def slopes(
-        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return g' / s and (1 - r g') / s, with r = (f - y) / s."""
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            scaled = (outputs - data) / scale
-            slope = self._slope(scaled)
-            found = slope / scale, (1.0 - scaled * slope) / scale
-        return _unless(_is_scale(scale), found)
-
-    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return constants / s^2."""
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            precision = np.broadcast_to(1.0 / np.square(scale), outputs.shape)
-        of_location, of_scale = self._unit_information()
-        return of_location * precision, of_scale * precision
-
-    def information_slopes(
-        self, outputs: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return zero, and constants / s^3."""
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            slope = np.broadcast_to(-2.0 / scale**3, outputs.shape)
-        of_location, of_scale = self._unit_information()
-        return np.zeros_like(outputs), of_location * slope, of_scale * slope
-
-    def _unit_information(self) -> tuple[float, float]:
-        """Return the Fisher information of location and scale where the scale is 1."""
-        raise NotImplementedError
-
-    def _term(self, scaled: FloatArray) -> FloatArray:
-        raise NotImplementedError
-
-    def _slope(self, scaled: FloatArray) -> FloatArray:
-        raise NotImplementedError
-
-
-@attrs.frozen
-class NormalErrors(_Errors):
-    """Normal errors, whose standard deviation is the scale."""
-
-    name: ClassVar[str] = "gaussian"
-
-    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return data about the outputs."""
-        return np.asarray(rng.normal(outputs, scale))
-
-    def _unit_information(self) -> tuple[float, float]:
-        return 1.0, 2.0
-
-    def _term(self, scaled: FloatArray) -> FloatArray:
-        return np.asarray(0.5 * np.square(scaled) + _LOG_ROOT)
-
-    def _slope(self, scaled: FloatArray) -> FloatArray:
-        return scaled
-
-
-@attrs.frozen
-class StudentErrors(_Errors):
-    """Errors with Student's t: (nu + 1) / 2 log(1 + r^2 / nu), and a constant of nu.
-
-    Its Fisher information is that of Lange, Little and Taylor (1989), doi:10.2307/2290063.
-
-    Parameters
-    ----------
-    degrees
-        nu. The standard deviation is the scale times sqrt(nu / (nu - 2)), for nu above 2.
-    """
-
-    name: ClassVar[str] = "student"
-
-    degrees: float
-
-    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return data about the outputs."""
-        return np.asarray(outputs + scale * rng.standard_t(self.degrees, size=outputs.shape))
-
-    def _unit_information(self) -> tuple[float, float]:
-        more = self.degrees + 3.0
-        return (self.degrees + 1.0) / more, 2.0 * self.degrees / more
-
-    def _term(self, scaled: FloatArray) -> FloatArray:
-        half = 0.5 * (self.degrees + 1.0)
-        return np.asarray(half * np.log1p(np.square(scaled) / self.degrees) + self._constant)
-
-    @property
-    def _constant(self) -> float:
-        beta = math.lgamma(0.5 * self.degrees) - math.lgamma(0.5 * (self.degrees + 1.0))
-        return beta + 0.5 * math.log(math.pi * self.degrees)
-
-    def _slope(self, scaled: FloatArray) -> FloatArray:
-        return np.asarray((self.degrees + 1.0) * scaled / (self.degrees + np.square(scaled)))
-
-
-@attrs.frozen
-class LognormalErrors:
-    """Positive data whose logarithms are normal about those of positive outputs.
-
-    The scale is the standard deviation of the logarithms.
-    """
-
-    name: ClassVar[str] = "lognormal"
-    has_scale: ClassVar[bool] = True
-
-    def check_data(self, data: FloatArray) -> None:
-        """Raise ConfigurationError unless all data are positive."""
-        if not (data > 0.0).all():
-            place = int(np.flatnonzero(~(data > 0.0))[0])
-            raise ConfigurationError(
-                f"data of the family 'lognormal' must be positive, got {data[place]:g} at "
-                f"[{place}]; leave such data out, or take the family 'gaussian'"
-            )
-
-    def spread(self, data: FloatArray) -> FloatArray:
-        """Return logarithms."""
-        return np.log(data)
-
-    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return data whose logarithms are about those of the outputs."""
-        return np.asarray(np.exp(rng.normal(_log(outputs), scale)))
-
-    def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return log s + r^2 / 2 + log sqrt(2 pi) + log y with r = (log f - log y) / s."""
-        value = NormalErrors().value(_log(outputs), np.log(data), scale) + np.log(data)
-        return np.where(outputs <= 0.0, np.inf, value)
-
-    def slopes(
-        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return derivatives in f and s."""
-        by_logs, by_scale = NormalErrors().slopes(_log(outputs), np.log(data), scale)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            return _unless(outputs > 0.0, (by_logs / outputs, by_scale))
-
-    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return 1 / (s f)^2 and 2 / s^2."""
-        of_logs, of_scale = NormalErrors().information(outputs, scale)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            return _unless(outputs > 0.0, (of_logs / np.square(outputs), of_scale))
-
-    def information_slopes(
-        self, outputs: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return -2 / (s^2 f^3), -2 / (s^3 f^2) and -4 / s^3."""
-        of_logs, _ = NormalErrors().information(outputs, scale)
-        _, by_scale, twice = NormalErrors().information_slopes(outputs, scale)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            found = -2.0 * of_logs / outputs**3, by_scale / np.square(outputs), twice
-        return _unless(outputs > 0.0, found)
-
-
-@attrs.frozen
-class PoissonCounts:
-    """Counts with a Poisson distribution.
-
-    Parameters
-    ----------
-    link
-        ``"identity"``: outputs are means; ``"log"``: outputs are logarithms of means.
-    """
-
-    name: ClassVar[str] = "poisson"
-    has_scale: ClassVar[bool] = False
-
-    link: Link = "identity"
-
-    def check_data(self, data: FloatArray) -> None:
-        """Raise ConfigurationError unless all data are counts."""
-        wrong = (data < 0.0) | (data != np.round(data))
-        if wrong.any():
-            place = int(np.flatnonzero(wrong)[0])
-            raise ConfigurationError(
-                f"data of the family 'poisson' must be counts 0, 1, 2, ..., got {data[place]:g} at "
-                f"[{place}]; give counts before any scaling, or take another family"
-            )
-
-    def spread(self, data: FloatArray) -> FloatArray:
-        """Return data."""
-        return data
-
-    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return counts."""
-        del scale
-        means = np.exp(outputs) if self.link == "log" else outputs
-        return np.asarray(rng.poisson(means), dtype=np.float64)
-
-    def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return m - y log m + log y!, with m the mean."""
-        from scipy.special import gammaln  # late: importing stays fast
-
-        del scale
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            means = np.exp(outputs) if self.link == "log" else outputs
-            logs = outputs if self.link == "log" else np.log(outputs)
-            value = means - np.where(data > 0.0, data * logs, 0.0) + gammaln(data + 1.0)
-            # of an infinite mean, no difference is known
-            return np.where((means < 0.0) | (means == np.inf), np.inf, value)
-
-    def slopes(
-        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return 1 - y / m, or m - y for the logarithm."""
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            if self.link == "log":
-                return np.exp(outputs) - data, np.zeros_like(outputs)
-            slope = 1.0 - np.where(data > 0.0, data / outputs, 0.0)
-        del scale
-        return _unless(outputs >= 0.0, (slope, np.zeros_like(outputs)))
-
-    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return 1 / m, or m for the logarithm."""
-        del scale
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            if self.link == "log":
-                return np.exp(outputs), np.zeros_like(outputs)
-            return _unless(outputs > 0.0, (1.0 / outputs, np.zeros_like(outputs)))
-
-    def information_slopes(
-        self, outputs: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return -1 / m^2, or m for the logarithm."""
-        del scale
-        nothing = np.zeros_like(outputs)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            if self.link == "log":
-                return np.exp(outputs), nothing, nothing
-            return _unless(outputs > 0.0, (-1.0 / np.square(outputs), nothing, nothing))
-
-
-def _is_scale(scale: FloatArray) -> BoolArray:
-    return np.asarray((scale > 0.0) & (scale < np.inf))
-
-
-def _log(outputs: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(outputs))
-
-
-def _unless(inside: BoolArray, arrays: _Arrays) -> _Arrays:
-    """Return arrays with NaN outside a support."""
-    return cast(_Arrays, tuple(np.where(inside, array, np.nan) for array in arrays))
-
-
-_OF_METRICS = frozenset({can.METRIC, can.METRIC_DERIVATIVE})
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Block:
-    """Data that follow one another in the outputs, with errors of one family.
-
-    Parameters
-    ----------
-    data : ndarray of shape (m,)
-        What was observed.
-    family
-        How it scatters.
-    factors : ndarray of shape (m,)
-        Known scales, or factors of those that are parameters.
-    columns : ndarray of shape (m,), optional
-        The place in a position of each datum's scale; None where scales are known.
-    """
-
-    data: FloatArray
-    family: ErrorFamily
-    factors: FloatArray
-    columns: IntArray | None = None
-
-    def scales(self, positions: FloatArray) -> FloatArray:
-        """Return each datum's scale, shape (n, m)."""
-        if self.columns is None:
-            return np.broadcast_to(self.factors, (len(positions), len(self.factors)))
-        return np.asarray(positions[:, self.columns] * self.factors)
-
-    def gather(self, by_scale: FloatArray, found: FloatArray, power: int = 1) -> None:
-        """Add what belongs to each scale, shape (n, m), to its place in ``found (n, dim)``."""
-        if self.columns is None:
-            return
-        weighted = by_scale * self.factors**power
-        for column in np.unique(self.columns):
-            found[:, column] += weighted[:, self.columns == column].sum(axis=1)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class ObservedEnergy:
-    """Minus the log likelihood of blocks of data, less the log prior.
-
-    Parameters
-    ----------
-    blocks
-        Data, in the order of the outputs.
-    prior
-        -log prior and its gradient; None for a flat one.
-    """
-
-    blocks: tuple[Block, ...]
-    prior: Prior | None = None
-
-    @property
-    def observed_data(self) -> dict[str, FloatArray]:
-        """The data of all blocks, beside the outputs."""
-        return {"outputs": np.concatenate([block.data for block in self.blocks])}
-
-    def draw_data(
-        self, rng: np.random.Generator, outputs: FloatArray, positions: FloatArray
-    ) -> FloatArray:
-        """Return data with their errors, shape (n, m), for outputs of that shape.
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
-        """
-        found = np.empty_like(outputs)
-        for block, where, own in self._each(outputs):
-            found[:, where] = block.family.draw(rng, own, block.scales(positions))
-        return found
-
-    @property
-    def unnormalized(self) -> tuple[str, ...]:
-        """What of the prior may lack its constant."""
-        return unnormalized_prior(self.prior)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """``curvatures``, unless there is a prior without a metric.
-
-        Also ``curvature-derivatives``, unless the prior's metric has no derivative.
-        """
-        return curvatures_with(self.prior)
-
-    def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,); ``inf`` where an output or a scale is none of its family's.
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
-        """
-        total = np.zeros(len(positions)) if self.prior is None else _value(self.prior, positions)
-        return self._add_misfit(total, outputs, positions)
-
-    def _add_misfit(
-        self, total: FloatArray, outputs: FloatArray, positions: FloatArray
-    ) -> FloatArray:
-        for block, _, own in self._each(outputs):
-            terms = block.family.value(own, block.data, block.scales(positions))
-            total = total + terms.sum(axis=1)
-        return total
-
-    def value_and_gradients(
-        self, outputs: FloatArray, positions: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
-        """
-        value, by_outputs = np.zeros(len(positions)), np.empty_like(outputs)
-        by_positions = np.zeros_like(positions)
-        if self.prior is not None:
-            value, slope = self.prior.value_and_gradient(positions)
-            by_positions = by_positions + slope  # a prior may go on using its own
-        for block, where, own in self._each(outputs):
-            slopes = block.family.slopes(own, block.data, block.scales(positions))
-            by_outputs[:, where] = slopes[0]
-            block.gather(slopes[1], by_positions)
-        return self._add_misfit(value, outputs, positions), by_outputs, by_positions
-
-    def curvatures(
-        self, outputs: FloatArray, positions: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the Fisher information of outputs, (n, m), and of scales with the prior's metric.
-
-        The latter has shape (n, dim, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
-        """
-        by_outputs, of_scales = np.empty_like(outputs), np.zeros_like(positions)
-        for block, where, own in self._each(outputs):
-            found = block.family.information(own, block.scales(positions))
-            by_outputs[:, where] = found[0]
-            block.gather(found[1], of_scales, power=2)
-        n, dim = positions.shape
-        by_positions = np.zeros((n, dim, dim))
-        if self.prior is not None:
-            by_positions += cast(CurvedPrior, self.prior).metric(positions)
-        by_positions[:, np.arange(dim), np.arange(dim)] += of_scales
-        return by_outputs, by_positions
-
-    def curvature_gradients(
-        self,
-        outputs: FloatArray,
-        positions: FloatArray,
-        by_outputs_weights: FloatArray,
-        by_positions_weights: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the gradients of sum(X * C) + tr(B R), shapes (n, m) and (n, dim).
-
-        C and R are those of :meth:`curvatures`, X and B their weights, of the same shapes.
-        """
-        by_outputs, by_positions = np.empty_like(outputs), np.zeros_like(positions)
-        own_weights = np.einsum("nii->ni", by_positions_weights)
-        for block, where, own in self._each(outputs):
-            found = block.family.information_slopes(own, block.scales(positions))
-            weights = by_outputs_weights[:, where]
-            by_outputs[:, where] = weights * found[0]
-            block.gather(weights * found[1], by_positions)
-            if block.columns is not None:
-                block.gather(own_weights[:, block.columns] * found[2], by_positions, power=3)
-        if self.prior is not None:
-            curved = cast(MetricDerivativePotential, self.prior)
-            by_positions += curved.metric_trace_gradient(positions, by_positions_weights)
-        return by_outputs, by_positions
-
-    def check(self, n_outputs: int) -> None:
-        """Raise unless there is one output for each datum.
-
-        Raises
-        ------
-        ShapeError
-            If there are more or fewer.
-        """
-        total = sum(len(block.data) for block in self.blocks)
-        if n_outputs != total:
-            raise ShapeError(
-                f"the forward map gives {n_outputs} outputs, but data holds {total}; they must "
-                "correspond"
-            )
-
-    def _each(self, outputs: FloatArray) -> Iterator[tuple[Block, slice, FloatArray]]:
-        """Yield each block with the place of its outputs, and these."""
-        self.check(outputs.shape[1])
-        first = 0
-        for block in self.blocks:
-            where = slice(first, first + len(block.data))
-            yield block, where, outputs[:, where]
-            first = where.stop
-
-
-@attrs.frozen(eq=False)
-class WithScales:
-    """A prior of the first numbers of a position, and one of the scales after them.
-
-    Parameters
-    ----------
-    prior
-        Of the first ones; None for a flat one.
-    count
-        How many these are.
-    scales
-        Of the others. Their Fisher information is their metric, so this one has none.
-    """
-
-    prior: Prior | None
-    count: int
-    scales: Prior
-
-    @property
-    def unnormalized(self) -> tuple[str, ...]:
-        """What of either prior may lack its constant."""
-        return tuple(
-            dict.fromkeys(unnormalized_prior(self.prior) + unnormalized_prior(self.scales))
-        )
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the prior of the first ones offers."""
-        offered: Capabilities = getattr(self.prior, "capabilities", frozenset())
-        return _OF_METRICS if self.prior is None else offered & _OF_METRICS
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return -log prior, shape (n,)."""
-        found = _value(self.scales, positions)
-        return (
-            found if self.prior is None else found + _value(self.prior, positions[:, : self.count])
-        )
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
-        value, gradient = self.scales.value_and_gradient(positions)
-        if self.prior is None:
-            return value, gradient
-        first, slope = self.prior.value_and_gradient(positions[:, : self.count])
-        gradient[:, : self.count] += slope
-        return value + first, gradient
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the metric of the first ones, and zeros: shape (n, dim, dim)."""
-        n, dim = positions.shape
-        found = np.zeros((n, dim, dim))
-        if self.prior is not None:
-            own = cast(CurvedPrior, self.prior).metric(positions[:, : self.count])
-            found[:, : self.count, : self.count] = own
-        return found
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), shape (n, dim), for A in ``matrices (n, dim, dim)``."""
-        found = np.zeros_like(positions)
-        if self.prior is not None:
-            curved, first = cast(MetricDerivativePotential, self.prior), slice(0, self.count)
-            own = curved.metric_trace_gradient(positions[:, first], matrices[:, first, first])
-            found[:, first] = own
-        return found
-
-
-def _value(prior: Prior, positions: FloatArray) -> FloatArray:
-    """Return -log prior, shape (n,), without its gradient where that saves something."""
-    if isinstance(prior, Priors | WithScales):
-        return prior.value(positions)
-    return prior.value_and_gradient(positions)[0]
-
-
-_AXES = {"forward": 0, "jacobian": 1, "hessian": 2}
-"""Axes of a map's result, or of its derivatives, after that of the outputs."""
-
-
-def join_maps(
-    what: str, given: Any, parameters: Parameters, sizes: Mapping[str, int] | None
-) -> Any:
-    """Return a map or its derivatives as one function, whether it is one or one for each data set.
-
-    Parameters
-    ----------
-    what
-        ``forward``, ``jacobian``, ``hessian`` or ``vjp``.
-    given
-        A function, a dictionary of functions by data set, or None.
-    parameters
-        Those that each map takes.
-    sizes
-        Count of the data of each set, by name; None where they have no names.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is not one function for each data set, or something is no function.
-    """
-    if not isinstance(given, Mapping):
-        return called(what, given, parameters) if what in ("forward", "jacobian") else given
-    if sizes is None:
-        raise ConfigurationError(
-            f"{what} holds functions by name, but data has no names; give data={{name: "
-            "surrokit.observed(...)} by the same names"
-        )
-    if set(given) != set(sizes):
-        raise ConfigurationError(
-            f"{what} must hold one function for each of the data {', '.join(sizes)}, got "
-            f"{', '.join(map(str, given)) or 'none'}"
-        )
-    check_functions(**{f"{what} of {name!r}": function for name, function in given.items()})
-    if any(function is None for function in given.values()):
-        raise ConfigurationError(
-            f"{what} must hold one function for each of the data {', '.join(sizes)}, got None; "
-            f"leave {what} out unless all maps have it"
-        )
-    by_name = what in ("forward", "jacobian")
-    functions = tuple(
-        called(f"{what} of {name!r}", given[name], parameters) if by_name else given[name]
-        for name in sizes
-    )
-    counts = tuple(sizes.values())
-    if what == "vjp":
-        return JoinedAdjoints(functions, counts)
-    return JoinedMaps(what, tuple(sizes), functions, counts)
-
-
-@attrs.frozen(eq=False)
-class JoinedMaps:
-    """Maps, or their derivatives of one order, one after another.
-
-    Parameters
-    ----------
-    what
-        What they are, for messages.
-    names
-        Of the maps.
-    functions
-        Each of one position (dim,), or of rows of them.
-    counts
-        How many outputs each has.
-    """
-
-    what: str
-    names: tuple[str, ...]
-    functions: tuple[Callable[[FloatArray], Any], ...]
-    counts: tuple[int, ...]
-
-    def __call__(self, q: FloatArray) -> FloatArray:
-        """Return all outputs, or their derivatives, joined along the axis of the outputs.
-
-        Raises
-        ------
-        ShapeError
-            If a map gives another number of outputs than there are data.
-        """
-        rows = q.ndim - 1
-        parts = []
-        triples = zip(self.names, self.functions, self.counts, strict=True)
-        for name, function, count in triples:
-            part = np.array(unmasked(function(q.copy())))
-            if part.ndim == rows + _AXES[self.what]:  # a map with one output may leave that axis
-                part = np.expand_dims(part, rows)
-            if part.ndim <= rows or part.shape[rows] != count:
-                raise ShapeError(
-                    f"{self.what} of {name!r} must give {count} outputs, one for each datum, got "
-                    f"shape {part.shape} for positions of shape {q.shape}"
-                )
-            parts.append(part)
-        return np.concatenate(parts, axis=rows)
-
-
-@attrs.frozen(eq=False)
-class JoinedAdjoints:
-    """Adjoints of several maps as that of all their outputs.
-
-    Parameters
-    ----------
-    functions
-        Each of a position (dim,) and weights (m,), or of rows of them.
-    counts
-        How many outputs each map has.
-    """
-
-    functions: tuple[Callable[[FloatArray, FloatArray], Any], ...]
-    counts: tuple[int, ...]
-
-    def __call__(self, q: FloatArray, weights: FloatArray) -> Any:
-        """Return the gradients of the outputs' weighted sum, of the shape of ``q``."""
-        parts = np.split(weights, np.cumsum(self.counts)[:-1], axis=-1)
-        pairs = zip(self.functions, parts, strict=True)
-        return sum(np.array(unmasked(function(q.copy(), part.copy()))) for function, part in pairs)
-
+from surrokit.types import FloatArray, IntArray
 
 _SPREADS = 2.5
 _DEGREES = 3.0
@@ -777,61 +69,39 @@ def estimated(
         Parameter((), lower=0.0, prior=prior)  # refuses what is no distribution
     if name is not None and (not isinstance(name, str) or not name):
         raise ConfigurationError(f"the name of an estimated scale must be text, got {name!r}")
+    of_data, labels = (None, None) if groups is None else _read_groups(groups)
     return Estimated(
-        groups=None if groups is None else Groups.read(groups),
+        groups=of_data,
+        labels=labels,
         prior=prior,
         times=_read_factors(times),
         name=name,
     )
 
 
-@attrs.frozen(eq=False)
-class Groups:
-    """Groups of data.
-
-    Parameters
-    ----------
-    of_data : ndarray of shape (m,)
-        The number of each datum's group.
-    labels
-        Their names; None where they are numbers.
-    """
-
-    of_data: IntArray
-    labels: tuple[str, ...] | None
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return int(self.of_data.max()) + 1
-
-    @classmethod
-    def read(cls, given: npt.ArrayLike) -> Groups:
-        """Read groups as a user gives them.
-
-        Raises
-        ------
-        ConfigurationError
-            If they are neither texts nor whole numbers of which none is left out.
-        """
-        array = np.asarray(given)
-        if array.ndim == 1 and array.size and all(isinstance(each, str) for each in array.tolist()):
-            labels = tuple(dict.fromkeys(array.tolist()))
-            return cls(np.array([labels.index(each) for each in array.tolist()]), labels)
-        whole = array.dtype.kind in "iu" and array.ndim == 1 and array.size > 0
-        if not whole or not np.array_equal(np.unique(array), np.arange(int(array.max()) + 1)):
-            raise ConfigurationError(
-                "groups must be one whole number for each datum, from 0 on and none left out, or a "
-                f"text for each, got {given!r}"
-            )
-        return cls(array.astype(np.int64), None)
+def _read_groups(given: npt.ArrayLike) -> tuple[IntArray, tuple[str, ...] | None]:
+    """Return the group of each datum, and names of the groups that a user gave as texts."""
+    array = np.asarray(given)
+    if array.ndim == 1 and array.size and all(isinstance(each, str) for each in array.tolist()):
+        labels = tuple(dict.fromkeys(array.tolist()))
+        return np.array([labels.index(each) for each in array.tolist()]), labels
+    whole = array.dtype.kind in "iu" and array.ndim == 1 and array.size > 0
+    if not whole or not np.array_equal(np.unique(array), np.arange(int(array.max()) + 1)):
+        raise ConfigurationError(
+            "groups must be one whole number for each datum, from 0 on and none left out, or a "
+            f"text for each, got {given!r}"
+        )
+    return array.astype(np.int64), None
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Estimated:
     """Scales that are not known; see :func:`estimated`."""
 
-    groups: Groups | None = None
+    groups: IntArray | None = None
+    """The group of each datum, shape (m,)."""
+    labels: tuple[str, ...] | None = None
+    """Names of the groups; None where they are numbers."""
     prior: Any = None
     times: FloatArray = attrs.field(factory=lambda: np.ones(()))
     name: str | None = None
@@ -840,10 +110,9 @@ class Estimated:
 
     def check(self, n_data: int) -> None:
         """Raise ShapeError unless there are a group and a factor for each datum."""
-        if self.groups is not None and len(self.groups.of_data) != n_data:
+        if self.groups is not None and len(self.groups) != n_data:
             raise ShapeError(
-                f"groups must be given for each of the {n_data} data, got "
-                f"{len(self.groups.of_data)}"
+                f"groups must be given for each of the {n_data} data, got {len(self.groups)}"
             )
         if self.times.shape not in ((), (n_data,)):
             raise ShapeError(
@@ -852,25 +121,16 @@ class Estimated:
             )
 
     def declare(self, name: str, spread: FloatArray) -> dict[str, Parameter]:
-        """Return the parameters that it takes, by name.
-
-        Parameters
-        ----------
-        name
-            What they are called where ``name`` is None.
-        spread : ndarray of shape (m,)
-            Data in the units of the scale.
-        """
+        """Return the parameters that it takes, by name, for data in the units of the scale (m,)."""
         called = self.name or name
-        groups = np.zeros(len(spread), dtype=np.int64)
         if self.groups is None:
-            return {called: self._one((), _typical(spread, groups, self.times))}
-        typical = _typical(spread, self.groups.of_data, self.times)
-        if self.groups.labels is None:
-            return {called: self._one((self.groups.count,), typical)}
+            alone = np.zeros(len(spread), dtype=np.int64)
+            return {called: self._one((), _typical(spread, alone, self.times))}
+        typical = _typical(spread, self.groups, self.times)
+        if self.labels is None:
+            return {called: self._one((len(typical),), typical)}
         return {
-            f"{called}_{label}": self._one((), typical[[i]])
-            for i, label in enumerate(self.groups.labels)
+            f"{called}_{label}": self._one((), typical[[i]]) for i, label in enumerate(self.labels)
         }
 
     def _one(self, shape: tuple[int, ...], typical: FloatArray) -> Parameter:
@@ -880,13 +140,7 @@ class Estimated:
 
 @attrs.frozen(eq=False)
 class HalfStudent:
-    """Half of Student's t distribution with 3 degrees of freedom: a prior of scales.
-
-    Parameters
-    ----------
-    scale : ndarray of shape (k,)
-        Of each of k numbers.
-    """
+    """Half of Student's t distribution with 3 degrees of freedom and scales (k,), for scales."""
 
     scale: FloatArray
 
@@ -928,17 +182,11 @@ def _read_factors(times: npt.ArrayLike) -> FloatArray:
     return array
 
 
-FamilyName: TypeAlias = Literal["gaussian", "normal", "student", "cauchy", "lognormal", "poisson"]
-"""Names of families of errors."""
-
 Scale: TypeAlias = npt.ArrayLike | str | Estimated
 """A known scale, ``"estimate"``, a parameter's name, or :func:`estimated`."""
 
 ESTIMATE = "estimate"
 """In place of a scale: it is not known."""
-
-_FAMILIES = ("gaussian", "student", "lognormal", "poisson")
-_USUAL_DEGREES = 4.0
 
 
 def observed(
@@ -957,7 +205,7 @@ def observed(
         What was observed, one number for each output.
     scale : float or array_like of shape (m,), or str, or Estimated
         Of the errors. ``"estimate"`` makes it a parameter; another text is the name of a positive
-        parameter that is declared; :func:`estimated` says more. None for families without a scale.
+        parameter that is declared; :func:`estimated` has more to set. None without a scale.
     family
         ``"gaussian"``: the scale is the standard deviation; ``"student"``: it is that of Student's
         t; ``"lognormal"``: data and outputs are positive, and it is the standard deviation of
@@ -997,57 +245,11 @@ def observed(
 
 @attrs.frozen(kw_only=True, eq=False)
 class Observed:
-    """Data and their errors; see :func:`observed`.
-
-    Parameters
-    ----------
-    data : ndarray of shape (m,)
-        What was observed.
-    family
-        How it scatters.
-    scale : ndarray of shape (m,) or Estimated
-        Of the errors; ones for a family without.
-    """
+    """Data and their errors; see :func:`observed`. Scales are ones for a family without."""
 
     data: FloatArray
     family: ErrorFamily
     scale: FloatArray | Estimated
-
-
-def read_family(given: object, degrees: Any = None, link: Any = None) -> ErrorFamily:
-    """Return a family of errors by its name.
-
-    Parameters
-    ----------
-    given, degrees, link
-        As for :func:`observed`.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such family, or it has no such setting.
-    """
-    family, settings = read_name(given, {} if degrees is None else {"degrees": degrees})
-    degrees = settings.get("degrees")
-    if family not in _FAMILIES:
-        near = suggest(given, _FAMILIES) or "; for another, write an energy"
-        raise ConfigurationError(
-            f"family of errors must be one of {', '.join(_FAMILIES)}, got {given!r}{near}"
-        )
-    if degrees is not None and family != "student":
-        raise ConfigurationError(f"degrees are of the family 'student', not of {family!r}")
-    if link is not None and family != "poisson":
-        raise ConfigurationError(f"link is of the family 'poisson', not of {family!r}")
-    if family == "student":
-        nu = _USUAL_DEGREES if degrees is None else degrees
-        if not is_number(nu) or not 0.0 < nu < np.inf:
-            raise ConfigurationError(f"degrees must be a positive, finite number, got {degrees!r}")
-        return StudentErrors(float(nu))
-    if family == "poisson":
-        if link not in (None, "identity", "log"):
-            raise ConfigurationError(f"link must be 'identity' or 'log', got {link!r}")
-        return PoissonCounts(link or "identity")
-    return NormalErrors() if family == "gaussian" else LognormalErrors()
 
 
 def _read_scale(scale: Any, family: ErrorFamily, n_data: int) -> FloatArray | Estimated:
@@ -1117,23 +319,7 @@ class ForwardModel:
         energy: Energy | None,
         declared: Parameters,
     ) -> ForwardModel:
-        """Read what a user gave.
-
-        Parameters
-        ----------
-        data, noise_sd, prior, energy
-            As for :func:`surrokit.forward_potential`.
-        declared
-            The user's parameters.
-
-        Raises
-        ------
-        ConfigurationError
-            If neither or both of ``energy`` and ``data`` are given, or something is not of its
-            kind.
-        ShapeError
-            If arrays are not numbers, or do not fit each other.
-        """
+        """Return what a user gave :func:`surrokit.forward_potential`, of declared parameters."""
         beside = one_prior(prior, energy, declared)
         named = _read_sets(data, noise_sd)
         if named is None or energy is not None:
@@ -1232,13 +418,7 @@ class _Scales:
 
     @property
     def of_map(self) -> Parameters:
-        """Those that are no scales.
-
-        Raises
-        ------
-        ConfigurationError
-            If there are none.
-        """
+        """Those that are no scales, of which there must be one."""
         kept = {k: v for k, v in self._declared.specs.items() if k not in self._used}
         if not kept:
             raise ConfigurationError(
@@ -1293,7 +473,7 @@ class _Scales:
                 f"the scale {name!r} is a declared parameter, and a prior is given for it by "
                 "surrokit.estimated too; give that beside the parameter"
             )
-        groups = None if scale.groups is None else scale.groups.of_data
+        groups = scale.groups
         needed = n_data if groups is None else int(groups.max()) + 1
         alone = spec.shape == () and groups is None
         if not alone and spec.shape != (needed,):
@@ -1320,9 +500,9 @@ def _places(found: Mapping[str, Parameter], scale: Estimated, n_data: int) -> li
     names = list(found)
     if scale.groups is None:
         return [(names[0], 0)] * n_data
-    if scale.groups.labels is None:
-        return [(names[0], int(i)) for i in scale.groups.of_data]
-    return [(names[i], 0) for i in scale.groups.of_data]
+    if scale.labels is None:
+        return [(names[0], int(i)) for i in scale.groups]
+    return [(names[i], 0) for i in scale.groups]
 
 
 def _plausible(spec: Parameter) -> tuple[FloatArray, FloatArray] | None:
@@ -1337,68 +517,3 @@ def _plausible(spec: Parameter) -> tuple[FloatArray, FloatArray] | None:
     if found is None:
         return None
     return found[0].reshape(spec.shape), found[1].reshape(spec.shape)
-
-
-KIND = "errors"
-"""Says in a file that predictions are outputs with errors."""
-
-
-def write_errors(energy: Any) -> dict[str, Any] | None:
-    """Return data and their errors as plain data; None for an energy of the user's own.
-
-    Parameters
-    ----------
-    energy
-        Of outputs and positions. Its prior is left out, as predictions take none.
-    """
-    blocks: tuple[Block, ...]
-    if isinstance(energy, GaussianEnergy):
-        factors = np.broadcast_to(energy.noise_sd, energy.data.shape)
-        blocks = (Block(data=energy.data, family=NormalErrors(), factors=factors),)
-    elif isinstance(energy, ObservedEnergy):
-        blocks = energy.blocks
-    else:
-        return None
-    return {"kind": KIND, "blocks": [_to_plain(block) for block in blocks]}
-
-
-def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
-    """Return data and their errors, without a prior.
-
-    Parameters
-    ----------
-    plain
-        As :func:`write_errors` returned it.
-    dim
-        Numbers of a position.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError, ConfigurationError, ShapeError
-        If it is damaged.
-    """
-    return ObservedEnergy(blocks=tuple(_from_plain(each, dim) for each in plain["blocks"]))
-
-
-def _to_plain(block: Block) -> dict[str, Any]:
-    return {
-        "family": block.family.name,
-        "degrees": getattr(block.family, "degrees", None),
-        "link": getattr(block.family, "link", None),
-        "data": block.data.tolist(),
-        "factors": block.factors.tolist(),
-        "columns": None if block.columns is None else block.columns.tolist(),
-    }
-
-
-def _from_plain(plain: Mapping[str, Any], dim: int) -> Block:
-    data, factors = (np.array(plain[name], dtype=np.float64) for name in ("data", "factors"))
-    columns = None if plain["columns"] is None else np.array(plain["columns"], dtype=np.int64)
-    if data.ndim != 1 or factors.shape != data.shape:
-        raise ValueError("data and their errors do not fit one another")
-    if columns is not None and (
-        columns.shape != data.shape or (columns < 0).any() or (columns >= dim).any()
-    ):
-        raise ValueError("errors are of parameters that there are not")
-    family = read_family(plain["family"], plain["degrees"], plain["link"])
-    return Block(data=data, family=family, factors=factors, columns=columns)

@@ -9,17 +9,13 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_matrices, check_positions, check_vectors, check_weights
-from surrokit.capabilities import FORWARD
 from surrokit.coordinates.distributions import quantiles
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameter, Parameters, Plausible
-from surrokit.coordinates.transforms import Blocks, Scaled, Scaling, Transform, from_line_of
-from surrokit.model.model import calls_per_gradient
+from surrokit.coordinates.transforms import Scaled, Scaling, Transform, from_line_of
 from surrokit.potentials import (
     USUAL_ORDER,
     Ball,
-    Energy,
     Potential,
     RowDraws,
     RowExpansion,
@@ -27,11 +23,11 @@ from surrokit.potentials import (
     of_order,
     with_rows,
 )
-from surrokit.targets.bounds import LiftedPotential, ScaledEnergy, parameters_of, transform_of
+from surrokit.targets.bounds import LiftedPotential, parameters_of, transform_of
 from surrokit.targets.differences import Differences
+from surrokit.targets.energies import WithScales
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.gaussian import GaussianPrior
-from surrokit.targets.noise import WithScales
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 REACH = 2.0
@@ -50,13 +46,8 @@ _PARTS = (0.16, 0.84)
 def expected(target: Potential) -> tuple[FloatArray, FloatArray]:
     """Return the centre and spread of each number in a target's sampling coordinates, (dim,) each.
 
-    They are 0 and 1 where nothing is declared, where starts about zero reach what is, and where
-    the coordinates are of like scale already.
-
-    Parameters
-    ----------
-    target
-        In the coordinates of the line, or in those of like scale.
+    They are 0 and 1 where nothing is declared, where starts about zero reach what is, and where the
+    coordinates are of like scale already.
     """
     of, parameters = transform_of(target), parameters_of(target)
     if isinstance(of, Scaled | ModelMap) or of.n_user != parameters.dim:
@@ -103,7 +94,7 @@ def _plausible(target: Any) -> Plausible | None:
 def _normal_ends(target: Any, parameters: Parameters) -> FloatArray:
     """Return quantiles of the normal prior of an energy, shape (2, dim), NaN where it has none."""
     ends, n = np.full((2, parameters.dim), np.nan), parameters.dim
-    energy = target.energy if FORWARD in target.capabilities else None
+    energy = target.energy if can.FORWARD in target.capabilities else None
     found = (getattr(each, "prior", None) for each in _within(energy))
     prior = next((each for each in found if each is not None), None)
     if isinstance(prior, WithScales):  # scales of errors come after the user's own numbers
@@ -154,34 +145,20 @@ class ScaledPotential(LiftedPotential):
     The change of coordinates is exact, and all that the inner potential offers it offers too but
     for ``gaussian``; ``hessian-diagonal`` needs the whole Hessian and its derivative. No data are
     copied or changed.
-
-    Parameters
-    ----------
-    inner
-        Potential on the line.
-    parameters
-        Its names, shapes and bounds.
-    from_line
-        The map from the line to the user's coordinates.
-    scaling
-        The map to the line.
     """
 
-    from_line: Transform | Blocks | ModelMap = attrs.field(kw_only=True)
-    scaling: Scaling = attrs.field(kw_only=True)
-    transform: Scaled = attrs.field(init=False)
-
-    @transform.default
-    def _transform(self) -> Scaled:
-        return Scaled(self.scaling, self.from_line)
-
-    def __attrs_post_init__(self) -> None:
-        """Check nothing: what the inner potential takes is checked already."""
+    inner: Potential
+    transform: Scaled
 
     @property
-    def own_map(self) -> Scaling:
+    def parameters(self) -> Parameters:  # type: ignore[override]
+        """Names, shapes and bounds."""
+        return parameters_of(self.inner)
+
+    @property
+    def inner_map(self) -> Scaling:
         """The map to the line."""
-        return self.scaling
+        return self.transform.scaling
 
     @property
     def capabilities(self) -> Capabilities:
@@ -191,92 +168,6 @@ class ScaledPotential(LiftedPotential):
         return offered if whole else offered - {can.HESSIAN_DIAGONAL}
 
     @property
-    def calls_per_gradient(self) -> int:
-        """Calls that a gradient pays for."""
-        return calls_per_gradient(self.inner)
-
-    @property
-    def missing(self) -> Any:
-        """Why the inner potential lacks capabilities, as far as it says so."""
-        return getattr(self.inner, "missing", {})
-
-    @property
-    def energy(self) -> Energy:
-        """The inner potential's energy, of outputs and positions z."""
-        return ScaledEnergy(self._whole.energy, self.scaling)
-
-    @property
-    def _whole(self) -> Any:
-        """The inner potential, with whatever its capabilities promise."""
-        return self.inner
-
-    # --- second derivatives ---
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return the second derivatives in z, shape (n, dim, dim)."""
-        return self._form(self._whole.hessian, positions)
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the Hessian in z times u, shape (n, dim)."""
-        return self._of_vectors(self._whole.hessian_product, positions, vectors)
-
-    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(B d_k G) for each k, G the Hessian in z, shape (n, dim)."""
-        return self._of_matrices(self._whole.hessian_trace_gradient, positions, matrices)
-
-    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
-        return self._of_vectors(self._whole.hessian_form_gradient, positions, vectors)
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the metric in z, shape (n, dim, dim)."""
-        return self._form(self._whole.metric, positions)
-
-    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the metric in z times u, shape (n, dim)."""
-        return self._of_vectors(self._whole.metric_product, positions, vectors)
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(B d_k G) for each k, G the metric in z, shape (n, dim)."""
-        return self._of_matrices(self._whole.metric_trace_gradient, positions, matrices)
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
-        return self._of_vectors(self._whole.metric_form_gradient, positions, vectors)
-
-    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
-        """Return the diagonal of the Hessian in z, shape (n, dim)."""
-        return np.asarray(np.einsum("nii->ni", self.hessian(positions)).copy())
-
-    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum_j c_j d_k G_jj for each k, G the Hessian in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        c = check_vectors(weights, z)
-        return self.hessian_trace_gradient(z, c[:, :, None] * np.eye(self.dim))
-
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m for each k, in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        pushed = self.scaling.push(check_weights(weights, z))
-        return self._pulled(lambda x: self._whole.forward_hessian_product(x, pushed), z)
-
-    def _form(self, method: Callable[[FloatArray], FloatArray], z: FloatArray) -> FloatArray:
-        return self.scaling.pull_form(method(self.scaling.to_bounded(check_positions(z, self.dim))))
-
-    def _of_vectors(self, method: Callable[..., Any], z: FloatArray, u: FloatArray) -> FloatArray:
-        pushed = self.scaling.push(check_vectors(u, check_positions(z, self.dim)))
-        return self._pulled(lambda x: method(x, pushed), z)
-
-    def _of_matrices(self, method: Callable[..., Any], z: FloatArray, b: FloatArray) -> FloatArray:
-        pushed = self.scaling.push_form(check_matrices(b, check_positions(z, self.dim)))
-        return self._pulled(lambda x: method(x, pushed), z)
-
-    def _pulled(self, method: Callable[[FloatArray], FloatArray], z: FloatArray) -> FloatArray:
-        return self.scaling.pull(method(self.scaling.to_bounded(z)))
-
-    # --- sums over rows ---
-
-    @property
     def n_rows(self) -> int:
         """Number of terms."""
         return with_rows(self.inner).n_rows
@@ -284,9 +175,9 @@ class ScaledPotential(LiftedPotential):
     def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> ScaledExpansion:
         """Return the expansions of all terms at ``centre (dim,)``."""
         at = np.array(centre, dtype=np.float64)
-        line = self.scaling.to_bounded(at)
+        line = self.inner_map.to_bounded(at)
         return ScaledExpansion(
-            with_rows(self.inner).expand(line, **of_order(order)), self.scaling, at
+            with_rows(self.inner).expand(line, **of_order(order)), self.inner_map, at
         )
 
     def row_bounds(
@@ -294,7 +185,7 @@ class ScaledPotential(LiftedPotential):
     ) -> FloatArray:
         """Return the bounds of all terms, shape (n_rows,): a direction u in z is A u in x."""
         return with_rows(self.inner).row_bounds(
-            self.scaling.matrix @ factor, **of_order(order, self._ball(ball))
+            self.inner_map.matrix @ factor, **of_order(order, self._ball(ball))
         )
 
     def row_draws(
@@ -302,33 +193,26 @@ class ScaledPotential(LiftedPotential):
     ) -> RowDraws:
         """Return draws of rows by their bounds."""
         return with_rows(self.inner).row_draws(
-            self.scaling.matrix @ factor, **of_order(order, self._ball(ball))
+            self.inner_map.matrix @ factor, **of_order(order, self._ball(ball))
         )
 
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some terms alone, without the rest, of which log |det A| is a part."""
         terms = with_rows(self.inner).select(rows)
-        return attrs.evolve(self, inner=terms, scaling=attrs.evolve(self.scaling, log_volume=0.0))
+        alone = attrs.evolve(self.inner_map, log_volume=0.0)
+        return attrs.evolve(
+            self, inner=terms, transform=attrs.evolve(self.transform, scaling=alone)
+        )
 
     def _ball(self, ball: Ball | None) -> Ball | None:
         if ball is None:
             return None
-        return Ball(centre=self.scaling.to_bounded(ball.centre), radius=ball.radius)
+        return Ball(centre=self.inner_map.to_bounded(ball.centre), radius=ball.radius)
 
 
 @attrs.frozen(eq=False)
 class ScaledExpansion(WrappedExpansion):
-    """Expansions of all terms at one point, in coordinates of like scale.
-
-    Parameters
-    ----------
-    inner
-        The expansions on the line.
-    scaling
-        The map to the line.
-    middle : ndarray of shape (dim,)
-        Where the terms were expanded.
-    """
+    """Expansions of all terms at one point ``middle (dim,)``, in coordinates of like scale."""
 
     inner: RowExpansion
     scaling: Scaling
@@ -392,12 +276,7 @@ Moments = Callable[..., FloatArray | None]
 def scaled(target: Potential, scaling: Scaling | None = None) -> Potential:
     """Return a target in coordinates of like scale; the target itself where they are so already.
 
-    Parameters
-    ----------
-    target
-        In the coordinates of the line.
-    scaling
-        The coordinates to take; None for those that suit it.
+    ``scaling`` are the coordinates to take; None for those that suit the target.
     """
     if isinstance(target, ScaledPotential):
         return target
@@ -408,12 +287,7 @@ def scaled(target: Potential, scaling: Scaling | None = None) -> Potential:
         return target
     if isinstance(target, ModelledPotential):
         target = attrs.evolve(target, starts=None)  # in the units of the columns, far from the mass
-    return ScaledPotential(
-        target,
-        parameters_of(target),
-        from_line=from_line_of(transform_of(target)),
-        scaling=scaling,
-    )
+    return ScaledPotential(target, Scaled(scaling, from_line_of(transform_of(target))))
 
 
 def scaling_of(target: Potential) -> Scaling | None:

@@ -15,6 +15,9 @@ from surrokit.errors import ConfigurationError, NotASumError, ShapeError
 from surrokit.potentials import (
     USUAL_ORDER,
     Ball,
+    GradientPotential,
+    HessianPotential,
+    HessianProductPotential,
     Potential,
     RowExpansion,
     SummedPotential,
@@ -35,19 +38,14 @@ class Form(Enum):
     OTHER = "other"
 
 
-def _among(forms: set[Form], *known: Form) -> bool:
-    return forms <= {Form.CONSTANT, *known}
-
-
 def join(forms: Iterable[Form]) -> Form:
     """Return the form of an array that is put together of others, such as by a choice."""
     found = set(forms)
-    if found <= {Form.CONSTANT}:
+    moving = found - {Form.CONSTANT}
+    if not moving:
         return Form.CONSTANT
-    for form in (Form.LINEAR, Form.EXPONENTIAL):
-        if _among(found, form):
-            return form
-    return Form.LOGISTIC if found == {Form.LOGISTIC} else Form.OTHER
+    logistic_or_constant = len(found) > 1 and Form.LOGISTIC in found
+    return Form.OTHER if len(moving) > 1 or logistic_or_constant else moving.pop()
 
 
 def add(forms: Iterable[Form]) -> Form:
@@ -68,9 +66,7 @@ def contract(forms: Iterable[Form]) -> Form:
 def multiply(forms: Iterable[Form]) -> Form:
     """Return the form of products of numbers."""
     found = list(forms)
-    if _among(set(found), Form.EXPONENTIAL) and Form.EXPONENTIAL in found:
-        return Form.EXPONENTIAL
-    return contract(found)
+    return Form.EXPONENTIAL if join(found) is Form.EXPONENTIAL else contract(found)
 
 
 def divide(above: Form, below: Form) -> Form:
@@ -104,32 +100,12 @@ def apply(function: str, form: Form) -> Form:
 _SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
 
 
-class Sum(Protocol):
-    """A summed potential with gradients, and perhaps with more."""
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
+class Sum(GradientPotential, HessianPotential, HessianProductPotential, Protocol):
+    """A summed potential with gradients, and with Hessians if its capabilities have them."""
 
     @property
     def n_rows(self) -> int:
         """Number of terms."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it offers, ``rows`` and ``gradient`` among it."""
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return it, shape (n,)."""
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return it, shape (n,), and its gradient, shape (n, dim)."""
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return second derivatives, shape (n, dim, dim), with capability ``hessian``."""
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return these times vectors, shape (n, dim), with capability ``hessian-product``."""
 
     def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
         """Return the expansions of all terms."""
@@ -143,25 +119,11 @@ class Sum(Protocol):
         """Return the sum of some terms alone."""
 
 
-class Rest(Protocol):
-    """A cheap potential with gradients, and with Hessians if its capabilities say so."""
+class Rest(GradientPotential, HessianPotential, Protocol):
+    """A cheap potential with gradients, and with Hessians if its capabilities have them.
 
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it offers, ``gradient`` among it."""
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return it, shape (n,); infinite outside of the support."""
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return it, shape (n,), and its gradient, shape (n, dim)."""
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return second derivatives, shape (n, dim, dim), with capability ``hessian``."""
+    It is infinite outside of the support.
+    """
 
 
 @attrs.frozen(eq=False)
@@ -169,14 +131,8 @@ class SumAndRest:
     """U(q) = a sum over rows of data + a rest, which need be no quadratic.
 
     The rest is a prior, the logarithm of a Jacobian, or what all rows have in common. It is
-    infinite outside of the support. Expansions leave it as it is.
-
-    Parameters
-    ----------
-    terms
-        The sum; it may have a normal prior of its own.
-    rest
-        The rest.
+    infinite outside of the support. Expansions leave it as it is. The sum may have a normal prior
+    of its own.
 
     Raises
     ------
@@ -267,15 +223,7 @@ class SumAndRest:
 
 @attrs.frozen(eq=False)
 class ExpansionAndRest(WrappedExpansion):
-    """Expansions of all terms at one point, with the rest as it is.
-
-    Parameters
-    ----------
-    inner
-        The expansions.
-    rest
-        The rest.
-    """
+    """Expansions of all terms at one point, with the rest as it is."""
 
     rest: Rest
 
@@ -285,74 +233,35 @@ class ExpansionAndRest(WrappedExpansion):
 
 
 @attrs.frozen(eq=False)
-class Level:
-    """A rest that is one number, in nats.
-
-    Parameters
-    ----------
-    dim
-        Numbers in a position.
-    number
-        What it is everywhere.
-    """
+class Raised:
+    """A rest and one number, in nats; the number alone where the rest is None."""
 
     dim: int
     number: float
+    rest: Rest | None = None
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradients and Hessians, which are 0."""
-        return frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return it, shape (n,)."""
-        return np.full(len(check_positions(positions, self.dim)), self.number)
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return it, shape (n,), and zeros, shape (n, dim)."""
-        return self.value(positions), np.zeros(positions.shape)
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return zeros, shape (n, dim, dim)."""
-        return np.zeros((len(check_positions(positions, self.dim)), self.dim, self.dim))
-
-
-@attrs.frozen(eq=False)
-class Raised:
-    """A rest and one number, in nats.
-
-    Parameters
-    ----------
-    rest
-        The rest.
-    number
-        What is added.
-    """
-
-    rest: Rest
-    number: float
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.rest.dim
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Those of the rest."""
-        return self.rest.capabilities
+        """Those of the rest; the derivatives of a number are 0."""
+        return _SHARED if self.rest is None else self.rest.capabilities
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return both, shape (n,)."""
+        if self.rest is None:
+            return np.full(len(check_positions(positions, self.dim)), self.number)
         return np.asarray(self.rest.value(positions) + self.number)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both, shape (n,), and the gradient, shape (n, dim)."""
+        if self.rest is None:
+            return self.value(positions), np.zeros(positions.shape)
         value, gradient = self.rest.value_and_gradient(positions)
         return value + self.number, gradient
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return second derivatives, shape (n, dim, dim)."""
+        if self.rest is None:
+            return np.zeros((len(check_positions(positions, self.dim)), self.dim, self.dim))
         return self.rest.hessian(positions)
 
 
@@ -363,7 +272,7 @@ _SPARSE = 0.2  # share of numbers that are not 0, below which a design is sparse
 
 @attrs.frozen(kw_only=True, eq=False)
 class ModelRows:
-    """What a model says of its observed numbers, the terms of a regression.
+    """A model of its observed numbers as the terms of a regression.
 
     Parameters
     ----------
@@ -411,22 +320,10 @@ def rows_of(
     offset: FloatArray,
     each: Callable[[FloatArray], FloatArray],
 ) -> ModelRows:
-    """Return the terms of observed numbers.
+    """Return the terms of observed numbers; the parameters are those of :class:`ModelRows`.
 
-    Parameters
-    ----------
-    family
-        Of :func:`surrokit.rows_potential`, or ``"binomial"``, whose numbers are two terms each.
-    values : ndarray of shape (n_rows,)
-        The observed numbers.
-    constants
-        Settings of the family, by name, with a number for each row; ``total`` of a binomial one.
-    design : array or sparse array of shape (n_rows, dim)
-        Slopes of the predictors.
-    offset : ndarray of shape (n_rows,)
-        Predictors at the origin.
-    each
-        As :class:`ModelRows` has it.
+    ``constants`` holds the family's settings by name, with a number for each row: ``total`` of
+    ``"binomial"``, whose numbers are two terms each.
 
     Raises
     ------
@@ -435,22 +332,20 @@ def rows_of(
     """
     if family == "binomial":
         return _of_trials(values, constants["total"], design, offset, each)
-    owners, weights = np.arange(len(values)), None
-    known = dict(constants)
+    weights, known = None, dict(constants)
     if family == "gaussian" and np.ptp(known["scale"]) > 0.0:
         weights = known.pop("scale") ** -2.0
     uneven = [name for name, numbers in known.items() if np.ptp(numbers) > 0.0]
     if uneven:
         raise NotASumError(f"{uneven[0]} of its observed numbers differs from row to row")
-    settings = {name: float(numbers[0]) for name, numbers in known.items()}
     return ModelRows(
         family=family,
         response=values,
         design=design,
         offset=offset,
         weights=weights,
-        settings=settings,
-        owners=owners,
+        settings={name: float(numbers[0]) for name, numbers in known.items()},
+        owners=np.arange(len(values)),
         each=each,
     )
 
@@ -479,12 +374,7 @@ def _of_trials(
 def design_of(push: Callable[[FloatArray], FloatArray], n_rows: int, dim: int) -> Any:
     """Return the slopes of linear predictors, shape (n_rows, dim), sparse where most are 0.
 
-    Parameters
-    ----------
-    push
-        From directions (k, dim) to the changes of the predictors, shape (k, n_rows).
-    n_rows, dim
-        Numbers of predictors and of parameters.
+    ``push`` takes directions (k, dim) to the changes of the predictors, shape (k, n_rows).
 
     Raises
     ------
@@ -507,7 +397,7 @@ def design_of(push: Callable[[FloatArray], FloatArray], n_rows: int, dim: int) -
 
 
 ENOUGH_ROWS = 1000
-"""Rows from which on a model becomes a sum without being asked to."""
+"""Rows from which on a model becomes a sum by default."""
 
 ENOUGH_FOR_ONE = 10
 """And as many for each parameter, since rows with parameters of their own stand for no others."""
@@ -522,12 +412,8 @@ def sum_if_safe(
 ) -> tuple[SumAndRest | None, str]:
     """Return a model as a sum over rows, or None and the reason why it is none.
 
-    Parameters
-    ----------
-    wanted
-        Whether it is to be one; None for where that is safe and worth it.
-    recognise
-        Makes it; whatever it raises is a reason.
+    Whatever ``recognise`` raises is a reason. ``wanted`` is None for where a sum is safe and worth
+    it.
 
     Raises
     ------
@@ -555,20 +441,7 @@ def sum_if_safe(
 
 
 def check_worth(n_rows: int, dim: int, wanted: bool | None) -> None:
-    """Raise if a model has too few rows to be looked at without being asked to.
-
-    Parameters
-    ----------
-    n_rows, dim
-        Observed numbers, and parameters.
-    wanted
-        Whether the model is to be a sum; None for where it has many rows.
-
-    Raises
-    ------
-    NotASumError
-        If so.
-    """
+    """Raise NotASumError if a model has too few rows to be looked at by default."""
     if wanted is None and n_rows < max(ENOUGH_ROWS, ENOUGH_FOR_ONE * dim):
         raise NotASumError(
             f"a sum over rows pays from {ENOUGH_ROWS} observed numbers on, {ENOUGH_FOR_ONE} for "
@@ -585,18 +458,9 @@ def confirm(
 ) -> SumAndRest:
     """Return a sum and its rest, which have the library's own density.
 
-    Parameters
-    ----------
-    rows
-        What the model says.
-    terms
-        The sum that these make; with the prior, where there is no rest.
-    whole
-        The library's own U on the line.
-    rest
-        What U has beside the observed numbers; None where the sum has a normal prior.
-    start : ndarray of shape (dim,)
-        About where densities are compared.
+    ``terms`` are the sum that ``rows`` make, with the prior where there is no ``rest`` of what U
+    has beside the observed numbers. Densities are compared with the library's own U on the line,
+    ``whole``, about ``start (dim,)``.
 
     Raises
     ------
@@ -606,15 +470,14 @@ def confirm(
     rng = np.random.default_rng(20190601)
     positions = _positions(rows.design, start, rng)
     summed = cast(Sum, terms)  # regressions have derivatives
-    plain = SumAndRest(summed, Level(terms.dim, 0.0) if rest is None else rest)
+    plain = SumAndRest(summed, Raised(terms.dim, 0.0) if rest is None else rest)
     theirs, ours = whole.value(positions), plain.value(positions)
     level = float(theirs[0] - ours[0])
     size = 1.0 + np.abs(theirs) + np.abs(ours)
     if not (np.abs(theirs - ours - level) <= _AGREES * size).all():
-        raise NotASumError("the sum that its graph tells of has another density than the model")
+        raise NotASumError("the sum in its graph has another density than the model")
     _confirm_rows(rows, summed, positions, rng)
-    added = Level(terms.dim, level) if rest is None else Raised(rest, level)
-    return SumAndRest(summed, added)
+    return SumAndRest(summed, Raised(terms.dim, level, rest))
 
 
 def _confirm_rows(

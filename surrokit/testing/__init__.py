@@ -11,16 +11,16 @@ With pytest, one test for all checks of some parts::
 Without pytest, ``check_sampler(MySampler)`` and the like return a list of :class:`CheckResult`.
 """
 
-from surrokit.testing.building import Labelled, label
-from surrokit.testing.kinds import CheckedKind, kind_of
-from surrokit.testing.measures.plain import from_plain, to_plain, write_and_read
-from surrokit.testing.measures.statistics import CHECK_RATE, FAMILY_RATE, FAMILY_SIZE, Verdict
-from surrokit.testing.results import Check, CheckResult, Factory, Level
-from surrokit.testing.runners import (
+from surrokit.testing.demands import Check, Factory, Level, write_and_read
+from surrokit.testing.running import (
+    Case,
+    CheckedKind,
+    CheckResult,
     check_correction,
     check_explorer,
     check_integrator,
     check_metric,
+    check_names,
     check_plugin,
     check_policy,
     check_potential,
@@ -28,16 +28,14 @@ from surrokit.testing.runners import (
     check_schedule,
     check_surrogate,
     check_wrapper,
-)
-from surrokit.testing.selection import (
-    Case,
-    check_names,
     checks_for,
+    kind_of,
     parametrize_with_checks,
     plugin_cases,
     run_checks,
 )
-from surrokit.testing.targets.counting import CountingPotential, Fenced, Limited, Wrapped
+from surrokit.testing.statistics import CHECK_RATE, FAMILY_RATE, FAMILY_SIZE, Verdict
+from surrokit.testing.wrappers import CountingPotential, Fenced, Limited, Wrapped
 
 __all__ = [
     # all checks of one part
@@ -65,8 +63,6 @@ __all__ = [
     "Level",
     "CheckedKind",
     "kind_of",
-    "Labelled",
-    "label",
     # rates of false alarms
     "CHECK_RATE",
     "FAMILY_RATE",
@@ -77,7 +73,5 @@ __all__ = [
     "Fenced",
     "Limited",
     "Wrapped",
-    "to_plain",
-    "from_plain",
     "write_and_read",
 ]

@@ -6,6 +6,7 @@ registers the marks ``statistical`` and ``long`` that parametrised checks carry.
 
 from __future__ import annotations
 
+from functools import partialmethod
 from types import ModuleType
 from typing import Any
 
@@ -56,15 +57,7 @@ def surrokit_plugins() -> PluginSet:
 
 @attrs.frozen
 class HookCall:
-    """One call of an observation hook.
-
-    Parameters
-    ----------
-    name
-        Name of the hook.
-    arguments
-        Its arguments, by name.
-    """
+    """One call of an observation hook: its name, and its arguments by name."""
 
     name: str
     arguments: dict[str, Any]
@@ -88,36 +81,14 @@ class HookCalls:
         """Return the calls of one hook."""
         return [call for call in self.calls if call.name == name]
 
-    def surrokit_run_started(self, run: Any) -> None:
-        """Record the call."""
-        self._record("surrokit_run_started", run=run)
-
-    def surrokit_transition_done(self, run: Any, state: Any, info: Any) -> None:
-        """Record the call."""
-        self._record("surrokit_transition_done", run=run, state=state, info=info)
-
-    def surrokit_surrogate_deployed(
-        self, run: Any, surrogate: Any, evaluations: int, reason: str
-    ) -> None:
-        """Record the call."""
-        self._record(
-            "surrokit_surrogate_deployed",
-            run=run,
-            surrogate=surrogate,
-            evaluations=evaluations,
-            reason=reason,
-        )
-
-    def surrokit_round_weighed(self, run: Any, info: Any) -> None:
-        """Record the call."""
-        self._record("surrokit_round_weighed", run=run, info=info)
-
-    def surrokit_run_finished(self, run: Any, outcome: Any) -> None:
-        """Record the call."""
-        self._record("surrokit_run_finished", run=run, outcome=outcome)
-
     def _record(self, name: str, **arguments: Any) -> None:
         self.calls.append(HookCall(name, arguments))
+
+    surrokit_run_started = partialmethod(_record, "surrokit_run_started")
+    surrokit_transition_done = partialmethod(_record, "surrokit_transition_done")
+    surrokit_surrogate_deployed = partialmethod(_record, "surrokit_surrogate_deployed")
+    surrokit_round_weighed = partialmethod(_record, "surrokit_round_weighed")
+    surrokit_run_finished = partialmethod(_record, "surrokit_run_finished")
 
 
 @pytest.fixture

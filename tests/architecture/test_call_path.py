@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import surrokit as sk
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 MOST_FRAMES = 24
 """Frames of ours between ``sample`` and a user's function, among the draws of a run."""

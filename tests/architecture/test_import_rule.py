@@ -20,7 +20,7 @@ PLUGGY_FILES = {
 SKLEARN = "plugins/surrokit_sklearn/"
 LAZY_SKLEARN = (
     "plugins/surrokit_problems/real_data.py",
-    "plugins/surrokit_learning/failures.py",
+    "plugins/surrokit_learning/survey.py",
 )
 
 

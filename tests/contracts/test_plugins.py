@@ -3,9 +3,8 @@
 import pytest
 
 from surrokit.registry.discovery import default_plugins
-from surrokit.testing.checks.plugins.plugin import HEAVY, check_imports_light, demand_light
-from surrokit.testing.kinds import CHECKS
-from surrokit.testing.selection import Case
+from surrokit.testing.plugins import HEAVY, check_imports_light, demand_light
+from surrokit.testing.running import CHECKS, Case
 
 MODULES = [plugin.module for plugin in default_plugins().loaded]
 CASES = [

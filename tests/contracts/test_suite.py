@@ -19,23 +19,21 @@ from surrokit.testing import (
     check_sampler,
     check_schedule,
     checks_for,
-    from_plain,
     kind_of,
     parametrize_with_checks,
-    to_plain,
     write_and_read,
 )
 from surrokit.testing.fixtures import HookCalls
-from surrokit.testing.measures.statistics import CHECK_RATE, Verdict, normality
-from surrokit.testing.parts.reference import (
+from surrokit.testing.parts import (
     ConstantMetric,
+    CurvedMetric,
     IndependentDraws,
     LeaningWalk,
     OneSidedWalk,
     SubChain,
 )
-from surrokit.testing.targets.densities import ALL, Gaussian
-from surrokit.testing.targets.target import ExactCallRefusedError, seal
+from surrokit.testing.statistics import CHECK_RATE, Verdict, normality
+from surrokit.testing.targets import ALL, ExactCallRefusedError, Gaussian, seal
 
 
 @parametrize_with_checks(ALL)
@@ -43,7 +41,20 @@ def test_targets_are_sound(check):
     check()
 
 
-@parametrize_with_checks([LeaningWalk, OneSidedWalk, SubChain, ConstantMetric])
+@parametrize_with_checks(
+    [
+        LeaningWalk,
+        OneSidedWalk,
+        SubChain,
+        ConstantMetric,
+        CurvedMetric,
+        lambda: CurvedMetric(False),
+    ],
+    known_failures={
+        f"check_positions_alone[{name}]": "it needs no potential, and is finite where one fails"
+        for name in ("curved-metric", "curved-metric-2")
+    },
+)
 def test_reference_parts_are_sound(check):
     check()
 
@@ -218,22 +229,16 @@ class TestKnownFailures:
 
 class TestPlain:
     def test_round_trip_shares_nothing(self):
-        sampler_state = _state()
-        copy = write_and_read(sampler_state)
+        copy = write_and_read(state := _state())
 
-        assert type(copy) is type(sampler_state)
-        assert copy.positions is not sampler_state.positions
-        np.testing.assert_array_equal(copy.cache["value"], sampler_state.cache["value"])
+        assert type(copy) is type(state)
+        assert copy.positions is not state.positions
+        np.testing.assert_array_equal(copy.cache["value"], state.cache["value"])
 
     def test_what_cannot_be_written_is_named(self):
-        with pytest.raises(AssertionError, match=r"state.cache\['f'\] is of type function"):
-            to_plain(_state(f=_state))
-
-    def test_plain_is_plain(self):
-        plain = to_plain(_state())
-
-        assert set(plain) == {"positions", "values", "cache"}
-        assert from_plain(plain, _state()).values.shape == (3,)
+        for what, kind in ((_state, "function"), (np.array([_state]), "array of object")):
+            with pytest.raises(AssertionError, match=rf"ChainState.cache\['f'\] is of type {kind}"):
+                write_and_read(_state(f=what))
 
 
 def _state(**cache):
@@ -241,6 +246,77 @@ def _state(**cache):
 
     positions = np.zeros((3, 2))
     return ChainState(positions=positions, values=np.zeros(3), cache={"value": np.ones(3), **cache})
+
+
+def surrokit_components():
+    return []
+
+
+@hookimpl
+def surrokit_register_widgets():
+    return []
+
+
+@hookimpl
+def surrokit_run_started(run=None):
+    pass
+
+
+def run_started_with_a_wrong_argument():
+    @hookimpl
+    def surrokit_run_started(ran):
+        pass
+
+    return surrokit_run_started
+
+
+def offering(*components, **settings):
+    """A hook that returns components, or a sampler with some settings."""
+    made = {"kind": "sampler", "name": "toy", "factory": LeaningWalk, "summary": "A toy"} | settings
+
+    @hookimpl
+    def surrokit_components():
+        return list(components) or [Component(**made)]
+
+    return surrokit_components
+
+
+def unexplained(*, lean):
+    return LeaningWalk(lean=lean)
+
+
+BROKEN_PLUGINS = [
+    (surrokit_components, "check_hooks", "named as a hook but not marked"),
+    (surrokit_register_widgets, "check_hooks", "is no hook of this version"),
+    (surrokit_run_started, "check_hooks", "pluggy never passes"),
+    (
+        run_started_with_a_wrong_argument(),
+        "check_hooks",
+        "takes 'ran', which the hook does not pass",
+    ),
+    (offering(), "check_descriptions", "has no references"),
+    (offering(examples=()), "check_settings", "lists no examples"),
+    (
+        offering(factory=unexplained),
+        "check_settings",
+        "sampler 'toy' does not say what lean means; the section Parameters",
+    ),
+    (
+        offering(factory="nowhere:Walk"),
+        "check_settings",
+        "sampler 'toy' is to be made by 'nowhere:Walk', but nowhere cannot be",
+    ),
+    (
+        offering(3),
+        "check_registers",
+        "surrokit_components returned 3; every item must be a Component",
+    ),
+    (
+        offering(*2 * [Component(kind="sampler", name="toy", factory=LeaningWalk, summary="x")]),
+        "check_registers",
+        "sampler toy are registered twice",
+    ),
+]
 
 
 class TestCheckPlugin:
@@ -251,86 +327,11 @@ class TestCheckPlugin:
         assert {r.name for r in failed} == {"check_imports_light[toy]"}  # it is in no file
         assert any(r.name == "check_proposal[toy]" for r in results)
 
-    def test_unmarked_hook(self):
-        def surrokit_components():
-            return []
+    @pytest.mark.parametrize("told", BROKEN_PLUGINS, ids=lambda told: told[2])
+    def test_what_is_wrong_is_told(self, told):
+        function, check, message = told
 
-        message = _failure(_module(surrokit_components), "check_hooks")
-
-        assert "named as a hook but not marked" in message
-
-    def test_unknown_hook(self):
-        @hookimpl
-        def surrokit_register_widgets():
-            return []
-
-        assert "is no hook of this version" in _failure(
-            _module(surrokit_register_widgets), "check_hooks"
-        )
-
-    def test_defaulted_argument(self):
-        @hookimpl
-        def surrokit_run_started(run=None):
-            pass
-
-        assert "pluggy never passes" in _failure(_module(surrokit_run_started), "check_hooks")
-
-    def test_argument_that_is_not_passed(self):
-        @hookimpl
-        def surrokit_run_started(ran):
-            pass
-
-        assert "takes 'ran', which the hook does not pass" in _failure(
-            _module(surrokit_run_started), "check_hooks"
-        )
-
-    def test_missing_references(self):
-        @hookimpl
-        def surrokit_components():
-            return [Component(kind="sampler", name="toy", factory=LeaningWalk, summary="A toy")]
-
-        message = _failure(_module(surrokit_components), "check_descriptions")
-
-        assert "has no references" in message
-
-    def test_no_examples(self):
-        @hookimpl
-        def surrokit_components():
-            return [
-                Component(kind="sampler", name="toy", factory=LeaningWalk, summary="x", examples=())
-            ]
-
-        message = _failure(_module(surrokit_components), "check_settings")
-
-        assert "lists no examples" in message
-
-    def test_settings_that_nobody_explains(self):
-        @hookimpl
-        def surrokit_components():
-            silent = lambda *, lean: LeaningWalk(lean=lean)  # noqa: E731
-            return [Component(kind="sampler", name="toy", factory=silent, summary="x")]
-
-        message = _failure(_module(surrokit_components), "check_settings")
-
-        assert "sampler 'toy' does not say what lean means; the section Parameters" in message
-
-    def test_a_factory_that_is_not_there(self):
-        @hookimpl
-        def surrokit_components():
-            return [Component(kind="sampler", name="toy", factory="nowhere:Walk", summary="x")]
-
-        message = _failure(_module(surrokit_components), "check_settings")
-
-        assert "sampler 'toy' is to be made by 'nowhere:Walk', but nowhere cannot be" in message
-
-    def test_what_is_no_component(self):
-        @hookimpl
-        def surrokit_components():
-            return [3]
-
-        message = _failure(_module(surrokit_components), "check_registers")
-
-        assert "surrokit_components returned 3; every item must be a Component" in message
+        assert message in _failure(_module(function), check)
 
     def test_heavy_import(self, tmp_path, monkeypatch):
         (tmp_path / "heavy_toy.py").write_text("import scipy\n")
@@ -409,10 +410,6 @@ class TestFixtures:
         assert surrokit_plugins.catalogue.names("sampler") == ["toy"]
 
     def test_plugin_set_refuses_unknown_hooks(self, surrokit_plugins):
-        @hookimpl
-        def surrokit_register_widgets():
-            return []
-
         with pytest.raises(PluginLoadError, match="surrokit_register_widgets"):
             surrokit_plugins.add(_module(surrokit_register_widgets))
 
@@ -445,7 +442,7 @@ class TestFixtures:
 
 _AUTHORS_TEST = """
 from surrokit.testing import parametrize_with_checks
-from surrokit.testing.parts.reference import LeaningWalk
+from surrokit.testing.parts import LeaningWalk
 
 @parametrize_with_checks([LeaningWalk])
 def test_contract(check):
@@ -458,7 +455,7 @@ def test_fixtures(surrokit_plugins, hook_calls):
 
 def test_independent_draws_with_idle_chains_report_them():
     draws = IndependentDraws(surrogate=Gaussian(), idle=0.5)
-    from surrokit.testing.checks.kernels.sampler import start
+    from surrokit.testing.samplers import start
 
     proposal = draws.propose(start(draws, Gaussian(), 200), np.random.default_rng(0))
 

@@ -8,9 +8,9 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.testing import CountingPotential, Fenced, Wrapped, parametrize_with_checks
-from surrokit.testing.measures.evaluating import arguments
-from surrokit.testing.targets.counting import Passing
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.demands import arguments
+from surrokit.testing.targets import Banana, Gaussian
+from surrokit.testing.wrappers import Passing
 
 
 def recording():

@@ -5,13 +5,11 @@ import pytest
 
 from surrokit.compose import make
 from surrokit.testing import CHECK_RATE
-from surrokit.testing.checks.kernels import kernel
-from surrokit.testing.checks.kernels.sampler import ready
-from surrokit.testing.measures.statistics import Verdict
-from surrokit.testing.parts.reference import ReferenceCorrection
-from surrokit.testing.targets.densities import Banana, Gaussian
-from surrokit_hmc import half
-from surrokit_hmc import hmc as trajectories
+from surrokit.testing.parts import ReferenceCorrection
+from surrokit.testing.samplers import invariance, ready
+from surrokit.testing.statistics import Verdict
+from surrokit.testing.targets import Banana, Gaussian
+from surrokit_hmc import half, hmc
 
 MARGIN = 1e-3
 """A mutant's p-value is to be so many times below the threshold."""
@@ -26,7 +24,7 @@ def nuts(slowed):
 def check_kept(factory):
     """Exact draws of two targets stay exact draws."""
     verdicts = [
-        kernel.invariance(
+        invariance(
             ready(factory, target),
             ReferenceCorrection(potential=target),
             target,
@@ -63,7 +61,7 @@ class SubtreesUnseen(half.Half):
         self.momentum_sum += self.point.momenta
 
 
-class OneWay(trajectories.Trajectories):
+class OneWay(hmc.Trajectories):
     """Paths that only ever grow forwards, so that their start is always their first point."""
 
     def __init__(self, hamiltonian, integrator, start, step_size, rng, *, slowed):
@@ -102,22 +100,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "slowed"), CASES)
-def test_mutant_is_caught(name, slowed, monkeypatch):
-    seen = []
-    require = Verdict.require
-
-    def recorded(verdict, claim):
-        seen.append(verdict.p_value)
-        require(verdict, claim)
-
-    monkeypatch.setattr(Verdict, "require", recorded)
+def test_mutant_is_caught(name, slowed, monkeypatch, p_values):
     monkeypatch.setattr(*BROKEN[name])
 
     with pytest.raises(AssertionError):
         check_kept(nuts(slowed))
 
-    assert seen
-    assert seen[-1] < MARGIN * CHECK_RATE
+    assert p_values
+    assert p_values[-1] < MARGIN * CHECK_RATE
 
 
 @pytest.mark.parametrize("slowed", [TURNED, SLOWED])

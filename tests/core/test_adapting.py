@@ -12,7 +12,7 @@ from surrokit.errors import SamplingWarning
 from surrokit.interfaces import Decision
 from surrokit.result.advice import advice
 from surrokit.result.verdict import judge
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 SIZES = {"chains": 2, "warmup": 40, "draws": 100, "seed": 3, "progress": False}
 EXPLORED, DRAWS_BEGIN = 10, 40
@@ -157,11 +157,10 @@ def test_draws_that_begin_again_start_afresh():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SamplingWarning)
         run = ran(
-            Refits((60,), frozen_from=61),
+            (Refits((60,), frozen_from=61), sk.Safety(restart=True)),
             shifting,
             warmup=40,
             draws=200,
-            safety=sk.Safety(restart=True),
         )
     assert len(run.adaptation.restarts) == 1
     assert len(run.kept) == 200

@@ -9,7 +9,7 @@ import pytest
 import surrokit as sk
 from surrokit.errors import SamplingWarning
 from surrokit.result.advice import advice
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 START = np.array([1.0, 1.0])
 SIZES = {"chains": 4, "draws": 60, "seed": 1, "progress": False, "initial": START}

@@ -8,7 +8,7 @@ import pytest
 import surrokit as sk
 from surrokit.coordinates.parameters import Parameter
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 
 def value(q):

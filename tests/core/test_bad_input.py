@@ -56,13 +56,13 @@ def test_numpy_integers_are_whole_numbers():
 @pytest.mark.parametrize("value", [0, 0.0, -0.1, np.nan, np.inf, "0.1", True, [0.1]])
 def test_the_step_size_is_a_positive_number(value):
     with pytest.raises(ConfigurationError, match="step_size must be a positive finite number"):
-        refused(step_size=value)
+        refused(sampler=("hmc", {"step_size": value}))
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, np.nan, "3", True])
 def test_the_number_of_steps_is_a_positive_whole_number(value):
     with pytest.raises(ConfigurationError, match="n_steps must be a whole number of at least 1"):
-        refused(n_steps=value)
+        refused(sampler=("hmc", {"n_steps": value}))
 
 
 @pytest.mark.parametrize("value", ["ignore", None, True])
@@ -70,7 +70,14 @@ def test_what_to_do_on_an_error_is_one_of_two(value):
     with pytest.raises(
         ConfigurationError, match="on_error must be 'reject', 'raise' or 'retry', got"
     ):
-        refused(on_error=value)
+        sk.Compute(on_error=value)
+
+
+@pytest.mark.parametrize("given", [3, "processes", {"workers": 2}, sk.Compute, sk.Budget()])
+def test_how_calls_are_made_is_a_compute(given):
+    message = r"compute must be a surrokit.Compute\(...\), got .*; pass compute=sk.Compute\(workers"
+    with pytest.raises(ConfigurationError, match=message):
+        refused(compute=given)
 
 
 @pytest.mark.parametrize("seed", [-1, "a", 1.5])

@@ -57,7 +57,7 @@ def test_a_random_walk_goes_on_without_the_gradient():
 
 
 def test_paths_that_met_what_is_not_finite_are_told():
-    _, said = complaints(sampler=("hmc", {"randomize": False}), step_size=0.3, n_steps=10)
+    _, said = complaints(sampler=("hmc", {"randomize": False, "step_size": 0.3, "n_steps": 10}))
     assert any("kept paths met a position, momentum or gradient" in one for one in said)
 
 
@@ -68,7 +68,7 @@ def test_divergences_of_nuts_are_told():
         return u, np.array(g)
 
     target = sk.potential(value_and_gradient=funnel, dim=2)
-    run, said = complaints(target, sampler="nuts", step_size=0.6)
+    run, said = complaints(target, sampler=("nuts", {"step_size": 0.6}))
     assert any("kept paths diverged: the potential bends" in complaint for complaint in said)
     assert run.divergences.sum() > 0.001 * 400
 

@@ -11,7 +11,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.cost import budget as run_clock
-from surrokit.cost.budget import Budget, Clock, calls_paid
+from surrokit.cost.budget import Budget, Clock, calls_paid, join_limits
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import relative_error
 from surrokit.errors import BudgetSpent, ConfigurationError, SamplingWarning
@@ -21,8 +21,8 @@ from surrokit.result.advice import advice
 from surrokit.result.records import Choice
 from surrokit.result.verdict import judge
 from surrokit.targets.bounds import transform_of
-from surrokit.testing.targets.counting import CountingPotential
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
+from surrokit.testing.wrappers import CountingPotential
 
 SMALL = {"chains": 3, "warmup": 40, "draws": 30, "seed": 4, "progress": False}
 OPEN = {"chains": 3, "seed": 4, "progress": False}
@@ -54,7 +54,43 @@ def test_no_limit_on_calls_is_infinity_and_none_is_the_default():
 @pytest.mark.parametrize(("name", "value"), [("max_calls", 2.5), ("target_rhat", 1.0)])
 def test_calls_are_whole_and_r_hat_is_above_one(name, value):
     with pytest.raises(ConfigurationError, match=f"{name} must be"):
+        Budget(**{name: value})
+
+
+PLAIN = {"max_calls": 300, "max_seconds": 60.0, "target_ess": 50.0}
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_calls", 2.5), ("max_seconds", -1)])
+def test_a_limit_given_alone_is_checked_likewise(name, value):
+    with pytest.raises(ConfigurationError, match=f"{name} must be"):
         sk.sample(Gaussian(), **{name: value})
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_limit_is_given_once(name):
+    message = f"{name} is given twice, alone and in budget; leave one out"
+    budget = Budget(**{name: 2 * PLAIN[name]}, target_rhat=1.01)
+    with pytest.raises(ConfigurationError, match=message):
+        sk.sample(Gaussian(), budget=budget, **PLAIN)
+
+
+def test_all_limits_that_are_given_twice_are_named():
+    message = "max_calls and max_seconds and target_ess are given twice"
+    with pytest.raises(ConfigurationError, match=message):
+        sk.sample(Gaussian(), budget=Budget(**PLAIN), **PLAIN)
+
+
+def test_a_limit_alone_and_a_budget_make_one():
+    budget = join_limits(Budget(target_rhat=1.01), {"max_calls": 300, "target_ess": None})
+    assert budget == Budget(max_calls=300, target_rhat=1.01)
+    assert join_limits(None, PLAIN) == Budget(**PLAIN)
+
+
+@pytest.mark.parametrize("given", [3, 1.01, {"max_calls": 3}, Budget, sk.Compute()])
+def test_what_is_no_budget_is_refused(given):
+    message = r"budget must be a surrokit.Budget\(...\), got .*; pass budget=sk.Budget\(target_rhat"
+    with pytest.raises(ConfigurationError, match=message):
+        sk.sample(Gaussian(), budget=given)
 
 
 def test_a_limit_may_just_be_reached():

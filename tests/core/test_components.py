@@ -228,7 +228,7 @@ def test_a_part_that_lacks_members_is_refused_with_the_plugin():
     entry = Entry(component=mine, plugin="them[x]")
     message = (
         r"metric 'mine' of plugin them\[x\] is a Drawing, which is no metric: it lacks adapt, "
-        "longest_scale of Metric, or adapt, .*factor.* of PositionMetric; see surrokit.protoc"
+        "longest_scale of Metric, or adapt, .*factor.* of PositionMetric; see surrokit.plugin"
     )
     with pytest.raises(PluginError, match=message):
         Composer(Catalogue(entries={("metric", "mine"): entry})).make("metric", "mine")

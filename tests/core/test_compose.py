@@ -16,7 +16,7 @@ from surrokit.errors import (
 )
 from surrokit.registry.catalogue import Catalogue, Composer, Entry
 from surrokit.testing.fixtures import HookCalls
-from surrokit.testing.parts.reference import ConstantMetric
+from surrokit.testing.parts import ConstantMetric
 from surrokit_corrections.metropolis import Metropolis
 from surrokit_hmc.hmc import HMC
 from surrokit_hmc.independent import RandomWalk

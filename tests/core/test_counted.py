@@ -12,7 +12,7 @@ import surrokit as sk
 from surrokit import BoundedPotential, Parameters
 from surrokit.capabilities import METHODS
 from surrokit.cost.recording import RecordingPotential
-from surrokit.testing.targets.counting import CountingPotential
+from surrokit.testing.wrappers import CountingPotential
 
 KINDS = {method.name: method.kind for method in METHODS if method.kind is not None}
 DIM = 3

@@ -11,7 +11,8 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
 from surrokit.model.model import calls_per_gradient
 from surrokit.targets.differences import LEAST_GRADIENTS, MOST_DIM, Differences, suits_differences
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing import check_potential
+from surrokit.testing.targets import Banana, Gaussian
 
 
 class Values:
@@ -32,6 +33,14 @@ def test_differences_are_the_gradient():
     exact, slopes = Banana().value_and_gradient(positions)
     assert_allclose(values, exact)
     assert_allclose(gradients, slopes, rtol=1e-5, atol=1e-6)
+
+
+def test_what_the_potential_offers_besides_is_passed_on():
+    matrix = np.array([[1.0, 2.0], [0.0, 1.0], [3.0, -1.0]])
+    target = sk.forward_potential(lambda q: matrix @ q, data=[1.0, 2.0, 3.0], noise_sd=0.5, dim=2)
+    results = check_potential(lambda: Differences(target))
+    assert [result.message for result in results if result.outcome == "failed"] == []
+    assert "check_forward_value" in {result.name.partition("[")[0] for result in results}
 
 
 def test_a_gradient_counts_as_the_values_that_it_pays_for():

@@ -56,12 +56,12 @@ def complain(q):
 
 
 @pytest.mark.parametrize("door", EXITS)
-@pytest.mark.parametrize("workers", [{}, {"executor": "threads", "workers": 2}])
-def test_a_model_that_exits_has_failed_there(door, workers):
+@pytest.mark.parametrize("compute", [None, sk.Compute(executor="threads", workers=2)])
+def test_a_model_that_exits_has_failed_there(door, compute):
     if door == "rows":
-        workers = {}
-    run = sk.sample(EXITS[door](leave), **PATHS, **workers)
-    other = sk.sample(EXITS[door](complain), **PATHS, **workers)
+        compute = None
+    run = sk.sample(EXITS[door](leave), **PATHS, compute=compute)
+    other = sk.sample(EXITS[door](complain), **PATHS, compute=compute)
     assert_array_equal(run.draws, other.draws)
     assert run.failures == other.failures > 0
     (kind,) = (kind for kind in run.failure_kinds.values() if kind.count)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, SamplingWarning, ShapeError
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 
 def draw(**options):

@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 import surrokit as sk
 from surrokit.errors import CapabilityError, ConfigurationError, MissingDependencyError
 from surrokit.potentials import observed_data_of
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 arviz = pytest.importorskip("arviz")
 

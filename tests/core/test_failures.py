@@ -163,7 +163,8 @@ def test_failures_before_an_error_are_reported():
 
 
 def test_without_a_warm_up_nothing_waits():
-    _, said = warned(failing_from(1.0), sampler="hmc", step_size=0.5, warmup=0, initial=[0.0, 0.0])
+    sampler = ("hmc", {"step_size": 0.5})
+    _, said = warned(failing_from(1.0), sampler=sampler, warmup=0, initial=[0.0, 0.0])
     (message,) = said
     assert message.startswith("the target returned NaN; such positions are rejected and counted")
 

@@ -8,7 +8,7 @@ import pytest
 
 from surrokit.interfaces import Tuning
 from surrokit.kernel.foresight import Foresight
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 from surrokit_corrections.metropolis import Metropolis
 from surrokit_hmc.independent import RandomWalk
 from surrokit_hmc.sub_chain import SubChain

@@ -62,30 +62,10 @@ def test_the_prior_is_added(q):
     assert_allclose(target.value(q), misfit(q) + CONSTANT + prior + of_prior)
 
 
-def test_the_gradient_agrees_with_differences(q, differences):
-    target = linear(prior=sk.gaussian_prior(mean=[1.0, 0.0], sd=2.0))
-    values, gradients = target.value_and_gradient(q)
-    assert_allclose(values, target.value(q))
-    assert_allclose(gradients, differences(target.value, q), rtol=1e-5, atol=1e-5)
-
-
 def test_one_noise_scale_serves_all_outputs(q):
     one = sk.forward_potential(forward, data=DATA, noise_sd=0.5, dim=2)
     each = sk.forward_potential(forward, data=DATA, noise_sd=[0.5] * 3, dim=2)
     assert_allclose(one.value(q), each.value(q))
-
-
-def test_functions_of_rows_give_the_same(q):
-    rows = sk.forward_potential(
-        lambda x: np.stack([forward(row) for row in x]),
-        lambda x: np.stack([jacobian(row) for row in x]),
-        data=DATA,
-        noise_sd=SD,
-        dim=2,
-        batched=True,
-    )
-    for one, other in zip(rows.value_and_gradient(q), linear().value_and_gradient(q), strict=True):
-        assert_allclose(one, other)
 
 
 def test_a_map_with_one_output_may_return_a_number():
@@ -163,12 +143,6 @@ def test_an_energy_stands_alone(extra):
         sk.forward_potential(forward, energy=Laplace(), **extra, dim=2)
 
 
-@pytest.mark.parametrize("sd", [0.0, -1.0, np.nan, np.inf, [1.0, 0.0, 1.0]])
-def test_noise_must_be_positive(sd):
-    with pytest.raises(ConfigurationError, match="noise_sd must be positive and finite"):
-        sk.forward_potential(forward, data=DATA, noise_sd=sd, dim=2)
-
-
 def test_an_infinite_sd_of_a_prior_is_a_flat_one():
     prior = sk.gaussian_prior(1.0, [2.0, np.inf])
     value, gradient = prior.value_and_gradient(np.array([[3.0, 5.0]]))
@@ -177,59 +151,65 @@ def test_an_infinite_sd_of_a_prior_is_a_flat_one():
     np.testing.assert_allclose(prior.metric(np.zeros((1, 2)))[0], np.diag([0.25, 0.0]))
 
 
+@pytest.mark.parametrize("prior", [{"mean": np.zeros(3)}, {"sd": np.ones((2, 2))}, {"sd": [1.0]}])
+def test_a_prior_must_fit_the_parameters(prior, q):
+    message = rf"{next(iter(prior))} of a prior must be one number or have shape \(2,\), got"
+    with pytest.raises(ShapeError, match=message):
+        linear(prior=sk.gaussian_prior(**prior)).value(q)
+    with pytest.raises(ShapeError, match=message):
+        sk.gaussian_prior(**prior).metric(q)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"noise_sd": 0.0}, "noise_sd must be positive and finite"),
+        ({"noise_sd": np.nan}, "noise_sd must be positive and finite"),
+        ({"noise_sd": [1.0, np.inf, 1.0]}, "noise_sd must be positive and finite"),
+        ({"noise_sd": [1.0, 1.0]}, "noise_sd must be one number or have the shape of data"),
+        ({"data": DATA[None]}, r"data must have shape \(m,\), got \(1, 3\); flatten it"),
+    ],
+)
+def test_data_and_noise_that_do_not_fit_are_refused(given, expected):
+    with pytest.raises((ConfigurationError, ShapeError), match=expected):
+        sk.forward_potential(forward, **{"data": DATA, "noise_sd": SD, **given}, dim=2)
+
+
 @pytest.mark.parametrize("sd", [0.0, -1.0, np.nan])
 def test_the_sd_of_a_prior_must_be_positive(sd):
     with pytest.raises(ConfigurationError, match="sd of a prior must be positive"):
         sk.gaussian_prior(sd=sd)
 
 
-@pytest.mark.parametrize("prior", [{"mean": np.zeros(3)}, {"sd": np.ones((2, 2))}, {"sd": [1.0]}])
-def test_a_prior_must_fit_the_parameters(prior, q):
-    message = rf"{next(iter(prior))} of a prior must be one number or have shape \(2,\), got"
-    with pytest.raises(ShapeError, match=message):
-        linear(prior=sk.gaussian_prior(**prior)).value(q)
-
-
 @pytest.mark.parametrize(
-    ("function", "got"),
+    ("maps", "expected"),
     [
-        (lambda q: forward(q[0]), r"\(3, 1\)"),
-        (lambda q: np.zeros((2, 3)), r"\(2, 3\)"),
-        (lambda q: np.zeros((5, 3, 1)), r"\(5, 3, 1\)"),
+        ({"forward": lambda q: np.ones((3, 1))}, r"\(m,\), got \(3, 1\)"),
+        ({"forward": lambda q: forward(q[0]), "batched": True}, r"\(5, m\), got \(3,\)"),
+        ({"forward": lambda q: np.zeros((2, 3)), "batched": True}, r"\(5, m\), got \(2, 3\)"),
+        ({"forward": lambda q: np.zeros((5, 3, 1)), "batched": True}, r"got \(5, 3, 1\)"),
+        ({"jacobian": lambda q: MATRIX.T}, r"\(3, 2\), got \(2, 3\)"),
+        ({"hessian": lambda q: np.zeros((3, 2, 3))}, r"\(m, 2, 2\), got \(3, 2, 3\)"),
+        ({"hessian": lambda q: np.zeros(3)}, r"\(m, 2, 2\), got \(3,\)"),
+        ({"hessian": lambda q: np.zeros((1, 3, 2, 2))}, r"\(m, 2, 2\), got \(1, 3, 2, 2\)"),
     ],
 )
-def test_a_map_of_rows_must_return_rows(function, got, q):
-    target = sk.forward_potential(function, data=DATA, noise_sd=1.0, dim=2, batched=True)
-    with pytest.raises(ShapeError, match=rf"must return shape \(n, m\) .* got {got}"):
-        target.value(q)
-
-
-def test_a_map_of_one_position_must_return_a_vector(q):
-    target = sk.forward_potential(lambda q: np.ones((3, 1)), data=DATA, noise_sd=1.0, dim=2)
-    with pytest.raises(ShapeError, match=r"must return shape \(m,\) .* got \(3, 1\)"):
-        target.value(q)
-
-
-def test_data_must_be_flat():
-    with pytest.raises(ShapeError, match=r"data must have shape \(m,\), got \(1, 3\); flatten it"):
-        sk.forward_potential(forward, data=DATA[None], noise_sd=1.0, dim=2)
-
-
-def test_noise_must_be_of_the_shape_of_the_data():
-    with pytest.raises(ShapeError, match="noise_sd"):
-        sk.forward_potential(forward, data=DATA, noise_sd=[1.0, 1.0], dim=2)
+def test_results_of_the_wrong_shape_are_refused(maps, expected, q):
+    what = next(iter(maps))
+    maps = {"forward": forward, "jacobian": jacobian, "hessian": hessian, **maps}
+    target = sk.forward_potential(**maps, data=DATA, noise_sd=1.0, dim=2)
+    method = {"forward": target.forward, "jacobian": target.forward_and_jacobian}
+    evaluate = method.get(what, lambda q: target.metric_form_gradient(q, q))
+    with pytest.raises(
+        ShapeError, match=rf"the {what} function, .* must return shape .*{expected}"
+    ):
+        evaluate(q)
 
 
 def test_outputs_must_correspond_to_data(q):
     target = sk.forward_potential(forward, data=DATA[:2], noise_sd=1.0, dim=2)
     with pytest.raises(ShapeError, match="gives 3 outputs, but data holds 2"):
         target.value(q)
-
-
-def test_a_jacobian_of_another_shape_is_refused(q):
-    target = sk.forward_potential(forward, lambda q: MATRIX.T, data=DATA, noise_sd=1.0, dim=2)
-    with pytest.raises(ShapeError, match=r"must return shape \(3, 2\) .*got \(2, 3\)"):
-        target.value_and_gradient(q)
 
 
 def test_outputs_may_not_change_shape(q):
@@ -283,19 +263,6 @@ def test_the_metric_is_the_gauss_newton_matrix(q):
         scaled = jacobian(x) / SD[:, None]
         assert_allclose(matrix, scaled.T @ scaled + np.diag([0.25, 4.0]))
     assert_allclose(metric, metric.transpose(0, 2, 1), rtol=0)
-
-
-def test_the_metric_of_a_linear_map_is_the_hessian(q, differences):
-    target = sk.forward_potential(
-        lambda x: MATRIX @ x, lambda x: MATRIX, data=DATA, noise_sd=SD, prior=PRIOR, dim=2
-    )
-    expected = differences(lambda x: target.value_and_gradient(x)[1], q)
-    assert_allclose(target.metric(q), expected, rtol=1e-6, atol=1e-6)
-
-
-def test_a_flat_prior_adds_nothing_to_the_metric(q):
-    precision = np.tile(np.diag([0.25, 4.0]), (5, 1, 1))
-    assert_allclose(linear(prior=PRIOR).metric(q) - linear().metric(q), precision)
 
 
 def test_the_metric_of_bounded_parameters(q):
@@ -387,14 +354,21 @@ def test_curvatures_are_the_derivatives_of_the_gradients(q, rng, differences):
     assert_allclose(by_positions, exact, rtol=1e-6, atol=1e-6)
 
 
-def test_curvatures_need_outputs_that_correspond_to_data(q):
-    with pytest.raises(ShapeError, match="gives 2 outputs, but data holds 3"):
-        GaussianEnergy(data=DATA, noise_sd=SD).curvatures(np.zeros((5, 2)), q)
+def with_second_derivatives():
+    def curved(q):
+        return np.array([q[0] * q[1], np.tanh(q[0]), q[1] ** 3])
 
+    def slopes(q):
+        return np.array([[q[1], q[0]], [1 - np.tanh(q[0]) ** 2, 0.0], [0.0, 3 * q[1] ** 2]])
 
-def test_the_metric_of_a_prior_must_fit_the_parameters(q):
-    with pytest.raises(ShapeError, match=r"sd of a prior must be one number or have shape \(2,\)"):
-        sk.gaussian_prior(sd=np.ones(3)).metric(q)
+    def bends(q):
+        bend = -2 * np.tanh(q[0]) * (1 - np.tanh(q[0]) ** 2)
+        return np.array([[[0, 1], [1, 0]], [[bend, 0], [0, 0]], [[0, 0], [0, 6 * q[1]]]])
+
+    known = {"data": DATA, "noise_sd": SD, "prior": sk.gaussian_prior(0.5, 2.0)}
+    return sk.forward_potential(
+        curved, slopes, bends, **known, parameters={"a": (0, None), "b": (-1, 2)}
+    )
 
 
 @pytest.mark.parametrize(
@@ -406,13 +380,18 @@ def test_the_metric_of_a_prior_must_fit_the_parameters(q):
         ),
         lambda: sk.forward_potential(forward, jacobian, energy=Correlated(), dim=2),
         lambda: linear(prior=Plain()),
+        lambda: linear(hessian=hessian, prior=sk.gaussian_prior()),
+        with_second_derivatives,
     ],
 )
 def test_forward_potentials_keep_to_the_contract(target):
     results = check_potential(target)
     assert [r.message for r in results if r.outcome != "passed"] == []
-    curved = "metric" in target().capabilities
-    assert curved == any(r.name.startswith("check_energy_curvatures") for r in results)
+    checked = {r.name.partition("[")[0] for r in results}
+    offered = target().capabilities
+    assert ("metric" in offered) == ("check_energy_curvatures" in checked)
+    assert ("metric-derivative" in offered) == ("check_metric_derivative" in checked)
+    assert ("forward-hessian" in offered) == ("check_forward_hessian" in checked)
 
 
 class Negative(Correlated):
@@ -447,58 +426,20 @@ ALL_DERIVATIVES = {
 def test_capabilities_follow_the_second_derivatives():
     target = linear(hessian=hessian, prior=sk.gaussian_prior())
     assert target.capabilities == ALL_DERIVATIVES
-    results = check_potential(lambda: target)
-    assert [f"{r.name}: {r.message}" for r in results if r.outcome != "passed"] == []
-    assert {"check_metric_derivative", "check_forward_hessian"} <= {
-        r.name.partition("[")[0] for r in results
-    }
+    without = sk.forward_potential(forward, jacobian, hessian, energy=Laplace(), dim=2)
+    assert without.capabilities == ALL_DERIVATIVES - {"metric", "metric-derivative"}
 
 
-def test_second_derivatives_under_an_energy_that_has_no_curvatures():
-    target = sk.forward_potential(forward, jacobian, hessian, energy=Laplace(), dim=2)
-    assert target.capabilities == ALL_DERIVATIVES - {"metric", "metric-derivative"}
-
-
-def test_second_derivatives_with_bounds():
-    def curved(q):
-        return np.array([q[0] * q[1], np.tanh(q[0]), q[1] ** 3])
-
-    def slopes(q):
-        return np.array([[q[1], q[0]], [1 - np.tanh(q[0]) ** 2, 0.0], [0.0, 3 * q[1] ** 2]])
-
-    def bends(q):
-        bend = -2 * np.tanh(q[0]) * (1 - np.tanh(q[0]) ** 2)
-        return np.array([[[0, 1], [1, 0]], [[bend, 0], [0, 0]], [[0, 0], [0, 6 * q[1]]]])
-
-    target = sk.forward_potential(
-        curved,
-        slopes,
-        bends,
-        data=DATA,
-        noise_sd=SD,
-        prior=sk.gaussian_prior(0.5, 2.0),
-        parameters={"a": (0, None), "b": (-1, 2)},
-    )
-    results = check_potential(lambda: target)
-    assert [f"{r.name}: {r.message}" for r in results if r.outcome != "passed"] == []
-
-
-def test_second_derivatives_of_rows_give_the_same(q):
-    rows = sk.forward_potential(
-        lambda x: np.stack([forward(row) for row in x]),
-        lambda x: np.stack([jacobian(row) for row in x]),
-        lambda x: np.stack([hessian(row) for row in x]),
-        data=DATA,
-        noise_sd=SD,
-        dim=2,
-        batched=True,
-    )
+def test_functions_of_rows_give_the_same(q):
+    maps = [lambda x, f=f: np.stack([f(row) for row in x]) for f in (forward, jacobian, hessian)]
+    rows = sk.forward_potential(*maps, data=DATA, noise_sd=SD, dim=2, batched=True)
     one = linear(hessian=hessian)
+    for found, expected in zip(rows.value_and_gradient(q), one.value_and_gradient(q), strict=True):
+        assert_allclose(found, expected)
     assert_allclose(rows.metric_form_gradient(q, q), one.metric_form_gradient(q, q))
-    weights = np.ones((5, 3, 2))
     expected = np.tile([6.0, 0.0], (5, 1))
-    assert_allclose(rows.forward_hessian_product(q, weights), expected)
-    assert_allclose(one.forward_hessian_product(q, weights), expected)
+    for target in (rows, one):
+        assert_allclose(target.forward_hessian_product(q, np.ones((5, 3, 2))), expected)
 
 
 @pytest.mark.parametrize("batched", [False, True])
@@ -519,13 +460,6 @@ def test_a_map_with_one_output_may_return_its_hessian_alone(q, batched):
 def test_second_derivatives_need_the_first():
     with pytest.raises(ConfigurationError, match=r"hessian is given without jacobian; .*give both"):
         sk.forward_potential(forward, hessian=hessian, data=DATA, noise_sd=SD, dim=2)
-
-
-@pytest.mark.parametrize("wrong", [np.zeros((3, 2, 3)), np.zeros(3), np.zeros((1, 3, 2, 2))])
-def test_second_derivatives_of_the_wrong_shape_are_refused(q, wrong):
-    target = linear(hessian=lambda x: wrong)
-    with pytest.raises(ShapeError, match=r"the hessian function must return shape \(m, dim, dim\)"):
-        target.metric_form_gradient(q, q)
 
 
 def test_weights_that_are_not_one_for_each_output_are_refused(q):

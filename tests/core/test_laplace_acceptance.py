@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from surrokit.mode.search import find_mode, laplace_acceptance
-from surrokit.testing.targets.counting import CountingPotential
-from surrokit.testing.targets.densities import Gaussian, Student
+from surrokit.testing.targets import Gaussian, Student
+from surrokit.testing.wrappers import CountingPotential
 
 
 def test_all_draws_of_a_normal_target_are_accepted_and_each_is_paid_once():

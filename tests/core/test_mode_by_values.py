@@ -15,7 +15,7 @@ from surrokit.mode.by_values import Model, least_radius, step_within
 from surrokit.mode.descent import descend
 from surrokit.mode.search import MOST_DIM, find_mode, goes_by_values
 from surrokit.targets.differences import Differences
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.targets import Banana, Gaussian
 
 
 class Values:

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import surrokit as sk
 from surrokit.coordinates.transforms import Transform
 from surrokit.cost.budget import Budget, Clock
 from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import PluginError
 from surrokit.interfaces import ChainState, Explored, Findings
 from surrokit.modes import NEGLIGIBLE, Modes
 from surrokit.plan.recipe import Recipe
@@ -18,8 +20,8 @@ from surrokit.result.mode_visits import ENOUGH, ModeVisits
 from surrokit.result.verdict import judge
 from surrokit.run.attempt import begin_exploring
 from surrokit.run.parts import Learning
-from surrokit.testing.measures.plain import write_and_read
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.demands import write_and_read
+from surrokit.testing.targets import Gaussian
 
 DIM = 4
 
@@ -203,6 +205,12 @@ class Planner:
         values = np.zeros(len(start.positions))
         chains = ChainState(positions=start.positions, values=values, cache={})
         yield Explored(findings=Findings(chains=chains, covariance=None, step_size=None))
+
+
+def test_an_explorer_that_ends_without_saying_so_is_an_error():
+    options = {"sampler": "hmc", "surrogate": "quadratic", "progress": False}
+    with pytest.raises(PluginError, match="not marked as done"):
+        sk.sample(Gaussian(), explorer=Planner(), **options)
 
 
 def test_an_explorer_that_asks_is_told_what_is_left():

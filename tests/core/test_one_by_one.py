@@ -8,7 +8,7 @@ import pytest
 import surrokit as sk
 from surrokit.capabilities import METHODS
 from surrokit.errors import EvaluationError
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 Q = np.random.default_rng(0).standard_normal((5, 3))
 SIZES = {"sampler": "hmc", "warmup": 50, "draws": 20, "seed": 1, "progress": False}

@@ -21,8 +21,8 @@ from surrokit.plan.stopping import GRACE, Stopping
 from surrokit.result.advice import advice
 from surrokit.result.verdict import judge
 from surrokit.targets.bounds import transform_of
-from surrokit.testing.measures.statistics import CHECK_RATE
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.statistics import CHECK_RATE
+from surrokit.testing.targets import Gaussian
 
 WALK = ("random-walk", {"step_size": 1.5})
 ALONE = {"sampler": WALK, "chains": 1, "seed": 4, "progress": False, "initial": [0.0, 0.0]}

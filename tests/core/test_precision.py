@@ -7,7 +7,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.errors import GradientWarning
-from surrokit.targets.gaussian import Precision, single_precision_of
+from surrokit.targets.precision import Precision, single_precision_of
 
 AT = np.array([1.3, -0.7])
 HINT = r"seem to be in single precision \(float32\).*jax_enable_x64.*and check again"

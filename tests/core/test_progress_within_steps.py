@@ -77,7 +77,7 @@ def in_terminal(command):
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo terminals here")
 def test_a_terminal_shows_calls_from_the_first_on():
     # calls that take long beside the refresh of a bar, on a busy machine too
-    lines = in_terminal(script("executor='threads', workers=2", seconds=0.06))
+    lines = in_terminal(script("compute=sk.Compute(executor='threads', workers=2)", seconds=0.06))
     said = [line for line in lines if "exact calls" in line]
     counts = {int(re.search(r"(\d+) exact calls", line)[1]) for line in said}
     assert len(counts) > 3  # the run ends after its first step

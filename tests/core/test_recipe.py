@@ -10,7 +10,7 @@ from surrokit.plan.parts import make_parts
 from surrokit.plan.recipe import DRAWS, MOST_DRAWS, WARMUP, Recipe
 from surrokit.plan.repair import Safety
 from surrokit.registry.catalogue import Composer, default_catalogue
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 
 def asked(**given):

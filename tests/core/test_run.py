@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.errors import EvaluationWarning, SamplingWarning, SurrogateFitError, TargetError
-from surrokit.testing.targets.counting import CountingPotential
+from surrokit.testing.wrappers import CountingPotential
 
 SMALL = {"chains": 3, "warmup": 40, "draws": 30, "seed": 4, "progress": False}
-FIXED = {"step_size": 0.3, "n_steps": 5, "metric": "identity"}
+FIXED = {"sampler": ("hmc", {"step_size": 0.3, "n_steps": 5, "metric": "identity"})}
 
 
 class Normal:
@@ -134,7 +134,7 @@ def test_rows_or_one_position_give_the_same_draws(batched):
 
 def test_exact_hmc_pays_one_gradient_a_step_and_no_value():
     exact = CountingPotential(Normal())
-    run = sk.sample(exact, sampler="hmc", **FIXED, **SMALL)
+    run = sk.sample(exact, **FIXED, **SMALL)
     steps = run.kept.n_steps.sum() + run.warmup.n_steps.sum()
     started = 3
     assert run.calls["gradient"] == steps + started
@@ -151,7 +151,7 @@ def test_kept_iterations_of_exact_hmc_pay_their_steps():
 
 def test_a_path_of_one_length_is_one_batch_a_step():
     exact = CountingPotential(Normal())
-    run = sk.sample(exact, sampler="hmc", **FIXED, **SMALL)
+    run = sk.sample(exact, **FIXED, **SMALL)
     batches = exact.batches["gradient"] + exact.batches["value_and_gradient"]
     assert batches == 1 + run.kept.n_steps[0].sum() + run.warmup.n_steps[0].sum()
 

@@ -18,16 +18,16 @@ from surrokit.plan.repair import LESSON, LESSONS, MIXED, MOST_RESTARTS
 from surrokit.result.verdict import judge
 from surrokit.run import parts as learning
 from surrokit.run.repairs import SafetyNet, Watch
-from surrokit.testing.checks.kernels.kernel import N_CHAINS, NARROW, WIDE, invariance
-from surrokit.testing.measures.statistics import normality
-from surrokit.testing.parts.reference import ReferenceCorrection
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit.testing.parts import ReferenceCorrection
+from surrokit.testing.samplers import N_CHAINS, NARROW, WIDE, invariance
+from surrokit.testing.statistics import normality
+from surrokit.testing.targets import Banana, Gaussian, Mixture
 
 TWO_MODES = Mixture(half_distance=3.0, weight=0.5)
 IN_BOTH = np.array([[-3.0, 0.0], [-3.0, 0.5], [3.0, 0.0], [3.0, 0.5]])
 OFF = sk.Safety(rescues=0)
 SIZES = {"warmup": 300, "draws": 100, "seed": 1, "progress": False}
-PATHS = {"step_size": 0.4, "n_steps": 6, "metric": "identity"}
+PATHS = {"sampler": ("hmc", {"step_size": 0.4, "n_steps": 6, "metric": "identity"})}
 
 
 @attrs.frozen(eq=False)
@@ -93,7 +93,7 @@ def repaired():
 @pytest.fixture(scope="module")
 def unrepaired():
     with pytest.warns(SamplingWarning, match="did not move for|next to nothing was accepted"):
-        return one_sided(safety=OFF)
+        return one_sided(schedule=OFF)
 
 
 # --- a surrogate that is wrong costs mixing, never invariance ---
@@ -318,7 +318,7 @@ def test_repairs_are_limited():
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 def test_no_repair_begins_that_leaves_no_time_to_tune():
-    run, _ = corrected(SHIFTED, safety=sk.Safety(patience=80, block=80))
+    run, _ = corrected(SHIFTED, schedule=sk.Safety(patience=80, block=80))
     assert run.adaptation.rescues == ()
     assert run.kept.acceptance.mean() < 0.5
 
@@ -563,7 +563,6 @@ def test_settings_out_of_range_are_refused(setting, value, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"safety": "on"}, "safety must be a surrokit.Safety.*rescues=0"),
         (
             {"sampler": "hmc", "schedule": sk.Safety(mix=0.1)},
             "there is no surrogate and all are exact; leave mix out",
@@ -583,6 +582,23 @@ def test_a_net_that_cannot_work_is_refused(options, message):
         sk.sample(Gaussian(), **SIZES, **options)
 
 
+@pytest.mark.parametrize("safety", ["on", sk.Safety, {"mix": 0.1}])
+def test_a_net_is_a_safety(safety):
+    with pytest.raises(ConfigurationError, match="a schedule must be a registered name"):
+        sk.sample(Gaussian(), surrogate="additive", schedule=(sk.make("schedule", "once"), safety))
+
+
+@pytest.mark.parametrize("schedule", ["once", ("once", {}), sk.make("schedule", "once")])
+def test_a_net_stands_beside_a_schedule(schedule):
+    """Alone it goes with the schedule by default."""
+    settings = {"surrogate": SHIFTED, **SIZES, "warmup": 20, "draws": 20}
+    settings["surrogate"] = sk.batch_surrogate(lambda evaluations, rng: Gaussian())
+    alone = sk.sample(Gaussian(), schedule=sk.Safety(mix=0.5), **settings)
+    beside = sk.sample(Gaussian(), schedule=(schedule, sk.Safety(mix=0.5)), **settings)
+    assert alone.adaptation.mix == beside.adaptation.mix == 0.5
+    assert_array_equal(alone.draws, beside.draws)
+
+
 def test_exact_transitions_need_a_sampler_that_can_make_them(monkeypatch):
     monkeypatch.setattr(parts, "_exact_sampler", lambda composer, exact: None)
     with pytest.raises(ConfigurationError, match=r"no sampler at hand suits the target.*leave mix"):
@@ -593,7 +609,7 @@ def test_exact_transitions_need_a_sampler_that_can_make_them(monkeypatch):
 
 
 def test_a_step_size_that_is_too_large_is_a_warning_with_advice():
-    with pytest.warns(SamplingWarning, match="step size of 50 is too large; pass a smaller"):
+    with pytest.warns(SamplingWarning, match="step size of 50 is too large; give the sampler a sm"):
         run = sk.sample(Gaussian(), sampler=("hmc", {"step_size": 50.0, "n_steps": 5}), **SIZES)
     assert run.adaptation.rescues == ()
 
@@ -667,7 +683,7 @@ def test_exact_paths_tell_of_scales_that_a_poor_surrogate_did_not():
     ("acceptance", "settings"),
     [
         (0.9, {}),
-        (0.3, {"safety": OFF}),
+        (0.3, {"schedule": OFF}),
         (0.3, {"warmup": 60 + LESSON}),  # no time is left to tune after it
     ],
 )
@@ -693,7 +709,7 @@ def test_exact_transitions_are_mixed_in_where_exact_paths_did_not_help(
 ):
     quality = types.SimpleNamespace(acceptance=after)
     monkeypatch.setattr(learning, "fit_quality_of", lambda fitted: quality)
-    run = foretold(0.3, safety=safety)
+    run = foretold(0.3, schedule=safety)
     assert run.adaptation.mix == mix
     assert ("exact transitions with probability" in str(run.verdict)) == (mix > 0)
     along_paths = np.diff(run.kept.calls["gradient"], prepend=run.warmup.calls["gradient"][-1])

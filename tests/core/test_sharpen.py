@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 import surrokit as sk
 from surrokit.diagnostics import QUANTILES
 from surrokit.errors import ConfigurationError, SamplingWarning
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 NEAR = Gaussian(mean=(0.05, 0.0), covariance=((1.1, 0.3), (0.3, 1.0)))
 TARGET = Gaussian(mean=(0.0, 0.0), covariance=((1.0, 0.3), (0.3, 1.0)))
@@ -96,7 +96,7 @@ def test_ends_are_in_the_users_coordinates():
 
 
 def test_moves_that_were_mixed_in_have_no_ends():
-    ends = draw(safety=sk.Safety(mix=0.4)).kept.ends
+    ends = draw(schedule=sk.Safety(mix=0.4)).kept.ends
     assert 0.2 < np.isnan(ends).mean() < 0.6
 
 

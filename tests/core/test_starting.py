@@ -11,14 +11,9 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning, ShapeError, TargetError
 from surrokit.mode.starts import ATTEMPTS, draw_positions, given_positions, spread_positions
 
-ONE = {
-    "sampler": ("hmc", {"step_size": 1e-9}),
-    "chains": 3,
-    "warmup": 0,
-    "draws": 1,
-    "seed": 1,
-    "progress": False,
-}
+ONE = {"chains": 3, "warmup": 0, "draws": 1, "seed": 1, "progress": False}
+STILL = {**ONE, "sampler": ("random-walk", {"step_size": 1e-9})}
+"""A run whose draws are its starts."""
 
 
 def target(**options):
@@ -30,7 +25,7 @@ def target(**options):
 
 
 def starts(exact, initial=None, **options):
-    return sk.sample(exact, sampler="random-walk", initial=initial, **ONE, **options).draws[:, 0]
+    return sk.sample(exact, initial=initial, **STILL, **options).draws[:, 0]
 
 
 def test_one_position_serves_all_chains():
@@ -103,7 +98,7 @@ def test_bad_starts_cost_no_exact_call():
     calls = []
     exact = sk.potential(lambda q: calls.append(1) or 0.0, parameters={"rate": (0, None)})
     with pytest.raises(TargetError):
-        sk.sample(exact, sampler="random-walk", initial=[-1.0], **ONE)
+        sk.sample(exact, initial=[-1.0], **STILL)
     assert not calls
 
 
@@ -117,23 +112,22 @@ def nowhere(q):
 def test_a_start_outside_the_support_is_refused_with_its_numbers():
     exact = sk.potential(lambda q: np.inf if q[0] > 1 else 0.0, parameters={"rate": (0, None)})
     with pytest.raises(TargetError, match=r"potential inf at the start of chain 0 \(rate = 2\)"):
-        sk.sample(exact, sampler="random-walk", initial=[2.0], **ONE)
+        sk.sample(exact, initial=[2.0], **STILL)
 
 
 def test_the_bad_chain_is_named():
     exact = sk.potential(lambda q: np.inf if q[0] > 1 else 0.0, dim=1)
     with pytest.raises(TargetError, match=r"the start of chain 2 \(q\[0\] = 3\)"):
-        sk.sample(exact, sampler="random-walk", initial=[[0.0], [0.5], [3.0]], **ONE)
+        sk.sample(exact, initial=[[0.0], [0.5], [3.0]], **STILL)
 
 
 def test_a_gradient_that_is_not_finite_is_named():
     exact = sk.potential(
         lambda q: 0.5 * q @ q, lambda q: np.array([q[0], np.nan]), parameters={"a": None, "b": None}
     )
+    sampler = ("hmc", {"step_size": 1e-9, "n_steps": 1, "metric": "identity"})
     with pytest.raises(TargetError, match=r"gradient is not finite in b at the start of chain 0"):
-        sk.sample(
-            exact, sampler=("hmc", {"n_steps": 1, "metric": "identity"}), initial=[1.0, 2.0], **ONE
-        )
+        sk.sample(exact, sampler=sampler, initial=[1.0, 2.0], **ONE)
 
 
 @pytest.mark.parametrize("surrogate", [None, "additive"])
@@ -153,7 +147,7 @@ def test_a_target_that_always_raises_is_given_up():
         pytest.warns(EvaluationWarning, match="broken"),
         pytest.raises(TargetError, match="no start was found"),
     ):
-        sk.sample(sk.potential(broken, dim=1), sampler="random-walk", **ONE)
+        sk.sample(sk.potential(broken, dim=1), **STILL)
 
 
 def test_only_chains_without_a_start_draw_again():

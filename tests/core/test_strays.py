@@ -9,7 +9,7 @@ import surrokit as sk
 from surrokit.errors import SamplingWarning
 from surrokit.interfaces import ChainState
 from surrokit.run.repairs import BLOCK, Strays
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 FAR = np.array([40.0, 40.0])
 

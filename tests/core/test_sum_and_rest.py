@@ -11,7 +11,6 @@ from surrokit.errors import ConfigurationError, NotASumError, ShapeError
 from surrokit.targets import summed as forms
 from surrokit.targets.summed import (
     Form,
-    Level,
     ModelRows,
     Raised,
     SumAndRest,
@@ -58,7 +57,7 @@ def terms_at(q):
     return np.exp(X @ q) - Y * (X @ q)
 
 
-@pytest.mark.parametrize("rest", [Bent(), Raised(Bent(), 2.0), Level(2, 3.0)])
+@pytest.mark.parametrize("rest", [Bent(), Raised(2, 2.0, Bent()), Raised(2, 3.0)])
 def test_a_sum_and_its_rest_keep_to_the_contract(rest):
     results = check_potential(lambda: SumAndRest(rows(), rest))
     assert len(results) > 8
@@ -76,7 +75,7 @@ def test_what_one_of_both_lacks_is_not_offered():
 
 def test_both_take_the_same_position():
     with pytest.raises(ShapeError, match="the sum takes 2 numbers and the rest 3; give a rest"):
-        SumAndRest(rows(), Level(3, 0.0))
+        SumAndRest(rows(), Raised(3, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -115,8 +114,8 @@ def test_forms_follow_from_forms(found, expected):
 
 
 def test_a_model_is_the_sum_if_densities_agree_up_to_a_number():
-    whole = SumAndRest(rows(), Level(2, 7.0))
-    found = confirm(of_model(), rows(), whole, Level(2, 0.0), np.zeros(2))
+    whole = SumAndRest(rows(), Raised(2, 7.0))
+    found = confirm(of_model(), rows(), whole, Raised(2, 0.0), np.zeros(2))
     positions = RNG.standard_normal((4, 2))
     assert_allclose(found.value(positions), whole.value(positions), rtol=1e-13)
     with_prior = confirm(of_model(), rows(prior=1.0), rows(prior=1.0), None, np.zeros(2))
@@ -125,13 +124,13 @@ def test_a_model_is_the_sum_if_densities_agree_up_to_a_number():
 
 def test_a_sum_of_another_density_is_refused():
     with pytest.raises(NotASumError, match="has another density than the model"):
-        confirm(of_model(), rows(), rows(prior=1e3), Level(2, 0.0), np.zeros(2))
+        confirm(of_model(), rows(), rows(prior=1e3), Raised(2, 0.0), np.zeros(2))
 
 
 def test_rows_in_another_order_are_refused():
     turned = of_model(owners=np.arange(50)[::-1])
     with pytest.raises(NotASumError, match="some of its rows have another likelihood"):
-        confirm(turned, rows(), rows(), Level(2, 0.0), np.zeros(2))
+        confirm(turned, rows(), rows(), Raised(2, 0.0), np.zeros(2))
 
 
 def test_designs_are_read_by_directions_and_sparse_where_mostly_0():

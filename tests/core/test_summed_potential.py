@@ -13,8 +13,8 @@ from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning, TargetError
 from surrokit.targets.bounds import BoundedPotential
-from surrokit.testing.targets.counting import Wrapped
-from surrokit.testing.targets.summed import Summed
+from surrokit.testing.rows import Summed
+from surrokit.testing.wrappers import Wrapped
 
 ROWS, OWNERS = np.array([3, 3, 39]), np.array([0, 1, 1])
 BEFORE, AFTER = np.array([[0.1, 0.2], [-1.0, 0.5]]), np.array([[1.0, 0.4], [0.3, 0.3]])

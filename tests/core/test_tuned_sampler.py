@@ -9,7 +9,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.errors import SamplingWarning, ShapeError
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 SIZES = {"chains": 2, "seed": 1, "progress": False}
 
@@ -46,7 +46,7 @@ def test_without_a_warm_up_it_is_used_as_it_was_tuned(name):
 
 def test_exact_transitions_beside_it_use_it_too():
     run = earlier("hmc")
-    later = again(run, safety=sk.Safety(mix=0.5))
+    later = again(run, schedule=sk.Safety(mix=0.5))
     assert (later.kept.step_size == run.kernel.step).all()
 
 

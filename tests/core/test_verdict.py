@@ -12,7 +12,7 @@ from surrokit.errors import SamplingWarning
 from surrokit.modes import Modes
 from surrokit.result.records import Stray
 from surrokit.result.verdict import judge
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 SIZES = {"warmup": 200, "draws": 500, "seed": 1, "progress": False}
 
@@ -82,7 +82,7 @@ def test_the_summary_and_the_command_say_it(apart, capsys):
 
 def test_the_caller_is_warned():
     """Two modes so far apart that no chain goes from one to the other."""
-    from surrokit.testing.targets.densities import Mixture
+    from surrokit.testing.targets import Mixture
 
     starts = np.array([[-6.0, 0.0], [6.0, 0.0]] * 2)
     with (

@@ -105,7 +105,7 @@ def test_a_wrong_adjoint_is_seen_by_the_checks(wrong):
     results = check_potential(lambda: make(wrong))
     (found,) = [r for r in results if r.name.startswith("check_vjp")]
     assert found.outcome == "failed"
-    assert "gradient by the adjoint against differences of U" in found.message
+    assert "gradient by the adjoint against differences" in found.message
 
 
 def test_an_adjoint_that_leaves_the_gradient_out_is_seen_by_the_checks():
@@ -119,7 +119,8 @@ def test_an_adjoint_that_leaves_the_gradient_out_is_seen_by_the_checks():
         def value(self, q):
             return make().value(q)
 
-    (found,) = [r for r in check_potential(Silent) if r.name.startswith("check_vjp")]
+    results = check_potential(Silent)
+    (found,) = [r for r in results if r.name.startswith("check_capabilities")]
     assert "'vjp' is declared without 'gradient'" in found.message
 
 
@@ -135,7 +136,7 @@ def test_an_adjoint_that_leaves_the_gradient_out_is_seen_by_the_checks():
     ],
 )
 def test_an_adjoint_of_another_shape_is_refused(wrong, got):
-    message = rf"vjp function must return shape \(2,\), that of the positions, .*\(3,\), got {got}"
+    message = rf"vjp function, .* must return shape \(2,\), got {got}, for weights of shape \(3,\)"
     with pytest.raises(ShapeError, match=message):
         make(wrong).value_and_gradient(Q)
 

@@ -11,7 +11,7 @@ from surrokit.interfaces import StepInfo, Tuning
 from surrokit.kernel.tuning import Tuner
 from surrokit.marginals import Warp, _misfit, fit_marginals
 from surrokit.testing import CountingPotential, Limited
-from surrokit.testing.targets.densities import Banana
+from surrokit.testing.targets import Banana
 from surrokit.warping import Warped
 
 WARP = Warp(

@@ -226,11 +226,11 @@ def test_rounds_are_corrected_by_payments_that_their_surrogates_do_not_know(monk
 @pytest.mark.usefixtures("always")
 def test_cross_fitting_leaves_what_is_paid(monkeypatch):
     """Answers are others, and figures are right within their errors: ten of them at 1e-4."""
-    run = weigh(sk.potential(**BENT), max_calls=200, target_mcse=1e-6)
+    run = weigh(sk.potential(**BENT), max_calls=200, budget=sk.Budget(target_mcse=1e-6))
     assert all((each.tilt != 1.0).any() for each in run.answer.rounds)
     assert misses(run.answer, truths_of_bent()) == []
     monkeypatch.setattr(weighing, "is_worth_it", lambda found: False)
-    plain = weigh(sk.potential(**BENT), max_calls=200, target_mcse=1e-6)
+    plain = weigh(sk.potential(**BENT), max_calls=200, budget=sk.Budget(target_mcse=1e-6))
     assert all((each.tilt == 1.0).all() for each in plain.answer.rounds)
     assert_array_equal(run.answer.draws, plain.answer.draws)
     assert_array_equal(run.answer.log_weights, plain.answer.log_weights)
@@ -364,7 +364,7 @@ def test_bounded_parameters_come_back_in_their_own_coordinates():
 
 
 def test_a_run_ends_at_its_aim():
-    run = weigh(target_mcse=0.08)
+    run = weigh(budget=sk.Budget(target_mcse=0.08))
     assert (run.stopped, run.length) == ("target_mcse", "judged")
     assert Figures.of(run.answer).relative_error.max() <= 0.08
     assert len(run.answer.rounds) >= 2
@@ -377,7 +377,7 @@ def test_a_run_ends_at_its_effective_draws():
 
 
 def test_a_goal_ends_a_run_of_many_draws():
-    assert weigh(draws=1000, target_mcse=0.1).stopped == "target_mcse"
+    assert weigh(draws=1000, budget=sk.Budget(target_mcse=0.1)).stopped == "target_mcse"
 
 
 def test_a_run_pays_for_the_draws_asked_for():
@@ -647,7 +647,7 @@ def test_an_error_carries_the_rounds_before(beginning):
     explored, sizes = beginning
     target = count_down(explored + sizes[0] + 3, ValueError("of a test"))
     with pytest.raises(TargetError) as caught:
-        weigh(target, max_calls=200, on_error="raise")
+        weigh(target, max_calls=200, compute=sk.Compute(on_error="raise"))
     partial = caught.value.partial
     assert partial.stopped == "error"
     assert [len(each) for each in partial.answer.rounds] == sizes[:1]
@@ -684,9 +684,10 @@ def test_where_all_calls_fail_there_are_no_answers(beginning):
         ({"surrogate": "none", "explorer": None}, "need a surrogate .* there is none; name one"),
         ({"surrogate": sk.potential(**NORMAL), "explorer": None}, "a ready one does not; name one"),
         ({"draws": 3}, "draws=3 of 4 chains are fewer than a round"),
-        ({"target_rhat": 1.01}, "target_rhat is for chains, and weighted answers have none"),
-        ({"target_mcse": 0}, "target_mcse must be a finite number above 0"),
-        ({"target_mcse": math.nan}, "target_mcse must be a finite number above 0"),
+        (
+            {"budget": sk.Budget(target_rhat=1.01)},
+            "target_rhat is for chains, and weighted answers have none",
+        ),
     ],
 )
 def test_what_cannot_be_weighed_is_refused_before_the_first_call(options, message):
@@ -694,7 +695,7 @@ def test_what_cannot_be_weighed_is_refused_before_the_first_call(options, messag
         raise AssertionError("the target was called")
 
     with pytest.raises(ConfigurationError, match=message):
-        weigh(sk.potential(never, slope, dim=2), on_error="raise", **options)
+        weigh(sk.potential(never, slope, dim=2), compute=sk.Compute(on_error="raise"), **options)
 
 
 # --- mutants ---

@@ -13,7 +13,7 @@ import surrokit as sk
 from models import SIZES
 from surrokit.errors import ConfigurationError, WorkerError
 from surrokit.executors.terms import Terms, cores
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 
 OPTIONS = {**SIZES, "sampler": "random-walk"}
 TARGET = sk.potential(models.value, dim=2)

@@ -13,8 +13,8 @@ from exact_starts.kernels import KERNELS, POTENTIALS
 from exact_starts.targets import CASES
 from exact_starts.trying import LONG, SHORT, settings, tried
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.testing.checks.kernels.kernel import LEAST_ACCEPTANCE
-from surrokit.testing.measures.statistics import CHECK_RATE, Verdict
+from surrokit.testing.samplers import LEAST_ACCEPTANCE
+from surrokit.testing.statistics import CHECK_RATE, Verdict
 
 MARGIN = 1e-3
 """A mutant's p-value is to be so many times below the threshold."""

@@ -57,6 +57,10 @@ def drawn(fails, **options):
         return sk.sample(target, **{"draws": 1500, "seed": 5, "progress": False, **options})
 
 
+def retried(times):
+    return sk.Compute(on_error="retry", retries=times)
+
+
 def errors(run, truth):
     """Return the errors of three means, in their standard errors."""
     functions = {
@@ -110,8 +114,7 @@ def test_failures_by_chance_are_recognised_and_retried(parts):
 
     told = drawn(chance(np.random.default_rng(1)), **{**parts, "draws": 200})
     assert told.verdict.named("fails_by_chance")
-    retry = sk.Compute(on_error="retry", retries=8)
-    cured = drawn(chance(np.random.default_rng(1)), compute=retry, **parts)
+    cured = drawn(chance(np.random.default_rng(1)), compute=retried(8), **parts)
     assert cured.failures == 0
     assert errors(cured, WHOLE).max() < MOST_ERRORS
     assert cured.verdict.named("retried")
@@ -130,6 +133,5 @@ def test_the_comparison_rejects_what_is_wrong():
     spoilt = drawn(half_by_chance(np.random.default_rng(2)), **plain)
     assert errors(spoilt, WHOLE).max() > MOST_ERRORS
     assert spoilt.verdict.named("fails_by_chance")
-    retry = sk.Compute(on_error="retry", retries=20)
-    mended = drawn(half_by_chance(np.random.default_rng(2)), compute=retry, **plain)
+    mended = drawn(half_by_chance(np.random.default_rng(2)), compute=retried(20), **plain)
     assert errors(mended, WHOLE).max() < MOST_ERRORS

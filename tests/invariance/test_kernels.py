@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import all_mutants as mutants
+from mutants.corrections import SurrogateDecides
 from surrokit.capabilities import ROWS
 from surrokit.compose import make
 from surrokit.cost.recording import RecordingPotential
@@ -11,12 +11,11 @@ from surrokit.errors import ConfigurationError
 from surrokit.interfaces import changes_with_position
 from surrokit.kernel.hamiltonian import works_by_position
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.testing.checks.kernels.kernel import SURROGATES, affordable, flux, invariance
-from surrokit.testing.checks.kernels.sampler import TUNING
-from surrokit.testing.checks.learning.training import evaluate, problem_of
-from surrokit.testing.measures.statistics import CHECK_RATE, FAMILY_SIZE, Verdict
-from surrokit.testing.targets.densities import Banana, Gaussian, HalfPlane, Mixture, Student
-from surrokit.testing.targets.summed import Summed
+from surrokit.testing.rows import Summed
+from surrokit.testing.samplers import SURROGATES, TUNING, affordable, flux, invariance
+from surrokit.testing.statistics import CHECK_RATE, FAMILY_SIZE, Verdict
+from surrokit.testing.surrogates import evaluate, problem_of
+from surrokit.testing.targets import Banana, Gaussian, HalfPlane, Mixture, Student
 
 CATALOGUE = default_catalogue()
 N_CHAINS = 6000  # half of what the checks of a sampler take: there are many kernels
@@ -252,7 +251,7 @@ def test_kernel_by_position_on_fitted_surrogate(surrogate):
 
 
 def test_the_surrogate_alone_would_be_seen():
-    correction = mutants.SurrogateDecides(inner=make("correction", "metropolis"))
+    correction = SurrogateDecides(inner=make("correction", "metropolis"))
 
     assert verdict_by_position(FITTED_BY_POSITION[-1], correction).p_value < 1e-3 * CHECK_RATE
 

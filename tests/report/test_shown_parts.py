@@ -14,8 +14,8 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.result.records import Finding, Verdict
 from surrokit.shown.target import LONGEST, describe_value
 from surrokit.surrogate.quality import FitQuality
-from surrokit.testing.targets.counting import CountingPotential
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
+from surrokit.testing.wrappers import CountingPotential
 
 
 def facts(shown):

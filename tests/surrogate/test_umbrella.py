@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.surrogate.umbrella import FLATTEST, RAREST, STEEPEST, Umbrella
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.round import Round
 from surrokit.weighted.rounds import choose, complaint

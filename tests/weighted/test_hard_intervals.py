@@ -208,7 +208,7 @@ def extended(tmp_path, **options):
 
 @pytest.mark.parametrize("goals", [{"target_ess": 150.0}, {"target_rhat": 1.2, "target_mcse": 0.5}])
 def test_an_extension_draws_more_though_a_goal_was_reached(tmp_path, goals):
-    run = extended(tmp_path, **goals)
+    run = extended(tmp_path, budget=sk.Budget(**goals))
     assert run.stopped in goals
     longer = run.extend(50)
     assert longer.draws.shape[1] == run.draws.shape[1] + 50

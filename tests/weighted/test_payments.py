@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.interfaces import OuterSample, SurrogateSample
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 from surrokit.weighted.round import Round, thin_as
 from surrokit.weighted.rounds import FOLDS, Payments, _thin, choose, cross_fit, look_back
 

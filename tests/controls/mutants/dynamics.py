@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import attrs
 import numpy as np
 
-from surrokit.interfaces import Hamiltonian, Integrator, Metric, Phase, Status
-from surrokit.potentials import with_gradient
-from surrokit.testing.targets.counting import Wrapped
-from surrokit.types import Cache, Capabilities, FloatArray, IntArray
+from mutants.passing import Passing
+from surrokit.interfaces import Hamiltonian, Phase, Status
+from surrokit.kernel.hamiltonian import position_metric
+from surrokit.potentials import Potential, with_gradient
+from surrokit.testing.wrappers import Wrapped
+from surrokit.types import Cache, FloatArray, IntArray
 
 
-@attrs.frozen(eq=False)
-class _BrokenIntegrator:
-    """Passes on what a sound integrator needs.
-
-    Parameters
-    ----------
-    inner
-        The sound integrator.
-    """
-
-    inner: Integrator
-
-    @property
-    def needs(self) -> Capabilities:
-        """What the sound one needs."""
-        return self.inner.needs
-
-    def cache(self, hamiltonian: Hamiltonian, positions: FloatArray) -> Cache:
-        """Return what the sound one keeps."""
-        return self.inner.cache(hamiltonian, positions)
-
-
-class LastHalfStepMissing(_BrokenIntegrator):
+class LastHalfStepMissing(Passing):
     """A leapfrog without its last half kick: volume is kept, reversibility is not."""
 
     def advance(
@@ -47,7 +29,7 @@ class LastHalfStepMissing(_BrokenIntegrator):
         return attrs.evolve(end, momenta=end.momenta + kick), status
 
 
-class RefittedInsidePath(_BrokenIntegrator):
+class RefittedInsidePath(Passing):
     """The potential becomes another one half way along every path."""
 
     def advance(
@@ -87,7 +69,7 @@ class _Refitted(Wrapped):
         return self.value_and_gradient(positions)[1]
 
 
-class VolumeChanged(_BrokenIntegrator):
+class VolumeChanged(Passing):
     """Reversible to the last digit, but not volume-preserving.
 
     Momenta are scaled by a function of position at the start, and back by it at the end: as an
@@ -107,42 +89,90 @@ def _scale(positions: FloatArray) -> FloatArray:
     return 1.0 + 0.05 * np.tanh(positions[:, :1])
 
 
-@attrs.frozen(eq=False)
-class MismatchedMetric:
-    """Draws momenta with one metric and scores them with another.
-
-    Parameters
-    ----------
-    scoring
-        Gives energy and velocity.
-    scale
-        Momenta are drawn larger by this factor.
-    """
-
-    scoring: Metric
-    scale: float = 1.1
-
-    @property
-    def tunable(self) -> bool:
-        """Whether the scoring metric is."""
-        return self.scoring.tunable
+class MismatchedMetric(Passing):
+    """Draws momenta with one metric and scores them with another."""
 
     def adapt(self, covariance: FloatArray) -> MismatchedMetric:
         """Return the metric with its scoring one adapted."""
-        return attrs.evolve(self, scoring=self.scoring.adapt(covariance))
+        return MismatchedMetric(self.inner.adapt(covariance))
 
     def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         """Draw momenta that are too large, shape (n, dim)."""
-        return self.scale * self.scoring.draw(rng, n, dim)
+        return 1.1 * self.inner.draw(rng, n, dim)
 
-    def velocity(self, momenta: FloatArray) -> FloatArray:
-        """Return the scoring metric's velocity."""
-        return self.scoring.velocity(momenta)
 
-    def energy(self, momenta: FloatArray) -> FloatArray:
-        """Return the scoring metric's energy."""
-        return self.scoring.energy(momenta)
+class AcceptedTooEarly(Passing):
+    """Takes for the solution of an implicit equation what is only near it, and does not look back.
 
-    def longest_scale(self, covariance: FloatArray) -> float:
-        """Return the scoring metric's longest scale."""
-        return self.scoring.longest_scale(covariance)
+    As with a fixed number of passes, which is what most published code makes.
+    """
+
+    def advance(self, *start: Any) -> tuple[Phase, IntArray]:
+        """Follow the path with loose solutions."""
+        hasty = attrs.evolve(self.inner, tolerance=0.01, check_reversal=False)
+        return hasty.advance(*start)
+
+
+class ForeignSlope(Passing):
+    """Follows G of one place and dG of another, as of an exact metric and a surrogate's derivative.
+
+    Every path comes back to the last digit; volume is not preserved.
+    """
+
+    def cache(self, hamiltonian: Hamiltonian, positions: FloatArray) -> Cache:
+        """Return what the sound one keeps."""
+        return self.inner.cache(_torn(hamiltonian), positions)
+
+    def advance(self, hamiltonian: Hamiltonian, *start: Any) -> tuple[Phase, IntArray]:
+        """Follow the path of the Hamiltonian with the foreign derivative."""
+        return self.inner.advance(_torn(hamiltonian), *start)
+
+
+class _Metric(Passing):
+    def adapt(self, covariance: FloatArray) -> Self:
+        """Return the metric around the sound one adapted."""
+        return type(self)(self.inner.adapt(covariance))
+
+    def log_determinant_gradient(self, *given: Any) -> FloatArray:
+        """Return the sound one's; by it a metric that changes with position is known."""
+        return self.inner.log_determinant_gradient(*given)
+
+
+class _Torn(_Metric):
+    """The derivative is that of another place."""
+
+    def log_determinant_gradient(
+        self, potential: Potential, positions: FloatArray, cache: Cache
+    ) -> FloatArray:
+        """Return tr(G(q)^-1 dG) with dG from elsewhere."""
+        return self.inner.log_determinant_gradient(potential, positions + _ELSEWHERE, cache)
+
+    def form_gradient(
+        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
+    ) -> FloatArray:
+        """Return u^T dG u with dG from elsewhere."""
+        return self.inner.form_gradient(potential, positions + _ELSEWHERE, cache, velocities)
+
+
+_ELSEWHERE = 0.3
+
+
+def _torn(hamiltonian: Hamiltonian) -> Hamiltonian:
+    metric = position_metric(hamiltonian.metric, "this mutant")
+    return attrs.evolve(hamiltonian, metric=_Torn(metric))
+
+
+class MismatchedPositionMetric(_Metric):
+    """Draws momenta with one metric and scores them with another."""
+
+    def draw(self, rng: np.random.Generator, cache: Cache) -> FloatArray:
+        """Draw momenta that are too large, shape (n, dim)."""
+        return 1.1 * self.inner.draw(rng, cache)
+
+
+class DeterminantLeftOut(_Metric):
+    """The energy forgets log det G, as that of a constant mass matrix may."""
+
+    def energy(self, cache: Cache, momenta: FloatArray) -> FloatArray:
+        """Return p^T G^-1 p / 2 alone, shape (n,)."""
+        return 0.5 * np.asarray((momenta * self.inner.velocity(cache, momenta)).sum(axis=1))

@@ -8,74 +8,19 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from surrokit.interfaces import (
-    Decision,
-    Evaluations,
-    Learner,
-    LearningProblem,
-    Moment,
-    Schedule,
-    Surrogate,
-)
+from mutants.passing import Passing
+from surrokit.interfaces import Decision, Evaluations, Learner, LearningProblem, Moment, Surrogate
 from surrokit.potentials import Potential, with_gradient
-from surrokit.types import Capabilities, FloatArray
 
 
-@attrs.define(eq=False)
-class _BrokenLearner:
-    """Passes everything on to a sound learner.
-
-    Parameters
-    ----------
-    inner
-        The sound learner.
-    """
-
-    inner: Learner
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What the sound one needs."""
-        return self.inner.needs
-
-    @property
-    def uses(self) -> frozenset[str]:
-        """What the sound one uses."""
-        return self.inner.uses
-
-    @property
-    def provides(self) -> Capabilities:
-        """What the sound one provides."""
-        return self.inner.provides
-
-    def observe(self, evaluations: Evaluations) -> None:
-        """Observe as the sound one does."""
-        self.inner.observe(evaluations)
-
-    def fit(self) -> Potential:
-        """Fit as the sound one does."""
-        return self.inner.fit()
-
-    def state(self) -> dict[str, Any]:
-        """Return the sound one's state."""
-        return self.inner.state()
-
+class _BrokenLearner(Passing):
     def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner that goes on from a state."""
-        return attrs.evolve(self, inner=self.inner.restore(state))
+        return type(self)(self.inner.restore(state))
 
 
-@attrs.frozen(eq=False)
-class _BrokenSurrogate:
-    """Makes broken learners from sound ones.
-
-    Parameters
-    ----------
-    inner
-        The sound surrogate.
-    """
-
-    inner: Surrogate
+class _BrokenSurrogate(Passing):
+    """Makes broken learners from sound ones."""
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> Learner:
         """Return a broken learner."""
@@ -100,20 +45,9 @@ class _LiveLearner(_BrokenLearner):
         return _Live(self.inner)
 
 
-@attrs.frozen(eq=False)
 class _Live:
-    learner: Learner
-
-    @property
-    def dim(self) -> int:
-        return self.learner.fit().dim
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.learner.fit().capabilities
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        return self.learner.fit().value(positions)
+    def __init__(self, learner: Learner) -> None:
+        self.learner = learner
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "learner":
@@ -121,26 +55,20 @@ class _Live:
         return getattr(self.learner.fit(), name)
 
 
-@attrs.frozen(eq=False)
 class CallsExactTarget(_BrokenSurrogate):
-    """Its learners ask the exact target for a gradient wherever it was not paid for.
+    """Its learners ask the exact target for a gradient wherever it was not known."""
 
-    Parameters
-    ----------
-    inner
-        The sound surrogate.
-    target
-        The exact target, which no learner may know.
-    """
-
-    target: Potential
+    def __init__(self, inner: Surrogate, target: Potential) -> None:
+        super().__init__(inner)
+        self.target = target
 
     def broken(self, learner: Learner) -> Learner:
         """Return a learner that makes exact calls."""
-        return _CallingLearner(learner, self.target)
+        calling = _CallingLearner(learner)
+        calling.target = self.target
+        return calling
 
 
-@attrs.define(eq=False)
 class _CallingLearner(_BrokenLearner):
     target: Potential
 
@@ -164,31 +92,10 @@ class _HalfLearner(_BrokenLearner):
         self.inner.observe(evaluations.take(slice(0, (len(evaluations) + 1) // 2)))
 
 
-@attrs.frozen
-class _BrokenSchedule:
-    """Learns as a sound schedule does.
+class _BrokenSchedule(Passing):
+    """Learns as a sound schedule does."""
 
-    Parameters
-    ----------
-    inner
-        The sound schedule.
-    """
-
-    inner: Schedule
-
-    @property
-    def learns(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def deployment_rate(self) -> float:
-        """As the sound one's."""
-        return self.inner.deployment_rate
-
-    def exploration(self, gradients: bool) -> int | None:
-        """As the sound one's."""
-        return self.inner.exploration(gradients)
+    learns = True
 
 
 class NeverFreezes(_BrokenSchedule):

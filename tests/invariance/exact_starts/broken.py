@@ -9,14 +9,21 @@ from typing import Any
 import attrs
 import numpy as np
 
-import all_mutants as mutants
 from exact_starts.kernels import KERNELS, Kernel, tuning
 from exact_starts.targets import CASES
 from exact_starts.trying import Outcome, Size, metropolis, settings, tried_once
+from mutants.corrections import SurrogateDecides
+from mutants.samplers import (
+    EndsWhenMoved,
+    KineticEnergyLeftOut,
+    NetForStuckChains,
+    RefusesFarPoints,
+    StopsAtFirstMove,
+)
 from surrokit.compose import make
 from surrokit.interfaces import Decider, Proposal, Tuning
 from surrokit.potentials import Potential
-from surrokit.testing.targets.counting import Wrapped
+from surrokit.testing.wrappers import Wrapped
 from surrokit.types import FloatArray
 from surrokit.warping import WarpedKernel
 
@@ -70,12 +77,12 @@ def _decided_by(mutant: Callable[[Potential], Potential]) -> Spoil:
 
 
 def _surrogate_decides(sampler: Any, exact: Potential) -> tuple[Any, Decider]:
-    return sampler, mutants.SurrogateDecides(inner=make("correction", "metropolis")).bind(exact)
+    return sampler, SurrogateDecides(inner=make("correction", "metropolis")).bind(exact)
 
 
 def _stops_at_first_move(sampler: Any, exact: Potential) -> tuple[Any, Decider]:
     del sampler
-    return mutants.StopsAtFirstMove(length=20, scale=1.0), metropolis(exact)
+    return StopsAtFirstMove(length=20, scale=1.0), metropolis(exact)
 
 
 @attrs.frozen(kw_only=True)
@@ -128,7 +135,7 @@ class Control:
         return next(kernel for kernel in KERNELS if kernel.name == self.kernel)
 
 
-_left_out = partial(Control, spoil=_sampler(mutants.KineticEnergyLeftOut))
+_left_out = partial(Control, spoil=_sampler(KineticEnergyLeftOut))
 _jacobian = partial(Control, spoil=_decided_by(JacobianLeftOut))
 _surrogate = partial(Control, spoil=_surrogate_decides)
 
@@ -175,7 +182,7 @@ CONTROLS = (
         case="Beta(0.3, 5)",
         kernel="hmc",
         potential="quadratic",
-        spoil=_sampler(mutants.RefusesFarPoints, radius=4.0),
+        spoil=_sampler(RefusesFarPoints, radius=4.0),
     ),
     _surrogate(
         what="the surrogate decides",
@@ -227,14 +234,14 @@ CONTROLS = (
         case="Gamma(0.3)",
         kernel="nuts",
         potential="exact",
-        spoil=_sampler(mutants.EndsWhenMoved),
+        spoil=_sampler(EndsWhenMoved),
     ),
     Control(
         what="a net for stuck chains",
         case="banana",
         kernel="hmc",
         potential="quadratic",
-        spoil=_sampler(mutants.NetForStuckChains, patience=3),
+        spoil=_sampler(NetForStuckChains, patience=3),
         size=attrs.evolve(SIZE, n_chains=16_000, n_transitions=30),
     ),
 )

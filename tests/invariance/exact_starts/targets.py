@@ -11,8 +11,7 @@ from surrokit.coordinates.parameters import Bounds, Parameters
 from surrokit.coordinates.transforms import Transform
 from surrokit.potentials import Potential
 from surrokit.targets.bounds import with_bounds
-from surrokit.testing.targets.densities import Banana, Gaussian, HalfPlane, Mixture, Student
-from surrokit.testing.targets.target import Target
+from surrokit.testing.targets import Banana, Gaussian, HalfPlane, Mixture, Student, Target
 from surrokit.types import Capabilities, FloatArray
 
 

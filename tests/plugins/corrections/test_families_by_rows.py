@@ -12,7 +12,7 @@ from surrokit.errors import TargetError
 from surrokit.interfaces import ChainState
 from surrokit.potentials import Ball, move_bounds
 from surrokit.testing import check_potential
-from surrokit.testing.parts.reference import proposal_at
+from surrokit.testing.parts import proposal_at
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_problems.ready_made import poisson
 

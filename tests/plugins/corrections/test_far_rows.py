@@ -14,7 +14,7 @@ from scipy.special import expit
 import surrokit as sk
 from surrokit.errors import TargetError
 from surrokit.interfaces import ChainState
-from surrokit.testing.parts.reference import proposal_at
+from surrokit.testing.parts import proposal_at
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_problems.logistic import LogisticRegression
 from surrokit_problems.logistic_terms import LOGISTIC

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.interfaces import ChainState, Proposal, Status
 from surrokit.kernel.hamiltonian import DIVERGENCE
-from surrokit.testing.targets.counting import CountingPotential
+from surrokit.testing.wrappers import CountingPotential
 from surrokit_corrections.metropolis import Metropolis
 
 

@@ -12,8 +12,8 @@ import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, NumericalError, TargetError
 from surrokit.interfaces import ChainState
-from surrokit.testing.parts.reference import proposal_at
-from surrokit.testing.targets.counting import Wrapped
+from surrokit.testing.parts import proposal_at
+from surrokit.testing.wrappers import Wrapped
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_corrections.thinning import AliasTable, CumulativeTable
 from surrokit_problems.logistic import LogisticRegression

@@ -12,7 +12,7 @@ import surrokit as sk
 from surrokit.diagnostics import effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import weighs
-from surrokit.testing.targets.densities import Gaussian, Mixture
+from surrokit.testing.targets import Gaussian, Mixture
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 from surrokit_corrections.weights import LONGEST, SHORTEST, STEPS, Weights
 

@@ -13,8 +13,8 @@ from surrokit.capabilities import GAUSSIAN
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import ChainState, Evaluations, LearningProblem, Status, Tuning
-from surrokit.testing.targets.counting import Fenced
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.targets import Banana, Gaussian
+from surrokit.testing.wrappers import Fenced
 from surrokit_hmc.independent import GaussianMoves
 
 TARGET = Gaussian()

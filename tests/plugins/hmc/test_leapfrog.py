@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.errors import CapabilityError
 from surrokit.interfaces import Hamiltonian, Phase, Status
-from surrokit.testing.targets.counting import CountingPotential, Limited
+from surrokit.testing.wrappers import CountingPotential, Limited
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, DiagonalMetric, IdentityMetric
 

@@ -10,10 +10,10 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import ChainState, Hamiltonian, Phase, Status, Tuning
 from surrokit.kernel.hamiltonian import DIVERGENCE
-from surrokit.testing.checks.kernels import sampler as quick
-from surrokit.testing.checks.kernels import tuning as tuned
-from surrokit.testing.targets.counting import CountingPotential, Fenced
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit.testing import samplers as quick
+from surrokit.testing import samplers as tuned
+from surrokit.testing.targets import Banana, Gaussian, Mixture
+from surrokit.testing.wrappers import CountingPotential, Fenced
 from surrokit_hmc.half import Half, turns_back
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric

@@ -12,9 +12,9 @@ from surrokit.errors import ConfigurationError
 from surrokit.interfaces import ChainState, Proposal, Status, Tuning
 from surrokit.kernel.hamiltonian import metropolis
 from surrokit.kernel.tuning import FIRST_LENGTH
-from surrokit.testing.parts.reference import take
-from surrokit.testing.targets.counting import CountingPotential, Forbidden
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.parts import take
+from surrokit.testing.targets import Banana, Gaussian
+from surrokit.testing.wrappers import CountingPotential, Forbidden
 
 BANANA = Banana()
 TUNING = Tuning(step_size=1.0)

@@ -11,7 +11,7 @@ import surrokit as sk
 from surrokit.interfaces import ChainState, Status, Tuning
 from surrokit.marginals import Warp
 from surrokit.testing import CountingPotential
-from surrokit.testing.targets.densities import Banana
+from surrokit.testing.targets import Banana
 from surrokit.warping import WarpedKernel
 from surrokit_hmc.hmc import HMC, HMCKernel
 from surrokit_hmc.leapfrog import Leapfrog

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from surrokit.errors import EvaluationError
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 from surrokit_learning.abreast import run_abreast
 
 

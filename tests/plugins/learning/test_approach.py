@@ -13,7 +13,7 @@ from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
 from surrokit.interfaces import ChainState, Evaluations, Start
 from surrokit.mode.descent import Mode
 from surrokit.mode.search import demand_walls
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit.testing.targets import Banana, Gaussian, Mixture
 from surrokit_learning.approach import Approach
 from surrokit_learning.modes_search import Limits, ModeSearch
 from surrokit_learning.survey import Survey

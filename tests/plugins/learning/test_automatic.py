@@ -28,9 +28,9 @@ from surrokit.plan.recipe import SETTLING, SHORTEST, Recipe, settling
 from surrokit.plan.repair import in_words
 from surrokit.registry.catalogue import Catalogue, Composer, default_catalogue
 from surrokit.run import loop as first_phase
-from surrokit.testing.targets.counting import CountingPotential
-from surrokit.testing.targets.densities import Gaussian
-from surrokit.testing.targets.summed import Summed
+from surrokit.testing.rows import Summed
+from surrokit.testing.targets import Gaussian
+from surrokit.testing.wrappers import CountingPotential
 from surrokit_learning import automatic
 from surrokit_learning.automatic import GRADIENTS_A_DRAW, Automatic
 from surrokit_learning.forecast import RowsForecast, forecast_rows

@@ -54,7 +54,7 @@ def sampled(seconds, **given):
 def test_the_time_that_calls_take_changes_no_draw_where_the_same_parts_are_chosen():
     # all quick, all slow, and quick at the start alone
     takes = [lambda _: 0.0, lambda _: 0.006, lambda n: 0.0 if n < 9 else 0.006]
-    first, *others = [sampled(each, warmup=20, policy=Quick()) for each in takes]
+    first, *others = [sampled(each, warmup=20, sampler=Quick()) for each in takes]
     assert first.draws.size
     for run in others:
         assert dict(run.parts) == dict(first.parts)
@@ -160,7 +160,7 @@ def test_words_of_a_reason_are_not_read_as_something_given_up():
         def choose(self, composer, recipe, target, costs, rng):
             return recipe.fill("first this; then that; later more", sampler="hmc")
 
-    run = sampled(lambda _: 0.0, policy=Wordy(), warmup=5, draws=5)
+    run = sampled(lambda _: 0.0, sampler=Wordy(), warmup=5, draws=5)
     assert run.choice == "sampler='hmc': first this; then that; later more"
     assert "given up" not in str(run.verdict)
 

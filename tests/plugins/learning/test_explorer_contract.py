@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 import surrokit as sk
-from surrokit.testing.checks.learning import explorer as checks
+from surrokit.testing import learning as checks
 
 BURST = ("sampler", {"sampler": "random-walk", "correction": "metropolis", "iterations": 20})
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit_learning import failures
-from surrokit_learning.failures import predict_failures, promising
+from surrokit_learning import survey
+from surrokit_learning.survey import predict_failures, promising
 
 RNG = np.random.default_rng(1)
 POINTS = 3.0 * RNG.standard_normal((100, 2))
@@ -84,7 +84,7 @@ def explored(**options):
 
 def test_an_exploration_wastes_fewer_calls(monkeypatch):
     run, wasted = explored()
-    monkeypatch.setattr(failures, "FEWEST", 10**9)
+    monkeypatch.setattr(survey, "FEWEST", 10**9)
     plain, wasted_before = explored()
     assert wasted < 0.7 * wasted_before
     assert run.total_calls < plain.total_calls

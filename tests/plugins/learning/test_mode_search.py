@@ -18,7 +18,7 @@ from surrokit.mode.descent import Mode
 from surrokit.mode.search import find_mode
 from surrokit.mode.starts import draw_positions
 from surrokit.modes import Modes
-from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets import Gaussian
 from surrokit_learning import modes_search
 from surrokit_learning.designs import mixed_design
 from surrokit_learning.modes_found import (
@@ -380,20 +380,15 @@ def test_a_run_tells_of_both_modes_and_draws_from_both(seed):
     assert run.rhat().max() > 1.5
 
 
-def ran(target, seed, **settings):
-    options = {
-        **settings,
-        "sampler": ("hmc", {"step_size": 0.5, "n_steps": 6, "metric": "identity"}),
-        "draws": 60,
-    }
+def ran(target, seed, *, step_size=0.5, draws=60):
     return sk.sample(
         target,
-        sampler="hmc",
+        sampler=("hmc", {"step_size": step_size, "n_steps": 6, "metric": "identity"}),
         surrogate=sk.batch_surrogate(lambda evaluations, rng: target),
         explorer=("rounds", {"transitions": 20}),
+        draws=draws,
         seed=seed,
         progress=False,
-        **options,
     )
 
 

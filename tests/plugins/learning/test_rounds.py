@@ -13,7 +13,7 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, SurrogateFitError
 from surrokit.interfaces import LearningProblem, Start
 from surrokit.potentials import with_forward
-from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit.testing.targets import Banana, Gaussian
 from surrokit_learning.judgement import CLEAR, JUDGES, predicted_acceptance
 from surrokit_learning.region import Region
 from surrokit_learning.rounds import FREE, OUTER

@@ -10,8 +10,8 @@ import pytest
 import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
-from surrokit.testing.measures.plain import write_and_read
-from surrokit.testing.targets.densities import Banana
+from surrokit.testing.demands import write_and_read
+from surrokit.testing.targets import Banana
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.online import OnlineLearner
 from surrokit_networks.online_fit import OnlineFit

@@ -52,7 +52,7 @@ def test_it_keeps_to_the_contract_of_potentials(regression):
     assert [f"{r.name}: {r.message}" for r in results if r.outcome != "passed"] == []
     names = {r.name.partition("[")[0] for r in results}
     assert {"check_hessian_derivative", "check_metric_derivative", "check_convex"} <= names
-    assert {"check_hessian_product", "check_metric_product", "check_hessian_diagonal"} <= names
+    assert {"check_hessian_product", "check_metric_matrix", "check_hessian_diagonal"} <= names
 
 
 def test_far_out_only_the_prior_is_left_of_derivatives(regression):

@@ -15,7 +15,7 @@ from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
 from surrokit.interfaces import ChainState
 from surrokit.potentials import Ball
 from surrokit.testing import check_potential
-from surrokit.testing.parts.reference import proposal_at
+from surrokit.testing.parts import proposal_at
 from surrokit_corrections.subsampled import Subsampled
 
 RNG = np.random.default_rng(0)

@@ -10,8 +10,8 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Hamiltonian, Phase, Status
 from surrokit.testing import CountingPotential, Fenced, Limited
-from surrokit.testing.parts.curved_metric import CurvedMetric
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture, Student
+from surrokit.testing.parts import CurvedMetric
+from surrokit.testing.targets import Banana, Gaussian, Mixture, Student
 
 COVARIANCE = np.array([[1.3, 0.5], [0.5, 1.6]])
 INTEGRATORS = ("generalized-leapfrog", "implicit-midpoint")

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.errors import ConfigurationError, IndefiniteMetricError
 from surrokit.testing import CountingPotential, Limited
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture, Student
+from surrokit.testing.targets import Banana, Gaussian, Mixture, Student
 from surrokit_riemannian.softabs import (
     DiagonalMetric,
     HessianMetric,

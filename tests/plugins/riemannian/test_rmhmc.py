@@ -13,9 +13,9 @@ from surrokit.errors import CapabilityError, ConfigurationError, IndefiniteMetri
 from surrokit.interfaces import ChainState, Status, Tuning
 from surrokit.kernel.kernel import Binding
 from surrokit.testing import CountingPotential, Fenced, Limited
-from surrokit.testing.checks.kernels.kernel import WIDE, invariance
-from surrokit.testing.parts.reference import ReferenceCorrection
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit.testing.parts import ReferenceCorrection
+from surrokit.testing.samplers import WIDE, invariance
+from surrokit.testing.targets import Banana, Gaussian, Mixture
 from surrokit_riemannian.rmhmc import MAX_STEPS
 from surrokit_riemannian.softabs import OwnMetric
 

@@ -1,0 +1,345 @@
+"""Families of errors: how data scatter about the outputs of a forward map."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast
+
+import attrs
+import numpy as np
+
+from surrokit.arguments import is_number
+from surrokit.errors import ConfigurationError
+from surrokit.predictive.names import read_name, suggest
+from surrokit.types import BoolArray, FloatArray
+
+FamilyName: TypeAlias = Literal["gaussian", "normal", "student", "cauchy", "lognormal", "poisson"]
+"""Names of families of errors."""
+
+_FAMILIES = ("gaussian", "student", "lognormal", "poisson")
+_USUAL_DEGREES = 4.0
+
+
+_LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
+
+_Arrays = TypeVar("_Arrays", bound=tuple[FloatArray, ...])
+
+Link: TypeAlias = Literal["identity", "log"]
+"""Whether outputs are means, or logarithms of means."""
+
+
+class ErrorFamily(ABC):
+    """A family of errors.
+
+    Outputs and scales have shape (n, m), data (m,); so have results (n, m). A family without a
+    scale takes ones, and its derivatives in the scale are zero.
+    """
+
+    name: ClassVar[str]
+    has_scale: ClassVar[bool] = True
+
+    def check_data(self, data: FloatArray) -> None:
+        """Raise ConfigurationError where data cannot be such; by default, let all numbers pass."""
+        del data
+
+    def spread(self, data: FloatArray) -> FloatArray:
+        """Return data in the units of the scale: as they are, unless the family has others."""
+        return data
+
+    @abstractmethod
+    def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return -log p; ``inf`` where that is no density, NaN where outputs are."""
+
+    @abstractmethod
+    def slopes(
+        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return its derivatives in outputs and scales."""
+
+    @abstractmethod
+    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the Fisher information of outputs and of scales."""
+
+    @abstractmethod
+    def information_slopes(
+        self, outputs: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return derivatives of the former in outputs and in scales, and of the latter in scales.
+
+        The information of a scale does not change with the output.
+        """
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return data for these outputs."""
+
+
+class _Errors(ErrorFamily):
+    """Errors of a location and a scale: -log p = log s + g((f - y) / s)."""
+
+    def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            value = np.log(scale) + self._term((outputs - data) / scale)
+        return np.where(_is_scale(scale), value, np.inf)
+
+    def slopes(
+        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            scaled = (outputs - data) / scale
+            slope = self._slope(scaled)
+            found = slope / scale, (1.0 - scaled * slope) / scale
+        return _unless(_is_scale(scale), found)
+
+    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            precision = np.broadcast_to(1.0 / np.square(scale), outputs.shape)
+        of_location, of_scale = self._unit_information()
+        return of_location * precision, of_scale * precision
+
+    def information_slopes(
+        self, outputs: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            slope = np.broadcast_to(-2.0 / scale**3, outputs.shape)
+        of_location, of_scale = self._unit_information()
+        return np.zeros_like(outputs), of_location * slope, of_scale * slope
+
+    @abstractmethod
+    def _unit_information(self) -> tuple[float, float]:
+        """Return the Fisher information of location and scale where the scale is 1."""
+
+    @abstractmethod
+    def _term(self, scaled: FloatArray) -> FloatArray:
+        """Return g."""
+
+    @abstractmethod
+    def _slope(self, scaled: FloatArray) -> FloatArray:
+        """Return g'."""
+
+
+@attrs.frozen
+class NormalErrors(_Errors):
+    """Normal errors, whose standard deviation is the scale."""
+
+    name: ClassVar[str] = "gaussian"
+
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return data about the outputs."""
+        return np.asarray(rng.normal(outputs, scale))
+
+    def _unit_information(self) -> tuple[float, float]:
+        return 1.0, 2.0
+
+    def _term(self, scaled: FloatArray) -> FloatArray:
+        return np.asarray(0.5 * np.square(scaled) + _LOG_ROOT)
+
+    def _slope(self, scaled: FloatArray) -> FloatArray:
+        return scaled
+
+
+@attrs.frozen
+class StudentErrors(_Errors):
+    """Errors with Student's t: (nu + 1) / 2 log(1 + r^2 / nu), and a constant of nu.
+
+    Its Fisher information is that of Lange, Little and Taylor (1989), doi:10.2307/2290063.
+
+    Parameters
+    ----------
+    degrees
+        nu. The standard deviation is the scale times sqrt(nu / (nu - 2)), for nu above 2.
+    """
+
+    name: ClassVar[str] = "student"
+
+    degrees: float
+
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return data about the outputs."""
+        return np.asarray(outputs + scale * rng.standard_t(self.degrees, size=outputs.shape))
+
+    def _unit_information(self) -> tuple[float, float]:
+        more = self.degrees + 3.0
+        return (self.degrees + 1.0) / more, 2.0 * self.degrees / more
+
+    def _term(self, scaled: FloatArray) -> FloatArray:
+        half = 0.5 * (self.degrees + 1.0)
+        return np.asarray(half * np.log1p(np.square(scaled) / self.degrees) + self._constant)
+
+    @property
+    def _constant(self) -> float:
+        beta = math.lgamma(0.5 * self.degrees) - math.lgamma(0.5 * (self.degrees + 1.0))
+        return beta + 0.5 * math.log(math.pi * self.degrees)
+
+    def _slope(self, scaled: FloatArray) -> FloatArray:
+        return np.asarray((self.degrees + 1.0) * scaled / (self.degrees + np.square(scaled)))
+
+
+@attrs.frozen
+class LognormalErrors(ErrorFamily):
+    """Positive data whose logarithms are normal about those of positive outputs.
+
+    The scale is the standard deviation of the logarithms.
+    """
+
+    name: ClassVar[str] = "lognormal"
+
+    def check_data(self, data: FloatArray) -> None:
+        """Raise ConfigurationError unless all data are positive."""
+        if not (data > 0.0).all():
+            place = int(np.flatnonzero(~(data > 0.0))[0])
+            raise ConfigurationError(
+                f"data of the family 'lognormal' must be positive, got {data[place]:g} at "
+                f"[{place}]; leave such data out, or take the family 'gaussian'"
+            )
+
+    def spread(self, data: FloatArray) -> FloatArray:
+        """Return logarithms."""
+        return np.log(data)
+
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return data whose logarithms are about those of the outputs."""
+        return np.asarray(np.exp(rng.normal(_log(outputs), scale)))
+
+    def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return log s + r^2 / 2 + log sqrt(2 pi) + log y with r = (log f - log y) / s."""
+        value = NormalErrors().value(_log(outputs), np.log(data), scale) + np.log(data)
+        return np.where(outputs <= 0.0, np.inf, value)
+
+    def slopes(
+        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return derivatives in f and s."""
+        by_logs, by_scale = NormalErrors().slopes(_log(outputs), np.log(data), scale)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return _unless(outputs > 0.0, (by_logs / outputs, by_scale))
+
+    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return 1 / (s f)^2 and 2 / s^2."""
+        of_logs, of_scale = NormalErrors().information(outputs, scale)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return _unless(outputs > 0.0, (of_logs / np.square(outputs), of_scale))
+
+    def information_slopes(
+        self, outputs: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return -2 / (s^2 f^3), -2 / (s^3 f^2) and -4 / s^3."""
+        of_logs, _ = NormalErrors().information(outputs, scale)
+        _, by_scale, twice = NormalErrors().information_slopes(outputs, scale)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            found = -2.0 * of_logs / outputs**3, by_scale / np.square(outputs), twice
+        return _unless(outputs > 0.0, found)
+
+
+@attrs.frozen
+class PoissonCounts(ErrorFamily):
+    """Counts with a Poisson distribution.
+
+    Parameters
+    ----------
+    link
+        ``"identity"``: outputs are means; ``"log"``: outputs are logarithms of means.
+    """
+
+    name: ClassVar[str] = "poisson"
+    has_scale: ClassVar[bool] = False
+
+    link: Link = "identity"
+
+    def check_data(self, data: FloatArray) -> None:
+        """Raise ConfigurationError unless all data are counts."""
+        wrong = (data < 0.0) | (data != np.round(data))
+        if wrong.any():
+            place = int(np.flatnonzero(wrong)[0])
+            raise ConfigurationError(
+                f"data of the family 'poisson' must be counts 0, 1, 2, ..., got {data[place]:g} at "
+                f"[{place}]; give counts before any scaling, or take another family"
+            )
+
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return counts."""
+        del scale
+        means = np.exp(outputs) if self.link == "log" else outputs
+        return np.asarray(rng.poisson(means), dtype=np.float64)
+
+    def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return m - y log m + log y!, with m the mean."""
+        from scipy.special import gammaln  # late: importing stays fast
+
+        del scale
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            means = np.exp(outputs) if self.link == "log" else outputs
+            logs = outputs if self.link == "log" else np.log(outputs)
+            value = means - np.where(data > 0.0, data * logs, 0.0) + gammaln(data + 1.0)
+            # of an infinite mean, no difference is known
+            return np.where((means < 0.0) | (means == np.inf), np.inf, value)
+
+    def slopes(
+        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return 1 - y / m, or m - y for the logarithm."""
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            if self.link == "log":
+                return np.exp(outputs) - data, np.zeros_like(outputs)
+            slope = 1.0 - np.where(data > 0.0, data / outputs, 0.0)
+        del scale
+        return _unless(outputs >= 0.0, (slope, np.zeros_like(outputs)))
+
+    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return 1 / m, or m for the logarithm."""
+        del scale
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            if self.link == "log":
+                return np.exp(outputs), np.zeros_like(outputs)
+            return _unless(outputs > 0.0, (1.0 / outputs, np.zeros_like(outputs)))
+
+    def information_slopes(
+        self, outputs: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return -1 / m^2, or m for the logarithm."""
+        del scale
+        nothing = np.zeros_like(outputs)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            if self.link == "log":
+                return np.exp(outputs), nothing, nothing
+            return _unless(outputs > 0.0, (-1.0 / np.square(outputs), nothing, nothing))
+
+
+def _is_scale(scale: FloatArray) -> BoolArray:
+    return np.asarray((scale > 0.0) & (scale < np.inf))
+
+
+def _log(outputs: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(outputs))
+
+
+def _unless(inside: BoolArray, arrays: _Arrays) -> _Arrays:
+    """Return arrays with NaN outside a support."""
+    return cast(_Arrays, tuple(np.where(inside, array, np.nan) for array in arrays))
+
+
+def read_family(given: object, degrees: Any = None, link: Any = None) -> ErrorFamily:
+    """Return a family of errors by its name, with the settings that :func:`observed` takes."""
+    family, settings = read_name(given, {} if degrees is None else {"degrees": degrees})
+    degrees = settings.get("degrees")
+    if family not in _FAMILIES:
+        near = suggest(given, _FAMILIES) or "; for another, write an energy"
+        raise ConfigurationError(
+            f"family of errors must be one of {', '.join(_FAMILIES)}, got {given!r}{near}"
+        )
+    if degrees is not None and family != "student":
+        raise ConfigurationError(f"degrees are of the family 'student', not of {family!r}")
+    if link is not None and family != "poisson":
+        raise ConfigurationError(f"link is of the family 'poisson', not of {family!r}")
+    if family == "student":
+        nu = _USUAL_DEGREES if degrees is None else degrees
+        if not is_number(nu) or not 0.0 < nu < np.inf:
+            raise ConfigurationError(f"degrees must be a positive, finite number, got {degrees!r}")
+        return StudentErrors(float(nu))
+    if family == "poisson":
+        if link not in (None, "identity", "log"):
+            raise ConfigurationError(f"link must be 'identity' or 'log', got {link!r}")
+        return PoissonCounts(link or "identity")
+    return NormalErrors() if family == "gaussian" else LognormalErrors()

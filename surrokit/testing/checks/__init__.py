@@ -1,1 +1,0 @@
-"""The checks themselves, a module for each kind of part."""

@@ -1,1 +1,0 @@
-"""Tools that checks are written with."""

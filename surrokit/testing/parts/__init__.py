@@ -1,1 +1,0 @@
-"""Sound parts to test others with."""

@@ -1,0 +1,429 @@
+"""Sums over rows of data: a target whose bounds are attained, and checks of all such potentials."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.arguments import check_positions
+from surrokit.potentials import Ball, move_bounds, of_order
+from surrokit.testing.demands import (
+    Check,
+    Factory,
+    checks,
+    demand,
+    demand_close,
+    demand_equal,
+    demand_shape,
+    has,
+    place,
+)
+from surrokit.testing.targets import Gaussian
+from surrokit.types import Capabilities, FloatArray, IntArray
+
+_N_ROWS = 40
+_STRENGTH = 0.3  # sum of psi: how far the sum over rows is from its second-order expansion
+
+
+class SelectedRows(ABC):
+    """The sum of some rows' terms alone: no potential of a density, as it may have no lower bound.
+
+    Rows may be evaluated where exact calls are refused.
+    """
+
+    dim: ClassVar[int] = 2
+    capabilities: ClassVar[Capabilities] = frozenset(
+        {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN}
+    )
+
+    @abstractmethod
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return the sum, shape (n,), at positions of shape (n, 2)."""
+
+    @abstractmethod
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return its gradient, shape (n, 2)."""
+
+    @abstractmethod
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return its second derivatives, shape (n, 2, 2)."""
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return both, shapes (n,) and (n, 2)."""
+        return self.value(positions), self.gradient(positions)
+
+
+@attrs.frozen(eq=False)
+class _CubicRows(SelectedRows):
+    """The sum of w_i (x_i . q - m_i)^3 / 6 over some rows."""
+
+    directions: FloatArray  # x_i, shape (m, 2)
+    offsets: FloatArray  # m_i
+    weights: FloatArray  # w_i
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        t = self._along(positions)
+        return np.asarray((t * t * t) @ (self.weights / 6.0))
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        return np.asarray((0.5 * self.weights * self._along(positions) ** 2) @ self.directions)
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        x, weighted = self.directions, self.weights * self._along(positions)
+        return np.asarray(np.einsum("nm,mi,mj->nij", weighted, x, x))
+
+    def _along(self, positions: FloatArray) -> FloatArray:
+        return check_positions(positions, 2) @ self.directions.T - self.offsets
+
+
+def _cubic_rows() -> _CubicRows:
+    """Return the rows: directions in a fan, so that remainders add up to something skewed.
+
+    Weights differ by a factor of ten, and offsets give linear terms.
+    """
+    angles = 0.7 + 0.5 * np.linspace(-1.0, 1.0, _N_ROWS)
+    weights = np.geomspace(1.0, 10.0, _N_ROWS)
+    weights *= 6.0 * _STRENGTH / weights.sum()
+    offsets = 1.0 + 0.5 * np.cos(3.0 * np.arange(_N_ROWS))
+    return _CubicRows(np.column_stack([np.cos(angles), np.sin(angles)]), offsets, weights)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Summed(Gaussian):
+    """A normal distribution as a sum over rows plus a rest that cancels the rows.
+
+    U_i(q) = w_i (x_i . q - m_i)^3 / 6 has the third derivative w_i x_i^3 everywhere, so the bounds
+    are attained. The rest is the normal potential less the sum. So the remainders of the expansions
+    are as skewed as possible, and the distribution is known.
+    """
+
+    rows: _CubicRows = attrs.field(factory=_cubic_rows, init=False)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Also ``rows``."""
+        return super().capabilities | {can.ROWS}
+
+    @property
+    def n_rows(self) -> int:
+        """Number of terms."""
+        return len(self.rows.weights)
+
+    def expand(self, centre: FloatArray) -> CubicExpansion:
+        """Return the expansions of all terms at ``centre (2,)``."""
+        here = np.asarray(centre)[None]
+        self._open(here)
+        gradient, hessian = self.rows.gradient(here)[0], self.rows.hessian(here)[0]
+        return CubicExpansion(
+            target=self, centre=np.array(centre), gradient=gradient, hessian=hessian
+        )
+
+    def row_bounds(self, factor: FloatArray) -> FloatArray:
+        """Return w_i |L^T x_i|^3 / 6, shape (n_rows,), with L the ``factor (2, 2)``."""
+        norms = np.linalg.norm(self.rows.directions @ factor, axis=1)
+        return np.asarray(self.rows.weights / 6.0 * norms**3)
+
+    def select(self, rows: IntArray) -> _CubicRows:
+        """Return the sum of some rows' terms alone."""
+        of = self.rows
+        return _CubicRows(of.directions[rows], of.offsets[rows], of.weights[rows])
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class CubicExpansion:
+    """Second-order expansions of the rows of :class:`Summed`."""
+
+    target: Summed
+    centre: FloatArray
+    gradient: FloatArray
+    hessian: FloatArray
+    third: FloatArray | None = None
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, 2): U less all remainders."""
+        # the sum of cubes of two coordinates has four coefficients, however many rows there are
+        x, y = self.target.rows.directions.T
+        h, k = (positions - self.centre).T
+        terms = np.array([x * x * x, 3.0 * x * x * y, 3.0 * x * y * y, y * y * y])
+        a, b, c, d = terms @ self.target.rows.weights / 6.0
+        left_out = h * (h * (a * h + b * k) + c * k * k) + d * k * k * k
+        return np.asarray(self.target.value(positions) - left_out)
+
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        """Return D_i(q) = w_i (x_i . h)^3 / 6, shape (m,)."""
+        h = (positions - self.centre)[owners]
+        along = np.einsum("ij,ij->i", self.target.rows.directions[rows], h)
+        return np.asarray(self.target.rows.weights[rows] / 6.0 * along * along * along)
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        """Return D_i(q') - D_i(q), shape (m,)."""
+        return self.remainders(after, rows, owners) - self.remainders(before, rows, owners)
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
+        x, w = self.target.rows.directions, self.target.rows.weights / 6.0
+        s, t = (before - self.centre) @ x.T, (after - self.centre) @ x.T
+        return np.asarray(np.maximum(t * t * t - s * s * s, 0.0) @ w)
+
+
+@attrs.frozen(kw_only=True)
+class BananaRows:
+    """A :class:`~surrokit.testing.targets.Banana` as a sum, for surrogates that copy rows.
+
+    Row 0 is q1^2 / 2, and row 1 is (q2 - q1^2)^2 / (2 sd^2).
+    """
+
+    sd: float
+
+    @property
+    def n_rows(self) -> int:
+        """Two."""
+        return 2
+
+    def select(self, rows: IntArray) -> SelectedRows:
+        """Return the sum of the terms of some rows, shape (m,)."""
+        first, second = np.bincount(rows, minlength=2)
+        return _SelectedBananaRows(first=float(first), second=second / self.sd**2)
+
+    def row_bounds(self, factor: FloatArray) -> FloatArray:
+        """Return 0 and |L|^3, shape (2,): the first row is quadratic, and the second is not.
+
+        The third derivative of the second row has no bound; these numbers only rank the rows.
+        """
+        return np.array([0.0, float(np.linalg.norm(factor)) ** 3])
+
+
+@attrs.frozen(kw_only=True)
+class _SelectedBananaRows(SelectedRows):
+    """a q1^2 / 2 + b (q2 - q1^2)^2 / 2, with a and b the weights of the two rows."""
+
+    first: float
+    second: float
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        x, bent = self._bent(positions)
+        return np.asarray(0.5 * (self.first * np.square(x) + self.second * np.square(bent)))
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        x, bent = self._bent(positions)
+        pull = self.second * bent
+        return np.column_stack([self.first * x - 2.0 * x * pull, pull])
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        x, bent = self._bent(positions)
+        hessian = np.empty((len(x), 2, 2))
+        hessian[:, 0, 0] = self.first + self.second * (4.0 * np.square(x) - 2.0 * bent)
+        hessian[:, 0, 1] = hessian[:, 1, 0] = -2.0 * self.second * x
+        hessian[:, 1, 1] = self.second
+        return hessian
+
+    def _bent(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        q = check_positions(positions, 2)
+        return q[:, 0], q[:, 1] - np.square(q[:, 0])
+
+
+def _centre(positions: FloatArray) -> FloatArray:
+    return np.array(0.5 * positions[0])
+
+
+def _some(potential: Any) -> IntArray:
+    """Return at most sixty rows in random order, some of them twice."""
+    rng, n_rows = np.random.default_rng(20190501), int(potential.n_rows)
+    return np.asarray(rng.integers(0, n_rows, min(n_rows, 60)), dtype=np.int64)
+
+
+def _pairs(rows: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """Return each row with each of n positions."""
+    return np.tile(rows, n), np.repeat(np.arange(n), len(rows))
+
+
+def _orders(potential: Any) -> tuple[int, ...]:
+    return (2, 3) if can.ROWS_THIRD_ORDER in potential.capabilities else (2,)
+
+
+def check_selected(make: Factory) -> None:
+    """Terms of single rows add up, count as often as they are given, and have derivatives."""
+    potential, positions = place(make)
+    demand(
+        isinstance(potential.n_rows, int) and potential.n_rows >= 1,
+        f"n_rows must be a whole number of at least 1, got {potential.n_rows!r}",
+    )
+    rows = _some(potential)
+    chosen = potential.select(rows)
+    missing = {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN} - chosen.capabilities
+    demand(not missing, f"selected rows must offer gradients and Hessians, but lack {missing}")
+    value, gradient = chosen.value_and_gradient(positions)
+    demand_shape(value, (len(positions),), "value of selected rows")
+    single = [potential.select(rows[i : i + 1]) for i in range(len(rows))]
+    values = np.array([one.value(positions) for one in single])
+    atol = 1e-10 * (1.0 + np.abs(values).sum(axis=0))
+    demand_close(value, values.sum(axis=0), "the sum of rows against single rows", atol=atol)
+    slopes = sum(one.gradient(positions) for one in single)
+    demand_close(gradient, slopes, "gradient of rows against single rows", atol=1e-9)
+    bends = sum(one.hessian(positions) for one in single)
+    demand_close(chosen.hessian(positions), bends, "Hessian of rows against single rows", atol=1e-9)
+
+
+def check_expansion(make: Factory) -> None:
+    """The expansion has the sums of the terms' derivatives, and V plus all remainders is U."""
+    potential, positions = place(make)
+    n_rows, centre = potential.n_rows, _centre(positions)
+    everything = potential.select(np.arange(n_rows))
+    gradient, hessian = everything.gradient(centre[None])[0], everything.hessian(centre[None])[0]
+    size = 1e-9 * (1.0 + np.abs(gradient).max() + n_rows)
+    rows, owners = _pairs(np.arange(n_rows), len(positions))
+    value = potential.value(positions)
+    for order in _orders(potential):
+        expansion = potential.expand(centre, **of_order(order))
+        demand_equal(expansion.centre, centre, "centre of an expansion")
+        demand_close(expansion.gradient, gradient, "gradient of all terms at the centre", atol=size)
+        demand_close(expansion.hessian, hessian, "Hessian of all terms at the centre", atol=size)
+        remainders = expansion.remainders(positions, rows, owners)
+        demand_shape(remainders, (len(rows),), "remainders")
+        total = expansion.value(positions) + np.bincount(owners, remainders)
+        atol = 1e-9 * (1.0 + np.abs(value) + n_rows)
+        demand_close(total, value, "V plus all remainders against U", atol=atol)
+
+
+def check_remainders(make: Factory) -> None:
+    """The remainder of a row is its term less its expansion, for any pair of row and position."""
+    potential, positions = place(make)
+    rows, owners = _pairs(_some(potential), len(positions))
+    for order in _orders(potential):
+        expansion = potential.expand(_centre(positions), **of_order(order))
+        remainders = expansion.remainders(positions, rows, owners)
+        for row in rows[:5]:
+            ours = rows == row
+            expected = _remainders(potential.select(np.array([row])), positions, expansion, order)
+            atol = 1e-8 if order == 2 else 1e-5  # with third-order terms made by differences
+            found, wanted = remainders[ours], expected[owners[ours]]
+            demand_close(found, wanted, "remainders of a row", atol=atol)
+        after = positions[::-1].copy()
+        changes = expansion.changes(positions, after, rows, owners)
+        expected = expansion.remainders(after, rows, owners) - remainders
+        demand_close(changes, expected, "changes against differences of remainders", atol=1e-9)
+        turned = np.random.default_rng(5).permutation(len(rows))
+        shuffled = expansion.changes(positions, after, rows[turned], owners[turned])
+        what = "changes of the same pairs in another order"
+        demand_close(shuffled, changes[turned], what, atol=1e-9)
+        everything, movers = _pairs(np.arange(potential.n_rows), len(positions))
+        each = expansion.changes(positions, after, everything, movers)
+        total = np.asarray(np.bincount(movers, np.maximum(each, 0.0)), dtype=np.float64)
+        what, atol = (
+            "increases against all changes that are positive",
+            1e-9 * (1.0 + potential.n_rows),
+        )
+        demand_close(expansion.increases(positions, after), total, what, atol=atol)
+
+
+def _remainders(one: Any, positions: FloatArray, expansion: Any, order: int) -> FloatArray:
+    """Return the term of a row less its expansion; third-order terms by differences."""
+    centre, h = expansion.centre[None], positions - expansion.centre
+    left_out = one.value(positions) - one.value(centre) - h @ one.gradient(centre)[0]
+    left_out -= 0.5 * np.einsum("ni,ij,nj->n", h, one.hessian(centre)[0], h)
+    if order == 3:
+        short = 1e-3
+        near, far = (
+            one.hessian(centre + step * h) - one.hessian(centre - step * h)
+            for step in (short, 2.0 * short)
+        )
+        change = (8.0 * near - far) / (12.0 * short)
+        left_out -= np.einsum("ni,nij,nj->n", h, change, h) / 6.0
+    return np.asarray(left_out)
+
+
+def check_row_bounds(make: Factory) -> None:
+    """No remainder changes by more than its row's bound, near or far, from any centre."""
+    potential, positions = place(make)
+    dim, rows = potential.dim, _some(potential)
+    for order in _orders(potential):
+        rng = np.random.default_rng(20190502)
+        factor = np.tril(rng.standard_normal((dim, dim)))
+        factor[np.arange(dim), np.arange(dim)] = 1.0 + rng.random(dim)
+        tightest = 0.0
+        for centre in (_centre(positions), positions[-1] + 1.0):
+            expansion = potential.expand(np.array(centre), **of_order(order))
+            for scale in (0.1, 1.0, 3.0, 10.0):
+                moves = _moves(rng, dim, scale)
+                bounds = _bounds_for(potential, factor, expansion.centre, moves, order)
+                share = _largest_share(expansion, bounds, rows, factor, moves, order)
+                tightest = max(tightest, share)
+        demand(
+            tightest <= 1.0 + 1e-6,
+            f"a row changes by {tightest:.4g} times its bound beyond its expansion to order "
+            f"{order}; row_bounds must hold at every position (or in the whole ball it is given), "
+            "or the subsampled correction is biased",
+        )
+
+
+def _moves(rng: np.random.Generator, dim: int, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Return whitened ends of moves of about one size: across the centre, from it, and short."""
+    one = rng.standard_normal((24, dim))
+    one = scale * np.concatenate([one / np.linalg.norm(one, axis=1)[:, None], np.eye(dim)])
+    other = scale * rng.standard_normal(one.shape)
+    start = np.concatenate([one, -one, 0.0 * one, other, one])
+    end = np.concatenate([-one, one, one, other[::-1], 1.2 * one])
+    return start, end
+
+
+def _bounds_for(
+    potential: Any,
+    factor: FloatArray,
+    centre: FloatArray,
+    moves: tuple[FloatArray, FloatArray],
+    order: int,
+) -> FloatArray:
+    """Return the bounds of all rows for some moves from whitened positions about a centre."""
+    radius = float(np.linalg.norm(np.concatenate(moves), axis=1).max())
+    local = can.ROWS_IN_BALLS in potential.capabilities
+    ball = Ball(centre=centre, radius=radius) if local else None
+    bounds = np.asarray(potential.row_bounds(factor, **of_order(order, ball)))
+    demand_shape(bounds, (potential.n_rows,), "row_bounds")
+    demand((bounds >= 0.0).all(), "row_bounds must not be negative")
+    return bounds
+
+
+def _largest_share(
+    expansion: Any,
+    bounds: FloatArray,
+    rows: IntArray,
+    factor: FloatArray,
+    moves: tuple[FloatArray, FloatArray],
+    order: int,
+) -> float:
+    """Return the largest change of a row, as a share of what its bound allows."""
+    start, end = moves
+    pairs, owners = _pairs(rows, len(start))
+    before, after = expansion.centre + start @ factor.T, expansion.centre + end @ factor.T
+    changes = np.abs(expansion.changes(before, after, pairs, owners))
+    allowed = bounds[pairs] * move_bounds(start, end, order)[owners]
+    counts = changes > 1e-9  # smaller ones are rounding
+    return float((changes[counts] / allowed[counts]).max()) if counts.any() else 0.0
+
+
+def check_row_draws(make: Factory) -> None:
+    """Rows that are drawn come with the bounds they have, and the total is that of all bounds."""
+    potential, positions = place(make)
+    factor, local = np.eye(potential.dim), can.ROWS_IN_BALLS in potential.capabilities
+    asked = of_order(2, Ball(centre=_centre(positions), radius=1.5) if local else None)
+    bounds, draws = potential.row_bounds(factor, **asked), potential.row_draws(factor, **asked)
+    demand_close(draws.total, bounds.sum(), "total of bounds", rtol=1e-9)
+    rng = np.random.default_rng(3)
+    for n in (1, 500) if draws.total > 0.0 else ():
+        rows, found = draws.draw(n, rng)
+        demand(rows.shape == (n,), f"row_draws must return {n} rows, got shape {rows.shape}")
+        demand_close(found, bounds[rows], "bounds of rows drawn", rtol=1e-9)
+
+
+CHECKS: tuple[Check, ...] = (
+    *checks(check_selected, check_expansion, check_remainders, applies=has(can.ROWS)),
+    *checks(check_row_bounds, applies=has(can.ROWS)),
+    *checks(check_row_draws, applies=has(can.ROWS_DRAWN)),
+)
+"""For every potential with capability ``rows``."""

@@ -1,0 +1,514 @@
+"""Checks of samplers: single proposals, and whole kernels that keep the target on any surrogate.
+
+Chains of kernels start from exact draws, so there is no burn-in, and after any number of
+transitions they must still be exact draws. Rates of false alarms are those of
+:mod:`surrokit.testing.statistics`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.interfaces import ChainState, Decider, Proposal, Status, Tuning, changes_with_position
+from surrokit.potentials import Potential
+from surrokit.testing.demands import (
+    Check,
+    Factory,
+    checks,
+    demand,
+    demand_close,
+    demand_equal,
+    demand_shape,
+    demand_untouched,
+    write_and_read,
+)
+from surrokit.testing.parts import ReferenceCorrection, transitions
+from surrokit.testing.statistics import Verdict, balance, normality
+from surrokit.testing.targets import ALL, Banana, Gaussian, Mixture, Student, Target
+from surrokit.testing.wrappers import Fenced, Forbidden
+
+N_STARTED = 8  # chains of a single proposal
+
+TUNABLE = frozenset({"step_size", "n_steps", "metric", "length", "warp", "heavy_warp"})
+"""Settings that a sampler may leave to tuning."""
+
+TUNING = Tuning(step_size=0.5, covariance=np.array([[1.0, 0.3], [0.3, 0.6]]), n_steps=4)
+"""Tuned values of the settings that samplers leave free."""
+
+_COARSE = attrs.evolve(TUNING, step_size=1.1, n_steps=3)
+
+N_CHAINS, N_TRANSITIONS = 12_000, 12
+"""Chains started from exact draws, and transitions after which they are compared with those."""
+
+FLUX_CHAINS = 3  # times as many where each makes one transition
+MANY = 5  # times as many chains and transitions in the long check
+
+N_CHAINS_BY_POSITION, N_TRANSITIONS_BY_POSITION = 3000, 6
+"""The same for samplers whose metric changes with position: their implicit steps cost a hundred
+times as much. The long check takes the same numbers for all samplers."""
+
+NARROW = Gaussian(mean=(0.3, 0.2), covariance=((0.5, 0.1), (0.1, 0.4)))
+"""A surrogate too sure of itself: chains stick in the tails."""
+
+WIDE = Gaussian(mean=(-0.6, 0.5), covariance=((2.0, -0.5), (-0.5, 1.8)))
+"""A surrogate that is shifted, too wide, and correlated the wrong way."""
+
+SURROGATES: tuple[tuple[str, Target], ...] = (
+    ("narrow", NARROW),
+    ("wide", WIDE),
+    ("bent", Banana(sd=1.2)),
+)
+"""Wrong surrogates by name."""
+
+LEAST_ACCEPTANCE = 0.02
+"""Mean acceptance below which a kernel moves too little to be tested."""
+
+
+def ready(make: Factory, potential: Potential, tuning: Tuning = TUNING) -> Any:
+    """Return a sampler's kernel on a potential, with tuned values for its free settings."""
+    return make().bind(potential, tuning)
+
+
+def usable(make: Factory, *targets: Target) -> list[Target]:
+    """Return the targets, at least one, that offer what a sampler needs.
+
+    If none of those given does, that is the normal target, which offers more than any other.
+    """
+    needs = make().needs
+    found = [target for target in targets if needs <= target.capabilities]
+    found = found or [target for target in (Gaussian(),) if needs <= target.capabilities]
+    demand(
+        found,
+        f"the sampler needs {sorted(needs)}, which no target of the suite offers; names are in "
+        "surrokit.capabilities",
+    )
+    return found
+
+
+def start(kernel: Any, target: Target, n: int = N_STARTED) -> ChainState:
+    """Return chains at exact draws of a target."""
+    positions = target.sample(np.random.default_rng(1953), n)
+    return ChainState(
+        positions=positions, values=target.value(positions), cache=kernel.cache(positions)
+    )
+
+
+def _cases(make: Factory, *targets: Target) -> Iterator[tuple[Target, Any, ChainState]]:
+    """Yield the :func:`usable` targets, each with the kernel and chains on it."""
+    for target in usable(make, *targets):
+        kernel = ready(make, target)
+        yield target, kernel, start(kernel, target)
+
+
+def demand_same(first: Proposal, second: Proposal, what: str) -> None:
+    """Demand that two proposals are equal bit for bit."""
+    for name in ("positions", "log_correction", "moved", "status", "n_steps"):
+        demand_equal(getattr(first, name), getattr(second, name), f"{name} of {what}")
+    demand(set(first.cache) == set(second.cache), f"caches of {what} hold different names")
+    for name in first.cache:
+        demand_equal(first.cache[name], second.cache[name], f"{name} in the cache of {what}")
+
+
+def check_declarations(make: Factory) -> None:
+    """Needs are capability names, ``tunes`` known names, the target acceptance a probability."""
+    sampler = make()
+    usable(make, Banana())
+    demand(
+        isinstance(sampler.tunes, frozenset) and sampler.tunes <= TUNABLE,
+        f"tunes must be a frozenset of {sorted(TUNABLE)}, got {sampler.tunes!r}",
+    )
+    target = sampler.target_acceptance
+    demand(0 < target < 1, f"target_acceptance must lie between 0 and 1, got {target!r}")
+
+
+def check_proposal(make: Factory) -> None:
+    """Every field of a proposal has its shape, and is finite where the path ended well."""
+    n = N_STARTED
+    for _, kernel, state in _cases(make, Banana(), Mixture()):
+        proposal = kernel.propose(state, np.random.default_rng(2))
+        demand_shape(proposal.positions, (n, 2), "positions of a proposal")
+        for name, kind in (("log_correction", "f"), ("moved", "b"), ("status", "i")):
+            demand_shape(getattr(proposal, name), (n,), name, kind)
+        demand_shape(proposal.n_steps, (n,), "n_steps", "i")
+        ok = proposal.status == Status.OK
+        demand(ok.any(), "no path of a short proposal on a smooth target ended with status OK")
+        demand(
+            np.isfinite(proposal.log_correction[ok]).all(),
+            f"log_correction must be finite where status is OK, got {proposal.log_correction}",
+        )
+        demand((proposal.n_steps >= 1).all(), f"n_steps must be at least 1: {proposal.n_steps}")
+        still = ~proposal.moved & ok
+        what = "positions of chains not moved"
+        demand_equal(proposal.positions[still], state.positions[still], what)
+        for name, array in proposal.cache.items():
+            demand(len(array) == n, f"{name} in the cache must have one row a chain")
+
+
+def check_path_quantities(make: Factory) -> None:
+    """A proposal's source, cache and ``log_path_ratio`` agree with its kernel's potential."""
+    for target, kernel, state in _cases(make, Banana(), Student()):
+        proposal = kernel.propose(state, np.random.default_rng(4))
+        ok = proposal.status == Status.OK
+        for name, array in kernel.cache(proposal.positions[ok]).items():
+            what = f"{name} in a proposal's cache against the same evaluated there"
+            demand_close(proposal.cache[name][ok], array, what, rtol=1e-7, atol=1e-8)
+        uses = getattr(make(), "uses_potential", True)
+        demand(
+            (kernel.potential is not None) == (proposal.source is not None) == uses,
+            "a sampler that moves without any potential has a false uses_potential, its kernel "
+            "no potential and its proposals no source; others have all three",
+        )
+        if proposal.source is None:
+            demand(
+                proposal.log_path_ratio is None,
+                "a proposal that names no source has no potential for log_path_ratio to be of",
+            )
+            continue
+        demand(
+            proposal.source is target and kernel.potential is target,
+            "source of a proposal, and potential of its kernel, must be the very object given to "
+            "bind: corrections compare identities to save exact calls",
+        )
+        _demand_ratio(state, proposal, ok)
+
+
+def _demand_ratio(state: ChainState, proposal: Proposal, ok: Any) -> None:
+    ratio = proposal.log_path_ratio
+    expected = state.cache["value"] - proposal.cache["value"] + proposal.log_correction
+    if np.abs(expected[ok]).max() <= 1e-8:  # c = V(q') - V(q)
+        demand(
+            ratio is None or (ratio[ok] <= 0.0).all(),
+            "with c = V(q') - V(q), log_path_ratio is None, or the log of the mean acceptance "
+            f"inside, which is at most 0; got {ratio}",
+        )
+        return
+    demand(
+        ratio is not None,
+        "a proposal that names a source must give log_path_ratio, which tuning looks at, unless "
+        "c = V(q') - V(q)",
+    )
+    what = "log_path_ratio against V(q) - V(q') + c"
+    demand_close(np.asarray(ratio)[ok], expected[ok], what, rtol=1e-7, atol=1e-8)
+
+
+def check_same_proposal(make: Factory) -> None:
+    """The same state and generator give the same proposal bit for bit, whatever came before.
+
+    It does not change the state, which may be read-only, nor look at the exact values there; and
+    NumPy's global random state is neither used nor changed.
+    """
+    (target,) = usable(make, Banana())
+    kernel = ready(make, target)
+    state = start(kernel, target)
+    unknown = attrs.evolve(state, values=np.full(N_STARTED, np.nan))
+
+    def propose(by: Any = kernel, at: ChainState = state) -> Proposal:
+        proposal: Proposal = by.propose(at, np.random.default_rng(6))
+        return proposal
+
+    arrays = {"positions": state.positions, "values": state.values, **state.cache}
+    demand_untouched(propose, arrays)
+    first = propose(ready(make, target))
+    for i in range(12):
+        demand_same(propose(), first, f"proposal {i + 1} from one state and one generator")
+    kernel.propose(start(kernel, target, 3), np.random.default_rng(7))
+    demand_same(propose(), first, "a proposal before and after one from other chains")
+    demand_same(propose(at=unknown), first, "proposals that differ only in the exact values")
+    before = np.random.get_state()  # noqa: NPY002
+    propose()
+    after = np.random.get_state()  # noqa: NPY002
+    unchanged = all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+    demand(unchanged, "NumPy's global random state was drawn from; use the generator given")
+    np.random.seed(0)  # noqa: NPY002
+    second = propose()
+    np.random.set_state(before)  # noqa: NPY002
+    demand_same(second, first, "a proposal under two global random states")
+
+
+def check_binding(make: Factory) -> None:
+    """``bind`` reaches every part inside, and changes neither the sampler nor earlier kernels."""
+    (target,) = usable(make, Banana())
+    sampler = make()
+    kernel = sampler.bind(target, TUNING)
+    state = start(kernel, target)
+    expected = kernel.propose(state, np.random.default_rng(10))
+    sampler.bind(Forbidden(Gaussian()), TUNING)
+    for one, when in (
+        (sampler.bind(target, TUNING), "after its sampler was bound to another potential and back"),
+        (kernel, "before and after its sampler was bound to another potential"),
+    ):
+        again = one.propose(state, np.random.default_rng(10))
+        demand_same(again, expected, f"a proposal {when}")
+
+
+def check_caches_declared(make: Factory) -> None:
+    """Caches do not depend on the tuning, unless ``caches_metric`` is true."""
+    if getattr(make(), "caches_metric", False):
+        return
+    (target,) = usable(make, Banana())
+    positions = target.sample(np.random.default_rng(22), N_STARTED)
+    retuned = Tuning(step_size=0.2, covariance=np.array([[3.0, 0.0], [0.0, 0.5]]), n_steps=2)
+    expected = ready(make, target).cache(positions)
+    for name, array in ready(make, target, retuned).cache(positions).items():
+        demand_equal(
+            array,
+            expected[name],
+            f"{name} in a cache under two tunings (a sampler whose caches depend on the tuned "
+            "covariance has a true caches_metric)",
+        )
+
+
+def check_failures_flagged(make: Factory) -> None:
+    """Where the potential fails, paths get a status; nothing is raised and nothing warns."""
+    (target,) = usable(make, Banana())
+    kernel = ready(make, fenced := Fenced(target, 1.0))
+    positions = 0.3 * np.random.default_rng(14).standard_normal((40, 2))
+    positions *= np.minimum(1.0, 0.9 / np.linalg.norm(positions, axis=1))[:, None]
+    state = ChainState(
+        positions=positions, values=fenced.value(positions), cache=kernel.cache(positions)
+    )
+    rng = np.random.default_rng(15)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(10):
+            proposal = kernel.propose(state, rng)
+            ok = proposal.status == Status.OK
+            ends, correction = proposal.positions[ok], proposal.log_correction[ok]
+            demand(
+                np.isfinite(ends).all() and not np.isnan(correction).any(),
+                "a path with status OK must end at a finite position with a log_correction that "
+                "is a number",
+            )
+            outside = ~np.isfinite(fenced.value(ends))
+            demand(
+                proposal.source is None or not outside.any(),
+                f"{int(outside.sum())} of {len(ends)} paths ended with status OK where the "
+                "potential is inf; give them another status",
+            )
+
+
+def check_state_survives(make: Factory) -> None:
+    """Chains go on unchanged after their state was written and read again."""
+    target = usable(make, Mixture(), Banana())[0]
+    kernel, correction = ready(make, target), ReferenceCorrection(potential=target)
+    rng = np.random.default_rng(20)
+    state = start(kernel, target)
+    for _ in range(3):
+        state, _ = correction.decide(state, kernel.propose(state, rng), rng)
+    other, other_rng = write_and_read(state), np.random.default_rng()
+    other_rng.bit_generator.state = rng.bit_generator.state
+    afresh = ready(make, target)
+    for i in range(5):
+        state, _ = correction.decide(state, kernel.propose(state, rng), rng)
+        other, _ = correction.decide(other, afresh.propose(other, other_rng), other_rng)
+        what = f"positions {i + 1} transitions after a state was written and read"
+        demand_equal(other.positions, state.positions, what)
+
+
+def check_tuning(make: Factory) -> None:
+    """``bind`` sets what ``tunes`` names and nothing else."""
+    target = usable(make, Banana())[0]
+    sampler = make()
+    tunes = sampler.tunes
+    small, large = Tuning(step_size=0.01, n_steps=1), Tuning(step_size=0.3, n_steps=3)
+    state = start(sampler.bind(target, small), target)
+
+    def proposal(tuning: Tuning) -> Proposal:
+        result: Proposal = sampler.bind(target, tuning).propose(state, np.random.default_rng(16))
+        return result
+
+    first, second = proposal(small), proposal(large)
+    demand(
+        sampler.tunes == tunes,
+        f"tunes was {sorted(tunes)} and is {sorted(sampler.tunes)} after bind; it says what the "
+        "user left free, which tuning does not change",
+    )
+    if not tunes:
+        demand_same(second, first, "a sampler that tunes nothing, bound with two tunings")
+    elif "step_size" in tunes:
+        near, far = (
+            float(np.abs(one.positions[ok] - state.positions[ok]).mean())
+            for one in (first, second)
+            for ok in (one.status == Status.OK,)
+        )
+        demand(
+            near < 0.5 * far,
+            f"step_size is left free, but moves at step sizes 0.01 and 0.3 are {near:.3g} and "
+            f"{far:.3g} long",
+        )
+    demand_same(proposal(small), first, "a sampler before and after it was bound otherwise")
+
+
+def check_tuned_metric(make: Factory) -> None:
+    """If the metric is left free, the covariance given to ``bind`` shapes the moves."""
+    target = Gaussian()
+    wide = Tuning(step_size=0.1, covariance=np.diag([9.0, 0.01]), n_steps=1)
+    kernel = ready(make, target, wide)
+    state = start(kernel, target, 400)
+    proposal = kernel.propose(state, np.random.default_rng(18))
+    size = np.abs(proposal.positions - state.positions).mean(axis=0)
+    demand(
+        size[0] > 3.0 * size[1],
+        f"the metric is left free, but with standard deviations 3 and 0.1 moves have sizes {size}",
+    )
+
+
+def affordable(kernel: Any) -> tuple[int, int]:
+    """Return how many chains of a sampler, or of its kernel, go how many transitions."""
+    if changes_with_position(getattr(kernel, "metric", None)):
+        return N_CHAINS_BY_POSITION, N_TRANSITIONS_BY_POSITION
+    return N_CHAINS, N_TRANSITIONS
+
+
+def invariance(
+    kernel: Any,
+    decider: Decider,
+    target: Target,
+    label: str,
+    *,
+    seed: int = 0,
+    n_chains: int | None = None,
+    n_transitions: int | None = None,
+) -> Verdict:
+    """Test whether chains from exact draws are exact draws some transitions later.
+
+    Parameters
+    ----------
+    kernel, decider
+        Sampler and correction, bound to the potentials to test them with.
+    target
+        The distribution that must stay invariant.
+    label
+        Goes into the names of the comparisons.
+    seed, n_chains, n_transitions
+        Of the experiment; as many as are :func:`affordable` unless a number is given.
+
+    Raises
+    ------
+    AssertionError
+        If the chains hardly move, so that nothing would be tested.
+    """
+    rng = np.random.default_rng([1601, seed])
+    most = affordable(kernel)
+    begin = target.sample(rng, n_chains or most[0])
+    end, acceptance = transitions(kernel, decider, begin, n_transitions or most[1], rng)
+    demand(
+        acceptance >= LEAST_ACCEPTANCE,
+        f"{label}mean acceptance is {acceptance:.3g} from exact draws; a kernel that hardly moves "
+        "cannot be tested, and is of no use: check log_correction and the step size",
+    )
+    demand(
+        np.isfinite(end).all(),
+        f"{label}chains reached positions that are not finite; NaN and inf never accept",
+    )
+    with np.errstate(all="ignore"):
+        return normality(target.to_normals(end), label)
+
+
+def flux(
+    kernel: Any, decider: Decider, target: Target, label: str, *, n_chains: int | None = None
+) -> Verdict:
+    """Test whether moves between regions balance, over one transition from exact draws."""
+    rng = np.random.default_rng([1602, 0])
+    begin = target.sample(rng, n_chains or FLUX_CHAINS * affordable(kernel)[0])
+    end, _ = transitions(kernel, decider, begin, 1, rng)
+    return balance(target.to_normals(begin), target.to_normals(end), label)
+
+
+def _compared(
+    make: Factory,
+    test: Callable[..., Verdict],
+    surrogates: tuple[tuple[str, Target], ...],
+    targets: list[Target],
+    tuning: Tuning = TUNING,
+    **sizes: Any,
+) -> list[Verdict]:
+    """Test the sampler on each surrogate, with a correction by each target.
+
+    Without surrogates it moves on each target itself.
+    """
+    found = []
+    for target in targets:
+        correction = ReferenceCorrection(potential=target)
+        for name, potential in surrogates or (("", target),):
+            if make().needs <= potential.capabilities:
+                label = f"{name} surrogate, " * bool(name) + f"{type(target).__name__}: "
+                kernel = ready(make, potential, tuning)
+                found.append(test(kernel, correction, target, label, **sizes))
+    return found
+
+
+def _everywhere(make: Factory) -> list[Target]:
+    return usable(make, *(target() for target in ALL))
+
+
+def check_invariant(make: Factory) -> None:
+    """Exact draws stay exact draws when the sampler moves on the target itself."""
+    verdicts = _compared(make, invariance, (), _everywhere(make))
+    Verdict.join(verdicts).require("exact draws must stay exact draws under the kernel")
+
+
+def check_invariant_on_wrong_surrogate(make: Factory) -> None:
+    """Exact draws stay exact draws when the sampler moves on a wrong surrogate."""
+    verdicts = _compared(make, invariance, SURROGATES, [Gaussian(), Mixture()])
+    Verdict.join(verdicts).require(
+        "a wrong surrogate must cost mixing only: exact draws must stay exact draws"
+    )
+
+
+def check_flux(make: Factory) -> None:
+    """As many moves go from each region to each other one as back: detailed balance."""
+    targets = usable(make, Banana(), Mixture(), Gaussian())
+    verdicts = _compared(make, flux, (), targets)
+    verdicts += _compared(make, flux, (("wide", WIDE),), targets)
+    Verdict.join(verdicts).require(
+        "a reversible kernel moves as often from one region to another as back (a sampler that is "
+        "not reversible says so by reversible = False)"
+    )
+
+
+def check_invariant_when_coarse(make: Factory) -> None:
+    """Exact draws stay exact draws with steps so long that many proposals are rejected."""
+    verdicts = _compared(make, invariance, (), usable(make, Banana(), Mixture()), _COARSE)
+    Verdict.join(verdicts).require("exact draws must stay exact draws under a coarse kernel")
+
+
+def check_invariant_at_length(make: Factory) -> None:
+    """Exact draws stay exact draws, with more chains and more transitions."""
+    sizes: dict[str, Any] = {
+        "n_chains": MANY * N_CHAINS,
+        "n_transitions": MANY * N_TRANSITIONS,
+        "seed": 1,
+    }
+    normals = [Gaussian(), Mixture()]
+    verdicts = _compared(make, invariance, (), _everywhere(make), **sizes)
+    verdicts += _compared(make, invariance, SURROGATES[:2], normals, **sizes)
+    Verdict.join(verdicts).require("exact draws must stay exact draws under the kernel")
+
+
+def _takes_shape(sampler: Any) -> bool:
+    """Return whether a covariance shapes moves; a metric by position takes only units from it."""
+    by_position = changes_with_position(getattr(sampler, "metric", None))
+    return {"step_size", "metric"} <= sampler.tunes and not by_position
+
+
+CHECKS: tuple[Check, ...] = (
+    *checks(check_declarations, check_proposal, check_path_quantities, check_same_proposal),
+    *checks(check_binding, check_caches_declared, check_failures_flagged, check_state_survives),
+    *checks(check_tuning, applies=lambda s: not s.tunes or "step_size" in s.tunes),
+    *checks(check_tuned_metric, applies=_takes_shape),
+    *checks(check_invariant, check_invariant_on_wrong_surrogate, level="statistical"),
+    *checks(check_flux, level="statistical", applies=lambda s: getattr(s, "reversible", True)),
+    *checks(
+        check_invariant_when_coarse,
+        level="statistical",
+        applies=lambda sampler: "step_size" in sampler.tunes,
+    ),
+    *checks(check_invariant_at_length, level="long"),
+)
+"""For every sampler; kernels are checked with a correction that is known to be right."""

@@ -1,0 +1,330 @@
+"""Checks of surrogates, their learners and their fitted potentials."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.errors import SurrogateFitError
+from surrokit.interfaces import Evaluations, Learner, LearningProblem
+from surrokit.potentials import Potential, SummedTerms
+from surrokit.testing import potentials
+from surrokit.testing.demands import (
+    Check,
+    Factory,
+    answers,
+    checks,
+    demand,
+    demand_close,
+    demand_equal,
+    write_and_read,
+)
+from surrokit.testing.rows import BananaRows
+from surrokit.testing.targets import Banana, Target, seal
+from surrokit.types import FloatArray
+
+N_POINTS = 120  # evaluations given to a learner, unless a check is about their number
+FEW, MANY = 30, 400  # evaluations between which the error must fall
+LEVEL = 50.0  # constant that is added to U
+
+LOOSE = 1e-4
+"""Largest relative difference of fits that differ by rounding, even ill-conditioned ones."""
+
+NEGLIGIBLE = 0.05
+"""Largest such difference as a part of the fit's error; the larger limit holds."""
+
+VOCABULARY = frozenset({"value", "gradient", "outputs", "jacobian"})
+"""Names of the data that a learner can need or use."""
+
+TARGET = Banana()
+"""The target of surrogates: smooth, curved, and a forward potential."""
+
+
+def problem_of(target: Target) -> LearningProblem:
+    """Return what a surrogate may know of a target."""
+    energy, terms = None, None
+    if isinstance(target, Banana):
+        energy, terms = target.energy, SummedTerms(BananaRows(sd=target.sd))
+    return LearningProblem(
+        dim=target.dim, capabilities=target.capabilities, energy=energy, terms=terms
+    )
+
+
+def evaluate(target: Target, positions: FloatArray) -> Evaluations:
+    """Return all evaluations of a target at positions of shape (n, 2)."""
+    values, gradients = target.value_and_gradient(positions)
+    known = {"positions": positions, "values": values, "gradients": gradients}
+    if isinstance(target, Banana):
+        known["outputs"], known["jacobians"] = target.forward_and_jacobian(positions)
+    return Evaluations(**known)
+
+
+def _training(n: int = N_POINTS, seed: int = 0) -> Evaluations:
+    return evaluate(TARGET, TARGET.sample(np.random.default_rng([1604, seed]), n))
+
+
+def _learner(make: Factory, *blocks: Evaluations, seed: int = 0) -> Learner:
+    """Return a learner that has observed some blocks; the target refuses evaluations meanwhile."""
+    surrogate = make()
+    with seal():
+        learner: Learner = surrogate.learner(problem_of(TARGET), np.random.default_rng(seed))
+        for block in blocks:
+            learner.observe(block)
+    return learner
+
+
+def _fit(make: Factory, *blocks: Evaluations, seed: int = 0) -> Any:
+    learner = _learner(make, *blocks, seed=seed)
+    with seal():
+        return learner.fit()
+
+
+def _places(n: int = 40, spread: float = 0.6) -> FloatArray:
+    """Return where fits are compared: nearer to the middle than draws.
+
+    Rounding dominates a fit beyond its data.
+    """
+    return TARGET.from_normals(spread * np.random.default_rng(1605).standard_normal((n, 2)))
+
+
+def _answers(fitted: Any) -> dict[str, FloatArray]:
+    return answers(fitted, _places())
+
+
+def _demand_same(first: Any, second: Any, what: str) -> None:
+    """Demand that two fitted potentials give the same answers, but for rounding."""
+    one, two, exact = _answers(first), _answers(second), _answers(TARGET)
+    for name, array in one.items():
+        room = LOOSE * max(float(np.abs(array).max()), 1.0)
+        if name in exact and exact[name].shape == array.shape:
+            # an ill-conditioned fit loses digits, which do not matter below the error of the fit
+            room = max(room, NEGLIGIBLE * float(np.std(array - exact[name])))
+        demand_close(two[name], array, f"{name} of {what}", rtol=0, atol=room)
+
+
+def _demand_finite(fitted: Any, what: str) -> None:
+    for name, array in _answers(fitted).items():
+        demand(np.isfinite(array).all(), f"{name} of a potential {what} is not finite")
+
+
+def _error(fitted: Potential) -> float:
+    """Return Var(V - U) over Var(U), where there are data."""
+    where = _places(500, 0.8)
+    exact = TARGET.value(where)
+    return float(np.var(fitted.value(where) - exact) / np.var(exact))
+
+
+def check_learner(make: Factory) -> None:
+    """A learner is made from a problem alone, and declares what it needs, uses and provides."""
+    learner = _learner(make)
+    for name, known in (("needs", VOCABULARY), ("uses", VOCABULARY), ("provides", can.KNOWN)):
+        words = getattr(learner, name)
+        demand(
+            isinstance(words, frozenset) and words <= known,
+            f"{name} must be a frozenset of {sorted(known)}, got {words!r}",
+        )
+    demand(
+        bool(learner.needs),
+        "needs is empty; a learner that needs no value, gradient or output learns nothing",
+    )
+    learner = _learner(make, _training())
+    fitted = learner.fit()
+    demand(fitted.dim == TARGET.dim, f"the fitted potential has dim {fitted.dim}, not {TARGET.dim}")
+    demand(
+        fitted.capabilities == learner.provides,
+        f"the learner provides {sorted(learner.provides)}, but its fitted potential has "
+        f"{sorted(fitted.capabilities)}",
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def _fitted(make: Factory) -> Any:
+    """Return one fitted potential for all checks that only read it: fits take most of the time."""
+    return _fit(make, _training())
+
+
+def _on_fitted(check: Check) -> Check:
+    """Return a check of potentials as a check of surrogates, on their fitted potential."""
+
+    def on_fitted(make: Factory) -> None:
+        fitted = _fitted(make)
+        if check.applies(fitted):
+            with seal():
+                check.function(lambda: fitted)
+
+    on_fitted.__name__ = check.name.replace("check_", "check_fitted_", 1)
+    on_fitted.__doc__ = f"Of a fitted potential: {check.function.__doc__}"
+    return attrs.evolve(check, function=on_fitted, applies=lambda _: True)
+
+
+def check_no_exact_call(make: Factory) -> None:
+    """Learning, fitting and the fitted potential make no exact call."""
+    learner = _learner(make, _training())
+    more, where = _training(20, seed=3), _places()
+    with seal():
+        learner.observe(more)
+        answers(learner.fit(), where)
+        learner.restore(learner.state()).fit()
+
+
+def check_least_data(make: Factory) -> None:
+    """A learner can fit to what it needs alone; all else may be missing or NaN."""
+    full, needs = _training(), _learner(make).needs
+    fields = (("gradient", "gradients"), ("outputs", "outputs"), ("jacobian", "jacobians"))
+    missing: dict[str, Any] = {name: None for word, name in fields if word not in needs}
+    if "outputs" in missing:
+        missing["jacobians"] = None
+    least = attrs.evolve(full, **missing)
+    _demand_finite(_fit(make, least), f"fitted to {sorted(needs)} alone")
+    what = "fitted to some rows with all there is and some without"
+    _demand_finite(_fit(make, full, least), what)
+
+
+def check_snapshot_frozen(make: Factory) -> None:
+    """A fitted potential does not change when its learner observes more and fits again."""
+    learner = _learner(make, _training(60))
+    first = learner.fit()
+    before = {name: array.copy() for name, array in _answers(first).items()}
+    shifted = _training(60, seed=5)
+    learner.observe(attrs.evolve(shifted, values=shifted.values + LEVEL))
+    observed = _answers(first)
+    second = learner.fit()
+    for later, when in ((observed, "observed more"), (_answers(first), "fitted again")):
+        for name, array in before.items():
+            what = f"{name} of a snapshot before and after its learner {when}"
+            demand_equal(later[name], array, what)
+    demand(
+        not np.array_equal(second.value(_places()), before["value"]),
+        "a learner that observed sixty more points, at another level, fits the same as before",
+    )
+
+
+def check_same_fit(make: Factory) -> None:
+    """The same data and generator give the same fit; fitting twice changes nothing."""
+    learner = _learner(make, _training())
+    first, second = learner.fit(), learner.fit()
+    _demand_same(first, second, "two fits by one learner")
+    again = _answers(_fit(make, _training()))
+    for name, array in _answers(first).items():
+        demand_equal(again[name], array, f"{name} of fits by two learners to the same data")
+
+
+def check_row_order(make: Factory) -> None:
+    """The order of the rows, and how they come in blocks, do not matter."""
+    rows = _training()
+    first = _fit(make, rows)
+    turned = rows.take(np.arange(len(rows))[::-1])
+    _demand_same(first, _fit(make, turned), "fits to rows in two orders")
+    blocks = [rows.take(slice(i, i + 40)) for i in range(0, len(rows), 40)]
+    _demand_same(first, _fit(make, *blocks), "fits to one block and to three")
+
+
+def check_level(make: Factory) -> None:
+    """A constant added to U shifts the values by it and leaves the gradients."""
+    rows = _training()
+    if "outputs" in _learner(make).needs:
+        return  # U is the energy of what is learnt, and follows no shift of its values
+    higher = attrs.evolve(rows, values=rows.values + LEVEL)
+    before, after = _answers(_fit(make, rows)), _answers(_fit(make, higher))
+    for name, array in before.items():
+        shift = LEVEL if name in ("value", "value_and_gradient[0]") else 0.0
+        room = LOOSE * max(float(np.abs(array).max()), LEVEL)
+        what = f"{name} fitted to U + {LEVEL:g}, less the shift"
+        demand_close(after[name] - shift, array, what, rtol=0, atol=room)
+
+
+def _demand_no_worse(make: Factory, clean: Evaluations, *blocks: Evaluations, what: str) -> None:
+    """Demand that a fit is finite and about as good as one to clean rows alone."""
+    fitted = _fit(make, *blocks)
+    _demand_finite(fitted, f"fitted {what}")
+    error, without = _error(fitted), _error(_fit(make, clean))
+    demand(
+        error < max(2.0 * without, 0.5),
+        f"{what} the relative error is {error:.3g}, without {without:.3g}; leave out, or weigh "
+        "down, rows far above the least U",
+    )
+
+
+def check_repeated_points(make: Factory) -> None:
+    """Points that are observed twice, or many times, do no harm."""
+    rows = _training(60)
+    repeated = Evaluations.join([rows, rows, *[rows.take(slice(0, 1))] * 10], 2)
+    _demand_no_worse(make, rows, repeated, what="to repeated points")
+
+
+def check_failed_rows(make: Factory) -> None:
+    """Rows where the target failed, or that ran away, do not spoil the fit to the others."""
+    rows, nothing = _training(), np.full((4, 2), np.nan)
+    failed = Evaluations(
+        positions=np.array([[50.0, 0.0], [1e8, -1e8], [1e150, 1e150], [3.0, -4.0]]),
+        values=np.full(4, np.inf),
+        gradients=nothing,
+        outputs=nothing,
+        jacobians=np.full((4, 2, 2), np.nan),
+    )
+    # U grows about as fast as it can without overflow
+    away = evaluate(TARGET, np.array([[1e4, 0.0], [0.0, -1e9], [1e30, 1.0]]))
+    _demand_no_worse(make, rows, rows, failed, what="beside rows with U = inf")
+    _demand_no_worse(make, rows, rows, away, what="beside rows of paths that ran away")
+
+
+def check_error_falls(make: Factory) -> None:
+    """The error on a smooth target falls as points grow, and is less than a constant's."""
+    few, many = (
+        float(np.median([_error(_fit(make, _training(n, s), seed=s)) for s in range(3)]))
+        for n in (FEW, MANY)
+    )
+    demand(
+        many < 0.9,
+        f"with {MANY} points in two dimensions Var(V - U) is {many:.3g} of Var(U); a constant has "
+        "1",
+    )
+    demand(
+        many <= few or many < 1e-6,
+        f"Var(V - U) / Var(U) is {few:.3g} with {FEW} points and {many:.3g} with {MANY}; more "
+        "points must not make a smooth fit worse",
+    )
+
+
+def check_empty_learner(make: Factory) -> None:
+    """A learner without usable rows raises SurrogateFitError, and recovers."""
+    unusable = Evaluations(positions=np.zeros((3, 2)), values=np.full(3, np.inf))
+    for what, blocks in (
+        ("no evaluations", ()),
+        ("an empty block", (Evaluations.empty(2),)),
+        ("only rows with U = inf", (unusable,)),
+    ):
+        learner = _learner(make, *blocks)
+        try:
+            learner.fit()
+        except SurrogateFitError as error:
+            demand(bool(str(error).strip()), "SurrogateFitError must say what would help")
+        else:
+            raise AssertionError(f"fit must raise SurrogateFitError after {what}")
+        learner.observe(_training())
+        _demand_finite(learner.fit(), f"fitted to good rows that came after {what}")
+
+
+def check_learner_survives(make: Factory) -> None:
+    """A learner goes on unchanged from its state, written and read again."""
+    learner = _learner(make, _training())
+    first = learner.fit()
+    other = _learner(make, seed=99).restore(write_and_read(learner.state()))
+    _demand_same(first, other.fit(), "fits before and after a state was written and read")
+    for one in (learner, other):
+        one.observe(_training(60, seed=7))
+    _demand_same(learner.fit(), other.fit(), "fits of a learner and its restored twin")
+
+
+CHECKS: tuple[Check, ...] = (
+    *checks(check_learner),
+    *(_on_fitted(check) for check in potentials.CHECKS),
+    *checks(check_no_exact_call, check_least_data, check_snapshot_frozen, check_same_fit),
+    *checks(check_row_order, check_level, check_repeated_points, check_failed_rows),
+    *checks(check_error_falls, check_empty_learner, check_learner_survives),
+)
+"""For every surrogate."""

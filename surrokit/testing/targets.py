@@ -1,0 +1,470 @@
+"""Targets in two dimensions whose draws, moments and derivatives are known exactly.
+
+Each is given by a map from independent standard normals to positions, and its inverse. The map
+makes exact draws. The inverse turns a test of exact draws into a test of normals.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+from scipy.special import expit, ndtr, ndtri, stdtr, stdtrit
+
+from surrokit import capabilities as can
+from surrokit.arguments import check_matrices, check_positions, check_vectors, check_weights
+from surrokit.coordinates.transforms import products
+from surrokit.shown.target import ShownTarget
+from surrokit.targets.gaussian import GaussianEnergy
+from surrokit.types import Capabilities, FloatArray
+
+_BOTH = np.arange(2)
+
+
+class ExactCallRefusedError(AssertionError):
+    """An exact target was evaluated where nothing may evaluate it."""
+
+
+class _Seal:
+    depth = 0  # open blocks, in all threads
+
+
+@contextmanager
+def seal() -> Iterator[None]:
+    """Refuse every evaluation of every target of this module while the block runs."""
+    _Seal.depth += 1
+    try:
+        yield
+    finally:
+        _Seal.depth -= 1
+
+
+class Target(ShownTarget, ABC):
+    """A potential whose distribution is known exactly; :attr:`dim` is 2."""
+
+    @property
+    def dim(self) -> int:
+        """Two."""
+        return 2
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Gradient, by itself as well, all that concerns the Hessian, and starting positions."""
+        return can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE, can.INITIAL}
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, 2); ``inf`` outside the support."""
+        return self._energy(self._open(positions))
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of U, shape (n, 2); NaN outside the support."""
+        return self._slope(self._open(positions))
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, 2)."""
+        q = self._open(positions)
+        return self._energy(q), self._slope(q)
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of U, shape (n, 2, 2)."""
+        return self._curvature(self._open(positions))
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the Hessian times u, shape (n, 2), with u in ``vectors (n, 2)``."""
+        q = self._open(positions)
+        return products(self._curvature(q), check_vectors(vectors, q))
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, 2)."""
+        return np.array(np.einsum("nkk->nk", self._curvature(self._open(positions))))
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, 2), with c in ``weights (n, 2)``."""
+        q = self._open(positions)
+        return np.asarray(np.einsum("nj,njjk->nk", check_vectors(weights, q), self._twist(q)))
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
+        q = self._open(positions)
+        return _of_trace(self._twist(q), check_matrices(matrices, q))
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, shape (n, 2), with u in ``vectors (n, 2)``."""
+        q = self._open(positions)
+        return _of_form(self._twist(q), check_vectors(vectors, q))
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return exact draws, shape (n, 2)."""
+        return self.sample(rng, n)
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return independent exact draws, shape (n, 2)."""
+        return self.from_normals(rng.standard_normal((n, 2)))
+
+    @abstractmethod
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Return positions, shape (n, 2), made from standard ``normals (n, 2)``."""
+
+    @abstractmethod
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return independent standard normals, shape (n, 2), if ``positions`` are exact draws."""
+
+    def _open(self, positions: FloatArray) -> FloatArray:
+        if _Seal.depth:
+            raise ExactCallRefusedError(
+                f"{type(self).__name__} was evaluated at {len(positions)} positions where only "
+                "known evaluations may be used"
+            )
+        return check_positions(positions, 2)
+
+    @abstractmethod
+    def _energy(self, q: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _slope(self, q: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _curvature(self, q: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _twist(self, q: FloatArray) -> FloatArray:
+        """Return the third derivatives, shape (n, 2, 2, 2): few enough to be written out."""
+
+
+def _of_trace(twist: FloatArray, matrices: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("nij,nijk->nk", matrices, twist))
+
+
+def _of_form(twist: FloatArray, vectors: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ni,nj,nijk->nk", vectors, vectors, twist))
+
+
+class Separable(Target):
+    """A target with U(q) = u_1(q1) + u_2(q2)."""
+
+    @abstractmethod
+    def _derivative(self, order: int, q: FloatArray) -> FloatArray:
+        """Return u_1 and u_2, or their derivatives up to the third, shape (n, 2)."""
+
+    def _energy(self, q: FloatArray) -> FloatArray:
+        return np.asarray(self._derivative(0, q).sum(axis=1))
+
+    def _slope(self, q: FloatArray) -> FloatArray:
+        return self._derivative(1, q)
+
+    def _curvature(self, q: FloatArray) -> FloatArray:
+        return self._derivative(2, q)[:, :, None] * np.eye(2)
+
+    def _twist(self, q: FloatArray) -> FloatArray:
+        third = np.zeros((len(q), 2, 2, 2))
+        third[:, _BOTH, _BOTH, _BOTH] = self._derivative(3, q)
+        return third
+
+
+class MetricTarget(Target):
+    """A target with a metric that is positive definite everywhere."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Also the metric, its derivative and its products."""
+        return super().capabilities | can.METRICS
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the metric G, shape (n, 2, 2)."""
+        return self._metric(self._open(positions))
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, shape (n, 2), with u in ``vectors (n, 2)``."""
+        q = self._open(positions)
+        return products(self._metric(q), check_vectors(vectors, q))
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
+        q = self._open(positions)
+        return _of_trace(self._metric_slopes(q), check_matrices(matrices, q))
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, shape (n, 2), with u in ``vectors (n, 2)``."""
+        q = self._open(positions)
+        return _of_form(self._metric_slopes(q), check_vectors(vectors, q))
+
+    @abstractmethod
+    def _metric(self, q: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _metric_slopes(self, q: FloatArray) -> FloatArray:
+        """Return d_k G_ij, shape (n, 2, 2, 2)."""
+
+
+def _array(value: npt.ArrayLike) -> FloatArray:
+    array = np.array(value, dtype=np.float64)
+    array.setflags(write=False)
+    return array
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Gaussian(MetricTarget):
+    """A normal distribution with correlation; its metric is the precision.
+
+    Parameters
+    ----------
+    mean : array_like of shape (2,)
+    covariance : array_like of shape (2, 2)
+    """
+
+    mean: FloatArray = attrs.field(default=(0.5, -0.3), converter=_array)
+    covariance: FloatArray = attrs.field(default=((1.0, 0.4), (0.4, 0.7)), converter=_array)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Also ``convex`` and ``gaussian``."""
+        return super().capabilities | {can.CONVEX, can.GAUSSIAN}
+
+    @property
+    def factor(self) -> FloatArray:
+        """L, lower triangular of shape (2, 2), with L L^T the covariance."""
+        return np.asarray(np.linalg.cholesky(self.covariance), dtype=np.float64)
+
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Return mean + L z."""
+        return self.mean + normals @ self.factor.T
+
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return L^-1 (q - mean)."""
+        away = (positions - self.mean).T
+        return np.asarray(solve_triangular(self.factor, away, lower=True).T)
+
+    def _energy(self, q: FloatArray) -> FloatArray:
+        half = 0.5 * ((q - self.mean) * self._slope(q)).sum(axis=1)
+        return np.where(np.isnan(half), np.inf, half)  # infinities of both signs cancel to NaN
+
+    def _slope(self, q: FloatArray) -> FloatArray:
+        return (q - self.mean) @ np.linalg.inv(self.covariance)
+
+    def _curvature(self, q: FloatArray) -> FloatArray:
+        return np.broadcast_to(np.linalg.inv(self.covariance), (len(q), 2, 2)).copy()
+
+    def _twist(self, q: FloatArray) -> FloatArray:
+        return np.zeros((len(q), 2, 2, 2))
+
+    _metric, _metric_slopes = _curvature, _twist
+
+
+@attrs.frozen(kw_only=True)
+class Mixture(Separable):
+    """Two unit normals at (-a, 0) and (a, 0), with weights 1 - w and w.
+
+    Its Hessian is indefinite between the modes.
+
+    Parameters
+    ----------
+    half_distance
+        a.
+    weight
+        w, that of the mode at (a, 0).
+    """
+
+    half_distance: float = 1.5
+    weight: float = 0.35
+
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Invert the distribution function of the first coordinate by bisection."""
+        goal = ndtr(normals[:, 0])
+        low = np.full(len(goal), -self.half_distance - 40.0)
+        high = -low
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            below = self._distribution(middle) < goal
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.column_stack([0.5 * (low + high), normals[:, 1]])
+
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return the normal quantile of each first coordinate's probability."""
+        return np.column_stack([ndtri(self._distribution(positions[:, 0])), positions[:, 1]])
+
+    def _distribution(self, x: FloatArray) -> FloatArray:
+        a, w = self.half_distance, self.weight
+        return np.asarray((1.0 - w) * ndtr(x + a) + w * ndtr(x - a))
+
+    def _derivative(self, order: int, q: FloatArray) -> FloatArray:
+        (x, y), a, w = q.T, self.half_distance, self.weight
+        if order == 0:
+            left = math.log(1.0 - w) - 0.5 * np.square(x + a)
+            right = math.log(w) - 0.5 * np.square(x - a)
+            return np.column_stack([-np.logaddexp(left, right), 0.5 * np.square(y)])
+        share = expit(2.0 * a * x + math.log(w / (1.0 - w)))  # probability of the mode at (a, 0)
+        if order == 1:
+            return np.column_stack([x + a - 2.0 * a * share, y])
+        spread = share * (1.0 - share)
+        if order == 2:
+            return np.column_stack([1.0 - 4.0 * a**2 * spread, np.ones_like(y)])
+        return np.column_stack([-8.0 * a**3 * spread * (1.0 - 2.0 * share), np.zeros_like(y)])
+
+
+@attrs.frozen(kw_only=True)
+class Banana(MetricTarget):
+    """q1 ~ N(0, 1) and q2 | q1 ~ N(q1^2, s^2): curved, and a forward potential.
+
+    The outputs are q1 and q2 - q1^2, observed as 0 with noise 1 and s; the metric is the
+    Gauss-Newton matrix.
+
+    Parameters
+    ----------
+    sd
+        s.
+    """
+
+    sd: float = 0.8
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Also the forward map with its first and second derivatives."""
+        return super().capabilities | {can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
+
+    @property
+    def energy(self) -> GaussianEnergy:
+        """Half the squared outputs in units of their noise."""
+        return GaussianEnergy(data=[0.0, 0.0], noise_sd=[1.0, self.sd])
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return q1 and q2 - q1^2, shape (n, 2)."""
+        q = self._open(positions)
+        return np.column_stack([q[:, 0], q[:, 1] - np.square(q[:, 0])])
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, 2), and their derivatives, shape (n, 2, 2)."""
+        outputs = self.forward(positions)
+        jacobian = np.broadcast_to(np.eye(2), (len(outputs), 2, 2)).copy()
+        jacobian[:, 1, 0] = -2.0 * outputs[:, 0]
+        return outputs, jacobian
+
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m, shape (n, 2), for ``weights (n, 2, 2)``."""
+        q = self._open(positions)
+        w = check_weights(weights, q)
+        return np.column_stack([-2.0 * w[:, 1, 0], np.zeros(len(q))])
+
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, 2), and the gradient of U, shape (n, 2)."""
+        return self.forward(positions), self._slope(self._open(positions))
+
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Return (z1, z1^2 + s z2)."""
+        return np.column_stack([normals[:, 0], np.square(normals[:, 0]) + self.sd * normals[:, 1]])
+
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return (q1, (q2 - q1^2) / s)."""
+        bent = (positions[:, 1] - np.square(positions[:, 0])) / self.sd
+        return np.column_stack([positions[:, 0], bent])
+
+    def _energy(self, q: FloatArray) -> FloatArray:
+        half = 0.5 * np.square(self.to_normals(q)).sum(axis=1)
+        return np.asarray(half + np.log(2.0 * np.pi * self.sd))
+
+    def _slope(self, q: FloatArray) -> FloatArray:
+        bent = (q[:, 1] - np.square(q[:, 0])) / self.sd**2
+        return np.column_stack([q[:, 0] * (1.0 - 2.0 * bent), bent])
+
+    def _curvature(self, q: FloatArray) -> FloatArray:
+        hessian = self._metric(q)
+        hessian[:, 0, 0] = 1.0 + self.sd**-2 * (6.0 * np.square(q[:, 0]) - 2.0 * q[:, 1])
+        return hessian
+
+    def _twist(self, q: FloatArray) -> FloatArray:
+        third = self._metric_slopes(q)
+        third[:, 0, 0, 0] = 12.0 * self.sd**-2 * q[:, 0]
+        third[:, 0, 0, 1] = -2.0 * self.sd**-2
+        return third
+
+    def _metric(self, q: FloatArray) -> FloatArray:
+        x, precision = q[:, 0], self.sd**-2
+        metric = np.empty((len(q), 2, 2))
+        metric[:, 0, 0] = 1.0 + 4.0 * precision * np.square(x)
+        metric[:, 0, 1] = metric[:, 1, 0] = -2.0 * precision * x
+        metric[:, 1, 1] = precision
+        return metric
+
+    def _metric_slopes(self, q: FloatArray) -> FloatArray:
+        precision = self.sd**-2
+        slopes = np.zeros((len(q), 2, 2, 2))
+        slopes[:, 0, 0, 0] = 8.0 * precision * q[:, 0]
+        slopes[:, 0, 1, 0] = slopes[:, 1, 0, 0] = -2.0 * precision
+        return slopes
+
+
+@attrs.frozen(kw_only=True)
+class AdjointBanana(Banana):
+    """The same, and it offers its gradient with its outputs, as by an adjoint."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Also ``vjp``."""
+        return super().capabilities | {can.VJP}
+
+
+@attrs.frozen(kw_only=True)
+class Student(MetricTarget, Separable):
+    """Independent Student's t in each coordinate: heavy tails, and an indefinite Hessian there.
+
+    The metric is diagonal, with (degrees + 1) / (degrees + q^2): the mean precision at q of the t
+    distribution as a mixture of normals, which is positive everywhere.
+    """
+
+    degrees: float = 5.0
+
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Return the t quantile of each normal's probability."""
+        # by symmetry from the lower tail, where probabilities keep their digits
+        lower = stdtrit(self.degrees, ndtr(-np.abs(normals)))
+        return np.asarray(-np.sign(normals) * lower)
+
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return the normal quantile of each t probability."""
+        return np.asarray(-np.sign(positions) * ndtri(stdtr(self.degrees, -np.abs(positions))))
+
+    def _derivative(self, order: int, q: FloatArray) -> FloatArray:
+        v, square = self.degrees, np.square(q)
+        if order == 0:
+            return np.asarray(0.5 * (v + 1.0) * np.log1p(square / v))
+        if order == 1:
+            return (v + 1.0) * q / (v + square)
+        if order == 2:
+            return (v + 1.0) * (v - square) / (v + square) ** 2
+        return (v + 1.0) * 2.0 * q * (square - 3.0 * v) / (v + square) ** 3
+
+    def _metric(self, q: FloatArray) -> FloatArray:
+        diagonal = (self.degrees + 1.0) / (self.degrees + np.square(q))
+        return diagonal[:, :, None] * np.eye(2)
+
+    def _metric_slopes(self, q: FloatArray) -> FloatArray:
+        slopes = np.zeros((len(q), 2, 2, 2))
+        denominators = np.square(self.degrees + np.square(q))
+        slopes[:, _BOTH, _BOTH, _BOTH] = -2.0 * (self.degrees + 1.0) * q / denominators
+        return slopes
+
+
+@attrs.frozen
+class HalfPlane(Separable):
+    """A standard normal cut at q1 = 0: no density, and no gradient, where q1 <= 0."""
+
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Return the half-normal quantile of the first normal's probability."""
+        return np.column_stack([-ndtri(0.5 * ndtr(-normals[:, 0])), normals[:, 1]])
+
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return the normal quantile of the first coordinate's half-normal probability."""
+        return np.column_stack([-ndtri(2.0 * ndtr(-positions[:, 0])), positions[:, 1]])
+
+    def _derivative(self, order: int, q: FloatArray) -> FloatArray:
+        inside = (0.5 * np.square(q), q, np.ones_like(q), np.zeros_like(q))[order]
+        return np.where(q[:, :1] > 0, inside, np.nan if order else np.inf)
+
+
+ALL: tuple[type[Target], ...] = (Gaussian, Mixture, Banana, Student, HalfPlane)
+"""Classes of target with different shapes, each made without arguments."""

@@ -1,1 +1,0 @@
-"""Potentials to test with."""
