@@ -195,6 +195,8 @@ def _combinations(
     named: dict[str, tuple[str | None, ...]], settings: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Return keywords of a run for each combination of parts, by what differs in them."""
+    from surrokit.compose import regroup
+
     if all(names == (None,) for names in named.values()):
         raise ConfigurationError(
             "there is nothing to compare; name parts, such as --surrogate additive --surrogate rbf"
@@ -208,7 +210,7 @@ def _combinations(
         one = dict(zip(named, chosen, strict=True))
         label = " ".join(name for kind, name in one.items() if name and len(named[kind]) > 1)
         label = label or " ".join(filter(None, chosen))
-        parts[label] = specs_of(one, settings, default_catalogue())
+        parts[label] = regroup(specs_of(one, settings, default_catalogue()))
     return parts
 
 

@@ -299,8 +299,8 @@ class Processes(WorkerPool):
         if multiprocessing.current_process().daemon:
             raise ConfigurationError(
                 "a worker process of multiprocessing may start no processes of its own, so that "
-                "there can be no workers here; leave executor and workers out, or pass "
-                "executor='threads'"
+                "there can be no workers here; leave compute out, or pass "
+                "compute=sk.Compute(executor='threads')"
             )
         self._payload = pack(source)
         self._start()
@@ -493,7 +493,8 @@ class Processes(WorkerPool):
                 except BrokenExecutor as error:
                     raise WorkerError(
                         "worker processes die as soon as they have the target; try one position in "
-                        "this process, without executor and workers, or pass executor='threads'"
+                        "this process, without compute=, or pass "
+                        "compute=sk.Compute(executor='threads')"
                     ) from error
                 if failure is not None:
                     raise cannot_load(failure)
@@ -516,6 +517,6 @@ def _dead(n: int, row: FloatArray) -> WorkerError:
     return WorkerError(
         f"worker processes died {DEATHS} times in a row, the last time at work on {n} "
         f"position{'s' if n > 1 else ''}, one of them at ({where}), in the user's coordinates. Try "
-        "that position in this process, without executor and workers; if memory ran out, pass "
-        "fewer workers. A run with path=... can be resumed"
+        "that position in this process, without compute=; if memory ran out, pass fewer workers, "
+        "as compute=sk.Compute(workers=2). A run with path=... can be resumed"
     )

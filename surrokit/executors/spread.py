@@ -82,7 +82,7 @@ def spread(target: Potential, each_row: Spread, pool: WorkerPool) -> Potential:
                 f"the target ({type(target).__name__}) evaluates rows of positions together, and "
                 "may give other last digits if they are parted among workers; pass "
                 "surrokit.one_by_one(target) to have positions evaluated one by one, or leave "
-                "executor and workers out"
+                "compute out"
             )
         pool.take(model.source)
         return attrs.evolve(model, each_row=each_row)

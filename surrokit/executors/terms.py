@@ -70,7 +70,7 @@ class Terms:
         if workers is not None and not is_word:
             raise ConfigurationError(
                 "workers is given together with an executor, which has workers already; leave "
-                "workers out, or pass executor='processes' or 'threads'"
+                "workers out, or pass compute=sk.Compute(executor='threads', workers=4), say"
             )
         _check_timeout(timeout, executor)
         _check_prefetch(prefetch, executor)
@@ -154,7 +154,7 @@ def _check_prefetch(prefetch: object, executor: object) -> None:
     if prefetch and executor is None:
         raise ConfigurationError(
             "prefetch evaluates positions ahead by workers that have nothing else to do, and there "
-            "are none; pass workers=8, say, or an executor"
+            f"are none; pass compute=sk.Compute(workers=8, prefetch={prefetch}), say"
         )
 
 
@@ -166,6 +166,7 @@ def _check_timeout(timeout: object, executor: object) -> None:
     if executor != "processes":
         raise ConfigurationError(
             "timeout is kept by killing the worker process of a call that hangs, which can only be "
-            "done to processes that surrokit has started; pass executor='processes', or raise "
-            "TimeoutError in the target itself"
+            "done to processes that surrokit has started; pass "
+            f"compute=sk.Compute(executor='processes', timeout={timeout:g}), or raise TimeoutError "
+            "in the target itself"
         )

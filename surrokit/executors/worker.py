@@ -79,7 +79,8 @@ def pack(source: Source) -> Payload:
         raise ConfigurationError(
             "worker processes need a copy of the target, and it cannot be pickled: "
             f"{type(error).__name__}: {error}. Open files, sockets, locks, licences and other "
-            "live things inside the functions, at their first call, or pass executor='threads'"
+            "live things inside the functions, at their first call, or pass "
+            "compute=sk.Compute(executor='threads')"
         ) from error
     paths = tuple(dict.fromkeys(folder for _, folder in _by_value.values()))
     return Payload(hashlib.sha256(packed).hexdigest(), packed, paths)
@@ -89,7 +90,8 @@ def cannot_load(reason: str) -> ConfigurationError:
     """Return the error for a target that a worker cannot load."""
     return ConfigurationError(
         f"a worker cannot load the target: {reason}. What its functions import must be installed "
-        "where workers run, and data files must be found there; or pass executor='threads'"
+        "where workers run, and data files must be found there; or pass "
+        "compute=sk.Compute(executor='threads')"
     )
 
 

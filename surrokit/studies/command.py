@@ -61,11 +61,12 @@ class _Declared(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 )
 def study_command(file: Path, parameters: tuple[Any, ...], **settings: Any) -> None:
     """Begin a study: FILE keeps it, and each of PARAMETERS is a number of the model."""
+    from surrokit.compose import regroup
     from surrokit.studies.study import study
 
     if file.exists():
         raise ConfigurationError(f"{file} is there already; ask and tell it, or give another file")
-    _say(study(file, parameters=dict(parameters), **settings))
+    _say(study(file, parameters=dict(parameters), **regroup(settings)))
 
 
 @click.command("ask", short_help="Print positions at which a study wants results.")

@@ -21,7 +21,7 @@ from surrokit.interfaces import Evaluations
 from surrokit.ledger.file import held
 from surrokit.ledger.fingerprint import read_parameters
 from surrokit.ledger.store import Lock, Store, made_beside, reading
-from surrokit.plan.recipe import PARTS, is_data
+from surrokit.plan.recipe import PARTS, is_data, split_safety
 from surrokit.potentials import Potential
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.components import ANSWERS, DEFAULT, ON_SURROGATE, Kind
@@ -113,7 +113,7 @@ def study(
         **settings,
     }
     if path.exists():
-        parts = {name: given.pop(name) for name in _PARTS if name in given}
+        parts = _given_parts({name: given.pop(name) for name in _PARTS if name in given})
         told = [name for name, value in given.items() if value is not None]
         if told := told + ["gradients"] * gradients:
             raise ConfigurationError(
@@ -136,7 +136,7 @@ def study(
     finally:
         lock.release()
     catalogue = default_catalogue()
-    named = {name: settings[name] for name in _PARTS if name in settings}
+    named = _given_parts(settings)
     return Study(path, {n: part for n, part in named.items() if not is_data(n, part, catalogue)})
 
 
@@ -331,10 +331,13 @@ class Study:
             values = target.value(z) + line.log_jacobian(z)  # in the parameters' own coordinates
         rows = np.isfinite(values)
         gradients, outputs = (self._told.get(name) for name in ("gradients", "outputs"))
+        asked, parts = self.run.asked or {}, dict(self._parts)
+        if "schedule" in parts and (safety := split_safety(asked.get("schedule")).get("safety")):
+            parts["schedule"] = (parts["schedule"], safety)
         settings = {
-            **{name: given for name, given in (self.run.asked or {}).items() if given is not ...},
-            **self._parts,
-            "evaluations": Evaluations(
+            **{name: given for name, given in asked.items() if given is not ...},
+            **parts,
+            "warm_start": Evaluations(
                 positions=positions[rows],
                 values=values[rows],
                 gradients=None if gradients is None else -gradients[rows],
@@ -387,6 +390,13 @@ class Study:
                 f"position {i} was not asked for{near}; evaluate the model at what ask() returns, "
                 "and pass that on with all its digits"
             )
+
+
+def _given_parts(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts among settings; a file holds what else stands with a schedule."""
+    named = {name: settings[name] for name in _PARTS if name in settings}
+    schedule = split_safety(named.pop("schedule", None)).get("schedule")
+    return named if schedule is None else {**named, "schedule": schedule}
 
 
 def _parts() -> dict[str, str]:

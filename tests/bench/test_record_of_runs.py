@@ -19,7 +19,7 @@ def target(shift=0.0):
 
 
 def run_of(seed=1, shift=0.0, **options):
-    return sk.sample(target(shift), sampler="hmc", seed=seed, **{**SIZES, **options})
+    return sk.sample(target(shift), sampler=("hmc", options), seed=seed, **SIZES)
 
 
 @pytest.fixture

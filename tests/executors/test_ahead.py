@@ -48,7 +48,7 @@ def check_same(run, alone):
 @pytest.mark.parametrize(("function", "executor"), [(steep, "threads"), (gentle, "processes")])
 def test_a_single_chain_has_the_same_draws(function, executor):
     target = sk.potential(function, dim=2)
-    run = draw(target, executor=executor, workers=4)
+    run = draw(target, compute=sk.Compute(executor=executor, workers=4))
     check_same(run, draw(target))
     assert run.vain_calls > 0
 
@@ -60,37 +60,37 @@ def test_what_is_evaluated_ahead_is_not_evaluated_again():
         positions.append(q.tobytes())
         return gentle(q)
 
-    run = draw(sk.potential(counted, dim=2), executor="threads", workers=4)
+    run = draw(sk.potential(counted, dim=2), compute=sk.Compute(executor="threads", workers=4))
     assert len(positions) == len(set(positions))
     assert len(positions) == run.calls["value"] + run.vain_calls
 
 
 def test_several_chains_have_the_same_draws():
     target = sk.potential(gentle, dim=2)
-    run = draw(target, chains=2, executor="threads", workers=6)
+    run = draw(target, chains=2, compute=sk.Compute(executor="threads", workers=6))
     check_same(run, draw(target, chains=2))
 
 
 def test_forward_maps_and_bounds_have_the_same_draws():
     target = models.mapped(parameters={"a": (-4.0, 4.0), "b": (-2.0, 3.0), "c": None})
-    run = draw(target, executor="threads", workers=4)
+    run = draw(target, compute=sk.Compute(executor="threads", workers=4))
     check_same(run, draw(target))
     assert run.vain_calls > 0
 
 
 def test_other_executors_are_asked_ahead_if_the_user_says_how_many(pool):
     target = sk.potential(steep, dim=2)
-    run = draw(target, executor=pool, prefetch=3)
+    run = draw(target, compute=sk.Compute(executor=pool, prefetch=3))
     check_same(run, draw(target))
     assert run.vain_calls > 0
-    assert draw(target, executor=pool).vain_calls == 0
+    assert draw(target, compute=sk.Compute(executor=pool)).vain_calls == 0
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.EvaluationWarning")
 def test_failures_are_counted_where_they_are_wanted():
     target = sk.potential(models.fails, dim=2)
     settings = {"initial": np.array([-0.5, 0.0]), "draws": 100}
-    run = draw(target, executor="threads", workers=4, **settings)
+    run = draw(target, compute=sk.Compute(executor="threads", workers=4), **settings)
     check_same(run, draw(target, **settings))
     assert run.failures > 0
 
@@ -98,7 +98,7 @@ def test_failures_are_counted_where_they_are_wanted():
 @pytest.mark.long
 def test_a_worker_that_dies_ahead_changes_nothing(tmp_path):
     target = sk.potential(models.Deadly(tmp_path, lives=2), dim=2)
-    run = draw(target, workers=3)
+    run = draw(target, compute=sk.Compute(workers=3))
     assert len(list(tmp_path.iterdir())) == 2
     check_same(run, draw(target))
 
@@ -108,32 +108,36 @@ def test_a_worker_that_dies_ahead_changes_nothing(tmp_path):
 def test_calls_ahead_that_hang_are_given_up_where_they_are_wanted():
     target = sk.potential(models.hangs, dim=2)
     settings = {"draws": 12, "warmup": 0, "initial": np.array([1.0, 0.0])}
-    run = draw(target, workers=2, timeout=0.5, **settings)
+    run = draw(target, compute=sk.Compute(workers=2, timeout=0.5), **settings)
     assert set(run.failure_kinds) == {"time-out"}
     assert run.draws[..., 0].max() <= 1.2
 
 
 def test_a_limit_of_calls_leaves_nothing_to_chance():
     target = sk.potential(steep, dim=2)
-    limited = draw(target, executor="threads", workers=4, max_calls=60)
+    limited = draw(target, compute=sk.Compute(executor="threads", workers=4), max_calls=60)
     assert limited.vain_calls == 0
-    asked = draw(target, executor="threads", workers=4, max_calls=60, prefetch=4)
+    asked = draw(
+        target, compute=sk.Compute(executor="threads", workers=4, prefetch=4), max_calls=60
+    )
     assert asked.vain_calls > 0
     np.testing.assert_array_equal(asked.draws, limited.draws)
-    assert draw(target, executor="threads", workers=4, prefetch=0).vain_calls == 0
+    assert (
+        draw(target, compute=sk.Compute(executor="threads", workers=4, prefetch=0)).vain_calls == 0
+    )
 
 
 def test_exact_transitions_in_between_leave_nothing_to_foresee():
     target = sk.potential(steep, lambda q: q + 1.2 * q**3, dim=2)
-    mixed = {"safety": sk.Safety(mix=0.2)}
-    run = draw(target, executor="threads", workers=4, **mixed)
+    mixed = {"schedule": sk.Safety(mix=0.2)}
+    run = draw(target, compute=sk.Compute(executor="threads", workers=4), **mixed)
     assert run.vain_calls == 0
     check_same(run, draw(target, **mixed))
 
 
 def test_what_was_not_wanted_is_in_the_file_and_teaches_another_run(tmp_path):
     target = sk.potential(steep, dim=2)
-    run = draw(target, executor="threads", workers=4, path=tmp_path / "a")
+    run = draw(target, compute=sk.Compute(executor="threads", workers=4), path=tmp_path / "a")
     store = Store.open(tmp_path / "a")
     vain = [event for event in read_events(store) if event.outcome == APART]
     store.close()
@@ -146,7 +150,9 @@ def test_what_was_not_wanted_is_in_the_file_and_teaches_another_run(tmp_path):
 
 def test_a_run_is_resumed_without_what_was_not_wanted(tmp_path):
     target = sk.potential(steep, dim=2)
-    run = draw(target, draws=30, executor="threads", workers=4, path=tmp_path / "a")
+    run = draw(
+        target, draws=30, compute=sk.Compute(executor="threads", workers=4), path=tmp_path / "a"
+    )
     again = sk.resume(tmp_path / "a", target, draws=60, surrogate=Round(), progress=False)
     check_same(again, draw(target))
     assert again.vain_calls == 0
@@ -155,7 +161,7 @@ def test_a_run_is_resumed_without_what_was_not_wanted(tmp_path):
 
 def test_calls_overlap(tmp_path):
     model = models.Together(tmp_path, 3, seconds=0.1)
-    draw(sk.potential(model, dim=2), executor="threads", workers=8)
+    draw(sk.potential(model, dim=2), compute=sk.Compute(executor="threads", workers=8))
     assert model.met()
 
 
@@ -164,9 +170,12 @@ def test_calls_overlap(tmp_path):
     [
         ({"prefetch": -1, "workers": 2}, "prefetch must be a whole number of at least 0, got -1"),
         ({"prefetch": True, "workers": 2}, "prefetch must be .* got True"),
-        ({"prefetch": 4}, "prefetch evaluates positions ahead by workers .* pass workers=8, say"),
+        (
+            {"prefetch": 4},
+            r"prefetch evaluates positions ahead by workers .* sk.Compute\(workers=8, prefetch=4\)",
+        ),
     ],
 )
 def test_errors_say_what_to_do(options, message):
     with pytest.raises(sk.errors.ConfigurationError, match=message):
-        draw(sk.potential(steep, dim=2), **options)
+        draw(sk.potential(steep, dim=2), compute=sk.Compute(**options))

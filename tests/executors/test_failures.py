@@ -49,26 +49,28 @@ def test_there_are_failures_of_many_kinds(alone):
 
 
 def test_threads(alone):
-    assert told(executor="threads", workers=2) == alone
+    assert told(compute=sk.Compute(executor="threads", workers=2)) == alone
 
 
 def test_processes(alone):
-    assert told(workers=2) == alone
+    assert told(compute=sk.Compute(workers=2)) == alone
 
 
 def test_an_executor_that_is_given(alone, pool):
-    assert told(executor=pool) == alone
+    assert told(compute=sk.Compute(executor=pool)) == alone
 
 
 def test_retries(pool):
-    assert told(executor=pool, on_error="retry", retries=2) == told(on_error="retry", retries=2)
+    assert told(compute=sk.Compute(executor=pool, on_error="retry", retries=2)) == told(
+        compute=sk.Compute(on_error="retry", retries=2)
+    )
 
 
 def test_an_exception_that_stops_the_run(pool):
     messages = []
-    for more in ({}, {"executor": pool}):
+    for executor in (None, pool):
         with pytest.raises(TargetError) as caught:
-            told(on_error="raise", **more)
+            told(compute=sk.Compute(executor=executor, on_error="raise"))
         messages.append((str(caught.value), type(caught.value.__cause__).__name__))
         assert caught.value.partial.draws.shape[2] == 2
     assert messages[0] == messages[1]
@@ -77,9 +79,9 @@ def test_an_exception_that_stops_the_run(pool):
 def test_a_target_that_is_wrong_everywhere(pool):
     target = sk.potential(lambda q: None, dim=2)
     messages = []
-    for more in ({}, {"executor": pool}):
+    for executor in (None, pool):
         with pytest.raises(sk.errors.ResultTypeError, match="got None") as caught:
-            sk.sample(target, **OPTIONS, **more)
+            sk.sample(target, compute=sk.Compute(executor=executor), **OPTIONS)
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
 
@@ -126,10 +128,8 @@ def test_workers_of_a_worker_are_refused():
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.EvaluationWarning")
 def test_a_model_that_exits_in_a_worker_has_failed_there():
-    runs = [
-        sk.sample(sk.potential(models.leave, dim=2), initial=np.zeros(2), **OPTIONS, **more)
-        for more in ({}, {"workers": 1})
-    ]
+    target, options = sk.potential(models.leave, dim=2), {**OPTIONS, "initial": np.zeros(2)}
+    runs = [sk.sample(target, compute=sk.Compute(workers=n), **options) for n in (None, 1)]
     assert runs[0].draws.tolist() == runs[1].draws.tolist()
     assert runs[0].failures == runs[1].failures > 0
     for run in runs:

@@ -72,7 +72,7 @@ def test_workers_that_die_time_and_again_end_the_run(tmp_path):
     with pytest.raises(
         WorkerError,
         match=r"worker processes died 3 times in a row, the last time at work on 1 position, one "
-        r"of them at \(0\.\d+, .*, without executor and workers; if memory ran out, pass fewer",
+        r"of them at \(0\.\d+, .*, without compute=; if memory ran out, pass fewer",
     ) as caught:
         sk.sample(deadly, compute=sk.Compute(workers=1), **OPTIONS)
     assert isinstance(caught.value, TargetError)
@@ -105,7 +105,7 @@ def test_all_workers_may_hang_at_once_and_all_rows_have_a_reply():
 
 def test_a_time_out_stops_the_run_if_asked():
     target = sk.potential(models.hangs, dim=1)
-    options = {**OPTIONS, "initial": None, "evaluations": None}
+    options = {**OPTIONS, "initial": None}
     with pytest.raises(TargetError, match="raised TimeoutError: the call took longer than timeout"):
         sk.sample(target, compute=sk.Compute(workers=1, timeout=0.3, on_error="raise"), **options)
 
@@ -141,7 +141,8 @@ def test_a_target_that_cannot_be_pickled_says_what_to_do(tmp_path):
     with pytest.raises(
         ConfigurationError,
         match=r"worker processes need a copy of the target, and it cannot be pickled: .*Open "
-        r"files, sockets, .* at their first call, or pass executor='threads'",
+        r"files, sockets, .* at their first call, or pass "
+        r"compute=sk\.Compute\(executor='threads'\)",
     ):
         sk.sample(sk.potential(value, dim=2), path=path, compute=sk.Compute(workers=2), **OPTIONS)
     assert calls == []

@@ -108,21 +108,21 @@ def names(here):
 
 @names(BY_THREADS)
 def test_threads(alone, name):
-    assert_same(drawn(name, executor="threads", workers=3), alone(name))
+    assert_same(drawn(name, compute=sk.Compute(executor="threads", workers=3)), alone(name))
 
 
 @names(TARGETS.keys() - BY_THREADS - {"weights"})
 def test_processes(alone, name, pool):
-    assert_same(drawn(name, executor=pool), alone(name))
+    assert_same(drawn(name, compute=sk.Compute(executor=pool)), alone(name))
 
 
 def test_processes_of_our_own(alone):
-    assert_same(drawn("gradients", workers=3), alone("gradients"))
+    assert_same(drawn("gradients", compute=sk.Compute(workers=3)), alone("gradients"))
 
 
 def test_threads_that_are_given(alone):
     with ThreadPoolExecutor(2) as threads:
-        assert_same(drawn("adjoint", executor=threads), alone("adjoint"))
+        assert_same(drawn("adjoint", compute=sk.Compute(executor=threads)), alone("adjoint"))
         assert threads.submit(int).result() == 0  # they are not ours to end
 
 
@@ -146,11 +146,11 @@ def test_single_precision_is_noticed_in_workers(pool):
         run = sk.sample(sk.potential(models.single, dim=2), **options, **more)
         return [finding.name for finding in run.verdict.findings]
 
-    assert told(executor=pool) == told()
+    assert told(compute=sk.Compute(executor=pool)) == told()
 
 
 def test_any_order_of_completion(alone):
-    assert_same(drawn("values", executor=Backwards()), alone("values"))
+    assert_same(drawn("values", compute=sk.Compute(executor=Backwards())), alone("values"))
 
 
 def test_a_target_works_once_its_workers_have_gone():

@@ -27,12 +27,13 @@ def whole():
 
 
 @pytest.mark.parametrize(
-    ("first", "then"), [({}, {"workers": 2}), ({"executor": "threads", "workers": 3}, {})]
+    ("first", "then"),
+    [(None, sk.Compute(workers=2)), (sk.Compute(executor="threads", workers=3), None)],
 )
 def test_other_workers_give_the_same_draws(tmp_path, whole, first, then):
     path = tmp_path / "run.surrokit"
-    sk.sample(target(), **OPTIONS, path=path, **first)
-    run = sk.resume(path, target(), draws=40, progress=False, **then)
+    sk.sample(target(), **OPTIONS, path=path, compute=first)
+    run = sk.resume(path, target(), draws=40, progress=False, compute=then)
     np.testing.assert_array_equal(run.draws, whole.draws)
     assert run.calls == whole.calls
 
@@ -48,7 +49,7 @@ def test_a_run_is_extended_by_the_workers_that_it_had(tmp_path, whole):
     longer = run.extend(10)
     assert longer.draws.shape[1] == run.draws.shape[1] + 10
     assert len(list(folder.iterdir())) > before  # other processes of the same kind
-    again = longer.extend(5, executor=None, workers=None)
+    again = longer.extend(5, compute=sk.Compute())
     assert again.draws.shape[1] == longer.draws.shape[1] + 5
 
 

@@ -15,7 +15,7 @@ from waiting import is_alive, processes_with, wait_until
 RUN = """
 import pathlib, sys, models, surrokit as sk
 target = sk.potential(models.Noted(pathlib.Path(sys.argv[1]), seconds=0.2), dim=2)
-run = sk.sample(target, sampler="random-walk", warmup=2, draws=10**5, workers=2)
+run = sk.sample(target, sampler="random-walk", warmup=2, draws=10**5, compute=sk.Compute(workers=2))
 print(run.stopped)
 """
 

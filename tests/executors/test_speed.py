@@ -85,7 +85,9 @@ def test_a_single_chain_is_five_times_as_fast_where_proposals_are_evaluated_ahea
         time.sleep(SECONDS)
         return gentle(q)
 
-    run = draw(sk.potential(slow, dim=2), draws=200, executor="threads", workers=8)
+    run = draw(
+        sk.potential(slow, dim=2), draws=200, compute=sk.Compute(executor="threads", workers=8)
+    )
     assert np.mean(run.acceptance) > 0.95
     assert 200 * SECONDS / run.seconds["sampling"] >= 5.0
 

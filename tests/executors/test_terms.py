@@ -19,9 +19,9 @@ OPTIONS = {**SIZES, "sampler": "random-walk"}
 TARGET = sk.potential(models.value, dim=2)
 
 
-def refused(match, target=TARGET, error=ConfigurationError, **options):
+def refused(match, target=TARGET, error=ConfigurationError, **settings):
     with pytest.raises(error, match=match):
-        sk.sample(target, **OPTIONS, **options)
+        sk.sample(target, compute=sk.Compute(**settings), **OPTIONS)
 
 
 @pytest.mark.parametrize("executor", ["process", 4, ThreadPoolExecutor, object()])
@@ -51,8 +51,9 @@ def test_a_timeout_is_a_number(timeout):
 @pytest.mark.parametrize("executor", [None, "threads"])
 def test_a_timeout_needs_processes_of_our_own(executor):
     refused(
-        "timeout is kept by killing the worker process .* pass executor='processes', or raise "
-        "TimeoutError in the target itself",
+        "timeout is kept by killing the worker process .* pass "
+        r"compute=sk.Compute\(executor='processes', timeout=1\), or raise TimeoutError in the "
+        "target itself",
         executor=executor,
         timeout=1.0,
     )
@@ -91,7 +92,8 @@ def test_an_executor_that_is_shut_down():
 def test_an_executor_whose_worker_dies_ends_the_run(tmp_path):
     deadly = sk.potential(models.Deadly(tmp_path, lives=1000), dim=2)
     context = multiprocessing.get_context("spawn")
-    options = {**OPTIONS, "step_size": 0.7, "initial": [0.0, 0.0]}
+    sampler = ("random-walk", {"step_size": 0.7})
+    options = {**OPTIONS, "sampler": sampler, "initial": [0.0, 0.0]}
     with (
         ProcessPoolExecutor(1, mp_context=context) as executor,
         pytest.raises(WorkerError, match=r"failed: BrokenProcessPool: .* can be resumed") as caught,

@@ -16,23 +16,24 @@ from surrokit.errors import ResultTypeError, TargetError
 from surrokit_problems.lynx_hare import LynxHare, lynx_hare
 from waiting import is_alive, wait_until
 
-SIZES = {
+SIZES = {"warmup": 0, "seed": 1, "progress": False}
+HMC = {
+    **SIZES,
     "sampler": ("hmc", {"step_size": 0.3, "n_steps": 3}),
-    "warmup": 0,
-    "seed": 1,
-    "progress": False,
+    "chains": 2,
+    "draws": 6,
+    "initial": [[0.5, 1.0], [-0.5, 0.3]],
 }
-HMC = {"sampler": "hmc", "chains": 2, "draws": 6, "initial": [[0.5, 1.0], [-0.5, 0.3]], **SIZES}
-WALK = {"sampler": "random-walk", "chains": 2, "warmup": 0, "draws": 30, "seed": 1}
 WALK = {
-    **WALK,
-    "sampler": ("hmc", {"step_size": 1.5}),
+    **SIZES,
+    "sampler": ("random-walk", {"step_size": 1.5}),
+    "chains": 2,
+    "draws": 30,
     "initial": [[0.1, 0.1], [0.2, -0.1]],
-    "progress": False,
 }
 DATA = {"data": [0.5, 1.0, 0.2], "noise_sd": 0.3, "prior": sk.gaussian_prior(0, 1)}
 
-CREWS = [{}, {"executor": "threads", "workers": 2}, {"workers": 2}]
+CREWS = [None, sk.Compute(executor="threads", workers=2), sk.Compute(workers=2)]
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.EvaluationWarning")
 
@@ -84,7 +85,7 @@ def twins(model):
 )
 def test_draws_are_those_of_the_target_in_this_process_to_the_bit(model, which, crew):
     program, inside = list(twins(model))[which]
-    run, known = sk.sample(program, **HMC, **crew), sk.sample(inside, **HMC)
+    run, known = sk.sample(program, compute=crew, **HMC), sk.sample(inside, **HMC)
     assert np.array_equal(run.draws, known.draws)
     assert run.failures == 0
     assert run.calls == known.calls
@@ -114,8 +115,8 @@ def test_lynx_and_hare_by_a_program_have_the_same_posterior_to_the_bit(tmp_path,
         folder=tmp_path,
     )
     start = [[0.55, 0.028, 0.8, 0.024, 33.0, 6.0, 0.25, 0.25]]
-    settings = {**SIZES, "sampler": ("hmc", {"step_size": 0.01}), "chains": 1, "initial": start}
-    settings = {**settings, "sampler": ("hmc", {"n_steps": 2}), "draws": 4}
+    settings = {**SIZES, "chains": 1, "draws": 4, "initial": start}
+    settings["sampler"] = ("hmc", {"step_size": 0.01, "n_steps": 2})
     run = sk.sample(program, **settings)
     known = sk.sample(sk.one_by_one(lynx_hare()), **settings)
     assert np.array_equal(run.draws, known.draws)
@@ -192,7 +193,7 @@ import surrokit as sk
 target = sk.command_potential(["sh", "-c", "echo $$ > {here}/$$; exec sleep 60"], dim=2,
                               folder=sys.argv[1])
 crew = {"none": {}, "threads": {"executor": "threads", "workers": 2}, "processes": {"workers": 2}}
-run = sk.sample(target, sampler="random-walk", draws=10**5, **crew[sys.argv[2]])
+run = sk.sample(target, sampler="random-walk", draws=10**5, compute=sk.Compute(**crew[sys.argv[2]]))
 """
 
 

@@ -41,7 +41,7 @@ def test_the_surrogate_learns_from_all_that_is_told(tmp_path):
     asked = study.ask(60)
     assert len(asked) == 60
     study.tell(asked, log_density(asked))
-    assert study.run.asked["evaluations"] is ...
+    assert study.run.asked["warm_start"] is ...
     last = study.ask(60)[-20:]  # draws of a normal density that fits what was told
     assert np.abs(last[:, 0] - 1.0).max() < 6.0
     assert np.median(log_density(last)) > np.median(log_density(asked[-20:])) - 10.0
@@ -59,7 +59,7 @@ def test_gradients_and_outputs_are_learnt_from_too(tmp_path, kind):
         study.tell(at, -0.5 * (at**2).sum(axis=1), gradients=-at)
     else:
         study.tell(at, outputs=at)
-    assert study.run.asked["evaluations"] is ...
+    assert study.run.asked["warm_start"] is ...
 
 
 @pytest.mark.long

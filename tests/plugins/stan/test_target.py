@@ -218,7 +218,7 @@ def test_a_model_that_cannot_travel_says_so():
             raise TypeError("it has a pointer")
 
     target = from_stan(Fixed())
-    with pytest.raises(ConfigurationError, match=r"cannot be pickled: .* executor='threads'"):
+    with pytest.raises(ConfigurationError, match=r"cannot be pickled: .*\(executor='threads'\)"):
         sk.sample(target, compute=sk.Compute(executor="processes", workers=1), **QUICK)
 
 

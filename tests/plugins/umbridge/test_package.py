@@ -109,7 +109,7 @@ def test_draws_are_those_of_the_target_in_this_process_to_the_bit(host):
     assert np.array_equal(run.draws, known.draws)
 
 
-@pytest.mark.parametrize("crew", [{}, {"executor": "threads", "workers": 2}])
+@pytest.mark.parametrize("crew", [None, sk.Compute(executor="threads", workers=2)])
 def test_a_server_that_dies_and_comes_back_costs_nothing_but_time(host, crew):
     model = host.connect(config={"seconds": 0.002})
     served = surrokit_umbridge.potential(model)
@@ -127,7 +127,7 @@ def test_a_server_that_dies_and_comes_back_costs_nothing_but_time(host, crew):
     killer = threading.Thread(target=kill_twice)
     killer.start()
     try:
-        run = sk.sample(served, draws=250, **HMC, **crew)
+        run = sk.sample(served, draws=250, compute=crew, **HMC)
     finally:
         done.set()
         killer.join()

@@ -9,11 +9,11 @@ import threading
 
 import numpy as np
 import pytest
-from surrokit_problems.ode.lynx_hare import LynxHare, lynx_hare
 
 import surrokit as sk
 import surrokit_umbridge
 from surrokit.errors import ConfigurationError, EvaluationError
+from surrokit_problems.lynx_hare import LynxHare, lynx_hare
 
 JSON = {"Content-Type": "application/json"}
 QUESTION = json.dumps({"name": "posterior", "input": [[0.5]]}).encode()
@@ -45,7 +45,9 @@ def serve():
         server.close()
 
 
-@pytest.mark.parametrize("crew", [{}, {"executor": "threads", "workers": 2}, {"workers": 2}])
+@pytest.mark.parametrize(
+    "crew", [None, sk.Compute(executor="threads", workers=2), sk.Compute(workers=2)]
+)
 def test_lynx_and_hare_behind_a_server_have_the_same_posterior_to_the_bit(serve, crew):
     url = serve(lynx_hare(), workers=2)
     target = surrokit_umbridge.potential(
@@ -56,7 +58,7 @@ def test_lynx_and_hare_behind_a_server_have_the_same_posterior_to_the_bit(serve,
         parameters=LynxHare.parameters.specs,
     )
     settings = {**HMC, "initial": START, "seed": 1, "progress": False, "draws": 3}
-    run = sk.sample(target, **settings, **crew)
+    run = sk.sample(target, compute=crew, **settings)
     model = LynxHare()
     known = sk.sample(
         sk.forward_potential(
@@ -78,7 +80,7 @@ def test_a_density_behind_a_server_has_the_same_draws_to_the_bit(serve):
     served = surrokit_umbridge.potential(serve(inside), parameters=bounds)
     settings = {
         **HMC,
-        "sampler": ("hmc", {"step_size": 0.3}),
+        "sampler": ("hmc", {"step_size": 0.3, "n_steps": 3}),
         "draws": 20,
         "initial": [[0.1, 0.2]] * 2,
         "seed": 1,
@@ -134,14 +136,15 @@ def test_no_more_evaluations_at_a_time_than_workers(serve):
     for workers in (1, 3):
         most[0] = 0
         target = surrokit_umbridge.potential(serve(sk.potential(watched, dim=1), workers=workers))
-        crew = {"executor": "threads", "workers": 6}
+        crew = sk.Compute(executor="threads", workers=6)
         sizes = {
             "sampler": ("random-walk", {"step_size": 1.0}),
             "chains": 6,
             "warmup": 0,
             "draws": 2,
         }
-        sk.sample(target, initial=np.zeros((6, 1)), seed=1, progress=False, **sizes, **crew)
+        start = np.zeros((6, 1))
+        sk.sample(target, initial=start, seed=1, compute=crew, progress=False, **sizes)
         assert most[0] == workers
 
 
