@@ -172,7 +172,7 @@ def test_calls_overlap(tmp_path):
         ({"prefetch": True, "workers": 2}, "prefetch must be .* got True"),
         (
             {"prefetch": 4},
-            r"prefetch evaluates positions ahead by workers .* sk.Compute\(workers=8, prefetch=4\)",
+            r"prefetch evaluates positions ahead by workers .*=sk.Compute\(workers=8, prefetch=4\)",
         ),
     ],
 )

@@ -48,6 +48,18 @@ def test_the_surrogate_learns_from_all_that_is_told(tmp_path):
     assert study.run.asked["max_calls"] == 300 - len(asked)
 
 
+@pytest.mark.parametrize("schedule", ["once", sk.make("schedule", "once")])
+def test_a_safety_beside_a_schedule_is_kept(tmp_path, schedule):
+    safety = sk.Safety(patience=30)
+    given = {"seed": 1, "schedule": (schedule, safety), "parameters": PARAMETERS}
+    study = sk.study(tmp_path / "a", **given, **FEW)
+    asked = study.ask(40)
+    study.tell(asked, log_density(asked))
+    assert study.run.asked["schedule"] == (schedule if schedule == "once" else ..., safety)
+    again = {} if schedule == "once" else {"schedule": (schedule, safety)}
+    assert len(sk.study(tmp_path / "a", **again).ask()) > 0
+
+
 @pytest.mark.parametrize("kind", ["gradients", "outputs"])
 def test_gradients_and_outputs_are_learnt_from_too(tmp_path, kind):
     of = {"gradients": {"parameters": {"x": (0.0, None), "y": None}, "gradients": True}}
