@@ -80,7 +80,7 @@ class Meter:
         self.stage, self.workers = STARTING, 1
         self.done, self.busy = 0, 0.0
         self.read: Callable[[], Any] | None = None
-        """Returns how far the run is; None before it has begun."""
+        """Returns how far the run is; None before it has begun, and after its end."""
         self._out, self._at = 0, time.perf_counter()
         self._next, self._ticks = math.inf, list[_Tick]()
 
@@ -122,7 +122,9 @@ class Meter:
         self._next = min(tick.due for tick in self._ticks)
 
     def stop(self) -> None:
-        """Call nothing from here on."""
+        """Call nothing from here on; how far the run is stays as it is now."""
+        if self.read is not None:
+            self.stage, self.read = str(self.read()), None
         self._next = math.inf
         self._ticks.clear()
 

@@ -139,6 +139,7 @@ class Rejections:
 
     def __exit__(self, *raised: Any) -> None:
         self._quiet.__exit__(*raised)
+        del self._quiet  # its token cannot be pickled
         calls, positions = self._calls, self._at
         if raised[0] is not None or not (calls.cures or calls.causes or calls.as_a_whole):
             return

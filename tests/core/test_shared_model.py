@@ -84,16 +84,6 @@ def test_a_posterior_with_an_estimated_scale_finds_them_too():
     assert len(decay.at) == 4
 
 
-def test_a_surrogate_learns_from_what_another_posterior_has_evaluated():
-    decay = Decay()
-    shared = declared(decay)
-    few = {"max_calls": 200, "seed": 1, "progress": False}
-    first = sk.sample(shared.posterior(data=DATA, noise_sd=0.1), **few)
-    second = sk.sample(shared.posterior(data=DATA + 0.02, noise_sd=0.1), **few)
-    assert len(decay.at) == len(set(decay.at)) or second.total_calls < first.total_calls
-    assert second.surrogate is not None
-
-
 def test_a_log_likelihood_takes_other_priors():
     calls = []
 
