@@ -561,8 +561,9 @@ class Book:
             self._endless = endless_along(self.target, kept.positions())
 
     def close(self) -> None:
-        """Remove the budget's guard, and close the file."""
+        """Remove the budget's guard, and close the file; calls from here on are in no file."""
         self.target.guard(None)
+        self.target.calls_made.journal = None
         self._meter.stop()
         if self.recipe is None:
             self._file.discard()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import sqlite3
 import warnings
@@ -100,6 +101,20 @@ def test_a_finished_run_is_extended(tmp_path):
     third = sk.resume(tmp_path / "a", plain(Counted()), draws=80)
     assert np.array_equal(third.draws[:, :65], at_once.draws)
     assert third.draws.shape[1] == 80
+
+
+def test_a_run_that_has_a_file_can_be_pickled(tmp_path):
+    run = sk.sample(
+        sk.make("potential", "banana"),
+        sampler="hmc",
+        path=tmp_path / "run",
+        chains=2,
+        warmup=5,
+        draws=5,
+        seed=1,
+        progress=False,
+    )
+    assert np.array_equal(pickle.loads(pickle.dumps(run)).draws, run.draws)
 
 
 @pytest.mark.parametrize(("wanted", "made"), [(25, 25), (5, 10)])
