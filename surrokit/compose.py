@@ -279,10 +279,8 @@ def _explores_by_differences(explorer: object) -> bool:
     """Return whether an explorer is named to which all is left, and that prefers gradients."""
     if explorer is None:
         return False
-    named, wanted = (
-        name_and_settings(explorer),
-        default_catalogue().serving("explorer", DIFFERENCES),
-    )
+    named = name_and_settings(explorer)
+    wanted = default_catalogue().serving("explorer", DIFFERENCES)
     return wanted is not None and named == (wanted.name, {})
 
 

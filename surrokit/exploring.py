@@ -1,13 +1,31 @@
-"""Chains that an explorer puts somewhere, and that no transition has moved."""
+"""Iterations of explorers, and chains that they put somewhere without a transition."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from surrokit.errors import ConfigurationError
-from surrokit.interfaces import Status, StepInfo
+from surrokit.errors import ConfigurationError, PluginError
+from surrokit.interfaces import Explored, Status, StepInfo
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
+
+
+def next_of(steps: Iterator[Explored]) -> Explored:
+    """Return the next iteration of an exploration.
+
+    Raises
+    ------
+    PluginError
+        If there is none, though the last one was not marked as such.
+    """
+    for explored in steps:
+        return explored
+    raise PluginError(
+        "the explorer has ended, but its last item was not marked as done; yield it as "
+        "Explored(..., done=True)"
+    )
 
 
 def demand_warmup(explorer: str, warmup: int) -> None:

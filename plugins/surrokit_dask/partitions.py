@@ -51,11 +51,6 @@ class Columns:
     def __len__(self) -> int:
         return len(self.design)
 
-    @property
-    def bytes_per_row(self) -> int:
-        """Bytes that a row takes when it travels, but for its number and bound."""
-        return 8 * (int(self.design.shape[1]) + len(self.others))
-
     def select(self, rows: IntArray) -> Columns:
         """Return some rows."""
         return Columns(

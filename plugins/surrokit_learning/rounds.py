@@ -17,7 +17,13 @@ from surrokit.arguments import (
 )
 from surrokit.capabilities import CONVEX, GRADIENT, require
 from surrokit.errors import SurrogateFitError
-from surrokit.exploring import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
+from surrokit.exploring import (
+    demand_warmup,
+    evaluate_alone,
+    evaluate_with_gradients,
+    idle,
+    next_of,
+)
 from surrokit.interfaces import (
     ChainState,
     Correction,
@@ -246,11 +252,11 @@ class _Exploration:
         half = max(start.warmup // 2, 1)
         within = attrs.evolve(start, warmup=half, calls=None, evaluated=evaluated)
         steps = iter(self.settings.burst.explore(within, rng))
-        known.chains, enough = next(steps).findings.chains, False
+        known.chains, enough = next_of(steps).findings.chains, False
         yield self._explored()
         while not enough:
             self._next(rng)
-            each = next(steps)
+            each = next_of(steps)
             known.chains, known.covariance = each.findings.chains, each.findings.covariance
             evaluated()
             everything = Evaluations.join(parts, known.dim)

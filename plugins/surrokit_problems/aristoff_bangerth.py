@@ -11,7 +11,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_positions, one_of
-from surrokit.model.model import Model, ModelPotential
+from surrokit.model.model import Model
 from surrokit.targets.functions import PotentialOfOutputs
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
 from surrokit.types import Capabilities, FloatArray
@@ -23,7 +23,7 @@ _NOISE_SD = 0.05
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class AristoffBangerth(PotentialOfOutputs, ModelPotential):
+class AristoffBangerth(PotentialOfOutputs):
     """U of the logarithms of 64 coefficients, in nats.
 
     u solves -div(theta grad u) = 10 on the unit square with u = 0 on its boundary. theta is
@@ -85,16 +85,6 @@ class AristoffBangerth(PotentialOfOutputs, ModelPotential):
         q = check_positions(positions, self.dim)
         outputs, gradients = self.model.evaluate("forward_and_gradient", q)
         return outputs, gradients
-
-    def forward(self, positions: FloatArray) -> FloatArray:
-        """Return the solutions where observed, shape (n, 169)."""
-        return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
-
-    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the solutions where observed, and their derivatives, shape (n, 169, dim)."""
-        q = check_positions(positions, self.dim)
-        outputs, jacobians = self.model.evaluate("forward_and_jacobian", q)
-        return outputs, jacobians
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return draws from the prior, shape (n, dim)."""

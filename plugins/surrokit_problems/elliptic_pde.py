@@ -33,7 +33,7 @@ from surrokit.arguments import (
 )
 from surrokit.capabilities import CallKind
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.model.model import Model, ModelPotential
+from surrokit.model.model import Model
 from surrokit.targets.differences import gauss_newton_form_gradient, gauss_newton_trace_gradient
 from surrokit.targets.functions import PotentialOfOutputs
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
@@ -44,7 +44,7 @@ _TWO_OR_MORE = Limits("a whole number of at least 2", lambda value: is_whole(val
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class EllipticPde(PotentialOfOutputs, ModelPotential):
+class EllipticPde(PotentialOfOutputs):
     """U of the weights of Karhunen-Loeve modes of a log coefficient, in nats.
 
     The coefficient of equation (13) is c = exp(sum_k q_k sqrt(lambda_k) v_k), with covariance
@@ -171,16 +171,6 @@ class EllipticPde(PotentialOfOutputs, ModelPotential):
         """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
         q = check_positions(positions, self.dim)
         return self._with_factors("metric_form_gradient", q, check_vectors(vectors, q))
-
-    def forward(self, positions: FloatArray) -> FloatArray:
-        """Return the pressures where observed, shape (n, observations^2)."""
-        return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
-
-    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the pressures, and their derivatives, shape (n, observations^2, dim)."""
-        q = check_positions(positions, self.dim)
-        outputs, jacobians = self.model.evaluate("forward_and_jacobian", q)
-        return outputs, jacobians
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""

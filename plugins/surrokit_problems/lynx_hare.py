@@ -17,10 +17,9 @@ import numpy as np
 from scipy.integrate import ODEintWarning, odeint
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_positions
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import EvaluationError, NumericalError
-from surrokit.model.model import Model, ModelPotential
+from surrokit.model.model import Model
 from surrokit.model.source import in_a_batch_of_one, row_by_row
 from surrokit.potentials import CURVATURE_DERIVATIVES, CURVATURES
 from surrokit.targets.bounds import BoundedPotential
@@ -67,12 +66,13 @@ RightSide: TypeAlias = Callable[[FloatArray, float], FloatArray]
 """Slopes of a state at a time."""
 
 
-class LynxHare(PotentialOfOutputs, ModelPotential):
+class LynxHare(PotentialOfOutputs):
     """U of the eight positive parameters of the Lotka-Volterra model, in nats.
 
     A position is alpha, beta, gamma, delta (rates a year), hare_0, lynx_0 (thousands, in 1900),
     sigma_hare, sigma_lynx (of log counts). U is ``inf`` where one is not positive and finite. The
-    forward map takes it to log populations; :class:`LynxHareEnergy` does the rest.
+    forward map takes it to logarithms of thousands, by year: hare 1900, lynx 1900, hare 1901, ...,
+    which are NaN outside the support; :class:`LynxHareEnergy` does the rest.
 
     Notes
     -----
@@ -97,19 +97,6 @@ class LynxHare(PotentialOfOutputs, ModelPotential):
     def __init__(self) -> None:
         self.energy = LynxHareEnergy(np.log(COUNTS))
         self.model = Model(_Populations(), self.dim, each_row=None, outputs=[COUNTS.size])
-
-    def forward(self, positions: FloatArray) -> FloatArray:
-        """Return logarithms of thousands, shape (n, 42), at positions of shape (n, 8).
-
-        They go by year: hare 1900, lynx 1900, hare 1901, ... NaN outside the support.
-        """
-        return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
-
-    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return log populations as :meth:`forward` does, and their derivatives (n, 42, 8)."""
-        q = check_positions(positions, self.dim)
-        outputs, jacobian = self.model.evaluate("forward_and_jacobian", q)
-        return outputs, jacobian
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions about a guess from the counts, shape (n, 8).

@@ -480,7 +480,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
         self._keeps, self._wants_jacobians = wanted, jacobians
 
     def guard(self, guard: Guard | None, journal: Journal | None = None) -> None:
-        """Ask a guard before each call from here on, None removes it; journals stay."""
+        """Ask a guard, or none, before each call from here on; None leaves the journal as it is."""
         calls = self.calls_made
         calls.guard = guard
         if journal is not None:

@@ -12,7 +12,8 @@ import numpy as np
 from surrokit.capabilities import FORWARD
 from surrokit.cost.budget import Budget
 from surrokit.cost.recording import RecordingPotential
-from surrokit.errors import PluginError, SamplingWarning, SurrogateFitError
+from surrokit.errors import SamplingWarning, SurrogateFitError
+from surrokit.exploring import next_of
 from surrokit.interfaces import (
     ChainState,
     Decision,
@@ -88,26 +89,10 @@ def begin_exploring(
             past=recipe.past,
         )
         steps = iter(recipe.explorer.explore(start, rng))
-        chains = next(steps).findings.chains
+        chains = next_of(steps).findings.chains
         return (steps, chains), chains
 
     return begin
-
-
-def next_of(steps: Iterator[Explored]) -> Explored:
-    """Return the next iteration of an exploration.
-
-    Raises
-    ------
-    PluginError
-        If there is none, though the last one was not marked as such.
-    """
-    for explored in steps:
-        return explored
-    raise PluginError(
-        "the explorer has ended, but its last item was not marked as done; yield it as "
-        "Explored(..., done=True)"
-    )
 
 
 def note_limit(recipe: Recipe, seconds: float, *, done: bool) -> Recipe:

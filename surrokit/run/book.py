@@ -22,6 +22,7 @@ from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import INTERVAL, NoFile, RunFile
 from surrokit.ledger.known import read_evaluations
 from surrokit.limits import SAMPLING, STARTING, WARMING, WEIGHING
+from surrokit.model.calls import NoJournal
 from surrokit.model.model import model_of
 from surrokit.plan.recipe import (
     LAST_PART,
@@ -562,8 +563,7 @@ class Book:
 
     def close(self) -> None:
         """Remove the budget's guard, and close the file; calls from here on are in no file."""
-        self.target.guard(None)
-        self.target.calls_made.journal = None
+        self.target.guard(None, NoJournal())
         self._meter.stop()
         if self.recipe is None:
             self._file.discard()

@@ -313,14 +313,9 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
         known = self._to_second_order(q)
         return gauss_newton_form_gradient(self.energy, known, q, check_vectors(vectors, q))
 
-    def forward(self, positions: FloatArray) -> FloatArray:
-        """Return the outputs, shape (n, m)."""
-        return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
-
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-        q = check_positions(positions, self.dim)
-        outputs, jacobian = self.model.evaluate("forward_and_jacobian", q)
+        outputs, jacobian = super().forward_and_jacobian(positions)
         return outputs, self._spread(jacobian)
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -27,8 +27,8 @@ from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray
 
 
-class PotentialOfOutputs(ShownTarget, ABC):
-    """U(q) = energy(forward(q), q), computed from the outputs and their derivatives."""
+class PotentialOfOutputs(ModelPotential, ABC):
+    """U(q) = energy(forward(q), q), computed from the model's outputs and their derivatives."""
 
     energy: Energy
 
@@ -42,13 +42,15 @@ class PotentialOfOutputs(ShownTarget, ABC):
     def capabilities(self) -> Capabilities:
         """What it offers besides the value."""
 
-    @abstractmethod
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m)."""
+        return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
 
-    @abstractmethod
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+        q = check_positions(positions, self.dim)
+        outputs, jacobian = self.model.evaluate("forward_and_jacobian", q)
+        return outputs, jacobian
 
     @property
     def unnormalized(self) -> tuple[str, ...]:
