@@ -20,7 +20,7 @@ from surrokit.arguments import (
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.types import FloatArray
 from surrokit_paper.chains import NO_RESCUE, StopAt, burnt_in, evaluations, one_chain, quantiles
-from surrokit_paper.harness import Conditions, Finished, Report, Row, groups
+from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups
 from surrokit_paper.methods import HMC, PAPER, SCHEMES, UPDATES, Scheme, vanishing
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, line_of, ticks_among
 from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED, PaperProblem, ProblemExperiment
@@ -124,30 +124,21 @@ class Figure7(ProblemExperiment):
         """Return a row for each problem, repeat and method: HMC, and all schemes that apply."""
         found = []
         for problem in self.choose_problems():
-            methods = {HMC: {"draws": self.draws}}
-            methods |= {
-                scheme.name: self._facts(scheme, problem)
-                for scheme in SCHEMES.values()
-                if scheme.applies(problem)
-            }
+            methods: dict[str, dict[str, Any]] = {HMC: {"draws": self.draws}}
+            for scheme in SCHEMES.values():
+                if scheme.applies(problem):
+                    methods[scheme.name] = self._facts(scheme, problem)
             shared = {**problem.facts(), "burn_in": self.burn_in}
-            found += [
-                Row(
-                    f"{problem.name}/{method}/{repeat}",
-                    {"method": method, "repeat": repeat, **shared, **facts},
-                )
-                for repeat in range(1, self.repeats + 1)
-                for method, facts in methods.items()
-            ]
+            for repeat in range(1, self.repeats + 1):
+                for method, facts in methods.items():
+                    settings = {"method": method, "repeat": repeat, **shared, **facts}
+                    found.append(Row(f"{problem.name}/{method}/{repeat}", settings))
         return found
 
     def _facts(self, scheme: Scheme, problem: PaperProblem) -> dict[str, Any]:
         surrogate, settings = scheme.surrogate(self.n_nodes or problem.n_nodes, self.updates)
-        points = {
-            "paper": self.paper_points,
-            "defaults": self.default_points,
-            "emulator": self.emulator_points,
-        }
+        ours = {"defaults": self.default_points, "emulator": self.emulator_points}
+        points = {PAPER.name: self.paper_points, **ours}
         return {
             "surrogate": surrogate,
             "surrogate_settings": settings,
@@ -200,23 +191,18 @@ class Figure7(ProblemExperiment):
             }
             for each in found
         ]
-        of_hmc = [
+        printed: list[tuple[str, Cell, Cell]] = [
             (f"acceptance of HMC, {name} (table 1)", number, hmc[name])
             for name, number in PAPER_HMC.items()
             if name in hmc
         ]
-        at_the_end = [
-            (
-                f"ARNS-HMC's acceptance at the end over HMC's, {each['problem']}",
-                "comparable",
-                each["last_ratio"],
-            )
-            for each in found
-            if each["scheme"] == PAPER.name
-        ]
+        for each in found:
+            if each["scheme"] == PAPER.name:
+                what = f"ARNS-HMC's acceptance at the end over HMC's, {each['problem']}"
+                printed.append((what, "comparable", each["last_ratio"]))
         return Report(
             tables={"": lines},
-            printed=[*of_hmc, *at_the_end],
+            printed=printed,
             figures={"hmc_acceptance": hmc, "curves": found},
             notes=NOTES,
         )
@@ -297,16 +283,11 @@ def hmc_acceptance(finished: Sequence[Finished]) -> dict[str, float]:
 
 
 def summaries(finished: Sequence[Finished]) -> list[dict[str, Any]]:
-    """Return what the runs of each scheme on each problem say.
+    """Return what the runs of each scheme on each problem say; None where it is not known.
 
-    Returns
-    -------
-    list of dict
-        ``problem``, ``label``, ``scheme``, ``runs``; ``hmc``, average acceptance of HMC; ``curve``
-        with ``ends`` of the bins and over runs ``low``, ``median`` and ``high`` (5 %, 50 %, 95 %);
-        ``numbers``, medians; after how many points 0.9 times HMC's acceptance is ``reached``, and
-        from where on it ``stays``; acceptance in the ``last`` quarter, and ``last_ratio`` of it to
-        HMC's. None where something is not known.
+    The ``curve`` has the ``ends`` of bins, and quantiles of 5 %, 50 % and 95 % over runs. 0.9 times
+    HMC's acceptance is ``reached`` after so many points, and ``stays`` from then on; ``last`` is
+    acceptance in the last quarter.
     """
     hmc, found = hmc_acceptance(finished), []
     for (problem, scheme), rows in groups(finished, "problem", "method").items():
@@ -338,31 +319,22 @@ def summaries(finished: Sequence[Finished]) -> list[dict[str, Any]]:
 
 
 def _curve(rows: Sequence[Finished]) -> dict[str, list[float | None]]:
-    curve: dict[str, list[float | None]] = {"ends": rows[0].result["edges"][1:]}
-    curve |= {"low": [], "median": [], "high": []}
+    curve: dict[str, list[float | None]] = {"low": [], "median": [], "high": []}
     for numbers in zip(*(row.result["acceptance"] for row in rows), strict=True):
         known = [number for number in numbers if number is not None]
-        for name, number in (quantiles(known, 0.05) if known else {}).items():
-            curve[name].append(number)
-        if not known:
-            for name in ("low", "median", "high"):
-                curve[name].append(None)
-    return curve
+        found = quantiles(known, 0.05) if known else {}
+        for name, over_runs in curve.items():
+            over_runs.append(found.get(name))
+    return {"ends": rows[0].result["edges"][1:], **curve}
 
 
 def passed(curve: dict[str, list[Any]], level: float) -> tuple[float | None, float | None]:
     """Return after how many points a median is first at a level, and where it no longer falls."""
-    reached: float | None = None
-    since: float | None = None
-    for end, number in zip(curve["ends"], curve["median"], strict=True):
-        if number is None:
-            continue
-        if number >= level:
-            reached = end if reached is None else reached
-            since = end if since is None else since
-        else:
-            since = None
-    return reached, since
+    points = zip(curve["ends"], curve["median"], strict=True)
+    known = [(end, number >= level) for end, number in points if number is not None]
+    at_it = [end for end, enough in known if enough]
+    below = max((end for end, enough in known if not enough), default=0)
+    return min(at_it, default=None), min((end for end in at_it if end > below), default=None)
 
 
 def _band(ax: Any, summary: dict[str, Any]) -> None:

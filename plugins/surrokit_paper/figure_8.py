@@ -22,15 +22,7 @@ from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
 from surrokit_paper.chains import NO_RESCUE, StopAt, burnt_in, complete, one_chain
 from surrokit_paper.figure_7 import PROJECTION, WHITENED
-from surrokit_paper.harness import (
-    Cell,
-    Conditions,
-    Finished,
-    Report,
-    Row,
-    groups,
-    names_among,
-)
+from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups, names_field
 from surrokit_paper.methods import HMC, PAPER, SCHEMES, UPDATES, Scheme, vanishing
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, line_of
 from surrokit_paper.problems import PaperProblem, ProblemExperiment
@@ -68,10 +60,6 @@ _FIRST = 1e-3  # of the time of a run: where the curves begin
 _WARMUP = 1000  # this project's default
 _AT_ONCE = 100  # positions: the gradient of a logistic regression takes memory for rows x positions
 _MEDIANS = ("draws", "acceptance", "starting_seconds", "training_seconds", "deployments", "rescues")
-
-
-def _choose_schemes(value: Any) -> tuple[str, ...]:
-    return names_among(value, "schemes", SCHEMES)
 
 
 @attrs.frozen(kw_only=True)
@@ -126,7 +114,7 @@ class Figure8(ProblemExperiment):
         "dim": 20,
     }
 
-    schemes: tuple[str, ...] = attrs.field(default=tuple(SCHEMES), converter=_choose_schemes)
+    schemes: tuple[str, ...] = names_field("schemes", SCHEMES)
     repeats: int = attrs.field(default=10, validator=positive_integer)
     seconds: float = attrs.field(default=60.0, validator=positive)
     n_times: int = attrs.field(default=40, validator=positive_integer)
@@ -140,25 +128,18 @@ class Figure8(ProblemExperiment):
     def rows(self) -> list[Row]:
         """Return a reference for each problem, and a row for each repeat and method."""
         found = []
+        lengths = {name: self.settings[name] for name in ("burn_in", "seconds", "n_times")}
         for problem in self.choose_problems():
-            reference = {"method": REFERENCE, "draws": self.reference_draws}
-            settings = {**problem.facts(), **reference}
-            found.append(Row(f"{problem.name}/{REFERENCE}", settings))
-            shared = {
-                **problem.facts(),
-                "burn_in": self.burn_in,
-                "seconds": self.seconds,
-                "n_times": self.n_times,
-            }
+            facts, name = problem.facts(), problem.name
+            reference = {**facts, "method": REFERENCE, "draws": self.reference_draws}
+            found.append(Row(f"{name}/{REFERENCE}", reference))
             # repeat by repeat, so that whatever else the machine does falls on all methods
-            found += [
-                Row(
-                    f"{problem.name}/{facts['method']}/{repeat}",
-                    {"repeat": repeat, **shared, **facts},
-                )
-                for repeat in range(1, self.repeats + 1)
-                for facts in self._methods(problem)
-            ]
+            for repeat in range(1, self.repeats + 1):
+                shared = {"repeat": repeat, **facts, **lengths}
+                found += [
+                    Row(f"{name}/{method['method']}/{repeat}", {**shared, **method})
+                    for method in self._methods(problem)
+                ]
         return found
 
     def _methods(self, problem: PaperProblem) -> list[dict[str, Any]]:
@@ -174,7 +155,6 @@ class Figure8(ProblemExperiment):
         return found
 
     def _plan(self, kind: str, scheme: Scheme) -> dict[str, Any]:
-        """Return schedule, training points at the start, warm-up, and whether it has a fallback."""
         ours = scheme.gradients
         schedule: tuple[str, dict[str, Any]] = ("once", {})
         points = None if ours else self.rns_values
@@ -218,15 +198,15 @@ class Figure8(ProblemExperiment):
         """Return a table of errors, and how long each method was better than HMC."""
         truth, found = references(finished), errors(finished)
         parts = comparison(found)
+        columns = {
+            "R-hat": "rhat",
+            "acceptance": "acceptance",
+            "standard error over |E q|": "relative_error",
+            "without control variates": "plain_error",
+        }
         known = [
-            {
-                "problem": problem,
-                "R-hat": reference["rhat"],
-                "acceptance": reference["acceptance"],
-                "standard error over |E q|": reference["relative_error"],
-                "without control variates": reference["plain_error"],
-            }
-            for problem, reference in truth.items()
+            {"problem": problem, **{title: each[name] for title, name in columns.items()}}
+            for problem, each in truth.items()
         ]
         return Report(
             tables={
@@ -270,7 +250,6 @@ class Figure8(ProblemExperiment):
 
 
 def _parts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run is made of, from the settings of its row."""
     if facts["method"] == HMC:
         return {"warmup": 0}
     points, schedule = facts["points"], (facts["schedule"], facts["schedule_settings"])
@@ -284,7 +263,6 @@ def _parts(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _means(run: sk.Run, seconds: FloatArray, times: FloatArray) -> dict[str, Any]:
-    """Return means of all draws so far at each time, those of the starting phase included."""
     draws = np.concatenate([run.warmup.draws[0], run.kept.draws[0]])
     accepted = np.concatenate([run.warmup.accepted[0], run.kept.accepted[0]])
     deployed = run.adaptation.deployments
@@ -327,9 +305,7 @@ def reference_mean(
     """Return E q from a long run of this project's own, with the gradient as control variates.
 
     The target with all that it offers is sampled; the one that gives gradients may be cheaper.
-    Beside the ``mean``, shape (dim,), come the largest ``rhat``, ``acceptance``,
-    ``relative_error``, the standard error of the mean over |E q|, and ``plain_error``, what it were
-    without the control variates.
+    Errors are standard errors of the mean over |E q|, the plain one without control variates.
     """
     run = complete(sk.sample(whole, surrogate="additive", draws=n_draws, seed=rng, progress=False))
     positions, exact = run.draws.reshape(-1, run.draws.shape[-1]), with_gradient(target)
@@ -368,23 +344,15 @@ def with_gradients(draws: FloatArray, gradients: FloatArray) -> FloatArray:
 
 def references(finished: Sequence[Finished]) -> dict[str, Mapping[str, Any]]:
     """Return the finished reference of each problem."""
-    return {
-        row.settings["problem"]: row.result
-        for row in finished
-        if row.settings["method"] == REFERENCE
-    }
+    known = [row for row in finished if row.settings["method"] == REFERENCE]
+    return {row.settings["problem"]: row.result for row in known}
 
 
 def errors(finished: Sequence[Finished]) -> list[dict[str, Any]]:
     """Return the errors of each method on each problem that has a reference.
 
-    Returns
-    -------
-    list of dict
-        ``problem``, ``label``, ``method``, ``scheme`` (None for HMC), ``runs``; ``times`` and at
-        each of them ``low``, ``median`` and ``high``, quantiles of 5 %, 50 % and 95 % of the
-        relative error over runs, NaN at times that not all runs know; ``numbers``, medians of other
-        results, None where there is none.
+    At each of the ``times`` are ``low``, ``median`` and ``high``, quantiles of 5 %, 50 % and 95 %
+    of the relative error over runs, NaN where not all runs know it; ``numbers`` are medians.
     """
     truth, found = references(finished), []
     for (problem, method), rows in groups(finished, "problem", "method").items():
@@ -424,10 +392,9 @@ def relative_errors(
 
 
 def comparison(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return, for each problem and scheme, how much of the time methods err less than HMC.
+    """Return, for each problem and scheme, in what part of the time methods err less than HMC.
 
-    ``arns`` and ``rns`` are parts of the time ``since`` twice ARNS-HMC's starting phase, in
-    seconds; None where something is missing.
+    The time ``since`` twice ARNS-HMC's starting phase, in seconds; None where something is missing.
     """
     by_method = {(each["problem"], each["method"]): each for each in found}
     made = []
@@ -519,10 +486,9 @@ def _warnings(
 
 
 def panels(found: Sequence[Mapping[str, Any]]) -> list[list[tuple[str, str | None]]]:
-    """Return problem and scheme of each panel, row by row.
+    """Return problem and scheme of each panel, row by row: a scheme a row, problems side by side.
 
-    Problems to which the same schemes apply are side by side, one scheme below the other. One that
-    has a forward map has a row of its own, for there is one scheme more.
+    A problem with a forward map has a row of its own, for there is one scheme more.
     """
     schemes: dict[str, dict[str | None, None]] = {each["problem"]: {} for each in found}
     for each in found:
