@@ -296,7 +296,7 @@ def _proposals(rows: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a line for each path: where it ends, seen from the end of HMC's."""
     lines = []
     for row in rows.values():
-        apart = [None] * len(row["paths"])
+        apart: list[float | None] = [None] * len(row["paths"])
         if HMC in rows:
             ends = row["paths"][:, -1] - rows[HMC]["paths"][:, -1]
             apart = [float(np.linalg.norm(end)) for end in ends]
