@@ -26,11 +26,10 @@ from typing import Any
 
 import click
 
-from compare import machine, ordered
+from harness import Key, Row, add_row, key_of, machine, ordered, read_rows, still_to_do
 from real_posteriors.cases import CASES
 from real_posteriors.judging import verdict
-from real_posteriors.rows_file import Key, Row, add_row, key_of, read_rows, still_to_do
-from real_posteriors.samplers.methods import DEFAULT_METHODS, METHODS
+from real_posteriors.methods import DEFAULT_METHODS, METHODS
 from real_posteriors.table import report
 
 WORKER = "real_posteriors.worker"

@@ -89,7 +89,7 @@ class Case:
     name
         Of its folder.
     density
-        Module and function that make its log density in JAX, by a colon.
+        Function of ``in_jax`` that makes its log density.
     parameters
         Names and bounds, as :func:`surrokit.potential` takes them, in the order of positions.
     by_hand
@@ -128,7 +128,7 @@ class Case:
 
 def _regression(name: str, model: str, coefficients: int, **settings: Any) -> Case:
     parameters = {"beta": sk.vector(coefficients), "sigma": POSITIVE}
-    return Case(name=name, density=f"regressions:{model}", parameters=parameters, **settings)
+    return Case(name=name, density=model, parameters=parameters, **settings)
 
 
 _SERIES = {"mu": None, "phi": None, "theta": None, "sigma": POSITIVE}
@@ -151,13 +151,13 @@ CASES = {
     for case in (
         Case(
             name="arK-arK",
-            density="time_series:autoregression",
+            density="autoregression",
             parameters={"alpha": None, "beta": sk.vector(5), "sigma": POSITIVE},
             by_hand="autoregression",
         ),
         Case(
             name="arma-arma11",
-            density="time_series:moving_average",
+            density="moving_average",
             parameters=_SERIES,
             by_hand="moving_average",
         ),
@@ -165,7 +165,7 @@ CASES = {
         _regression("earnings-logearn_height_male", "log_earnings", 3),
         Case(
             name="eight_schools-eight_schools_noncentered",
-            density="schools:schools",
+            density="schools",
             parameters={"theta_trans": sk.vector(8), "mu": None, "tau": POSITIVE},
             by_hand="schools",
             named=name_schools,
@@ -173,7 +173,7 @@ CASES = {
         ),
         Case(
             name="hmm_example-hmm_example",
-            density="time_series:hidden_states",
+            density="hidden_states",
             parameters=_STATES,
             by_hand="hidden_states",
             named=name_states,
@@ -181,7 +181,7 @@ CASES = {
         ),
         Case(
             name="hudson_lynx_hare-lotka_volterra",
-            density="predator_prey:populations",
+            density="populations",
             parameters={**_LYNX_HARE, "sigma": sk.vector(2, lower=0.0)},
             registered="lynx-hare",
         ),
@@ -190,12 +190,12 @@ CASES = {
         _regression("kidiq_with_mom_work-kidscore_mom_work", "mothers_work", 4),
         Case(
             name="kilpisjarvi_mod-kilpisjarvi",
-            density="regressions:temperatures",
+            density="temperatures",
             parameters={"alpha": None, "beta": None, "sigma": POSITIVE},
         ),
         Case(
             name="mcycle_gp-accel_gp",
-            density="latent_process:accelerations",
+            density="accelerations",
             parameters=_latent_process(),
         ),
         _regression("mesquite-logmesquite_logvash", "log_mesquite", 6),

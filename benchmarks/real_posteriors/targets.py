@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +11,8 @@ import attrs
 import numpy as np
 
 import surrokit as sk
+from real_posteriors import by_hand
 from real_posteriors.cases import CASES, Case, Reference
-from real_posteriors.models import by_hand
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
@@ -92,7 +91,7 @@ class Posterior:
 
     def compiled(self) -> tuple[Function, Function]:
         """Return U and its gradient, each a function of rows, by JAX."""
-        from real_posteriors.jax_rows import in_rows
+        from real_posteriors.in_jax import in_rows
 
         return in_rows(self.log_density())
 
@@ -104,10 +103,9 @@ class Posterior:
 
     def log_density(self) -> Any:
         """Return the log density of one position in JAX, in the user's coordinates."""
-        module, _, function = self.case.density.partition(":")
-        return getattr(importlib.import_module(f"real_posteriors.models.{module}"), function)(
-            self.data
-        )
+        from real_posteriors import in_jax
+
+        return getattr(in_jax, self.case.density)(self.data)
 
     def typical_range(self) -> tuple[FloatArray, FloatArray]:
         """Return a centre and a scale of each unbounded coordinate, from the reference.

@@ -13,8 +13,8 @@ import attrs
 import numpy as np
 
 import surrokit as sk
+from harness import Row
 from real_posteriors.judging import LARGEST_RHAT, OFF_MEAN, OFF_SD, complaints
-from real_posteriors.rows_file import Row
 from surrokit.errors import SurrokitError
 from surrokit.potentials import Potential
 from user_trials.references import Moments

@@ -1,8 +1,7 @@
 """U and its gradient, written by hand for rows of positions: five posteriors that need no JAX.
 
 Each function takes the data, and returns a function from positions (n, dim) in the user's
-coordinates to U (n,) and its gradient (n, dim).
-"""
+coordinates to U (n,) and its gradient (n, dim)."""
 
 from __future__ import annotations
 
