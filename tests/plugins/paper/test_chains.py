@@ -23,7 +23,7 @@ from surrokit_paper.problems import simulated_problem
 HMC = {"sampler": ("hmc", {"metric": "identity", "step_size": 0.5, "n_steps": 3})}
 
 
-@pytest.mark.parametrize("settings", [{"warmup": 30}, {"warmup": 0, **HMC}])
+@pytest.mark.parametrize("settings", [{"warmup": 30, "sampler": "hmc"}, {"warmup": 0, **HMC}])
 def test_only_the_kept_draws_are_timed(monkeypatch, settings):
     clock = iter(range(1000))
     timed = SamplingTime()

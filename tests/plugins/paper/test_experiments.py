@@ -85,7 +85,7 @@ def test_half_a_run_is_no_result(name, monkeypatch):
     monkeypatch.setattr(sk, "sample", interrupted)
     experiment = EXPERIMENTS[name](**TINY[name])
     with pytest.raises(KeyboardInterrupt):
-        experiment.run(experiment.rows()[0], Conditions(seed=1))
+        experiment.run(experiment.rows()[-1], Conditions(seed=1))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -103,8 +103,8 @@ def test_full_sizes_of_figure_6_are_those_of_the_paper():
 
 def test_the_runs_of_figure_6_are_as_in_the_paper_and_agree(tmp_path, sampled):
     experiment = Figure6(**OF_FIGURE_6)
-    work = reproduce(experiment, tmp_path)
-    (hmc, exact), (rns, run), _ = sampled
+    work = reproduce(experiment, tmp_path, only=["hmc", "rns"])
+    (hmc, exact), (rns, run) = sampled
     for arguments in (hmc, rns):
         paths = {"step_size": 0.045 * 200**0.5, "n_steps": 6}
         assert arguments["sampler"] == ("hmc", {"metric": "identity", **paths})
@@ -118,24 +118,20 @@ def test_the_runs_of_figure_6_are_as_in_the_paper_and_agree(tmp_path, sampled):
     # exact gradients end with the burn-in; a value for each draw is paid from there on
     assert run.calls["gradient"] == run.warmup.calls["gradient"][-1] < exact.calls["gradient"]
     assert run.calls["value"] >= 300
-    # false alarms: 1 % for each of six comparisons; the seed is fixed
-    for found in differences(work.finished):
-        assert max(found["mean_apart"], found["sd_apart"]) < found["chance"]
-        assert found["correlation_apart"] < found["pairs_chance"]
+    # false alarms: 1 % for each of three comparisons; the seed is fixed
+    (found,) = differences(work.finished)
+    assert max(found["mean_apart"], found["sd_apart"]) < found["chance"]
+    assert found["correlation_apart"] < found["pairs_chance"]
     shown = np.array(work.finished[0].result["shown"])
     assert shown.shape == (100, 2)
     axes = np.array(experiment.draw(work.finished).axes).reshape(2, 2)
     assert [ax.get_xlabel() for ax in axes[-1]] == ["β₁ (log odds)", "β₃ (log odds)"]
-    assert len(axes[0, 0].lines) == len(axes[1, 0].collections) == 3
+    assert len(axes[0, 0].lines) == len(axes[1, 0].collections) == 2
     assert not axes[0, 1].axison
-
-
-def test_a_single_parameter_has_no_pairs(tmp_path):
-    experiment = Figure6(**{**OF_FIGURE_6, "parameters": 2})
-    work = reproduce(experiment, tmp_path, only=["hmc", "rns"])
-    assert differences(work.finished)[0]["correlation"] is None
-    assert len(work.report.tables["largest differences from HMC"]) == 2
-    assert len(experiment.draw(work.finished).axes) == 1
+    alone = [attrs.evolve(r, settings={**r.settings, "parameters": [2]}) for r in work.finished]
+    assert differences(alone)[0]["correlation"] is None
+    assert len(experiment.report(alone).tables["largest differences from HMC"]) == 2
+    assert len(experiment.draw(alone).axes) == 1
 
 
 # --- figure 7 ---
@@ -261,7 +257,7 @@ def test_the_schemes_of_figure_7_are_as_they_are_called():
 def test_only_the_emulator_sees_outputs_of_the_forward_map(sampled, run_row):
     experiment = Figure7(**{**OF_FIGURE_7, "problems": "pde", "mesh": 4, "draws": 2})
     starts = []
-    for name in ("emulator", "defaults"):
+    for name in ("emulator", "hmc"):
         run_row(experiment, f"pde/{name}/1")
         (_, exact), (arguments, run) = sampled[-2:]
         # one place from which all start: the burn-in is the same for all of them
@@ -444,6 +440,7 @@ def test_all_draws_since_the_burn_in_count(sampled, run_row, monkeypatch):
     assert_allclose(result["acceptance"], accepted[first:].mean())
 
 
+@pytest.mark.long
 def test_a_reference_is_right_and_its_error_small(run_row):
     found = run_row(Figure8(**OF_FIGURE_8), "simulated/reference")
     assert len(found["mean"]) == 2
