@@ -11,9 +11,6 @@ import numpy.typing as npt
 
 import surrokit as sk
 from surrokit.arguments import (
-    not_negative_integer,
-    one_of,
-    optional_positive_integer,
     positive,
     positive_integer,
 )
@@ -23,9 +20,9 @@ from surrokit.types import FloatArray
 from surrokit_paper.chains import NO_RESCUE, StopAt, burnt_in, complete, one_chain
 from surrokit_paper.figure_7 import PROJECTION, WHITENED
 from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups, names_field
-from surrokit_paper.methods import HMC, PAPER, SCHEMES, UPDATES, Scheme, vanishing
+from surrokit_paper.methods import HMC, PAPER, SCHEMES, LearningExperiment, Scheme
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, line_of
-from surrokit_paper.problems import PaperProblem, ProblemExperiment
+from surrokit_paper.problems import PaperProblem
 
 REFERENCE = "reference"
 """A row; the other methods are HMC, and ``rns-`` and ``arns-`` with the name of a scheme."""
@@ -63,7 +60,7 @@ _MEDIANS = ("draws", "acceptance", "starting_seconds", "training_seconds", "depl
 
 
 @attrs.frozen(kw_only=True)
-class Figure8(ProblemExperiment):
+class Figure8(LearningExperiment):
     """Section 5.3 and figure 8 of Zhang, Shahbaba and Zhao (2017).
 
     |mean of the draws up to t - E q| / |E q| against t, for HMC, for RNS-HMC, whose surrogate is
@@ -79,23 +76,12 @@ class Figure8(ProblemExperiment):
         RNS-HMC learns from ``rns_values``. ``"defaults"``: this project's surrogate, schedules and
         explorers as they come, with a warm-up of 1000 iterations, whose draws count too.
         ``"emulator"``: the same where the target has a forward map, which they learn.
-    repeats
-        Runs of each.
     seconds
         Length of a run, in processor seconds.
     n_times
         Times at which errors are known, at equal distances of their logarithms.
-    burn_in
-        Exact iterations from 0, with a tuned step size, in which nothing is learnt.
     rns_values
         Training points of RNS-HMC in the paper's scheme.
-    n_nodes
-        Of the paper's network; None for s as in the paper.
-    updates
-        How the paper's network takes in points. ``"greville"`` is Proposition 1; ``"auto"``
-        refits while points are few, and then goes on by that.
-    kappa
-        ARNS-HMC deploys with probability (1 + t)^-kappa. The paper does not say its rate.
     reference_draws
         Of each of four chains, from which E q comes, with the gradient as control variates.
     """
@@ -115,14 +101,9 @@ class Figure8(ProblemExperiment):
     }
 
     schemes: tuple[str, ...] = names_field("schemes", SCHEMES)
-    repeats: int = attrs.field(default=10, validator=positive_integer)
     seconds: float = attrs.field(default=60.0, validator=positive)
     n_times: int = attrs.field(default=40, validator=positive_integer)
-    burn_in: int = attrs.field(default=500, validator=not_negative_integer)
     rns_values: int = attrs.field(default=4000, validator=positive_integer)
-    n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    updates: str = attrs.field(default="auto", validator=one_of(*UPDATES))
-    kappa: float = attrs.field(default=0.6, validator=vanishing)
     reference_draws: int = attrs.field(default=10_000, validator=positive_integer)
 
     def rows(self) -> list[Row]:
@@ -147,11 +128,9 @@ class Figure8(ProblemExperiment):
         for name in self.schemes:
             scheme = SCHEMES[name]
             if scheme.applies(problem):
-                surrogate = scheme.surrogate(self.n_nodes or problem.n_nodes, self.updates)
-                facts = {"surrogate": surrogate[0], "surrogate_settings": surrogate[1]}
                 for kind in ("rns", "arns"):
                     plan = {"method": f"{kind}-{name}", "scheme": name, **self._plan(kind, scheme)}
-                    found.append({**facts, **plan})
+                    found.append({**self.surrogate(scheme, problem), **plan})
         return found
 
     def _plan(self, kind: str, scheme: Scheme) -> dict[str, Any]:
@@ -459,27 +438,26 @@ def _warnings(
     found: Sequence[Mapping[str, Any]],
 ) -> list[str]:
     """Return a sentence for each reference that is doubtful, missing, or not much better."""
-    doubtful, coarse = [], []
-    for problem, reference in truth.items():
-        rhat, off = reference["rhat"], reference["relative_error"]
-        if rhat is None or not rhat <= LARGEST_RHAT:
-            doubtful.append(
-                f"the reference of {problem} has R-hat {rhat}, above {LARGEST_RHAT}: "
-                "errors there are not to be trusted; raise reference_draws."
-            )
-        ends = [each["median"][-1] for each in found if each["problem"] == problem]
-        ends = [end for end in ends if np.isfinite(end)]
-        if ends and off > COARSE * min(ends):
-            coarse.append(
-                f"the reference of {problem} is off by about {off:.2g}, and the least error "
-                f"measured with it is {min(ends):.2g}; raise reference_draws."
-            )
+    said = [
+        f"the reference of {problem} has R-hat {reference['rhat']}, above {LARGEST_RHAT}: "
+        "errors there are not to be trusted; raise reference_draws."
+        for problem, reference in truth.items()
+        if reference["rhat"] is None or not reference["rhat"] <= LARGEST_RHAT
+    ]
     missing = sorted({row.settings["problem"] for row in finished} - set(truth))
     if missing:
-        doubtful.append(
+        said.append(
             f"no errors are known without a reference; do the row {missing[0]}/{REFERENCE}."
         )
-    return doubtful + coarse
+    for problem, reference in truth.items():
+        ends = [each["median"][-1] for each in found if each["problem"] == problem]
+        least, off = np.nanmin([*ends, np.inf]), reference["relative_error"]
+        if off > COARSE * least:
+            said.append(
+                f"the reference of {problem} is off by about {off:.2g}, and the least error "
+                f"measured with it is {least:.2g}; raise reference_draws."
+            )
+    return said
 
 
 # --- the picture ---

@@ -34,7 +34,7 @@ from surrokit_paper.chains import (
 )
 from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups, names_field
 from surrokit_paper.methods import HMC
-from surrokit_paper.pictures import BLACK, BLUE, GREY, VERMILION, common_legend, drawing
+from surrokit_paper.pictures import BLACK, BLUE, GREY, VERMILION, common_legend, drawing, panels
 from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED
 from surrokit_paper.table_1_methods import METHODS, RMHMC, TUNED, Sizes
 
@@ -207,26 +207,21 @@ class Table1(Sizes):
             ],
         }
         done = {method for _, method in found}
-        settings = [f"{m.label}: {m.what}." for name, m in METHODS.items() if name in done]
-        picked = [
+        notes = [f"{m.label}: {m.what}." for name, m in METHODS.items() if name in done]
+        notes += [
             f"picked on {one['problem_label']}: {one['choice']}."
             for one in found.values()
             if one["choice"] is not None
         ]
+        figures = {
+            "methods": [{k: x for k, x in one.items() if k != "result"} for one in found.values()],
+            "agreement": [
+                {"problem": one["problem"], "method": one["method"], **apart}
+                for one, _, apart in compared
+            ],
+        }
         return Report(
-            tables=tables,
-            printed=_printed(found),
-            figures={
-                "methods": [
-                    {name: value for name, value in one.items() if name != "result"}
-                    for one in found.values()
-                ],
-                "agreement": [
-                    {"problem": one["problem"], "method": one["method"], **apart}
-                    for one, _, apart in compared
-                ],
-            },
-            notes=(*NOTES, *settings, *picked),
+            tables=tables, printed=_printed(found), figures=figures, notes=(*NOTES, *notes)
         )
 
     def draw(self, finished: Sequence[Finished]) -> Any:
@@ -234,17 +229,13 @@ class Table1(Sizes):
         found = list(summaries(finished).values())
         problems = {one["problem"]: one["problem_label"] for one in found}
         methods = [name for name in METHODS if any(one["method"] == name for one in found)]
-        columns = min(len(problems), 2)
-        rows = -(-len(problems) // columns)
+        columns, rows = min(len(problems), 2), -(-len(problems) // 2)
         with drawing(2.0 + 3.4 * columns, 1.2 + rows * (0.7 + 0.19 * len(methods))) as figure:
-            grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
-            axes = list(grid.flat)
-            for ax, (problem, label) in zip(axes, problems.items(), strict=False):
+            grid, axes = panels(figure, len(problems))
+            for ax, (problem, label) in zip(axes, problems.items(), strict=True):
                 _panel(ax, [one for one in found if one["problem"] == problem], methods)
                 ax.set_title(label)
-            for ax in axes[len(problems) :]:
-                ax.set_visible(False)
-            for ax in axes[max(len(problems) - columns, 0) : len(problems)]:
+            for ax in axes[-columns:]:
                 ax.set_xlabel("min(ESS) a second of sampling")
             grid[0, 0].set_yticks(range(len(methods)), [METHODS[name].label for name in methods])
             grid[0, 0].set_ylim(len(methods) - 0.5, -0.5)
@@ -291,20 +282,17 @@ def seconds_of_calls(target: GradientPotential, positions: FloatArray) -> dict[s
     At 64 of the positions, shape (n, dim), far apart in the list, one at a time.
     """
     chosen = positions[np.linspace(0, len(positions) - 1, 64).astype(int)]
-    functions: dict[str, Callable[[FloatArray], Any]] = {
-        "value": target.value,
-        "gradient": target.value_and_gradient,
-    }
-    found = {}
-    for name, function in functions.items():
+
+    def median(function: Callable[[FloatArray], Any]) -> float:
         function(chosen[:1])  # the first call may set something up
         seconds = []
         for position in chosen:
             began = time.process_time()
             function(position[None])
             seconds.append(time.process_time() - began)
-        found[name] = float(np.median(seconds))
-    return found
+        return float(np.median(seconds))
+
+    return {"value": median(target.value), "gradient": median(target.value_and_gradient)}
 
 
 def charged_seconds(row: Mapping[str, Any]) -> float:
@@ -556,19 +544,20 @@ def _posterior_line(
 
 
 def _printed(found: Mapping[tuple[str, str], Summary]) -> list[tuple[str, Cell, Cell]]:
-    acceptances: list[tuple[str, Cell, Cell]] = []
-    speed_ups: list[tuple[str, Cell, Cell]] = []
-    for key, one in found.items():
-        printed, hmc = PRINTED.get(key), found.get((one["problem"], HMC))
-        if printed is None:
-            continue
-        what = f"{one['method_label']}, {one['problem_label']}"
-        ap, ours = printed.acceptance, one["acceptance"]
-        acceptances.append((f"AP, {what}", ap, ours))
+    known = [(PRINTED[key], one) for key, one in found.items() if key in PRINTED]
+    lines: list[tuple[str, Cell, Cell]] = [
+        (f"AP, {_what(one)}", printed.acceptance, one["acceptance"]) for printed, one in known
+    ]
+    for printed, one in known:
+        hmc = found.get((one["problem"], HMC))
         if hmc is not None and one is not hmc:
             times = _ratio(one["rate"], hmc["charged_rate"])
-            speed_ups.append((f"speed-up, {what}", printed.speed_up, times))
-    return acceptances + speed_ups
+            lines.append((f"speed-up, {_what(one)}", printed.speed_up, times))
+    return lines
+
+
+def _what(one: Summary) -> str:
+    return f"{one['method_label']}, {one['problem_label']}"
 
 
 def _panel(ax: Any, found: Sequence[Summary], methods: Sequence[str]) -> None:
