@@ -81,27 +81,17 @@ def machine() -> dict[str, Any]:
 
 @attrs.frozen(kw_only=True)
 class Method:
-    """A row of the table.
+    """A row of the table."""
 
-    Parameters
-    ----------
-    name, title
-        On the command line, and in tables.
-    function
-        Module and function, by a colon, or a table of surrokit's own by name; imported only where
-        it is run.
-    kind
-        ``baseline``: surrokit's HMC on the exact potential; ``surrokit``: its other methods;
-        ``peer``: somebody else's.
-    distributions
-        Whose versions the results quote.
-    """
-
-    name: str
+    name: str  # on the command line, and in tables
     title: str
+    # module and function, by a colon, or a table of surrokit's own by name; imported only
+    # where it is run
     function: str
+    # ``baseline``: surrokit's HMC on the exact potential; ``surrokit``: its other methods;
+    # ``peer``: somebody else's
     kind: str = "surrokit"
-    distributions: tuple[str, ...] = ("surrokit",)
+    distributions: tuple[str, ...] = ("surrokit",)  # whose versions the results quote
 
     def load(self) -> Any:
         """Return the function; ImportError if a peer is not installed."""

@@ -36,13 +36,7 @@ WORKER = "real_posteriors.worker"
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Return names that hold one of some patterns; all if there is none.
-
-    Raises
-    ------
-    ClickException
-        If a pattern matches nothing.
-    """
+    """Return names that hold one of some patterns; all if there is none."""
     names, patterns = list(names), list(patterns)
     for pattern in patterns:
         if not any(fnmatch(name, f"*{pattern}*") for name in names):

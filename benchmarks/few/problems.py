@@ -77,25 +77,13 @@ def _linked() -> FloatArray:
 
 @attrs.frozen(kw_only=True)
 class Task:
-    """What a sampler is asked: a problem, and the numbers of values it may have.
+    """What a sampler is asked: a problem, and the numbers of values it may have."""
 
-    Parameters
-    ----------
-    problem, data
-        Name of the problem, and the folder of the posteriors' data.
-    reference
-        Draws of the target.
-    seed
-        Of the sampler, and of where the plausible range lies.
-    budgets
-        Numbers of values.
-    """
-
-    problem: str
+    problem: str  # name of the problem, and the folder of the posteriors' data
     data: Path
-    reference: FloatArray
-    seed: int
-    budgets: list[int]
+    reference: FloatArray  # draws of the target
+    seed: int  # of the sampler, and of where the plausible range lies
+    budgets: list[int]  # numbers of values
 
     def plausible(self) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends of where the mass may lie."""

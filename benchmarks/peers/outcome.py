@@ -24,44 +24,20 @@ LONGEST_WARMUP = 1.5
 
 @attrs.frozen(kw_only=True, eq=False)
 class Task:
-    """A problem with its data, and what a method may spend on it.
+    """A problem with its data, and what a method may spend on it."""
 
-    Parameters
-    ----------
-    target
-        The registered target.
-    design, response : ndarray of shape (n_rows, dim) and (n_rows,)
-        The same data.
-    prior_variance
-        Of each coefficient.
-    starts : ndarray of shape (chains, dim)
-        Starting positions.
-    step_size, n_steps
-        Of the paper's HMC.
-    dense
-        Whether peers adapt a dense mass matrix; else a diagonal one.
-    warmup
-        Iterations of warm-up where a method wants their number.
-    draws
-        Most draws a chain.
-    seconds
-        After these no further draws are begun; compilation does not count.
-    seed
-        Of everything random.
-    """
-
-    target: Potential
-    design: FloatArray
+    target: Potential  # the registered target
+    design: FloatArray  # (n_rows, dim) and (n_rows,): the same data
     response: FloatArray
-    prior_variance: float
-    starts: FloatArray
-    step_size: float
+    prior_variance: float  # of each coefficient
+    starts: FloatArray  # (chains, dim): starting positions
+    step_size: float  # of the paper's HMC
     n_steps: int
-    dense: bool
-    warmup: int
-    draws: int
-    seconds: float
-    seed: int
+    dense: bool  # whether peers adapt a dense mass matrix; else a diagonal one
+    warmup: int  # iterations of warm-up where a method wants their number
+    draws: int  # most draws a chain
+    seconds: float  # after these no further draws are begun; compilation does not count
+    seed: int  # of everything random
 
     @property
     def chains(self) -> int:
@@ -81,28 +57,16 @@ class Task:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Outcome:
-    """Draws and what they cost.
+    """Draws and what they cost."""
 
-    Parameters
-    ----------
-    draws : ndarray of shape (chains, draws, dim)
-        After warm-up.
-    seconds
-        By phase, and ``compilation``.
-    calls
-        Exact evaluations by kind, in positions (``rows``: in data rows), warm-up and training
-        included. Samplers that follow gradients count one for each leapfrog step.
-    acceptance
-        Mean acceptance of the kept draws, where it says something; else None.
-    note
-        What a reader of the table should know.
-    """
-
-    draws: FloatArray
-    seconds: Mapping[str, float]
+    draws: FloatArray  # (chains, draws, dim): after warm-up
+    seconds: Mapping[str, float]  # by phase, and ``compilation``
+    # exact evaluations by kind, in positions (``rows``: in data rows), warm-up and training
+    # included. Samplers that follow gradients count one for each leapfrog step
     calls: Mapping[str, float]
+    # mean acceptance of the kept draws, where it says something; else None
     acceptance: float | None = None
-    note: str = ""
+    note: str = ""  # what a reader of the table should know
 
 
 class OverTimeError(Exception):
@@ -147,20 +111,11 @@ FEWEST_DRAWS = 20
 
 @attrs.frozen(kw_only=True, eq=False)
 class Chain:
-    """One chain, finished.
+    """One chain, finished."""
 
-    Parameters
-    ----------
-    draws : ndarray of shape (draws, dim)
-        After warm-up.
-    steps
-        Leapfrog steps, warm-up included.
-    compilation, warmup, sampling
-        Seconds; whatever passed before the first iteration counts as compilation.
-    """
-
-    draws: FloatArray
-    steps: int
+    draws: FloatArray  # (draws, dim): after warm-up
+    steps: int  # leapfrog steps, warm-up included
+    # seconds; whatever passed before the first iteration counts as compilation
     compilation: float = 0.0
     warmup: float
     sampling: float
@@ -168,20 +123,12 @@ class Chain:
 
 @attrs.frozen(kw_only=True)
 class Share:
-    """What one chain may spend.
+    """What one chain may spend."""
 
-    Parameters
-    ----------
-    number
-        Of the chain, from 0.
-    draws
-        Most draws after warm-up.
-    seconds
-        After these, warm-up included, no draw is begun; but ``FEWEST_DRAWS`` are made in any case.
-    """
-
-    number: int
-    draws: int
+    number: int  # of the chain, from 0
+    draws: int  # most draws after warm-up
+    # after these, warm-up included, no draw is begun; but ``FEWEST_DRAWS`` are made in any
+    # case
     seconds: float
 
     def is_over(self, draws: int, seconds: float) -> bool:
@@ -229,17 +176,7 @@ REPEATS = 7
 
 
 def measured_shares(target: Any, starts: FloatArray, n_rows: int) -> dict[str, float]:
-    """Time the target's kinds of calls, and return each as a part of a value with its gradient.
-
-    Parameters
-    ----------
-    target
-        With ``value`` and ``value_and_gradient``; ``hessian`` where it has one.
-    starts : ndarray of shape (chains, dim)
-        Where; one batch, as the chains are.
-    n_rows
-        Of the data; a row touched costs that part of a value.
-    """
+    """Time the target's kinds of calls, and return each as a part of a value with its gradient."""
     calls: dict[str, Callable[[], object]] = {
         "gradient": lambda: target.value_and_gradient(starts),
         "value": lambda: target.value(starts),
@@ -261,13 +198,7 @@ def measured_shares(target: Any, starts: FloatArray, n_rows: int) -> dict[str, f
 
 
 def gradient_equivalents(calls: Mapping[str, float], shares: Shares) -> float:
-    """Return what all calls cost, in values with gradients at one position.
-
-    Raises
-    ------
-    KeyError
-        If the cost of a kind of call is not known.
-    """
+    """Return what all calls cost, in values with gradients at one position."""
     unknown = [kind for kind, n in calls.items() if n and kind not in shares]
     if unknown:
         raise KeyError(
@@ -316,18 +247,7 @@ def figures(outcome: Outcome, shares: Shares) -> dict[str, Any]:
 
 
 def disagreement(line: Mapping[str, Any], reference: Mapping[str, Any]) -> float | None:
-    """Return the largest difference of means and variances, in Monte Carlo standard errors.
-
-    Parameters
-    ----------
-    line, reference
-        As :func:`figures` returns them.
-
-    Returns
-    -------
-    float or None
-        None where an error is not known, so that nothing can be said.
-    """
+    """Return the largest difference of means and variances, in Monte Carlo standard errors."""
     largest = 0.0
     for name in ("mean", "variance"):
         ours, other = (np.array(x[name], dtype=np.float64) for x in (line, reference))

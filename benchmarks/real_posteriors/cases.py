@@ -82,33 +82,20 @@ def typical_numbers(reference: Reference) -> tuple[list[float], list[float]]:
 
 @attrs.frozen(kw_only=True)
 class Case:
-    """One posterior.
+    """One posterior."""
 
-    Parameters
-    ----------
-    name
-        Of its folder.
-    density
-        Function of ``in_jax`` that makes its log density.
-    parameters
-        Names and bounds, as :func:`surrokit.potential` takes them, in the order of positions.
-    by_hand
-        Function of ``by_hand`` that makes U with a gradient written by hand, if there is one.
-    registered
-        Name of a registered target that is the same posterior, if surrokit has one.
-    named
-        Takes draws of any shape (..., dim) to the reference's names.
-    typical
-        Takes the reference to centres and scales of the coordinates, for samplers that must be told
-        where to look.
-    """
-
-    name: str
-    density: str
+    name: str  # of its folder
+    density: str  # function of ``in_jax`` that makes its log density
+    # names and bounds, as :func:`surrokit.potential` takes them, in the order of positions
     parameters: Mapping[str, Parameter | Bounds | None]
+    # function of ``by_hand`` that makes U with a gradient written by hand, if there is one
     by_hand: str | None = None
+    # name of a registered target that is the same posterior, if surrokit has one
     registered: str | None = None
+    # takes draws of any shape (..., dim) to the reference's names
     named: Callable[[Case, FloatArray], Named] = keep_names
+    # takes the reference to centres and scales of the coordinates, for samplers that must
+    # be told where to look
     typical: Callable[[Reference], tuple[list[float], list[float]]] = typical_numbers
 
     @property

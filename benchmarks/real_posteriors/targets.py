@@ -21,30 +21,18 @@ Function = Callable[[FloatArray], FloatArray]
 
 @attrs.frozen(kw_only=True)
 class Posterior:
-    """A case with its data and its reference.
+    """A case with its data and its reference."""
 
-    Parameters
-    ----------
-    case, data, reference
-        What is drawn from, and what is known about it.
-    jax
-        Whether to differentiate by JAX where it is installed; if not, by hand where that was done.
-    """
-
-    case: Case
+    case: Case  # what is drawn from, and what is known about it
     data: dict[str, Any]
     reference: Reference
+    # whether to differentiate by JAX where it is installed; if not, by hand where that was
+    # done
     jax: bool = True
 
     @classmethod
     def read(cls, name: str, folder: Path, *, jax: bool = True) -> Posterior:
-        """Read the files of a posterior from a folder that has one folder for each.
-
-        Raises
-        ------
-        FileNotFoundError
-            If one of its files is not there.
-        """
+        """Read the files of a posterior from a folder that has one folder for each."""
         data, reference = (
             json.loads((folder / name / file).read_text(encoding="utf-8"))
             for file in ("data.json", "reference_summary.json")
@@ -52,13 +40,7 @@ class Posterior:
         return cls(case=CASES[name], data=data, reference=reference, jax=jax)
 
     def with_gradient(self) -> Potential:
-        """Return the target as a user would give it, with gradients.
-
-        Raises
-        ------
-        ImportError
-            If JAX is not installed, and the gradient is not written by hand either.
-        """
+        """Return the target as a user would give it, with gradients."""
         if self.case.registered is not None:
             registered: Potential = sk.make("potential", self.case.registered)
             return registered

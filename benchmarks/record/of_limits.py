@@ -125,13 +125,7 @@ def _sizes() -> Mapping[str, Callable[[], sk.Run]]:
 
 
 class Listener:
-    """An observer that takes down what it is told.
-
-    Attributes
-    ----------
-    told
-        Numbers of every event, in order.
-    """
+    """An observer that takes down what it is told."""
 
     def __init__(self) -> None:
         self.told: list[list[float]] = []

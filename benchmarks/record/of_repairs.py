@@ -42,11 +42,6 @@ class Spoiling:
 
     What is counted are iterations and not calls: how often a surrogate is called is nobody's
     business.
-
-    Parameters
-    ----------
-    lengths
-        Iterations of the first fits; later ones stay right.
     """
 
     def __init__(self, *lengths: float) -> None:

@@ -33,13 +33,7 @@ def drawn(target: Any, **options: Any) -> sk.Run:
 
 
 class Interrupting:
-    """An observer that stands for Ctrl-C after an iteration.
-
-    Parameters
-    ----------
-    iteration
-        Of the whole run.
-    """
+    """An observer that stands for Ctrl-C after an iteration."""
 
     def __init__(self, iteration: int) -> None:
         self._iteration = iteration
@@ -216,15 +210,7 @@ def bounded_rows() -> Any:
 
 
 class Slow(Wrapped):
-    """A target of which each call takes so long, whatever it offers.
-
-    Parameters
-    ----------
-    inner
-        The target.
-    seconds
-        Of a call.
-    """
+    """A target of which each call takes so long, whatever it offers."""
 
     def __init__(self, inner: Any, seconds: float) -> None:
         super().__init__(inner)
