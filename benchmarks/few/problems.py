@@ -10,7 +10,6 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-import interval_problems
 import surrokit as sk
 from real_posteriors.targets import Posterior
 from surrokit.types import FloatArray
@@ -33,7 +32,7 @@ FINDS = {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds"}
 def potential_of(problem: str, data: Path) -> tuple[int, Density]:
     """Return the dimension and U of rows on the whole line."""
     if problem == "banana":
-        return 4, interval_problems.banana().value
+        return 4, intervals.banana().value
     if problem == "student":
         precision = np.linalg.inv(_linked())
 
@@ -50,7 +49,7 @@ def reference_of(problem: str, data: Path) -> FloatArray:
     """Return draws of the target on the whole line: direct ones, or of a long run by gradients."""
     rng = np.random.default_rng(7)
     if problem == "banana":
-        return interval_problems.draw_banana(rng)[:100_000]
+        return intervals.draw_banana(rng)[:100_000]
     if problem == "student":
         normal = rng.standard_normal((100_000, DIM)) @ np.linalg.cholesky(_linked()).T
         return normal / np.sqrt(rng.chisquare(DEGREES, len(normal)) / DEGREES)[:, None]
