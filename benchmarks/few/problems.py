@@ -10,6 +10,7 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
+import intervals
 import surrokit as sk
 from real_posteriors.targets import Posterior
 from surrokit.types import FloatArray
