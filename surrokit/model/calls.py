@@ -326,10 +326,17 @@ class Calls:
         if self._is_afresh:
             memo = None
         if self.journal is None and memo is None and self.on_error != "retry":
-            try:
-                answer = self._attempt(kind, attempt, each, rows).to_answer()
+            self.count(kind, each * len(rows))
+            try:  # as an attempt below, for the price of a call less
+                with users_threads():
+                    outcome = attempt(rows)
+            except BaseException as error:
+                outcome = self._row_by_row(error, kind, attempt, each, rows)
             finally:
                 self.meter.left(0)
+            if outcome.causes:
+                self._look_at(kind, outcome)
+            answer = outcome.to_answer()
         else:
             make = partial(self._make, kind, attempt, each)
             if memo is not None:
@@ -424,24 +431,28 @@ class Calls:
         try:
             with users_threads():
                 outcome = attempt(rows)
-        except (TargetError, BudgetSpent, KeyboardInterrupt):
-            raise
-        except (ShapeError, ResultTypeError) as error:
-            if kind not in self._worked:
-                raise
-            return self._row_by_row(error, kind, attempt, each, rows)
         except BaseException as error:
-            return self._row_by_row(as_failure(error), kind, attempt, each, rows)
-        if outcome.results is None and kind not in self._worked:
-            outcome.raise_if_wrong()
-        if outcome.causes and self.on_error == "raise":
-            _stop_at(next(iter(outcome.causes.values())))
+            return self._row_by_row(error, kind, attempt, each, rows)
+        if outcome.causes:
+            self._look_at(kind, outcome)
         return outcome
 
+    def _look_at(self, kind: CallKind, outcome: Outcome) -> None:
+        """Raise where failures of an attempt are to end the run."""
+        if outcome.results is None and kind not in self._worked:
+            outcome.raise_if_wrong()
+        if self.on_error == "raise":
+            _stop_at(next(iter(outcome.causes.values())))
+
     def _row_by_row(
-        self, error: Exception, kind: CallKind, attempt: Attempt, each: int, rows: FloatArray
+        self, raised: BaseException, kind: CallKind, attempt: Attempt, each: int, rows: FloatArray
     ) -> Outcome:
         """Return the outcome of a batch that raised as a whole."""
+        if isinstance(raised, TargetError | BudgetSpent):
+            raise raised
+        if isinstance(raised, ShapeError | ResultTypeError) and kind not in self._worked:
+            raise raised
+        error = as_failure(raised)
         if self.on_error == "raise":
             _stop_at(error)
         n = len(rows)
