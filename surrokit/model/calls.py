@@ -336,6 +336,9 @@ class Calls:
                 self.meter.left(0)
             if outcome.causes:
                 self._look_at(kind, outcome)
+            elif not self.remembers:
+                self._worked.add(kind)
+                return outcome.results
             answer = outcome.to_answer()
         else:
             make = partial(self._make, kind, attempt, each)
