@@ -168,7 +168,8 @@ class Binding:
 
     def look_up(self, state: ChainState) -> ChainState:
         """Return a state with a new cache of this kernel."""
-        return attrs.evolve(state, cache=self.cache(state.positions))
+        self._stale = False
+        return attrs.evolve(state, cache=self.kernel.cache(state.positions))
 
     def renew(self, state: ChainState) -> ChainState:
         """Return a state that has a cache of this kernel, with the cache brought up to date.
