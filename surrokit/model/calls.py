@@ -48,8 +48,6 @@ class Call:
         Calls so far, which known ones are added to.
     aside
         Whether nothing that follows depends on the call, so that a longer run need not make it.
-    spare
-        Whether nothing at all depends on it, so that it is made once and never again.
     """
 
     what: str
@@ -57,7 +55,6 @@ class Call:
     evaluate: Callable[[FloatArray], Answer]
     counts: MutableMapping[str, int]
     aside: bool = False
-    spare: bool = False
 
 
 class Journal(Protocol):
@@ -269,7 +266,7 @@ class Calls:
         self._n = 0
         self._known: dict[str, tuple[FloatArray, Answer]] = {}
         self._worked: set[CallKind] = set()
-        self._is_aside = self._is_spare = self._is_afresh = False
+        self._is_aside = self._is_afresh = False
 
     def begin(self, n: int) -> None:
         """Note failures afresh, by the numbers of n rows of which those of calls are parts."""
@@ -344,7 +341,7 @@ class Calls:
             make = partial(self._make, kind, attempt, each)
             if memo is not None:
                 make = partial(memo.complete, what, rows if keys is None else keys, evaluate=make)
-            call = Call(what, rows, make, self.counts, self._is_aside, self._is_spare)
+            call = Call(what, rows, make, self.counts, self._is_aside)
             answer = make(rows) if self.journal is None else self.journal.answer(call)
         self._note(answer, len(rows))
         if answer.results is not None:
@@ -376,19 +373,6 @@ class Calls:
             yield
         finally:
             self.on_error, self._is_aside, self._is_afresh = kept, False, False
-
-    @contextmanager
-    def unused(self) -> Iterator[None]:
-        """Keep what comes back in the block, of which the run makes no use, and count nothing."""
-        kept = self.counts, self.guard
-        self.counts, self.guard = dict.fromkeys(CALL_KINDS, 0), None
-        self._is_spare = True
-        try:
-            with self.aside():
-                yield
-        finally:
-            self.counts, self.guard = kept
-            self._is_spare = False
 
     def _note(self, answer: Answer, n: int) -> None:
         """Note failures of n rows, whether they were evaluated now or are known from before."""

@@ -264,27 +264,23 @@ class Attempt:
             book.enter(SAMPLING)
             self._learning.begin_draws(self._kernels.in_use)
             stopping.draws_begin(book.most_draws)
-            looking = self._kernels.looking_ahead(
-                self.recipe, lambda: book.draws_left, mixed=net.mix > 0
-            )
-            with looking:
-                trouble = None
-                while trouble is None and stopping.allows(len(book.recorder.kept), book.most_draws):
-                    book.expect(draws=stopping.expected)
-                    stopping.check()
+            trouble = None
+            while trouble is None and stopping.allows(len(book.recorder.kept), book.most_draws):
+                book.expect(draws=stopping.expected)
+                stopping.check()
+                with book.clock.phase("sampling"):
+                    if net.mixes(self._learning.surrogate, self._rng):
+                        step = self._kernels.exact_transition(self._rng, tune=False)
+                    else:
+                        step = self._moves.transition(self._rng, tune=False)
+                        net.saw(step)
+                stopping.check()  # an iteration that a limit falls into is dropped
+                self._after("sampling", step, self._take_paid_rows())
+                trouble = net.late_trouble(self._learning.surrogate)
+                if trouble is None:
                     with book.clock.phase("sampling"):
-                        if net.mixes(self._learning.surrogate, self._rng):
-                            step = self._kernels.exact_transition(self._rng, tune=False)
-                        else:
-                            step = self._moves.transition(self._rng, tune=False)
-                            net.saw(step)
-                    stopping.check()  # an iteration that a limit falls into is dropped
-                    self._after("sampling", step, self._take_paid_rows())
-                    trouble = net.late_trouble(self._learning.surrogate)
-                    if trouble is None:
-                        with book.clock.phase("sampling"):
-                            if stopping.reached(book.recorder.kept):
-                                break
+                        if stopping.reached(book.recorder.kept):
+                            break
 
     def hand_over(self) -> Findings:
         """Return the findings that the next attempt takes over, with the chains as they are."""
