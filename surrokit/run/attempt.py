@@ -45,7 +45,6 @@ from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.run.book import Book
 from surrokit.run.parts import Kernels, Learning
 from surrokit.run.repairs import SafetyNet, Strays
-from surrokit.run.weighing import Weighing
 from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray
@@ -211,6 +210,8 @@ class Attempt:
         if self._learning.surrogate is None:
             self._book.weights = Weights(refused="no surrogate could be fitted")
             return False
+        from surrokit.run.weighing import Weighing  # late: runs of chains never need it
+
         self._found, parts = found, (self._book, self._learning, self._target, self._rng)
         return Weighing(self.recipe, correction, *parts).run(found, self._deploy)
 
