@@ -28,7 +28,7 @@ from surrokit.interfaces import (
 )
 from surrokit.kernel.tuning import LAST
 from surrokit.limits import EXPLORING, SAMPLING, WARMING
-from surrokit.mode.starts import Began, start
+from surrokit.mode.starts import start
 from surrokit.plan.recipe import (
     JUDGED,
     SHORTEST,

@@ -42,9 +42,12 @@ class Precision:
         if isinstance(result, float):
             if fine or result == 0.0:
                 return np.array(result)
-        elif type(result) is np.ndarray and result.dtype is _DOUBLE:
-            if fine or not np.count_nonzero(result):
-                return result.copy()
+        elif (
+            type(result) is np.ndarray
+            and result.dtype is _DOUBLE
+            and (fine or not np.count_nonzero(result))
+        ):
+            return result.copy()
         array = real_numbers(what, given := _as_array(what, result))
         if not fine:
             telling = array[np.isfinite(array) & (array != 0.0)]
