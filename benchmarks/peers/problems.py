@@ -35,8 +35,6 @@ class Problem:
     # n_steps}
     step_size: float
     n_steps: int
-    # whether the paper gives this step size; if not, it was set for an acceptance near 0.7
-    from_paper: bool
     # whether peers adapt a dense mass matrix rather than a diagonal one: whichever served
     # most of them better in trials
     dense: bool
@@ -92,7 +90,6 @@ PROBLEMS = {
             settings={"n_rows": 100_000, "dim": 50},
             step_size=0.045,
             n_steps=6,
-            from_paper=True,
             dense=False,
             warmup=150,
             seconds=75.0,
@@ -104,7 +101,6 @@ PROBLEMS = {
             settings={"n_rows": 1_000_000, "dim": 20},
             step_size=0.018,
             n_steps=6,
-            from_paper=False,
             dense=False,
             warmup=80,
             seconds=40.0,
@@ -115,7 +111,6 @@ PROBLEMS = {
             potential="bank",
             step_size=0.012,
             n_steps=45,
-            from_paper=True,
             dense=True,
             warmup=250,
             seconds=60.0,
@@ -127,7 +122,6 @@ PROBLEMS = {
             settings={"projected": 60},
             step_size=0.0085,
             n_steps=10,
-            from_paper=False,
             dense=True,
             warmup=250,
             seconds=60.0,
@@ -138,7 +132,6 @@ PROBLEMS = {
             potential="a9a",
             step_size=0.0105,
             n_steps=50,
-            from_paper=False,
             dense=True,
             warmup=300,
             seconds=60.0,
