@@ -17,7 +17,7 @@ from surrokit.arguments import (
 )
 from surrokit.errors import SurrogateFitError
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, StopAt, burnt_in, evaluations, one_chain, quantiles
+from surrokit_paper.chains import NO_RESCUE, StopAt, evaluations, one_chain, quantiles
 from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups
 from surrokit_paper.methods import HMC, PAPER, SCHEMES, LearningExperiment, Scheme
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, line_of, panels, ticks_among
@@ -130,12 +130,9 @@ class Figure7(LearningExperiment):
 
     def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
         """Run one chain."""
-        problem, method = self.problem(row.settings["problem"]), row.settings["method"]
-        target, keys = problem.target(conditions), (problem.name, row.settings["repeat"])
-        before = conditions.generator("burn-in", *keys)
-        start = burnt_in(target, problem, self.burn_in, before)
-        rng = conditions.generator("row", method, *keys)
+        method, (problem, start, rng) = row.settings["method"], self.begin(row, conditions)
         if method == HMC:
+            target = problem.target(conditions)
             run = one_chain(target, problem, start, rng, warmup=0, draws=self.draws)
             acceptance = float(run.kept.acceptance.mean())
             return {"acceptance": acceptance, "seconds": float(run.kept.seconds[-1])}

@@ -17,7 +17,7 @@ from surrokit.arguments import (
 from surrokit.diagnostics import mean_error, r_hat
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, StopAt, burnt_in, complete, one_chain
+from surrokit_paper.chains import NO_RESCUE, StopAt, complete, one_chain
 from surrokit_paper.figure_7 import PROJECTION, WHITENED
 from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups, names_field
 from surrokit_paper.methods import HMC, PAPER, SCHEMES, LearningExperiment, Scheme
@@ -150,22 +150,18 @@ class Figure8(LearningExperiment):
 
     def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
         """Run one chain, or the reference."""
-        problem, method = self.problem(row.settings["problem"]), row.settings["method"]
-        target = problem.target(conditions)
-        if method == REFERENCE:
+        if row.settings["method"] == REFERENCE:
+            problem = self.problem(row.settings["problem"])
             rng = conditions.generator(REFERENCE, problem.name)
-            whole = problem.target(conditions, outputs=True)
+            target, whole = (problem.target(conditions, outputs=each) for each in (False, True))
             return reference_mean(whole, target, self.reference_draws, rng)
-        keys = problem.name, row.settings["repeat"]
-        # the same target for all methods, so that they start from the same place to the last digit
-        before = conditions.generator("burn-in", *keys)
-        start = burnt_in(target, problem, self.burn_in, before)
+        problem, start, rng = self.begin(row, conditions)
         stop, scheme = StopAt(seconds=self.seconds), SCHEMES[row.settings["scheme"] or PAPER.name]
         run = one_chain(
             problem.target(conditions, outputs=scheme.outputs),
             problem,
             start,
-            conditions.generator("row", method, *keys),
+            rng,
             stop=stop,
             draws=_FOREVER,
             **_parts(row.settings),

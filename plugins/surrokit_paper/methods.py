@@ -21,6 +21,9 @@ from surrokit.arguments import (
 from surrokit.capabilities import GRADIENT
 from surrokit.interfaces import LearningProblem
 from surrokit.potentials import Potential
+from surrokit.types import FloatArray
+from surrokit_paper.chains import burnt_in
+from surrokit_paper.harness import Conditions, Row
 from surrokit_paper.problems import PDE, PaperProblem, ProblemExperiment
 
 HMC = "hmc"
@@ -211,6 +214,19 @@ class LearningExperiment(ProblemExperiment):
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
     updates: str = attrs.field(default="auto", validator=one_of("auto", "refit", "greville"))
     kappa: float = attrs.field(default=0.6, validator=_vanishing)
+
+    def begin(
+        self, row: Row, conditions: Conditions
+    ) -> tuple[PaperProblem, FloatArray, np.random.Generator]:
+        """Return the problem of a row, where its chain starts, and its random numbers.
+
+        All methods of a repeat start from the same place to the last digit, on the same target.
+        """
+        problem = self.problem(row.settings["problem"])
+        target, keys = problem.target(conditions), (problem.name, row.settings["repeat"])
+        before = conditions.generator("burn-in", *keys)
+        start = burnt_in(target, problem, self.burn_in, before)
+        return problem, start, conditions.generator("row", row.settings["method"], *keys)
 
     def surrogate(self, scheme: Scheme, problem: PaperProblem) -> dict[str, Any]:
         """Return what a row says of a scheme's surrogate."""
