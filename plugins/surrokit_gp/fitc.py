@@ -57,7 +57,7 @@ class SparsePosterior(Posterior):
         return left + np.einsum("mn,mn->n", posterior, posterior), prior
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(eq=False)
 class _Parts:
     """What the derivatives of the likelihood need beside the posterior."""
 
@@ -154,16 +154,7 @@ def _condition(
         inducing_factor=factor,
         inner_factor=inner_factor,
     )
-    parts = _Parts(
-        scaled=x,
-        unit=unit,
-        among=among,
-        projected=projected,
-        rotated=rotated,
-        noise_root=root,
-        left=left,
-        explained=explained,
-    )
+    parts = _Parts(x, unit, among, projected, rotated, root, left, explained)
     return posterior, parts
 
 
