@@ -74,7 +74,7 @@ class Counts:
 
 def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
     values = {"train_on": "values"}
-    waves = {"activation": "cosine", "draws": "quasi-random", "choose_ridge": "held-out"}
+    waves = {"activation": "cosine", "draws": "gaussian"}
     burn_in = ("sampler", {"evaluations": 300, "discard": 5, "learn_from": "states"})
     return {
         "once/additive": lambda: drawn(smooth(), surrogate="additive"),

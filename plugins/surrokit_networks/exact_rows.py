@@ -42,13 +42,7 @@ class RowChoice:
     most: float = attrs.field(default=0.0625, validator=fraction)
 
     def choose(self, bounds: FloatArray) -> IntArray:
-        """Return the rows to copy, in increasing order; none where all leave little.
-
-        Parameters
-        ----------
-        bounds : ndarray of shape (n_rows,)
-            psi_i.
-        """
+        """Return the rows to copy by their psi (n_rows,), in order; none where all leave little."""
         order = np.argsort(-bounds, kind="stable")
         n = self.n_rows
         if n is None:
@@ -61,15 +55,7 @@ class RowChoice:
 
 @attrs.frozen(kw_only=True, eq=False)
 class ExactRows:
-    """The terms of the rows with most leverage.
-
-    Parameters
-    ----------
-    terms
-        All terms of the target.
-    choice
-        How many are copied.
-    """
+    """The terms of the rows with most leverage, of all terms of a target."""
 
     terms: SummedTerms
     choice: RowChoice

@@ -16,8 +16,8 @@ from surrokit.targets.functions import gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Border
 from surrokit_networks.exact_rows import ExactRows
+from surrokit_networks.frame import Frame, LinearPosterior
 from surrokit_networks.nodes import Nodes
-from surrokit_networks.outputs import expected_variance, fit_outputs
 from surrokit_networks.pilot import (
     N_NODES,
     Candidate,
@@ -29,7 +29,6 @@ from surrokit_networks.pilot import (
     pilot_rows,
     simplest_of,
 )
-from surrokit_networks.posterior import LinearPosterior
 from surrokit_networks.potentials import (
     CAPABILITIES,
     NORMAL,
@@ -37,7 +36,7 @@ from surrokit_networks.potentials import (
     FittedNetwork,
     emulator_capabilities,
 )
-from surrokit_networks.regression import Frame, Regression
+from surrokit_networks.regression import Regression
 from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows
 
@@ -47,7 +46,7 @@ _LEAST_WITH_GRADIENTS = 2
 
 @attrs.frozen(kw_only=True, eq=False)
 class Fit:
-    """A network of U, and what it was made of: how, in which frame, and from which rows."""
+    """A network of U, and what it was made of."""
 
     regression: Regression
     frame: Frame
@@ -57,19 +56,7 @@ class Fit:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Task:
-    """What there is to fit, and where.
-
-    Parameters
-    ----------
-    rows
-        What is to be fitted: of U, or of what a known part leaves of it.
-    whitening
-        From raw to whitened positions; that of U as a whole.
-    known : Potential or None
-        The part of U that is taken as it is.
-    expected : ndarray of shape (dim, dim) or None
-        The trend's matrix before any equation; None for the identity.
-    """
+    """What there is to fit, U or what a known part leaves of it, and in which coordinates."""
 
     rows: TrainingRows
     whitening: Whitening
@@ -83,20 +70,18 @@ class NetworkLearner(KeepingLearner):
 
     Parameters
     ----------
-    n_nodes : int, optional
+    n_nodes
         How many nodes; None to choose by dimension and data. With more values there may be
         more nodes; those that were there before stay.
     draws
         Ways to draw the nodes; with several the best one is chosen.
-    training
-        How they are trained.
-    energy : Energy, optional
+    energy
         Of a forward potential whose outputs are learnt; None to learn U itself.
     convex
         Whether every network fitted is a positive definite quadratic, without any node.
-    most_nodes : int, optional
+    most_nodes
         A bound on the nodes where their number is left to the learner.
-    known : ExactRows, optional
+    known
         What is taken of U as it is; the network is fitted to the rest, and both are added.
     bordered
         Whether nodes are used near the rows alone, where U is learnt as a whole; see
@@ -129,17 +114,6 @@ class NetworkLearner(KeepingLearner):
         known: ExactRows | None = None,
     ) -> NetworkLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here.
-
-        Parameters
-        ----------
-        problem
-            What is to be learnt.
-        rng
-            Draws the seed.
-        n_nodes, draws, training, known
-            See the class.
-        convex
-            Whether what is learnt of U itself is a positive definite quadratic, without any node.
 
         Raises
         ------
@@ -207,7 +181,7 @@ class NetworkLearner(KeepingLearner):
         if self.energy is None:
             return self.make_fit(keeps_idle=False).network
         task, regression, nodes, held = self._prepare()
-        return fit_outputs(regression, self.energy, nodes, task.whitening, task.rows, held)
+        return regression.fit_outputs(self.energy, nodes, task.whitening, task.rows, held)
 
     def posterior(self) -> LinearPosterior:
         """Return how unsure the weights of the network are that ``fit`` returns.
@@ -237,41 +211,31 @@ class NetworkLearner(KeepingLearner):
         """
         assert self.energy is None
         task, regression, nodes, held = self._prepare()
-        frame, network = regression.fit_frame(
+        frame, network = regression.fit(
             nodes, task.whitening, task.rows, held, keeps_idle=keeps_idle
         )
-        border = self._border(task)
+        bordered = self.bordered and self.known is None
+        border = Border.about(task.whitening, task.rows) if bordered else None
+        most = None if self.known is None else self.known.capabilities
         network = attrs.evolve(
-            network,
-            convex=self.convex,
-            border=border,
-            known=task.known,
-            most=None if self.known is None else self.known.capabilities,
+            network, convex=self.convex, border=border, known=task.known, most=most
         )
         frame = attrs.evolve(frame, border=border)
         return Fit(regression=regression, frame=frame, network=network, rows=task.rows)
 
-    def _border(self, task: Task) -> Border | None:
-        bordered = self.bordered and self.known is None
-        return Border.about(task.whitening, task.rows) if bordered else None
-
     def _prepare(self) -> tuple[Task, Regression, Nodes | None, BoolArray | None]:
         """Return what there is to fit and how, the nodes, and which rows are held out."""
-        task = self._task()
+        rows = self.rows()
+        task = Task(rows=rows, whitening=self.training.whitening(rows))
+        if self.known is not None:
+            known, matrix = self.known.part(task.whitening)
+            left = rows if known is None else rows.less(known)
+            task = attrs.evolve(task, rows=left, known=known, expected=matrix)
         way = self._choose(task)
         whitened = task.whitening.apply(task.rows.positions)
         nodes = way.draw(whitened, self._size(task.rows), np.random.default_rng(self.seed))
         held = self.training.choose_held_out(task.rows, np.random.default_rng([self.seed, 1]))
         return task, self._regression(way, task), nodes, held
-
-    def _task(self) -> Task:
-        rows = self.rows()
-        whitening = self.training.whitening(rows)
-        if self.known is None:
-            return Task(rows=rows, whitening=whitening)
-        known, matrix = self.known.part(whitening)
-        left = rows if known is None else rows.less(known)
-        return Task(rows=left, whitening=whitening, known=known, expected=matrix)
 
     def _choose(self, task: Task) -> Candidate:
         """Return how nodes are drawn, and the trend, as small networks of each kind suggest."""
@@ -285,8 +249,8 @@ class NetworkLearner(KeepingLearner):
             nodes = way.draw(whitened, size, np.random.default_rng(self.seed))
             regression = self._regression(way, task)
             if self.energy is not None:
-                return expected_variance(regression, self.energy, nodes, whitening, part)
-            return regression.fit(nodes, whitening, part).gcv_error
+                return regression.expected_variance(self.energy, nodes, whitening, part)
+            return regression.fit(nodes, whitening, part)[1].gcv_error
 
         trend = self.training.trend
         ways = candidates(self.draws, trend)

@@ -28,15 +28,7 @@ from surrokit_networks.trend import Polynomial
 
 @attrs.frozen(kw_only=True, eq=False)
 class Mixing:
-    """f_m = offset_m + sum_r g_r matrix_rm, from r combinations g to m outputs.
-
-    Parameters
-    ----------
-    offset : ndarray of shape (m,)
-        Outputs where all combinations are 0.
-    matrix : ndarray of shape (r, m)
-        What each combination adds.
-    """
+    """f_m = offset_m + sum_r g_r matrix_rm, from r combinations g to m outputs."""
 
     offset: FloatArray
     matrix: FloatArray
@@ -50,15 +42,13 @@ class Network:
 
     Parameters
     ----------
-    whitening
-        From q to z.
     trend
         The polynomial, with the constants.
-    nodes : Nodes or None
+    nodes
         The s nodes; None for a trend alone.
     weights : ndarray of shape (s, m)
         V; of shape (0, m) without nodes.
-    mixing : Mixing, optional
+    mixing
         Where the sums are combinations, what makes outputs of them.
 
     Raises
@@ -164,8 +154,6 @@ class NetworkAt:
 
     Parameters
     ----------
-    network
-        The network.
     z : ndarray of shape (n, dim)
         Whitened positions.
     outputs : ndarray of shape (n, m)

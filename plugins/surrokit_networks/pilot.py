@@ -60,12 +60,8 @@ def fine_size(n_equations: int) -> int:
 
     Measured on the elliptic equation with 20 parameters: from 295 points with Jacobians the sd of
     V - U is 0.096 nats by a trend alone, and 0.072, 0.046 and 0.032 with 1,000, 2,000 and 3,000
-    nodes. A gradient for 32 positions then takes 0.1, 0.4, 0.7 and 1.1 milliseconds.
-
-    Parameters
-    ----------
-    n_equations
-        For each output: points, and their derivatives.
+    nodes. A gradient for 32 positions then takes 0.1, 0.4, 0.7 and 1.1 milliseconds. Equations are
+    those of each output: points, and their derivatives.
     """
     return int(np.clip(n_equations // 2, *FINE_SIZES))
 
@@ -74,15 +70,8 @@ def fine_size(n_equations: int) -> int:
 class Candidate:
     """A way to draw nodes, and a trend under them.
 
-    Parameters
-    ----------
-    draw
-        Draws the nodes.
-    trend
-        What lies under them.
-    handicap
-        Factor on its error: a trend that does not grow in every direction lets paths run off, and
-        must be better by as much.
+    A trend that does not grow in every direction lets paths run off, and must be better by its
+    handicap, a factor on its error.
     """
 
     draw: Draw
@@ -111,13 +100,8 @@ def pilot_rows(rows: TrainingRows, n_equations: int, rng: np.random.Generator) -
 def best_of(ways: Sequence[Candidate], error: Callable[[Candidate], float]) -> Candidate:
     """Return the way with the least error; the first of them where none can be fitted.
 
-    Parameters
-    ----------
-    ways
-        At least one.
-    error
-        Generalised cross-validation error of a small network; may raise
-        :class:`~surrokit.errors.SurrogateFitError`.
+    The error is the generalised cross-validation error of a small network; it may raise
+    :class:`~surrokit.errors.SurrogateFitError`.
     """
     return ways[0] if len(ways) == 1 else _best_of(ways, error)[0]
 
@@ -127,17 +111,9 @@ def simplest_of(
 ) -> Candidate:
     """Return the trend alone where nodes hardly raise the acceptance, else the best of the ways.
 
-    A trend alone is fitted in a hundredth of the time, and its gradients take a third.
-
-    Parameters
-    ----------
-    ways
-        Ways to draw nodes, at least one.
-    trend
-        What may be enough by itself.
-    variance
-        That of V - U which a small network leads to expect, in nats squared; may raise
-        :class:`~surrokit.errors.SurrogateFitError`.
+    A trend alone is fitted in a hundredth of the time, and its gradients take a third. The variance
+    is that of V - U which a small network leads to expect, in nats squared; it may raise
+    :class:`~surrokit.errors.SurrogateFitError`.
     """
     alone = Candidate(draw=no_nodes, trend=trend)
     accepted = expected_acceptance(_or_infinite(alone, variance))

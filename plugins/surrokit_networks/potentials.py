@@ -54,8 +54,6 @@ class NetworkFit(ShownFit, ABC):
 
     Parameters
     ----------
-    network
-        The map that was fitted.
     n_points
         Distinct points that it was fitted to.
     ridge
@@ -66,7 +64,7 @@ class NetworkFit(ShownFit, ABC):
         Generalised cross-validation estimate of the mean squared error of an equation (of V - U, a
         component of the whitened gradient, or an output in its unit) on new points like the
         training points; ``inf`` for a fit that passes through every point.
-    quality : FitQuality or None
+    quality
         Error at points held out from a twin of the fit; None where there were too few.
     """
 
@@ -109,12 +107,12 @@ class FittedNetwork(NetworkFit):
     ----------
     convex
         Whether it is known to be a trend of degree two alone, with a positive definite matrix.
-    border : Border or None
+    border
         The region in which the nodes are used. Values and gradients beyond are the border's;
         second derivatives are everywhere those of the sum, which as a metric may be any.
-    known : Potential or None
+    known
         A part of U that is added as it is: the network was fitted to the rest.
-    most : frozenset or None
+    most
         What it may offer at most, where parts of U may be known.
     """
 
@@ -279,11 +277,6 @@ class FittedEmulator(NetworkFit):
     exact. Where f runs over to infinity V is ``inf``, never NaN. Methods of the metric raise
     :class:`~surrokit.errors.CapabilityError` unless the energy offers curvatures, and for the
     metric's derivative also theirs.
-
-    Parameters
-    ----------
-    energy
-        The cheap exact part of the target.
     """
 
     energy: Energy

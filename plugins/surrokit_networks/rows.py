@@ -9,11 +9,11 @@ from surrokit.arguments import not_negative_integer, spread
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
-from surrokit_networks.additive import Additive
 from surrokit_networks.exact_rows import ExactRows, RowChoice
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.pilot import no_nodes
 from surrokit_networks.regression import Regression
+from surrokit_networks.surrogates import Additive
 from surrokit_networks.training import Training
 
 LEAST_CURVATURE = 1e-3
@@ -69,7 +69,7 @@ class Rows(ShownSurrogate):
     training: Training = attrs.field(
         factory=_defaults,
         metadata=spread(
-            *("trend", "least_curvature", "train_on", "gradient_weight", "ridge", "choose_ridge"),
+            *("trend", "least_curvature", "train_on", "gradient_weight", "ridge"),
             *("tail", "hold_out"),
         ),
     )

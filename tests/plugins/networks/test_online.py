@@ -13,8 +13,7 @@ from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.testing.demands import write_and_read
 from surrokit.testing.targets import Banana
 from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.online import OnlineLearner
-from surrokit_networks.online_fit import OnlineFit
+from surrokit_networks.online import OnlineFit, OnlineLearner
 from surrokit_networks.training_rows import TrainingRows
 
 additive, rbf, additive_paper, rbf_paper = (
@@ -29,7 +28,6 @@ SETTINGS = [
     {"trend": "linear", "ridge": 1e-3},
     {"trend": "linear", "ridge": 0.0, "n_nodes": 10},
     {"trend": "quadratic", "ridge": 1e-3, "train_on": "values"},
-    {"train_on": "gradients", "ridge": 1e-3},
 ]
 
 
@@ -120,8 +118,6 @@ def refitted(learns, blocks):
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("gradients", [False, True])
 def test_learning_online_is_the_batch_fit_in_the_first_frame(factory, settings, gradients):
-    if settings.get("train_on") == "gradients" and not gradients:
-        pytest.skip("no gradients to train on")
     blocks = parts(gradients)
     learns = shown(learner(factory, updates="greville", tail="full", **settings), blocks)
     # The border is checked apart, and so is the level.
@@ -132,12 +128,9 @@ def test_learning_online_is_the_batch_fit_in_the_first_frame(factory, settings, 
 
 
 @pytest.mark.parametrize("gradients", [False, True])
-@pytest.mark.parametrize("settings", [{"ridge": 1e-5}, {"ridge": 1e-3, "train_on": "gradients"}])
-def test_networks_asked_for_in_between_change_nothing(gradients, settings):
+def test_networks_asked_for_in_between_change_nothing(gradients):
     """Rows that come by one and by many take other ways through the engine."""
-    if "train_on" in settings and not gradients:
-        pytest.skip("no gradients to train on")
-    often, once = (learner(additive, updates="greville", **settings) for _ in range(2))
+    often, once = (learner(additive, updates="greville", ridge=1e-5) for _ in range(2))
     blocks = parts(gradients)
     shown(once, blocks)
     for block in blocks:
@@ -161,11 +154,8 @@ def test_gradients_of_another_weight_are_another_solution():
 
 
 @pytest.mark.parametrize("gradients", [False, True])
-@pytest.mark.parametrize("settings", [{"ridge": 1e-4}, {"train_on": "gradients"}])
-def test_the_first_fit_is_that_of_a_learner_that_refits(gradients, settings):
-    if "train_on" in settings and not gradients:
-        pytest.skip("no gradients to train on")
-    online, refits = (learner(additive, updates=u, **settings) for u in ("greville", "refit"))
+def test_the_first_fit_is_that_of_a_learner_that_refits(gradients):
+    online, refits = (learner(additive, updates=u, ridge=1e-4) for u in ("greville", "refit"))
     for learns in (online, refits):
         learns.observe(evaluations(100, gradients=gradients))
     one, other = online.fit(), refits.fit()
@@ -174,15 +164,6 @@ def test_the_first_fit_is_that_of_a_learner_that_refits(gradients, settings):
     assert one.quality == other.quality
     assert one.ridge == other.ridge
     np.testing.assert_array_equal(online.fit().value(FRESH), one.value(FRESH))
-
-
-def test_learning_online_helps_and_forgetting_does_not():
-    """The negative control: a learner that drops what comes later is worse by far."""
-    blocks = [evaluations(30), evaluations(400, seed=1)]
-    learns = shown(learner(additive, updates="greville"), blocks)
-    error = np.var(learns.fit().value(FRESH) - potential(FRESH))
-    forgets = shown(learner(additive, updates="greville"), blocks[:1])
-    assert error < 0.3 * np.var(forgets.fit().value(FRESH) - potential(FRESH))
 
 
 @pytest.mark.parametrize("gradients", [False, True])
@@ -205,11 +186,6 @@ def test_a_ridge_left_to_the_data_follows_them(gradients):
     fit.choose_ridge()
     assert fitted.ridge == pytest.approx(fit.frame.ridge, rel=1e-6)
     np.testing.assert_allclose(fitted.value(FRESH), expected.value(FRESH), atol=1e-3)
-
-
-def test_a_ridge_that_was_given_stays():
-    learns = shown(learner(additive, updates="greville", ridge=0.5), parts(gradients=True))
-    assert learns.fit().ridge == 0.5
 
 
 def test_no_row_is_kept():
@@ -269,12 +245,6 @@ class TestQuality:
         # Once learnt from, the rows would look better.
         assert np.var(after.value(block.positions) - block.values) < after.quality.variance
 
-    def test_it_looks_back_on_so_many_rows(self):
-        learns = shown(learner(additive, updates="greville"), [evaluations(60)])
-        for i in range(30):
-            learns.observe(evaluations(10, seed=100 + i))
-        assert learns.fit().quality.n_points == 200
-
     def test_few_rows_say_nothing(self):
         learns = shown(learner(additive, updates="greville", tail="full"), [evaluations(60)])
         first = learns.fit().quality
@@ -288,17 +258,13 @@ class TestQuality:
         for i in range(40):
             learns.observe(evaluations(5, seed=200 + i))
             fitted = learns.fit()
+        assert fitted.quality.n_points < 200  # far rows are not judged
+        learns.observe(evaluations(250, seed=300))
+        assert learns.fit().quality.n_points == 200
         away = evaluations(2000, seed=7)
         away = away.take(learns._bound.trust(away.values) == 1.0)
         exact = np.var(fitted.value(away.positions) - away.values)
         assert 0.3 * exact < fitted.quality.variance < 5.0 * exact
-
-    def test_far_rows_are_not_judged(self):
-        learns = shown(learner(additive, updates="greville"), [evaluations(60)])
-        far = evaluations(50, seed=3, spread=100.0)
-        learns.observe(far)
-        quality = learns.fit().quality
-        assert quality.n_points < 50
 
 
 class TestTail:
@@ -326,10 +292,6 @@ class TestTail:
 
 class TestChoice:
     """What ``updates="auto"`` does."""
-
-    def test_one_deployment_is_a_refit(self):
-        assert isinstance(learner(additive), NetworkLearner)
-        assert isinstance(learner(additive, rate=0.1), OnlineLearner)
 
     @pytest.mark.parametrize(("gradients", "few", "more"), [(False, 65, 35), (True, 15, 10)])
     def test_few_points_are_refitted_and_more_learnt_online(self, gradients, few, more):
@@ -369,9 +331,11 @@ class TestChoice:
         learns.observe(evaluations(1, seed=2))
         assert learns.fit().n_points == 24
 
-    def test_outputs_are_refitted(self):
+    def test_outputs_and_one_deployment_are_refitted(self):
         learns = additive().learner(problem(2, 0.5, Banana().energy), np.random.default_rng(0))
         assert isinstance(learns, NetworkLearner)
+        assert isinstance(learner(additive), NetworkLearner)
+        assert isinstance(learner(additive, rate=0.1), OnlineLearner)
 
     @pytest.mark.parametrize("factory", [additive_paper, rbf_paper])
     def test_the_paper_s_networks_learn_online(self, factory):
@@ -391,10 +355,6 @@ class TestErrors:
             additive(updates="greville").learner(
                 problem(2, 0.5, Banana().energy), np.random.default_rng(0)
             )
-
-    def test_other_words(self):
-        with pytest.raises(ConfigurationError, match=r"updates must be .*'greville'.*got 'online'"):
-            additive(updates="online")
 
     def test_another_dimension(self):
         learns = shown(learner(additive, updates="greville"), [evaluations(60)])
