@@ -39,11 +39,6 @@ def batch_surrogate(
         Which others it uses where they are known.
     provides
         Capabilities of the potentials it returns.
-
-    Returns
-    -------
-    BatchSurrogate
-        To be given to :func:`surrokit.sample`, or returned by a component's factory.
     """
     return BatchSurrogate(
         fit=fit,
@@ -69,13 +64,7 @@ class BatchSurrogate(ShownSurrogate):
 
 @attrs.define(kw_only=True, eq=False)
 class BatchLearner(KeepingLearner):
-    """A learner that keeps everything observed, and fits it anew each time.
-
-    Parameters
-    ----------
-    surrogate
-        Settings.
-    """
+    """A learner that keeps everything observed, and fits it anew each time."""
 
     surrogate: BatchSurrogate
 
