@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import attrs
 import numpy as np
 
@@ -15,7 +17,6 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.functions import gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Border
-from surrokit_networks.exact_rows import ExactRows
 from surrokit_networks.frame import Frame, LinearPosterior
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.pilot import (
@@ -42,6 +43,17 @@ from surrokit_networks.training_rows import TrainingRows
 
 _LEAST_WITH_GRADIENTS = 2
 """Points that a fit needs where each comes with its gradient."""
+
+
+class KnownPart(Protocol):
+    """A part of U that is taken as it is."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it offers."""
+
+    def part(self, whitening: Whitening) -> tuple[Potential | None, FloatArray]:
+        """Return it, None for nothing, and the matrix (dim, dim) that the rest is to have."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -97,7 +109,7 @@ class NetworkLearner(KeepingLearner):
     energy: Energy | None = None
     convex: bool = False
     most_nodes: int | None = None
-    known: ExactRows | None = None
+    known: KnownPart | None = None
     bordered: bool = False
     fine: bool = False
 
@@ -111,7 +123,7 @@ class NetworkLearner(KeepingLearner):
         draws: tuple[Draw, ...],
         training: Training,
         convex: bool = False,
-        known: ExactRows | None = None,
+        known: KnownPart | None = None,
     ) -> NetworkLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here.
 

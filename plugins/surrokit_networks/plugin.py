@@ -82,7 +82,7 @@ _COMPONENTS = (
             "Cornish, Vanetti, Bouchard-Cote, Deligiannidis, Doucet 2019, arXiv:1901.09881, "
             "for the bounds of the rows",
         ),
-        examples=({"n_rows": 1}, {"n_rows": 1, "train_on": "values", "n_nodes": 20}),
+        examples=({"n_rows": 1}, {"n_rows": 1, "train_on": "values"}),
     ),
 )
 
