@@ -143,16 +143,6 @@ def test_networks_asked_for_in_between_change_nothing(gradients):
     assert one.n_points == other.n_points == sum(map(len, blocks))
 
 
-def test_gradients_of_another_weight_are_another_solution():
-    """The negative control of the comparison with the batch solution."""
-    blocks = parts(gradients=True)
-    one, other = (
-        shown(learner(additive, updates="greville", ridge=1e-3, gradient_weight=w), blocks).fit()
-        for w in (1.0, 3.0)
-    )
-    assert np.abs(one.value(FRESH) - other.value(FRESH)).max() > 1e-3
-
-
 @pytest.mark.parametrize("gradients", [False, True])
 def test_the_first_fit_is_that_of_a_learner_that_refits(gradients):
     online, refits = (learner(additive, updates=u, ridge=1e-4) for u in ("greville", "refit"))
@@ -356,25 +346,14 @@ class TestErrors:
                 problem(2, 0.5, Banana().energy), np.random.default_rng(0)
             )
 
-    def test_another_dimension(self):
-        learns = shown(learner(additive, updates="greville"), [evaluations(60)])
-        with pytest.raises(ShapeError, match=r"must have shape \(n, 3\), got \(1, 2\)"):
-            learns.observe(Evaluations(positions=np.zeros((1, 2)), values=np.zeros(1)))
-
     def test_no_numbers(self):
         learns = shown(learner(additive, updates="greville"), [evaluations(60)])
         before = learns.fit().value(FRESH)
+        with pytest.raises(ShapeError, match=r"must have shape \(n, 3\), got \(1, 2\)"):
+            learns.observe(Evaluations(positions=np.zeros((1, 2)), values=np.zeros(1)))
         with pytest.raises(ConfigurationError, match="got NaN in row 0 of 1"):
             learns.observe(Evaluations(positions=np.zeros((1, DIM)), values=np.array([np.nan])))
         np.testing.assert_array_equal(learns.fit().value(FRESH), before)
-
-    def test_too_few_points_and_then_enough(self):
-        learns = learner(additive, updates="greville")
-        learns.observe(evaluations(2))
-        with pytest.raises(SurrogateFitError, match="at least 5 distinct points"):
-            learns.fit()
-        learns.observe(evaluations(60, seed=1))
-        assert learns.fit().n_points == 62
 
     def test_numbers_that_cannot_be_solved(self):
         learns = shown(learner(additive, updates="greville", ridge=1e-3), [evaluations(60)])

@@ -7,9 +7,7 @@ import pytest
 import surrokit as sk
 from surrokit.errors import CapabilityError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
-from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.functions import gradient_of_energy
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
 from surrokit_networks.equations import Equations
 from surrokit_networks.frame import leading_directions, output_scales
@@ -156,47 +154,6 @@ def test_rows_without_jacobian_count_for_outputs_only():
     assert np.abs(error / ENERGY.noise_sd).max() < 1e-3
 
 
-def test_rows_without_outputs_are_left_out():
-    rows = exact(40)
-    outputs = np.array(rows.outputs)
-    outputs[:10] = np.nan
-    assert (
-        fitted(sk.make("surrogate", "additive"), attrs.evolve(rows, outputs=outputs)).n_points == 30
-    )
-
-
-def draws(n, seed, rough):
-    """Exact draws from the posterior, by rejection of draws from the prior, with gradients."""
-    many = exact(40 * n, seed, rough=rough)
-    misfit = many.values - 0.5 * np.square(many.positions).sum(axis=1)
-    misfit -= misfit.min()  # U has its constants
-    kept = np.random.default_rng([seed, 1]).random(len(many)) < np.exp(-misfit)
-    rows = many.take(np.flatnonzero(kept)[:n])
-    assert len(rows) == n
-    _, gradients = gradient_of_energy(ENERGY, rows.outputs, rows.jacobians, rows.positions)
-    return attrs.evolve(rows, gradients=gradients)
-
-
-@pytest.mark.parametrize("kind", ["additive", "rbf"])
-@pytest.mark.parametrize("jacobians", [False, True])
-def test_held_out_error_is_about_that_on_fresh_points(kind, jacobians):
-    rows, fresh = draws(100, 2, 2.0), draws(400, 9, 2.0)
-    if not jacobians:
-        rows = attrs.evolve(rows, jacobians=None, gradients=None)
-    # Few nodes, so that the error is no matter of a few points.
-    surrogate = sk.make("surrogate", kind, n_nodes=6, trend="linear", hold_out=0.3)
-    emulator = fitted(surrogate, rows)
-    # What is down-weighted is not held out: 0.3 (2 dim + 10) nats above the least and more.
-    near = fresh.values < rows.values.min() + 4.2
-    truth = fit_quality(emulator, fresh.take(near))
-    assert emulator.quality.n_points == 30
-    assert 0.2 < emulator.quality.variance / truth.variance < 5.0
-    if jacobians:
-        assert 0.5 < emulator.quality.gradient_error / truth.gradient_error < 2.0
-    else:
-        assert emulator.quality.gradient_error is None
-
-
 def test_states_hold_outputs_and_jacobians():
     first, second = (
         learner(sk.make("surrogate", "additive", n_nodes=20), seed=seed) for seed in (1, 99)
@@ -299,17 +256,6 @@ def test_an_error_of_that_size_changes_the_energy_by_a_nat(outputs):
         error[output] = 1e-3 * scale
         change = NOISY.value(outputs + error, outputs) - NOISY.value(outputs, outputs)
         assert np.sqrt(np.mean(np.square(change))) == pytest.approx(1e-3, rel=1e-2)
-
-
-def test_rows_count_by_their_weight(outputs):
-    far = np.concatenate([outputs, NOISY.data + 1e4 * NOISE * np.ones((5, 1))])
-    weights = np.ones(405)
-    assert (scales(far, weights) < 0.01 * NOISE).all()
-    weights[400:] = 1e-16
-    np.testing.assert_allclose(scales(far, weights), scales(outputs), rtol=1e-3)
-    twice = np.concatenate([outputs[:100], outputs[:200]])
-    weights = np.where(np.arange(200) < 100, 2.0, 1.0)
-    np.testing.assert_allclose(scales(outputs[:200], weights), scales(twice))
 
 
 class First:
