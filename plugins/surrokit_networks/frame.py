@@ -13,7 +13,7 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray
 from surrokit_networks.border import Border
 from surrokit_networks.equations import Basis, Equations, write_out
-from surrokit_networks.least_squares import Solution, triangle_of
+from surrokit_networks.least_squares import triangle_of
 from surrokit_networks.network import Mixing, Network
 from surrokit_networks.trend import Polynomial, TrendColumns
 
@@ -75,9 +75,14 @@ class Frame:
             matrix=matrix if self.matrix is None else self.matrix + matrix,
         )
 
-    def network(self, solution: Solution, directions: FloatArray | None = None) -> Network:
-        """Return the map that a solution is, of combinations (m, r) of the targets if given."""
-        trend, weights, level = solution.trend, solution.weights, solution.level
+    def network(
+        self,
+        level: FloatArray,
+        trend: FloatArray,
+        weights: FloatArray,
+        directions: FloatArray | None = None,
+    ) -> Network:
+        """Return the map with a solution's coefficients, of combinations (m, r) if given."""
         scales = np.ones(len(self.origin)) if self.scales is None else self.scales
         mixing = None
         if directions is None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
-from surrokit.potentials import Energy
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.training import are_finite
 from surrokit.surrogate.whitening import Whitening
@@ -27,7 +26,8 @@ from surrokit_networks.equations import (
 from surrokit_networks.frame import Frame
 from surrokit_networks.greville import Greville, RowSums
 from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.least_squares import Projected, Solution, expected_error, triangle_of
+from surrokit_networks.least_squares import Projected, expected_error, triangle_of
+from surrokit_networks.network import Network
 from surrokit_networks.pilot import Draw
 from surrokit_networks.potentials import FittedNetwork
 from surrokit_networks.regression import Regression
@@ -61,7 +61,12 @@ _MANY = 2e10
 sums over gradients do without a factor of dim, and ridges that are chosen from sums are no smaller
 than these can bear."""
 
-_NUMBERS = ("count", "total_weight", "n_points", "chosen_at")
+_NUMBERS: Mapping[str, Any] = {
+    "count": float,
+    "total_weight": float,
+    "n_points": int,
+    "chosen_at": float,
+}
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -120,7 +125,8 @@ class OnlineFit:
         if not len(rows):
             return
         frame = self.frame
-        equations = self._equations(rows)
+        left = self.regression.equations(rows, frame.whitening, float(frame.origin[0]))
+        equations = frame.less(left)
         self._pending.append(equations)
         self.count += equations.count
         self.total_weight += equations.total_weight
@@ -132,7 +138,6 @@ class OnlineFit:
             self._take_in()
 
     def _take_in(self) -> None:
-        """Take in the equations that were kept for it."""
         if not self._pending:
             return
         equations, self._pending = join(self._pending), []
@@ -148,10 +153,6 @@ class OnlineFit:
                     self.engine.update(np.ascontiguousarray(rows[:, :-1]), rows[:, -1])
         except np.linalg.LinAlgError as error:
             raise _unsolved(error) from error
-
-    def _equations(self, rows: TrainingRows) -> Equations:
-        origin = float(self.frame.origin[0])
-        return self.frame.less(self.regression.equations(rows, self.frame.whitening, origin))
 
     def _start(self, equations: Equations) -> Greville:
         basis, ridge = self.frame.basis, self.frame.ridge
@@ -175,10 +176,7 @@ class OnlineFit:
         rows = rows.take(rows.trust == 1.0)
         if not len(rows) or self.deployed is None:
             return
-        level, trend, weights = np.split(self.deployed[:, None], [1, 1 + self.frame.basis.n_trend])
-        nothing = {"ridge": 0.0, "degrees": 0.0, "error": 0.0}
-        solution = Solution(level=level[0], trend=trend, weights=weights, **nothing)
-        values, slopes = self.frame.network(solution).value_and_gradient(rows.positions)
+        values, slopes = self._map(self.deployed).value_and_gradient(rows.positions)
         lengths = (
             np.square(part @ self.frame.whitening.factor).sum(axis=1)
             for part in (slopes - rows.gradients, rows.gradients)
@@ -212,34 +210,27 @@ class OnlineFit:
             self.choose_ridge()
         if self.engine.unchecked:
             self.engine.check()
-        solution = self._solution(self.engine)
-        if not solution.finite:
+        engine = self.engine
+        # a level that is not fitted comes first, too
+        found = np.concatenate([np.zeros(1 - self._lead), engine.solution])
+        if not np.isfinite(found).all():
             raise _unsolved("weights are not finite")
-        parts = [solution.level[None], solution.trend, solution.weights]
-        self.deployed = np.concatenate(parts)[:, 0]
+        self.deployed = found
+        squares = engine.sums.squared_error(engine.solution)
         return FittedNetwork(
-            network=self.frame.network(solution),
+            network=self._map(found),
             n_points=self.n_points,
-            ridge=solution.ridge,
-            degrees=solution.degrees,
-            gcv_error=solution.error,
+            ridge=self.frame.ridge,
+            degrees=engine.degrees,
+            gcv_error=expected_error(self.count, self.total_weight, squares, engine.degrees),
             border=self.frame.border,
             quality=self.quality,
         )
 
-    def _solution(self, engine: Greville) -> Solution:
-        found, lead = engine.solution[:, None].copy(), self._lead
-        n_free = lead + self.frame.basis.n_trend
-        level = found[0] if lead else np.zeros(1)
-        squares = engine.sums.squared_error(engine.solution)
-        return Solution(
-            trend=found[lead:n_free],
-            weights=found[n_free:],
-            level=level,
-            ridge=self.frame.ridge,
-            degrees=engine.degrees,
-            error=expected_error(self.count, self.total_weight, squares, engine.degrees),
-        )
+    def _map(self, found: FloatArray) -> Network:
+        """Return the map with a level and coefficients (1 + k,)."""
+        parts = np.split(found[:, None], [1, 1 + self.frame.basis.n_trend])
+        return self.frame.network(parts[0][0], *parts[1:])
 
     def choose_ridge(self) -> None:
         """Choose the ridge anew from the sums, by generalised cross-validation.
@@ -279,15 +270,19 @@ class OnlineFit:
             "engine": self.engine.state(),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what ``state`` returned."""
-        for name in _NUMBERS:
-            setattr(self, name, type(getattr(self, name))(state[name]))
-        self.judged = np.array(state["judged"], dtype=np.float64)
-        deployed = state["deployed"]
-        self.deployed = None if deployed is None else np.array(deployed, dtype=np.float64)
-        self.first = None if state["first"] is None else FitQuality(**state["first"])
-        self.engine = Greville.restore(state["engine"])
+    @classmethod
+    def restore(cls, regression: Regression, frame: Frame, state: Mapping[str, Any]) -> Self:
+        """Return a fit that goes on from what ``state`` returned."""
+        deployed, first = state["deployed"], state["first"]
+        return cls(
+            regression=regression,
+            frame=frame,
+            **{name: kind(state[name]) for name, kind in _NUMBERS.items()},
+            judged=np.array(state["judged"], dtype=np.float64),
+            deployed=None if deployed is None else np.array(deployed, dtype=np.float64),
+            first=None if first is None else FitQuality(**first),
+            engine=Greville.restore(state["engine"]),
+        )
 
 
 def _unsolved(why: object) -> SurrogateFitError:
@@ -327,11 +322,13 @@ class OnlineLearner:
         with gradients, those in the far tail counted as little as they weigh: before that a first
         whitening is not to be trusted with all that follows. Until then a network is fitted anew
         when there are a fifth more rows than the last one was fitted to.
+    online
+        The fit that takes in rows; None as long as everything is kept and refitted.
     """
 
     refits: NetworkLearner
     updates: Literal["auto", "greville"]
-    _online: OnlineFit | None = attrs.field(default=None, init=False, repr=False)
+    online: OnlineFit | None = attrs.field(default=None, init=False, repr=False)
     _bound: TailBound | None = attrs.field(default=None, init=False, repr=False)
     _n_fitted: int = attrs.field(default=0, init=False, repr=False)
     _last: FittedNetwork | None = attrs.field(default=None, init=False, repr=False)
@@ -351,16 +348,6 @@ class OnlineLearner:
         """What a fitted network can do."""
         return self.refits.provides
 
-    @property
-    def energy(self) -> Energy | None:
-        """None: U itself is learnt."""
-        return self.refits.energy
-
-    @property
-    def online(self) -> OnlineFit | None:
-        """The fit that takes in rows; None as long as everything is kept and refitted."""
-        return self._online
-
     def observe(self, evaluations: Evaluations) -> None:
         """Take in exact evaluations; rows without a finite value are ignored.
 
@@ -371,12 +358,12 @@ class OnlineLearner:
         ConfigurationError
             If a value is NaN, or a position that has a value; the message names the row.
         """
-        if self._online is None:
+        if self.online is None:
             self.refits.observe(evaluations)
             return
         rows = self.weigh(self.refits.check(evaluations))
-        self._online.judge(rows)
-        self._online.absorb(rows)
+        self.online.judge(rows)
+        self.online.absorb(rows)
 
     def fit(self) -> FittedNetwork:
         """Return the network fitted to everything observed.
@@ -386,8 +373,8 @@ class OnlineLearner:
         SurrogateFitError
             If there are too few points with a finite value, or they cannot be fitted.
         """
-        if self._online is not None:
-            return self._online.network()
+        if self.online is not None:
+            return self.online.network()
         observed = self.refits.join_observed()
         n = len(observed)
         if n < _GROWTH * self._n_fitted:
@@ -403,7 +390,7 @@ class OnlineLearner:
         # What the engine makes of the first rows, so that the next fit is the same to the last bit.
         network = online.network()
         self._bound = TailBound.of(observed.values[are_finite(observed)], self.refits.dim)
-        self._online = online
+        self.online = online
         self.refits.forget()
         self._n_fitted, self._last = 0, None
         return network
@@ -432,16 +419,16 @@ class OnlineLearner:
     def state(self) -> dict[str, Any]:
         """Return all that has been learnt, and what the first fit has fixed."""
         state: dict[str, Any] = {"refits": self.refits.state(), "fitted": self._n_fitted}
-        if self._online is None:
+        if self.online is None:
             return {**state, "online": None}
         assert self._bound is not None
         return {
             **state,
             "online": {
                 "bound": attrs.asdict(self._bound),
-                "trend": self._online.regression.trend,
-                "frame": _write(self._online.frame),
-                "fit": self._online.state(),
+                "trend": self.online.regression.trend,
+                "frame": _write(self.online.frame),
+                "fit": self.online.state(),
             },
         }
 
@@ -454,8 +441,7 @@ class OnlineLearner:
             return learner
         trend: Trend = written["trend"]
         regression = attrs.evolve(self.refits.training.regression, trend=trend)
-        learner._online = OnlineFit(regression=regression, frame=self._read(written["frame"]))
-        learner._online.restore(written["fit"])
+        learner.online = OnlineFit.restore(regression, self._read(written["frame"]), written["fit"])
         learner._bound = TailBound(**written["bound"])
         return learner
 

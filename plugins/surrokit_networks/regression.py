@@ -189,7 +189,8 @@ class Regression:
                 fitted, solution, twin = alone
 
         def assemble(found: Solution) -> FittedNetwork:
-            return FittedNetwork(network=fitted.network(found), **_figures(found, rows))
+            network = fitted.network(found.level, found.trend, found.weights)
+            return FittedNetwork(network=network, **_figures(found, rows))
 
         network = _judged(assemble, solution, twin, rows, held, whitening)
         # A quadratic is left as it came out, lest it lose its convexity to later rows.
@@ -218,7 +219,7 @@ class Regression:
         directions = leading_directions(equations, left_out)
 
         def assemble(found: Solution) -> FittedEmulator:
-            network = frame.network(found, directions)
+            network = frame.network(found.level, found.trend, found.weights, directions)
             return FittedEmulator(network=network, energy=energy, **_figures(found, rows))
 
         return _judged(assemble, solution, twin, rows, held, whitening)
