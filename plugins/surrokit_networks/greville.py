@@ -195,8 +195,7 @@ def _least_norm(rows: FloatArray, targets: FloatArray, n_free: int, tolerance: f
     """Return the solution of rows (n, k) where there is no ridge.
 
     With A = (F, H), F free: what is left of H once F is projected out has the Moore-Penrose inverse
-    that gives the weights, and F^+ (t - H v) are the free coefficients. Directions below
-    ``tolerance`` of the largest singular value count as not seen.
+    that gives the weights, and F^+ (t - H v) are the free coefficients.
     """
     from scipy.linalg import solve_triangular
 
@@ -283,20 +282,11 @@ class Greville:
         ridge: float = 0.0,
         tolerance: float = TOLERANCE,
     ) -> Self:
-        """Return the solution of some rows, by orthogonal transformations.
+        """Return the solution of rows A (n, k) and targets t (n,), by orthogonal transformations.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (n, k)
-            A, or any matrix with the same A^T A; its free columns must be independent.
-        targets : ndarray of shape (n,)
-            t, or what goes with the other matrix.
-        n_free
-            How many of the first columns no ridge holds back.
-        ridge
-            lambda on all others; 0 for the Moore-Penrose inverse, equation (11).
-        tolerance
-            Part of |h| up to which c counts as zero.
+        Any matrix with the same A^T A will do for A, with the targets that go with it. The first
+        ``n_free`` columns, which no ridge holds back, must be independent. The ridge is lambda on
+        all others, 0 for the Moore-Penrose inverse, equation (11).
 
         Raises
         ------

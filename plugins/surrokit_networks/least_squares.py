@@ -101,14 +101,9 @@ class Solution:
 def expected_error(count: float, weight: float, residual_squares: float, degrees: float) -> float:
     """Return the generalised cross-validation error of a fit (Golub, Heath and Wahba 1979).
 
-    Parameters
-    ----------
-    count, degrees
-        Independent equations, and effective parameters, for each target.
-    weight
-        Sum of the weights of values and of gradients' components.
-    residual_squares
-        Weighted sum of squared residuals, over all targets.
+    There are so many independent equations and effective parameters for each target, a sum of the
+    weights of values and of gradients' components, and a weighted sum of squared residuals over all
+    targets.
     """
     spare = 1.0 - degrees / count
     return float("inf") if spare <= 1e-10 else float(residual_squares / weight / spare**2)
@@ -180,7 +175,7 @@ class Spectrum:
         Squared singular values e of the nodes' columns, with level and trend projected out.
     projections : ndarray of shape (r, m)
         Targets along the left singular vectors.
-    unreachable : float
+    unreachable
         Sum of squares of the targets that no combination of columns reaches.
     expand
         From coefficients (r, ...) along the left singular vectors to node weights (s, ...).
@@ -235,16 +230,8 @@ class Spectrum:
 class Projected:
     """Normal equations of the nodes alone, with level and trend projected out.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (s, s)
-        Products of what is left of the nodes' columns.
-    right : ndarray of shape (s, m)
-        Products of what is left of nodes' columns and targets.
-    squares
-        Sum of squares of what is left of the targets.
-    complete, free, noise
-        As in :class:`Spectrum`.
+    They are gram v = right; squares are those of what is left of the targets. For the rest see
+    :class:`Spectrum`.
     """
 
     gram: FloatArray

@@ -25,10 +25,9 @@ from surrokit_networks.equations import (
 )
 from surrokit_networks.frame import Frame
 from surrokit_networks.greville import Greville, RowSums
-from surrokit_networks.learner import NetworkLearner
+from surrokit_networks.learner import Draw, NetworkLearner
 from surrokit_networks.least_squares import Projected, expected_error, triangle_of
 from surrokit_networks.network import Network
-from surrokit_networks.pilot import Draw
 from surrokit_networks.potentials import FittedNetwork
 from surrokit_networks.regression import Regression
 from surrokit_networks.training import Training

@@ -13,8 +13,7 @@ from surrokit.potentials import Potential, SummedTerms, with_hessian
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray, IntArray
-from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.pilot import no_nodes
+from surrokit_networks.learner import NetworkLearner, no_nodes
 from surrokit_networks.regression import Regression
 from surrokit_networks.training import Training
 

@@ -19,10 +19,9 @@ from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import FloatArray
 from surrokit_networks.activations import Activation, find_activation
-from surrokit_networks.learner import NetworkLearner
+from surrokit_networks.learner import Draw, NetworkLearner, no_nodes
 from surrokit_networks.nodes import Draws, Nodes, data_rows, normal_rows
 from surrokit_networks.online import OnlineLearner, learner_of
-from surrokit_networks.pilot import Draw, no_nodes
 from surrokit_networks.regression import Regression
 from surrokit_networks.training import Training, Updates
 

@@ -6,7 +6,7 @@ import pytest
 import surrokit as sk
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
-from surrokit_networks.pilot import (
+from surrokit_networks.learner import (
     Candidate,
     best_of,
     candidates,
