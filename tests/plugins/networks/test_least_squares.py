@@ -3,6 +3,7 @@
 import attrs
 import numpy as np
 import pytest
+from equations_by_hand import rows_of
 
 from surrokit_networks.equations import Basis, join, normal_equations, write_out
 from surrokit_networks.least_squares import Projected, dual_spectrum, solve, solve_with_twin
@@ -14,22 +15,6 @@ DIM, RIDGE = 3, 0.03
 def basis_of(make_nodes, kind="additive", n_nodes=12, degree=1):
     trend = TrendColumns(dim=DIM, degree=degree)
     return Basis(trend=trend, network=make_nodes(kind, DIM, n_nodes))
-
-
-def rows_of(basis, equations):
-    """sqrt(w) [1, columns] and sqrt(w) targets of values, then of components of gradients."""
-    roots = np.sqrt(equations.value_weights)[:, None]
-    features = np.hstack([np.ones((len(equations), 1)), basis.features(equations.whitened)])
-    left, right = [roots * features], [roots * equations.targets]
-    if equations.gradients is not None:
-        jacobian = basis.jacobian(equations.whitened)
-        roots = np.sqrt(equations.gradient_weights)[:, None]
-        for k in range(DIM):
-            slopes = np.hstack([np.zeros((len(equations), 1)), jacobian[:, k]])
-            left.append(roots * slopes)
-            right.append(roots * equations.gradients[:, :, k])
-    first = 0 if equations.trains_level else 1
-    return np.vstack(left)[:, first:], np.vstack(right)
 
 
 @pytest.fixture(params=[(k, d) for k in (None, "additive", "rbf") for d in (0, 1, 2)], ids=str)

@@ -6,6 +6,7 @@ from functools import partial
 import attrs
 import numpy as np
 import pytest
+from equations_by_hand import rows_of
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
@@ -87,26 +88,12 @@ def refitted(learns, blocks):
     equations = online.frame.less(
         online.regression.equations(rows, online.frame.whitening, float(online.frame.origin[0]))
     )
-    lead = int(equations.trains_level)
-    basis = online.frame.basis
-    columns = basis.features(equations.whitened)
-    matrix = np.column_stack([np.ones((len(rows), lead)), columns])
-    roots = np.sqrt(equations.value_weights)
-    stacked, targets = [matrix * roots[:, None]], [equations.targets[:, 0] * roots]
-    if equations.gradients is not None:
-        slopes = basis.jacobian(equations.whitened)
-        slopes = np.concatenate([np.zeros((*slopes.shape[:2], lead)), slopes], axis=2)
-        roots = np.sqrt(equations.gradient_weights)[:, None]
-        stacked.append((slopes * roots[:, :, None]).reshape(-1, slopes.shape[2]))
-        targets.append((equations.gradients[:, 0] * roots).ravel())
-    n_free = lead + basis.n_trend
-    bottom = np.zeros((basis.n_nodes, n_free + basis.n_nodes))
-    np.fill_diagonal(bottom[:, n_free:], np.sqrt(online.frame.ridge))
-    found = np.linalg.lstsq(
-        np.vstack([*stacked, bottom]),
-        np.concatenate([*targets, np.zeros(len(bottom))]),
-        rcond=None,
-    )[0]
+    lead, basis = int(equations.trains_level), online.frame.basis
+    left, right = rows_of(basis, equations)
+    bottom = np.zeros((basis.n_nodes, left.shape[1]))
+    np.fill_diagonal(bottom[:, lead + basis.n_trend :], np.sqrt(online.frame.ridge))
+    targets = np.concatenate([right[:, 0], np.zeros(len(bottom))])
+    found = np.linalg.lstsq(np.vstack([left, bottom]), targets, rcond=None)[0]
     where = online.frame.whitening.apply(FRESH)
     values = basis.features(where) @ found[lead:]
     if online.frame.matrix is not None:
