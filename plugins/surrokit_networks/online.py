@@ -80,16 +80,12 @@ class OnlineFit:
 
     Parameters
     ----------
-    engine : Greville or None
-        Keeps the solution; None before there are equations.
-    count, total_weight
-        Of all equations so far; see :class:`~surrokit_networks.equations.Equations`.
     n_points
         Points; one that comes again in a later block counts again.
     judged : ndarray of shape (n, 3)
         Of the last rows V - U, |L^T grad(V - U)|^2 and |L^T grad U|^2, before they were learnt
         from; NaN where no gradient is known.
-    first : FitQuality or None
+    first
         The error of the first fit, until enough rows were judged.
     chosen_at
         Independent equations from which the ridge was chosen.
@@ -303,11 +299,9 @@ class OnlineLearner:
 
     A ridge that is left to the data (``ridge=None``) is chosen again, by generalised
     cross-validation of the sums over rows, once there are twice as many equations: O(s^3), and ever
-    more seldom. Otherwise nothing but the weights changes.
-
-    Rows in the far tail count less, by their excess over the least value known when they arrive;
-    what was taken in before a lower value came keeps its weight. A point that comes twice in two
-    blocks counts as two.
+    more seldom. Otherwise nothing but the weights changes. Rows in the far tail count less, by
+    their excess over the least value known when they arrive; what was taken in before a lower value
+    came keeps its weight. A point that comes twice in two blocks counts as two.
 
     ``quality`` of a network is its error at the last 200 rows outside the tail, each judged before
     it was learnt from; that of the first fit's twin until there are ten.
@@ -319,8 +313,8 @@ class OnlineLearner:
     updates
         ``"greville"``, or ``"auto"`` for that once there are 25 points for each dimension, or 6
         with gradients, those in the far tail counted as little as they weigh: before that a first
-        whitening is not to be trusted with all that follows. Until then a network is fitted anew
-        when there are a fifth more rows than the last one was fitted to.
+        whitening is not to be trusted. Until then a network is fitted anew when there are a fifth
+        more rows than the last one was fitted to.
     online
         The fit that takes in rows; None as long as everything is kept and refitted.
     """
