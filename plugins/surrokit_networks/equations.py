@@ -151,11 +151,11 @@ class Basis:
     trend
         Free of the ridge.
     network
-        Held back by the ridge; None for a trend alone.
+        Held back by the ridge.
     """
 
     trend: TrendColumns
-    network: Nodes | None
+    network: Nodes
 
     @property
     def n_trend(self) -> int:
@@ -165,7 +165,7 @@ class Basis:
     @property
     def n_nodes(self) -> int:
         """Columns of the network."""
-        return 0 if self.network is None else len(self.network)
+        return len(self.network)
 
     def __len__(self) -> int:
         return self.n_trend + self.n_nodes
@@ -175,8 +175,7 @@ class Basis:
         features = np.empty((len(z), len(self)))
         trend, _ = self.trend.features_and_slopes(z)
         features[:, : self.n_trend] = self.trend.by_monomials(trend.T.copy()).T
-        if self.network is not None:
-            features[:, self.n_trend :] = self.network.features(z)
+        features[:, self.n_trend :] = self.network.features(z)
         return features
 
     def jacobian(self, z: FloatArray) -> FloatArray:
@@ -185,8 +184,7 @@ class Basis:
         _, slopes = self.trend.features_and_slopes(z)
         columns = (slopes[:, None, :] * self.trend.directions.T).transpose(2, 0, 1).copy()
         jacobian[:, :, : self.n_trend] = self.trend.by_monomials(columns).transpose(1, 2, 0)
-        if self.network is not None:
-            jacobian[:, :, self.n_trend :] = self.network.gradients(z)
+        jacobian[:, :, self.n_trend :] = self.network.gradients(z)
         return jacobian
 
 
@@ -270,9 +268,7 @@ def normal_equations(
 ) -> NormalEquations:
     """Gather the normal equations of a basis, those of the trend as additive nodes."""
     trend, size, m = basis.trend, len(basis), equations.n_outputs
-    vectors = trend.directions
-    if basis.network is not None:
-        vectors = np.concatenate([vectors, basis.network.vectors])
+    vectors = np.concatenate([trend.directions, basis.network.vectors])
     gram, slope_gram, mixed = (np.zeros((size, size)) for _ in range(3))
     right, sums, squares, target_sums = (
         np.zeros((size, m)),
@@ -327,7 +323,7 @@ def _add_gradients(
     # First over rows, in one product for all outputs, then over coordinates.
     moments = (slopes * weights[:, None]).T @ gradients.reshape(n, -1)
     right += np.einsum("kmd,kd->km", moments.reshape(-1, m, dim), vectors)
-    if basis.network is None or basis.network.curvatures is None:
+    if basis.network.curvatures is None:
         return
     beta = slopes[:, p:] * -basis.network.curvatures
     along = slopes * (z @ vectors.T)
@@ -339,10 +335,8 @@ def _add_gradients(
 
 def _columns(basis: Basis, z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return columns and their slopes at whitened positions, as new arrays."""
-    features, slopes = basis.trend.features_and_slopes(z)
-    if basis.network is None:
-        return features.copy(), slopes
-    nodes = basis.network.features_and_slopes(z)
-    if not basis.n_trend:
-        return nodes
-    return np.concatenate([features, nodes[0]], axis=1), np.concatenate([slopes, nodes[1]], axis=1)
+    pairs = zip(
+        basis.trend.features_and_slopes(z), basis.network.features_and_slopes(z), strict=True
+    )
+    features, slopes = (np.concatenate(pair, axis=1) for pair in pairs)
+    return features, slopes

@@ -42,7 +42,7 @@ from surrokit_networks.trend import Trend
 _LEAST_WITH_GRADIENTS = 2
 """Points that a fit needs where each comes with its gradient."""
 
-Draw = Callable[[FloatArray, int, np.random.Generator], Nodes | None]
+Draw = Callable[[FloatArray, int, np.random.Generator], Nodes]
 """From whitened training positions (n, dim), a number of nodes, and a generator."""
 
 N_NODES = 300
@@ -145,10 +145,10 @@ def simplest_of(
     return best if expected_acceptance(error) >= accepted + _GAIN else alone
 
 
-def no_nodes(whitened: FloatArray, size: int, rng: np.random.Generator) -> Nodes | None:
-    """Return None: a way to draw nodes that leaves the trend alone."""
-    del whitened, size, rng
-    return None
+def no_nodes(whitened: FloatArray, size: int, rng: np.random.Generator) -> Nodes:
+    """Return no nodes: a way to draw them that leaves the trend alone."""
+    del size, rng
+    return Nodes.none(whitened.shape[1])
 
 
 def _best_of(
@@ -353,7 +353,7 @@ class NetworkLearner(KeepingLearner):
         frame = attrs.evolve(frame, border=border)
         return Fit(regression=regression, frame=frame, network=network, rows=task.rows)
 
-    def _prepare(self) -> tuple[Task, Regression, Nodes | None, BoolArray | None]:
+    def _prepare(self) -> tuple[Task, Regression, Nodes, BoolArray | None]:
         """Return what there is to fit and how, the nodes, and which rows are held out."""
         rows = self.rows()
         task = Task(rows=rows, whitening=self.training.whitening(rows))

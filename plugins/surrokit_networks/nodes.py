@@ -72,6 +72,11 @@ class Nodes:
             curvatures=1.0 / square_widths,
         )
 
+    @classmethod
+    def none(cls, dim: int) -> Nodes:
+        """Return no nodes at all: what a trend alone has."""
+        return cls(vectors=np.empty((0, dim)), offsets=np.empty(0), activation=EXPONENTIAL)
+
     @property
     def dim(self) -> int:
         """Numbers in a position."""
@@ -125,8 +130,13 @@ class Nodes:
 
 
 def row_blocks(n_rows: int, scratch: int, most: int = _SCRATCH) -> Iterator[slice]:
-    """Yield slices that cover rows in order, where each takes so many numbers of scratch."""
-    size = max(1, most // max(1, scratch))
+    """Yield slices that cover rows in order, where each takes so many numbers of scratch.
+
+    Where a row takes none, as without nodes, there is nothing to do, and no slice.
+    """
+    if not scratch:
+        return
+    size = max(1, most // scratch)
     for start in range(0, n_rows, size):
         yield slice(start, start + size)
 
@@ -134,7 +144,7 @@ def row_blocks(n_rows: int, scratch: int, most: int = _SCRATCH) -> Iterator[slic
 def weighted_outer(factors: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return sum_i f_ni p_i p_i^T, shape (n, dim, dim), for f (n, s) and p as columns (dim, s)."""
     dim = len(vectors)
-    total = np.empty((len(factors), dim, dim))
+    total = np.zeros((len(factors), dim, dim))
     for rows in row_blocks(len(factors), vectors.size):
         np.matmul(factors[rows, None, :] * vectors, vectors.T, out=total[rows])
     return total

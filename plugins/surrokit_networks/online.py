@@ -445,7 +445,6 @@ class OnlineLearner:
         dim = len(written["mean"])
         whitening = Whitening(mean=array("mean"), factor=array("factor"))
         drawn = self.refits.draws[0](np.zeros((1, dim)), 1, np.random.default_rng(0))
-        assert drawn is not None
         nodes = attrs.evolve(
             drawn,
             vectors=array("vectors"),
@@ -465,7 +464,6 @@ class OnlineLearner:
 
 def _write(frame: Frame) -> dict[str, Any]:
     nodes, border = frame.basis.network, frame.border
-    assert nodes is not None
     return {
         "mean": frame.whitening.mean,
         "factor": frame.whitening.factor,

@@ -250,7 +250,7 @@ class FittedNetwork(NetworkFit):
 
     def _beyond(self, q: FloatArray) -> Beyond | None:
         """Return how far positions (n, dim) are beyond the border; None where none is."""
-        if self.border is None or self.network.nodes is None:
+        if self.border is None or not self.n_nodes:
             return None
         return self.border.cross(q)
 

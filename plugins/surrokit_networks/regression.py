@@ -137,7 +137,7 @@ class Regression:
 
     def fit(
         self,
-        nodes: Nodes | None,
+        nodes: Nodes,
         whitening: Whitening,
         rows: TrainingRows,
         held: BoolArray | None = None,
@@ -153,12 +153,8 @@ class Regression:
 
         Parameters
         ----------
-        nodes
-            None for a trend alone.
-        whitening
-            From raw to whitened positions.
-        rows
-            What to fit.
+        nodes, whitening, rows
+            Columns beside the trend, coordinates, and what to fit.
         held : ndarray of bool, shape (n,), optional
             Rows at which a twin that was not shown them is judged.
         keeps_idle
@@ -182,8 +178,8 @@ class Regression:
             origin=np.array([origin]),
         )
         fitted, solution, twin = self._solve_in(frame, equations, held)
-        if nodes is not None and self.ridge is None and not keeps_idle:
-            bare = attrs.evolve(frame, basis=attrs.evolve(frame.basis, network=None))
+        if len(nodes) and self.ridge is None and not keeps_idle:
+            bare = attrs.evolve(frame, basis=Basis(trend=trend, network=Nodes.none(trend.dim)))
             alone = self._solve_in(bare, equations, held)
             if not _worth(solution.error, alone[1].error, equations):
                 fitted, solution, twin = alone
@@ -199,7 +195,7 @@ class Regression:
     def fit_outputs(
         self,
         energy: Energy,
-        nodes: Nodes | None,
+        nodes: Nodes,
         whitening: Whitening,
         rows: TrainingRows,
         held: BoolArray | None = None,
@@ -225,7 +221,7 @@ class Regression:
         return _judged(assemble, solution, twin, rows, held, whitening)
 
     def expected_variance(
-        self, energy: Energy, nodes: Nodes | None, whitening: Whitening, rows: TrainingRows
+        self, energy: Energy, nodes: Nodes, whitening: Whitening, rows: TrainingRows
     ) -> float:
         """Return about what Var(V - U) is to be expected of outputs at most, in nats squared.
 
@@ -243,7 +239,7 @@ class Regression:
         return equations.components * self.solve(frame.basis, equations, None)[0].error
 
     def _outputs_frame(
-        self, energy: Energy, nodes: Nodes | None, whitening: Whitening, rows: TrainingRows
+        self, energy: Energy, nodes: Nodes, whitening: Whitening, rows: TrainingRows
     ) -> tuple[Frame, Equations]:
         """Return units and columns, and the equations of the outputs in them."""
         assert rows.outputs is not None

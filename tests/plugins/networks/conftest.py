@@ -16,7 +16,7 @@ def nodes_of(kind: str | None, dim: int, size: int, seed: int = 0):
     """Nodes of different widths or steepness; None for no nodes at all."""
     rng = np.random.default_rng([seed, 17])
     if kind is None:
-        return None
+        return Nodes.none(dim)
     rows, numbers = rng.standard_normal((size, dim)), rng.uniform(0.5, 4.0, size)
     if kind == "rbf":
         return Nodes.radial(rows, numbers)

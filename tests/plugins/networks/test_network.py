@@ -68,7 +68,7 @@ class Case:
             return 7.0 + anp.dot(z, slope) + 0.5 * anp.dot(z, anp.dot(matrix, z))
 
         if kind is None:
-            nodes, weights, self.plain = None, weights[:0], trend
+            nodes, weights, self.plain = Nodes.none(DIM), weights[:0], trend
         elif kind == "rbf":
             widths = rng.uniform(0.5, 4.0, NODES)
             nodes = Nodes.radial(vectors, widths)
@@ -248,7 +248,7 @@ WIDE, OUTPUTS, SIZE, COMBINED, MIXED = 3, 5, 8, 4, 30
 
 def emulator_nodes(kind, rng):
     if kind == "none":
-        return None
+        return Nodes.none(WIDE)
     if kind == "rbf":
         return Nodes.radial(rng.standard_normal((SIZE, WIDE)), rng.uniform(1.0, 4.0, SIZE))
     activation = ACTIVATIONS[kind]
@@ -269,7 +269,7 @@ def coefficients(kind, trend, rng):
         "whitening": Whitening.of(
             rng.standard_normal((50, WIDE)) @ rng.standard_normal((WIDE, WIDE)) + 3.0, np.ones(50)
         ),
-        "weights": rng.standard_normal((0 if nodes is None else SIZE, OUTPUTS)),
+        "weights": rng.standard_normal((len(nodes), OUTPUTS)),
         "constant": rng.standard_normal(OUTPUTS),
         "linear": rng.standard_normal((WIDE, OUTPUTS)) * (trend != "constant"),
         "matrices": matrices + matrices.transpose(0, 2, 1) if trend == "quadratic" else None,

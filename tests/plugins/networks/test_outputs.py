@@ -11,6 +11,7 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
 from surrokit_networks.equations import Equations
 from surrokit_networks.frame import leading_directions, output_scales
+from surrokit_networks.nodes import Nodes
 from surrokit_networks.regression import Regression
 from surrokit_networks.training_rows import TrainingRows
 
@@ -117,7 +118,7 @@ def test_trends_of_outputs(trend, degree):
     # Those of U need not be those of outputs: a normal density makes a linear map, not a bent one.
     rows = TrainingRows.of(exact(40), "full", needs_outputs=True)
     whitening = Whitening.of(rows.positions, rows.weights)
-    emulator = Regression(trend=trend).fit_outputs(ENERGY, None, whitening, rows)
+    emulator = Regression(trend=trend).fit_outputs(ENERGY, Nodes.none(DIM), whitening, rows)
     _, jacobians = emulator.forward_and_jacobian(FRESH.positions)
     if degree == 0:
         np.testing.assert_array_equal(jacobians, 0.0)
@@ -127,7 +128,7 @@ def test_trends_of_outputs(trend, degree):
         np.testing.assert_allclose(jacobians, FRESH.jacobians, rtol=1e-6, atol=1e-6)
         # which may fall in every direction, too
         falling = attrs.evolve(rows, outputs=-rows.outputs, jacobians=-rows.jacobians)
-        emulator = Regression(trend=trend).fit_outputs(ENERGY, None, whitening, falling)
+        emulator = Regression(trend=trend).fit_outputs(ENERGY, Nodes.none(DIM), whitening, falling)
         np.testing.assert_allclose(emulator.forward(FRESH.positions), -FRESH.outputs, atol=1e-6)
 
 

@@ -20,6 +20,7 @@ from surrokit_networks.trend import (
 )
 
 DIM = 3
+BARE = Nodes.none(DIM)
 
 
 def rows_of(positions, values, gradients=None):
@@ -124,7 +125,7 @@ def test_a_trend_is_positive_definite_whatever_the_target(target, with_gradients
         network = fit(regression, nodes, whitening, rows)
         matrix = network.network.trend.matrices[0]
         assert np.linalg.eigvalsh(matrix)[0] >= 0.1 - 1e-9
-        if nodes is not None:
+        if len(nodes):
             # The network makes up for what the trend was not allowed.
             left = network.value(positions) - weight * values
             assert np.var(left) < 1e-3 * np.var(values)
@@ -135,7 +136,7 @@ def test_the_trend_of_the_whitening_is_half_the_squared_distance():
     positions = rng.standard_normal((30, DIM))
     rows = rows_of(positions, rng.standard_normal(30))
     whitening = Whitening.of(positions, np.ones(30))
-    network = fit(Regression(trend="laplace"), None, whitening, rows)
+    network = fit(Regression(trend="laplace"), BARE, whitening, rows)
     covariance = whitening.factor @ whitening.factor.T
     np.testing.assert_allclose(matrix_of(network), np.linalg.inv(covariance), rtol=1e-9)
 
@@ -146,7 +147,7 @@ def test_what_a_trend_has_by_setting():
     rows = rows_of(positions, (positions**2).sum(axis=1))
     whitening = Whitening.of(positions, np.ones(40))
     by_setting = {
-        trend: fit(Regression(trend=trend), None, whitening, rows)
+        trend: fit(Regression(trend=trend), BARE, whitening, rows)
         for trend in ("constant", "linear", "quadratic", "auto")
     }
     np.testing.assert_array_equal(by_setting["constant"].network.trend.linear, 0.0)
@@ -167,7 +168,7 @@ def test_automatic_trends_take_what_the_points_support(n, curvature):
     positions = rng.standard_normal((n, dim))
     rows = rows_of(positions, 3.0 * (positions**2).sum(axis=1))
     whitening = Whitening.of(positions, np.ones(n))
-    network = fit(Regression(trend="auto"), None, whitening, rows)
+    network = fit(Regression(trend="auto"), BARE, whitening, rows)
     if curvature == "none":
         assert network.network.trend.matrices is None
     else:
@@ -180,8 +181,8 @@ def test_automatic_trends_between_few_points_and_plenty():
     positions = rng.standard_normal((70, 8))
     rows = rows_of(positions, (positions**2).sum(axis=1))
     whitening = Whitening.of(positions, np.ones(70))
-    automatic = fit(Regression(trend="auto"), None, whitening, rows)
-    laplace = fit(Regression(trend="laplace"), None, whitening, rows)
+    automatic = fit(Regression(trend="auto"), Nodes.none(8), whitening, rows)
+    laplace = fit(Regression(trend="laplace"), Nodes.none(8), whitening, rows)
     np.testing.assert_array_equal(matrix_of(automatic), matrix_of(laplace))
 
 
@@ -194,10 +195,10 @@ def test_too_few_equations_for_a_quadratic():
             match=r"a trend of degree 2 in 3 dimensions has 10 coefficients, but there are only "
             rf"{n} equations; explore for longer, or use trend='auto'",
         ) as caught:
-            fit(Regression(trend="quadratic"), None, Whitening.identity(DIM), rows)
+            fit(Regression(trend="quadratic"), BARE, Whitening.identity(DIM), rows)
         assert wanted in str(caught.value)
     rows = rows_of(rng.standard_normal((11, DIM)), rng.standard_normal(11))
-    assert fit(Regression(trend="quadratic"), None, Whitening.identity(DIM), rows).n_points == 11
+    assert fit(Regression(trend="quadratic"), BARE, Whitening.identity(DIM), rows).n_points == 11
 
 
 def test_a_twin_that_could_not_fit_its_trend_is_not_asked(make_nodes):
@@ -207,7 +208,7 @@ def test_a_twin_that_could_not_fit_its_trend_is_not_asked(make_nodes):
         positions = rng.standard_normal((n, DIM))
         rows = rows_of(positions, np.cosh(positions).sum(axis=1))
         held = np.arange(n) < 2
-        for nodes in (None, make_nodes("rbf", DIM, 5), make_nodes("rbf", DIM, 50)):
+        for nodes in (BARE, make_nodes("rbf", DIM, 5), make_nodes("rbf", DIM, 50)):
             network = fit(Regression(trend="quadratic"), nodes, Whitening.identity(DIM), rows, held)
             assert (network.quality is not None) == judged
             assert np.isfinite(network.value(positions)).all()
