@@ -3,7 +3,7 @@
 import attrs
 import numpy as np
 import pytest
-from equations_by_hand import rows_of
+from equations_by_hand import equations_of, nodes_of, rows_of
 
 from surrokit_networks.equations import Basis, join, normal_equations, write_out
 from surrokit_networks.least_squares import Projected, dual_spectrum, solve, solve_with_twin
@@ -12,14 +12,14 @@ from surrokit_networks.trend import TrendColumns
 DIM, RIDGE = 3, 0.03
 
 
-def basis_of(make_nodes, kind="additive", n_nodes=12, degree=1):
+def basis_of(kind="additive", n_nodes=12, degree=1):
     trend = TrendColumns(dim=DIM, degree=degree)
-    return Basis(trend=trend, network=make_nodes(kind, DIM, n_nodes))
+    return Basis(trend=trend, network=nodes_of(kind, DIM, n_nodes))
 
 
 @pytest.fixture(params=[(k, d) for k in (None, "additive", "rbf") for d in (0, 1, 2)], ids=str)
-def basis(request, make_nodes):
-    return basis_of(make_nodes, request.param[0], 7, request.param[1])
+def basis(request):
+    return basis_of(request.param[0], 7, request.param[1])
 
 
 @pytest.mark.parametrize("block_rows", [None, 1, 7])
@@ -32,8 +32,8 @@ def basis(request, make_nodes):
     ],
     ids=str,
 )
-def test_products_are_those_of_rows(basis, how, block_rows, make_equations):
-    equations = make_equations(30, DIM, **how)
+def test_products_are_those_of_rows(basis, how, block_rows):
+    equations = equations_of(30, DIM, **how)
     m = equations.n_outputs
     left, right = rows_of(basis, equations)
     rows = np.hstack([left, right])
@@ -51,8 +51,8 @@ def test_products_are_those_of_rows(basis, how, block_rows, make_equations):
         assert found.right.shape == (len(basis) + equations.trains_level, m)
 
 
-def test_without_level_is_about_the_weighted_mean(basis, make_equations):
-    equations = make_equations(30, DIM, n_outputs=2)
+def test_without_level_is_about_the_weighted_mean(basis):
+    equations = equations_of(30, DIM, n_outputs=2)
     found = normal_equations(basis, equations).without_level()
     weights, features = equations.value_weights, basis.features(equations.whitened)
     features = features - np.average(features, axis=0, weights=weights)
@@ -76,14 +76,14 @@ def test_columns_are_monomials_then_nodes(basis, differences):
     np.testing.assert_allclose(basis.jacobian(z), slopes, atol=1e-8)
 
 
-def test_parts_of_equations_and_equations_joined(make_equations):
-    equations = make_equations(30, DIM, gradients="all")
+def test_parts_of_equations_and_equations_joined():
+    equations = equations_of(30, DIM, gradients="all")
     assert equations.n_rows == 30 * (1 + DIM)
     assert equations.take(slice(0, 15)).count == pytest.approx(equations.count / 2)
-    assert make_equations(30, DIM).take(np.zeros(30, dtype=bool)).count == 0.0
+    assert equations_of(30, DIM).take(np.zeros(30, dtype=bool)).count == 0.0
     idle = attrs.evolve(equations, value_weights=equations.value_weights * (np.arange(30) % 3 > 0))
     assert idle.n_rows == 30 * DIM + 20
-    parts = [make_equations(5, DIM, gradients=kind) for kind in ("none", "all")]
+    parts = [equations_of(5, DIM, gradients=kind) for kind in ("none", "all")]
     whole = join(parts)
     assert whole.count == parts[0].count + parts[1].count
     assert whole.total_weight == pytest.approx(sum(part.total_weight for part in parts))
@@ -92,8 +92,8 @@ def test_parts_of_equations_and_equations_joined(make_equations):
     assert join(parts[:1]).gradients is None
 
 
-def test_a_known_quadratic_is_taken_off(make_equations):
-    equations = make_equations(10, DIM, gradients="some")
+def test_a_known_quadratic_is_taken_off():
+    equations = equations_of(10, DIM, gradients="some")
     matrix = np.diag([1.0, 2.0, 3.0])
     less = equations.less_quadratic(matrix)
     z, known = equations.whitened, equations.gradient_weights > 0
@@ -102,7 +102,7 @@ def test_a_known_quadratic_is_taken_off(make_equations):
     expected = (equations.gradients[:, 0] - z @ matrix)[known]
     np.testing.assert_allclose(less.gradients[known, 0], expected)
     np.testing.assert_array_equal(less.gradients[~known], 0.0)
-    assert make_equations(10, DIM).less_quadratic(matrix).gradients is None
+    assert equations_of(10, DIM).less_quadratic(matrix).gradients is None
 
 
 def projected(basis, equations):
@@ -149,11 +149,9 @@ def plain(basis, equations, ridge):
     ],
 )
 @pytest.mark.parametrize(("n", "n_nodes"), [(40, 12), (14, 40)])
-def test_every_way_is_the_plain_solution(
-    way, gradients, kind, degree, level, n, n_nodes, make_nodes, make_equations
-):
-    basis = basis_of(make_nodes, kind, n_nodes, degree)
-    equations = make_equations(n, DIM, n_outputs=2, gradients=gradients, level=level)
+def test_every_way_is_the_plain_solution(way, gradients, kind, degree, level, n, n_nodes):
+    basis = basis_of(kind, n_nodes, degree)
+    equations = equations_of(n, DIM, n_outputs=2, gradients=gradients, level=level)
     constant, trend, weights, degrees, error = plain(basis, equations, RIDGE)
     found = way(basis, equations, RIDGE)
     np.testing.assert_allclose(found.level, constant, rtol=1e-7, atol=1e-8)
@@ -167,9 +165,9 @@ def test_every_way_is_the_plain_solution(
 
 @pytest.mark.parametrize("gradients", ["none", "some"])
 @pytest.mark.parametrize(("n", "n_nodes"), [(40, 8), (8, 50)])
-def test_no_ridge_is_the_pseudoinverse(gradients, n, n_nodes, make_nodes, make_equations):
-    basis = basis_of(make_nodes, "additive", n_nodes)
-    equations = make_equations(n, DIM, gradients=gradients)
+def test_no_ridge_is_the_pseudoinverse(gradients, n, n_nodes):
+    basis = basis_of("additive", n_nodes)
+    equations = equations_of(n, DIM, gradients=gradients)
     left, right = rows_of(basis, equations)
     known, _ = np.linalg.qr(left[:, : 1 + DIM])
     features = left[:, 1 + DIM :] - known @ (known.T @ left[:, 1 + DIM :])
@@ -183,11 +181,9 @@ def test_no_ridge_is_the_pseudoinverse(gradients, n, n_nodes, make_nodes, make_e
 @pytest.mark.parametrize("ridge", [None, 0.0, 0.01])
 @pytest.mark.parametrize("gradients", ["none", "some"])
 @pytest.mark.parametrize(("n", "n_nodes"), [(60, 12), (14, 80)])
-def test_twins_see_nothing_of_what_is_held_out(
-    ridge, gradients, n, n_nodes, make_nodes, make_equations
-):
-    basis = basis_of(make_nodes, "rbf", n_nodes)
-    equations = make_equations(n, DIM, gradients=gradients)
+def test_twins_see_nothing_of_what_is_held_out(ridge, gradients, n, n_nodes):
+    basis = basis_of("rbf", n_nodes)
+    equations = equations_of(n, DIM, gradients=gradients)
     held = np.random.default_rng(5).permutation(n) < 4
     solution, twin = solve_with_twin(basis, equations, ridge, held)
     assert twin.ridge == solution.ridge
@@ -203,9 +199,9 @@ def test_twins_see_nothing_of_what_is_held_out(
 
 
 @pytest.mark.parametrize(("n", "n_nodes"), [(60, 12), (20, 80)])
-def test_the_ridge_by_cross_validation_has_the_least_score(n, n_nodes, make_nodes, make_equations):
-    basis = basis_of(make_nodes, "additive", n_nodes)
-    equations = make_equations(n, DIM, gradients="some", noise=0.3)
+def test_the_ridge_by_cross_validation_has_the_least_score(n, n_nodes):
+    basis = basis_of("additive", n_nodes)
+    equations = equations_of(n, DIM, gradients="some", noise=0.3)
     found, twin = solve_with_twin(basis, equations, None, None)
     assert twin is None
 
@@ -227,10 +223,10 @@ def spectrum_of(basis, equations):
 
 
 @pytest.mark.parametrize("gradients", ["none", "some"])
-def test_constant_targets_give_a_flat_network(gradients, make_nodes, make_equations):
-    basis = basis_of(make_nodes, "additive", 10)
+def test_constant_targets_give_a_flat_network(gradients):
+    basis = basis_of("additive", 10)
     for n in (6, 30):
-        equations = make_equations(n, DIM, gradients=gradients)
+        equations = equations_of(n, DIM, gradients=gradients)
         flat = attrs.evolve(
             equations,
             targets=np.zeros((n, 1)),
@@ -241,22 +237,22 @@ def test_constant_targets_give_a_flat_network(gradients, make_nodes, make_equati
         assert 0.0 < found.ridge < np.inf
 
 
-def test_ill_conditioned_features_at_the_paper_s_ridge(make_nodes, make_equations):
+def test_ill_conditioned_features_at_the_paper_s_ridge():
     # Squaring the condition number would lose this: the normal matrix has rounding errors as
     # large as the ridge.
-    basis = basis_of(make_nodes, "additive", 80, 0)
-    equations = make_equations(200, DIM, level=False, noise=0.0)
+    basis = basis_of("additive", 80, 0)
+    equations = equations_of(200, DIM, level=False, noise=0.0)
     _, _, weights, _, _ = plain(basis, equations, 1e-12)
     found, _ = solve_with_twin(basis, equations, 1e-12, None)
     features = basis.features(equations.whitened)
     np.testing.assert_allclose(features @ found.weights, features @ weights, atol=1e-9)
 
 
-def test_positions_that_never_move_in_one_direction(make_nodes, make_equations):
+def test_positions_that_never_move_in_one_direction():
     # The trend's own columns are then dependent; the fit goes on all the same.
-    basis = basis_of(make_nodes)
+    basis = basis_of()
     for n in (6, 40):
-        equations = make_equations(n, DIM)
+        equations = equations_of(n, DIM)
         still = attrs.evolve(equations, whitened=equations.whitened * [1.0, 1.0, 0.0])
         found, _ = solve_with_twin(basis, still, None, None)
         assert found.finite
@@ -271,13 +267,13 @@ def error_at_fresh_points(basis, solution):
 
 
 @pytest.mark.parametrize(("n_rows", "n_nodes"), [(150, 60), (60, 200)])
-def test_the_chosen_ridge_is_nearly_the_best(n_rows, n_nodes, make_nodes, make_equations):
+def test_the_chosen_ridge_is_nearly_the_best(n_rows, n_nodes):
     for seed in range(3):
         basis = Basis(
             trend=TrendColumns(dim=DIM, degree=0),
-            network=make_nodes("additive", DIM, n_nodes, seed),
+            network=nodes_of("additive", DIM, n_nodes, seed),
         )
-        equations = make_equations(n_rows, DIM, noise=0.3, seed=seed)
+        equations = equations_of(n_rows, DIM, noise=0.3, seed=seed)
         found = spectrum_of(basis, equations)
         best = min(
             error_at_fresh_points(basis, found.solution(equations, ridge))
@@ -293,7 +289,7 @@ def by_the_books(basis, equations):
     return spectrum.solution(equations, spectrum.cross_validated(equations.count, cost=1.0))
 
 
-def test_as_many_rows_as_nodes_does_not_explode(make_nodes, make_equations):
+def test_as_many_rows_as_nodes_does_not_explode():
     """Nor does it where there are somewhat more or less; the controls without a ridge, and with
     that of the books, do."""
 
@@ -301,8 +297,8 @@ def test_as_many_rows_as_nodes_does_not_explode(make_nodes, make_equations):
         errors = []
         for seed in range(40):
             trend = TrendColumns(dim=DIM, degree=0)
-            basis = Basis(trend=trend, network=make_nodes("additive", DIM, 100, seed))
-            solution = choose(basis, make_equations(n_rows, DIM, seed=seed))
+            basis = Basis(trend=trend, network=nodes_of("additive", DIM, 100, seed))
+            solution = choose(basis, equations_of(n_rows, DIM, seed=seed))
             errors.append(error_at_fresh_points(basis, solution))
         return max(errors)
 

@@ -11,6 +11,7 @@ import autograd
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from equations_by_hand import nodes_of
 from numpy.testing import assert_allclose
 
 from surrokit.errors import CapabilityError, ShapeError
@@ -215,9 +216,9 @@ def test_softplus_far_out():
 
 
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
-def test_derivatives_of_many_nodes_are_the_same_in_blocks(kind, make_nodes):
+def test_derivatives_of_many_nodes_are_the_same_in_blocks(kind):
     """Of 20,000 nodes in four dimensions, 25 rows are a block."""
-    nodes, rng = make_nodes(kind, DIM, 20_000), np.random.default_rng(1)
+    nodes, rng = nodes_of(kind, DIM, 20_000), np.random.default_rng(1)
     whitening = Whitening.identity(DIM)
     plain = {"whitening": whitening, "nodes": nodes}
     one = Polynomial(constant=np.zeros(1), linear=np.zeros((DIM, 1)), matrices=None)
@@ -421,10 +422,10 @@ def test_coefficients_must_go_together(name, array, said, rng):
 
 @pytest.mark.parametrize("kind", ["additive", "rbf", "none"])
 @pytest.mark.parametrize("quadratic", [False, True])
-def test_a_network_of_combinations_is_one_of_outputs(kind, quadratic, make_nodes):
+def test_a_network_of_combinations_is_one_of_outputs(kind, quadratic):
     rng = np.random.default_rng(1)
     size = 0 if kind == "none" else 6
-    nodes = make_nodes(None if kind == "none" else kind, WIDE, 6)
+    nodes = nodes_of(None if kind == "none" else kind, WIDE, 6)
     matrices = rng.standard_normal((COMBINED, WIDE, WIDE))
     matrices += matrices.transpose(0, 2, 1)
     weights, linear = rng.standard_normal((size, COMBINED)), rng.standard_normal((WIDE, COMBINED))

@@ -3,6 +3,7 @@
 import attrs
 import numpy as np
 import pytest
+from equations_by_hand import nodes_of
 
 import surrokit as sk
 from surrokit.errors import CapabilityError, SurrogateFitError
@@ -71,9 +72,9 @@ def test_every_way_to_train(train_on, kind):
 
 
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
-def test_many_outputs_are_as_many_fits_at_the_same_ridge(kind, make_nodes):
+def test_many_outputs_are_as_many_fits_at_the_same_ridge(kind):
     rows = TrainingRows.of(exact(30, rough=1.0), "full", needs_outputs=True)
-    nodes, whitening = make_nodes(kind, DIM, 20), Whitening.of(rows.positions, rows.weights)
+    nodes, whitening = nodes_of(kind, DIM, 20), Whitening.of(rows.positions, rows.weights)
     regression = Regression(ridge=0.01, trend="linear", gradient_weight=0.5)
     emulator = regression.fit_outputs(ENERGY, nodes, whitening, rows)
     assert emulator.ridge == 0.01

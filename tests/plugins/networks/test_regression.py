@@ -3,6 +3,7 @@
 import attrs
 import numpy as np
 import pytest
+from equations_by_hand import equations_of, nodes_of
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, SurrogateFitError
@@ -48,7 +49,7 @@ def whitened_for(regression, rows):
 
 @pytest.mark.parametrize("kind", [None, "additive", "rbf"])
 @pytest.mark.parametrize("trend", ["quadratic", "auto"])
-def test_values_of_a_quadratic_are_recovered(kind, trend, make_nodes):
+def test_values_of_a_quadratic_are_recovered(kind, trend):
     rng = np.random.default_rng(2)
     for dim in (1, 2, 4):
         mode, hessian = random_quadratic(rng, dim)
@@ -56,7 +57,7 @@ def test_values_of_a_quadratic_are_recovered(kind, trend, make_nodes):
         values = 0.5 * np.einsum("ni,ij,nj->n", positions - mode, hessian, positions - mode) + 7.0
         regression = Regression(trend=trend)
         rows = rows_of(positions, values)
-        network = fit(regression, make_nodes(kind, dim, 10), whitened_for(regression, rows), rows)
+        network = fit(regression, nodes_of(kind, dim, 10), whitened_for(regression, rows), rows)
         fresh = 5.0 * rng.standard_normal((20, dim))
         np.testing.assert_allclose(network.gradient(fresh), (fresh - mode) @ hessian, atol=1e-3)
         np.testing.assert_allclose(network.hessian(fresh), [hessian] * 20, atol=1e-3)
@@ -65,7 +66,7 @@ def test_values_of_a_quadratic_are_recovered(kind, trend, make_nodes):
 
 @pytest.mark.parametrize("kind", [None, "additive", "rbf"])
 @pytest.mark.parametrize("where", ["at the mode", "far away"])
-def test_gradients_of_a_quadratic_need_one_point_more_than_dimensions(kind, where, make_nodes):
+def test_gradients_of_a_quadratic_need_one_point_more_than_dimensions(kind, where):
     # Far away, twenty standard deviations and more, a network may add a little of its own at the
     # mode: the trend's matrix is shrunk, if by little, and the network makes up for it out there.
     limit = 0.5 if kind and where == "far away" else 0.05
@@ -77,7 +78,7 @@ def test_gradients_of_a_quadratic_need_one_point_more_than_dimensions(kind, wher
         values = 0.5 * np.einsum("ni,ij,nj->n", away, hessian, away) + 7.0
         regression = Regression(trend="quadratic")
         rows = rows_of(positions, values, away @ hessian)
-        network = fit(regression, make_nodes(kind, dim, 10), whitened_for(regression, rows), rows)
+        network = fit(regression, nodes_of(kind, dim, 10), whitened_for(regression, rows), rows)
         # in units of a standard deviation of the density
         root = np.linalg.cholesky(np.linalg.inv(hessian))
         fresh = mode + rng.standard_normal((20, dim)) @ root.T
@@ -112,7 +113,7 @@ def saddle(positions):
 @pytest.mark.parametrize("target", [double_well, saddle])
 @pytest.mark.parametrize("with_gradients", [False, True])
 @pytest.mark.parametrize("kind", [None, "additive", "rbf"])
-def test_a_trend_is_positive_definite_whatever_the_target(target, with_gradients, kind, make_nodes):
+def test_a_trend_is_positive_definite_whatever_the_target(target, with_gradients, kind):
     # Between the wells, where a quadratic that fits best has a negative curvature.
     rng = np.random.default_rng(4)
     positions = 0.4 * rng.standard_normal((60, 2))
@@ -121,7 +122,7 @@ def test_a_trend_is_positive_definite_whatever_the_target(target, with_gradients
         rows = rows_of(positions, weight * values, weight * gradients if with_gradients else None)
         regression = Regression(trend="quadratic")
         whitening = whitened_for(regression, rows)
-        nodes = make_nodes(kind, 2, 60)
+        nodes = nodes_of(kind, 2, 60)
         network = fit(regression, nodes, whitening, rows)
         matrix = network.network.trend.matrices[0]
         assert np.linalg.eigvalsh(matrix)[0] >= 0.1 - 1e-9
@@ -201,14 +202,14 @@ def test_too_few_equations_for_a_quadratic():
     assert fit(Regression(trend="quadratic"), BARE, Whitening.identity(DIM), rows).n_points == 11
 
 
-def test_a_twin_that_could_not_fit_its_trend_is_not_asked(make_nodes):
+def test_a_twin_that_could_not_fit_its_trend_is_not_asked():
     # Twelve values for ten coefficients: without the two held out nothing would be left to judge.
     rng = np.random.default_rng(10)
     for n, judged in ((11, False), (12, False), (14, True)):
         positions = rng.standard_normal((n, DIM))
         rows = rows_of(positions, np.cosh(positions).sum(axis=1))
         held = np.arange(n) < 2
-        for nodes in (BARE, make_nodes("rbf", DIM, 5), make_nodes("rbf", DIM, 50)):
+        for nodes in (BARE, nodes_of("rbf", DIM, 5), nodes_of("rbf", DIM, 50)):
             network = fit(Regression(trend="quadratic"), nodes, Whitening.identity(DIM), rows, held)
             assert (network.quality is not None) == judged
             assert np.isfinite(network.value(positions)).all()
@@ -221,13 +222,11 @@ def test_a_twin_that_could_not_fit_its_trend_is_not_asked(make_nodes):
         (None, {"value_weights": np.full(20, np.inf)}, r"network could not be solved \(.*\); use"),
     ],
 )
-def test_problems_that_cannot_be_solved_are_reported(
-    ridge, wrong, message, make_nodes, make_equations
-):
+def test_problems_that_cannot_be_solved_are_reported(ridge, wrong, message):
     trend = TrendColumns(dim=DIM, degree=0)
-    basis = Basis(trend=trend, network=make_nodes("additive", DIM, 5))
+    basis = Basis(trend=trend, network=nodes_of("additive", DIM, 5))
     with pytest.raises(SurrogateFitError, match=message):
-        Regression(ridge=ridge).solve(basis, attrs.evolve(make_equations(20, DIM), **wrong), None)
+        Regression(ridge=ridge).solve(basis, attrs.evolve(equations_of(20, DIM), **wrong), None)
 
 
 RIDGES = "ridge must be a finite number that is not negative, or None"
@@ -346,10 +345,10 @@ def coefficients_of(nodes, rows, degree):
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("copies", [False, True])
-def test_least_squares_with_a_trained_level_is_potential_matching(kind, degree, copies, make_nodes):
+def test_least_squares_with_a_trained_level_is_potential_matching(kind, degree, copies):
     # Equation (15): of all weights these give the least sample variance of V - U. A state that a
     # chain stayed at counts as often as it was seen.
-    rows, nodes = paper_rows(copies=copies), make_nodes(kind, PLANE, NODES)
+    rows, nodes = paper_rows(copies=copies), nodes_of(kind, PLANE, NODES)
     features, found = coefficients_of(nodes, rows, degree)
 
     def variance(coefficients):
@@ -368,8 +367,8 @@ def test_least_squares_with_a_trained_level_is_potential_matching(kind, degree, 
 
 
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
-def test_a_shift_of_the_potential_changes_the_level_alone(kind, make_nodes):
-    nodes = make_nodes(kind, PLANE, NODES)
+def test_a_shift_of_the_potential_changes_the_level_alone(kind):
+    nodes = nodes_of(kind, PLANE, NODES)
     regression, identity = Regression(ridge=0.0, train_on="values"), Whitening.identity(PLANE)
     one, other = (fit(regression, nodes, identity, paper_rows(shift)) for shift in (0.0, 1000.0))
     positions = np.random.default_rng(6).standard_normal((9, PLANE))
@@ -382,10 +381,10 @@ def test_a_shift_of_the_potential_changes_the_level_alone(kind, make_nodes):
 
 @pytest.mark.parametrize("n_nodes", [15, 120])
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
-def test_without_ridge_weights_are_those_of_algorithm_2(kind, n_nodes, make_nodes):
+def test_without_ridge_weights_are_those_of_algorithm_2(kind, n_nodes):
     # v = H^+ T, with the level of the authors' code: T = U - min U.
     rows = paper_rows()
-    nodes = make_nodes(kind, PLANE, n_nodes)
+    nodes = nodes_of(kind, PLANE, n_nodes)
     regression = Regression(ridge=0.0, train_on="values", level="minimum")
     network = fit(regression, nodes, Whitening.identity(PLANE), rows)
     features = nodes.features(rows.positions)
