@@ -96,8 +96,6 @@ class Regression:
         whitening where the points are enough for it, else linear.
     train_on
         What is fitted.
-    gradient_weight
-        omega, the weight of a gradient's squared error against a value's.
     ridge : float, optional
         lambda in lambda |v|^2, on the sum of squared errors; 0 for the Moore-Penrose inverse of
         Algorithm 2; None to choose it by generalised cross-validation.
@@ -120,7 +118,6 @@ class Regression:
     train_on: TrainOn = attrs.field(
         default="auto", validator=one_of("auto", "values", "values-and-gradients")
     )
-    gradient_weight: float = attrs.field(default=1.0, validator=positive)
     ridge: float | None = attrs.field(default=None, validator=_check_ridge)
     expected: FloatArray | None = attrs.field(default=None, eq=False, repr=False, metadata=HIDDEN)
     least_curvature: float = attrs.field(default=LEAST_CURVATURE, validator=positive)
@@ -340,7 +337,7 @@ class Regression:
             targets=targets,
             gradients=gradients,
             value_weights=rows.weights,
-            gradient_weights=self.gradient_weight * rows.weights * known,
+            gradient_weights=rows.weights * known,
             count=float(rows.trust.sum() + dim * rows.trust[known].sum()),
             trains_level=True,
         )

@@ -73,7 +73,7 @@ class Rows(ShownSurrogate):
     training: Training = attrs.field(
         factory=_defaults,
         metadata=spread(
-            *("trend", "least_curvature", "train_on", "gradient_weight", "tail", "hold_out"),
+            *("trend", "least_curvature", "train_on", "tail", "hold_out"),
         ),
     )
 

@@ -240,7 +240,7 @@ class Quadratic(ShownSurrogate):
     training: Training = attrs.field(
         factory=lambda: Training(regression=Regression(trend="quadratic"), updates="refit"),
         metadata=spread(
-            *("trend", "train_on", "gradient_weight", "whiten", "tail", "hold_out", "learns"),
+            *("trend", "train_on", "whiten", "tail", "hold_out", "learns"),
             "laplace",
         ),
     )

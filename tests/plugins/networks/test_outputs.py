@@ -75,7 +75,7 @@ def test_every_way_to_train(train_on, kind):
 def test_many_outputs_are_as_many_fits_at_the_same_ridge(kind):
     rows = TrainingRows.of(exact(30, rough=1.0), "full", needs_outputs=True)
     nodes, whitening = nodes_of(kind, DIM, 20), Whitening.of(rows.positions, rows.weights)
-    regression = Regression(ridge=0.01, trend="linear", gradient_weight=0.5)
+    regression = Regression(ridge=0.01, trend="linear")
     emulator = regression.fit_outputs(ENERGY, nodes, whitening, rows)
     assert emulator.ridge == 0.01
     # A regression of one potential knows nothing of outputs: hand it one output as a value. A
