@@ -36,8 +36,8 @@ class Frame:
         lambda in lambda |v|^2.
     matrix : ndarray of shape (dim, dim) or None
         Of the quadratic that is taken off a potential besides.
-    scales : ndarray of shape (m,) or None
-        Unit of each target; None for one.
+    scales : ndarray of shape (m,)
+        Unit of each target.
     border
         Region in which nodes are used; None for everywhere.
     """
@@ -47,8 +47,12 @@ class Frame:
     origin: FloatArray
     ridge: float = 0.0
     matrix: FloatArray | None = None
-    scales: FloatArray | None = None
     border: Border | None = None
+    scales: FloatArray = attrs.field()
+
+    @scales.default
+    def _ones(self) -> FloatArray:
+        return np.ones(len(self.origin))
 
     def less(self, equations: Equations) -> Equations:
         """Return equations for what is left over the quadratic that is known."""
@@ -83,8 +87,7 @@ class Frame:
         directions: FloatArray | None = None,
     ) -> Network:
         """Return the map with a solution's coefficients, of combinations (m, r) if given."""
-        scales = np.ones(len(self.origin)) if self.scales is None else self.scales
-        mixing = None
+        scales, mixing = self.scales, None
         if directions is None:
             trend, weights, level = trend * scales, weights * scales, self.origin + scales * level
         else:

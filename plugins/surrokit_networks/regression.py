@@ -249,14 +249,7 @@ class Regression:
             gradients[~known] = 0.0
         targets = (rows.outputs - mean) / scales
         equations = self._weigh(rows, whitening, targets, gradients, known)
-        degree: Degree = 1
-        if self.trend == "constant":
-            degree = 0
-        elif self.trend == "quadratic" or (
-            self.trend == "auto" and self._supports_quadratic(equations)
-        ):
-            degree = 2
-        columns = TrendColumns(dim=rows.positions.shape[1], degree=degree)
+        columns = TrendColumns(dim=rows.positions.shape[1], degree=self._degree(equations))
         basis = Basis(trend=columns, network=nodes)
         return Frame(whitening=whitening, basis=basis, origin=mean, scales=scales), equations
 
@@ -342,20 +335,21 @@ class Regression:
             trains_level=True,
         )
 
-    def _supports_quadratic(self, equations: Equations) -> bool:
-        needed = n_coefficients(equations.whitened.shape[1], 2)
-        return equations.count >= _EQUATIONS_PER_COEFFICIENT * needed
+    def _degree(self, equations: Equations) -> Degree:
+        if self.trend == "constant":
+            return 0
+        needed = _EQUATIONS_PER_COEFFICIENT * n_coefficients(equations.whitened.shape[1], 2)
+        bent = self.trend == "quadratic" or (self.trend == "auto" and equations.count >= needed)
+        return 2 if bent else 1
 
     def _split_trend(self, equations: Equations) -> tuple[FloatArray | None, Degree]:
         """Return the trend's matrix so far as it is known beforehand, and what is fitted."""
-        dim = equations.whitened.shape[1]
+        dim, degree = equations.whitened.shape[1], self._degree(equations)
         known = equations.gradient_weights > 0
-        if self.trend == "constant":
-            return None, 0
+        if self.trend in ("constant", "linear"):
+            return None, degree
         if self.trend == "laplace":
             return self._expected(dim), 1
-        if self.trend == "linear":
-            return None, 1
         if tells_more(known, dim):
             assert equations.gradients is not None
             matrix = matrix_of_gradients(
@@ -366,7 +360,7 @@ class Regression:
             )
             raised = with_least_curvature(matrix, self.least_curvature)
             return matrix if raised is None else raised, 1
-        if self.trend == "quadratic" or self._supports_quadratic(equations):
+        if degree == 2:
             return None, 2
         # Measured on logistic posteriors: with fewer points a slope alone does better.
         enough = len(equations) >= _POINTS_PER_DIMENSION * dim
