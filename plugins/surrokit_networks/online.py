@@ -303,6 +303,7 @@ class OnlineLearner:
     their excess over the least value known when they arrive; what was taken in before a lower value
     came keeps its weight. A point that comes twice in two blocks counts as two.
 
+    ``online`` is the fit that takes in rows, None as long as everything is kept and refitted.
     ``quality`` of a network is its error at the last 200 rows outside the tail, each judged before
     it was learnt from; that of the first fit's twin until there are ten.
 
@@ -315,8 +316,6 @@ class OnlineLearner:
         with gradients, those in the far tail counted as little as they weigh: before that a first
         whitening is not to be trusted. Until then a network is fitted anew when there are a fifth
         more rows than the last one was fitted to.
-    online
-        The fit that takes in rows; None as long as everything is kept and refitted.
     """
 
     refits: NetworkLearner
