@@ -137,20 +137,6 @@ def test_constant_values_are_fitted(small, value, gradients):
     np.testing.assert_allclose(network.gradient(positions), 0.0, atol=1e-6)
 
 
-def test_a_fit_depends_on_the_rows_and_not_on_fits_before_it():
-    learns, afresh = learner(Additive(weight_scale=0.3)), learner(Additive(weight_scale=0.3))
-    learns.observe(evaluations(50))
-    early = learns.fit()
-    for seed in (9, 10):
-        learns.observe(evaluations(30, seed=seed))
-        learns.fit()
-    for rows in (evaluations(50), evaluations(30, seed=9), evaluations(30, seed=10)):
-        afresh.observe(rows)
-    late = learns.fit().value(np.eye(DIM))
-    np.testing.assert_array_equal(late, afresh.fit().value(np.eye(DIM)))
-    assert np.abs(late - early.value(np.eye(DIM))).max() > 0
-
-
 @pytest.mark.parametrize("n_nodes", [20, 200])
 def test_nodes_that_see_nothing_give_a_flat_network(n_nodes):
     rows = evaluations(50)
@@ -276,17 +262,6 @@ def test_rows_without_gradient_among_others(small):
     fresh = np.random.default_rng(5).standard_normal((100, DIM))
     assert network.n_points == 80
     assert np.sqrt(np.mean((network.gradient(fresh) - gradient(fresh)) ** 2)) < 0.1
-
-
-def test_the_level_of_the_authors_code_is_the_least_value(small):
-    kind = "additive" if isinstance(small, Additive) else "rbf"
-    rows = evaluations(60, gradients=True)
-    for train_on in ("values", "auto"):
-        surrogate = sk.make("surrogate", kind, n_nodes=100, level="minimum", train_on=train_on)
-        network = fitted(surrogate, rows)
-        assert network.level == rows.values.min()
-        left = network.value(rows.positions) - rows.values
-        assert np.sqrt(np.mean(left**2)) < 0.05
 
 
 @pytest.mark.parametrize("gradients", [False, True])
