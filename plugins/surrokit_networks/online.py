@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 import attrs
 import numpy as np
 
-from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.interfaces import Evaluations, LearningProblem
+from surrokit.errors import SurrogateFitError
+from surrokit.interfaces import Evaluations
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.training import are_finite
 from surrokit.surrogate.whitening import Whitening
@@ -25,12 +25,11 @@ from surrokit_networks.equations import (
 )
 from surrokit_networks.frame import Frame
 from surrokit_networks.greville import Greville, RowSums
-from surrokit_networks.learner import Draw, NetworkLearner
+from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.least_squares import Projected, expected_error, triangle_of
 from surrokit_networks.network import Network
 from surrokit_networks.potentials import FittedNetwork
 from surrokit_networks.regression import Regression
-from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TailBound, TrainingRows
 from surrokit_networks.trend import Trend, TrendColumns
 
@@ -475,35 +474,3 @@ def _write(frame: Frame) -> dict[str, Any]:
         "ridge": frame.ridge,
         "border": None if border is None else {"radius": border.radius, "height": border.height},
     }
-
-
-def learner_of(
-    problem: LearningProblem,
-    rng: np.random.Generator,
-    *,
-    n_nodes: int | None,
-    draws: tuple[Draw, ...],
-    training: Training,
-) -> NetworkLearner | OnlineLearner:
-    """Return the learner of a network as its ``updates`` and the problem want it.
-
-    An emulator of a forward map is always refitted; ``updates="auto"`` refits where the schedule
-    deploys once.
-
-    Raises
-    ------
-    CapabilityError
-        If outputs are to be learnt of a target that has none.
-    ConfigurationError
-        If online updates are asked for where outputs are learnt.
-    """
-    learner = NetworkLearner.of(problem, rng, n_nodes=n_nodes, draws=draws, training=training)
-    if learner.energy is not None and training.updates == "greville":
-        raise ConfigurationError(
-            "updates='greville' is for networks that learn the potential, but this one learns "
-            "the outputs of a forward map; use learns='potential', or updates='refit'"
-        )
-    once = learner.energy is not None or problem.deployment_rate == 0.0
-    if training.updates == "refit" or (training.updates == "auto" and once):
-        return learner
-    return OnlineLearner(refits=learner, updates=training.updates)

@@ -15,13 +15,14 @@ from surrokit.arguments import (
     positive,
     spread,
 )
+from surrokit.errors import ConfigurationError
 from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import FloatArray
 from surrokit_networks.activations import Activation, find_activation
 from surrokit_networks.learner import Draw, NetworkLearner, no_nodes
 from surrokit_networks.nodes import Draws, Nodes, data_rows, normal_rows
-from surrokit_networks.online import OnlineLearner, learner_of
+from surrokit_networks.online import OnlineLearner
 from surrokit_networks.regression import Regression
 from surrokit_networks.training import Training, Updates
 
@@ -106,7 +107,7 @@ class Additive(ShownSurrogate):
         self, problem: LearningProblem, rng: np.random.Generator
     ) -> NetworkLearner | OnlineLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
-        return learner_of(
+        return _learner_of(
             problem, rng, n_nodes=self.n_nodes, draws=self.draws_to_try, training=self.training
         )
 
@@ -206,7 +207,7 @@ class Rbf(ShownSurrogate):
         """Return a learner for a problem; the seed of its nodes is drawn here."""
         scales = WIDTH_SCALES[self.widths] if self.width_scale is None else (self.width_scale,)
         draws = tuple(partial(self.draw, width_scale=scale) for scale in scales)
-        return learner_of(problem, rng, n_nodes=self.n_nodes, draws=draws, training=self.training)
+        return _learner_of(problem, rng, n_nodes=self.n_nodes, draws=draws, training=self.training)
 
     def draw(
         self, whitened: FloatArray, size: int, rng: np.random.Generator, *, width_scale: float
@@ -255,3 +256,28 @@ class Quadratic(ShownSurrogate):
             training=self.training,
             convex=self.training.trend in ("quadratic", "laplace"),
         )
+
+
+def _learner_of(
+    problem: LearningProblem,
+    rng: np.random.Generator,
+    *,
+    n_nodes: int | None,
+    draws: tuple[Draw, ...],
+    training: Training,
+) -> NetworkLearner | OnlineLearner:
+    """Return the learner of a network as its ``updates`` and the problem want it.
+
+    An emulator of a forward map is always refitted; ``updates="auto"`` refits where the schedule
+    deploys once.
+    """
+    learner = NetworkLearner.of(problem, rng, n_nodes=n_nodes, draws=draws, training=training)
+    if learner.energy is not None and training.updates == "greville":
+        raise ConfigurationError(
+            "updates='greville' is for networks that learn the potential, but this one learns "
+            "the outputs of a forward map; use learns='potential', or updates='refit'"
+        )
+    once = learner.energy is not None or problem.deployment_rate == 0.0
+    if training.updates == "refit" or (training.updates == "auto" and once):
+        return learner
+    return OnlineLearner(refits=learner, updates=training.updates)
