@@ -165,6 +165,15 @@ def test_a_ridge_left_to_the_data_follows_them(gradients):
     np.testing.assert_allclose(fitted.value(FRESH), expected.value(FRESH), atol=1e-3)
 
 
+def test_a_quadratic_stays_as_the_first_fit_found_it():
+    """Later rows might take its convexity."""
+    settings = {"trend": "quadratic", "train_on": "values", "ridge": 1e-3}
+    learns = shown(learner(additive, updates="greville", **settings), [evaluations(100)])
+    before = learns.fit().network.trend.matrices
+    learns.observe(evaluations(50, seed=1))
+    np.testing.assert_array_equal(learns.fit().network.trend.matrices, before)
+
+
 def test_no_row_is_kept():
     learns = learner(additive, updates="greville")
     learns.observe(evaluations(100))
