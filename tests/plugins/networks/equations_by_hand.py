@@ -1,22 +1,19 @@
-"""Nodes and equations to try the regression engine on."""
+"""Nodes and equations to try the regression on, and their rows written out by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-import pytest
 
 from surrokit_networks.activations import TANH
 from surrokit_networks.equations import Equations
 from surrokit_networks.nodes import Nodes
 
 
-def nodes_of(kind: str | None, dim: int, size: int, seed: int = 0):
+def nodes_of(kind: str | None, dim: int, size: int, seed: int = 0) -> Nodes:
     """Nodes of different widths or steepness; None for no nodes at all."""
     rng = np.random.default_rng([seed, 17])
     if kind is None:
-        return None
+        return Nodes.none(dim)
     rows, numbers = rng.standard_normal((size, dim)), rng.uniform(0.5, 4.0, size)
     if kind == "rbf":
         return Nodes.radial(rows, numbers)
@@ -58,11 +55,17 @@ def equations_of(
     )
 
 
-@pytest.fixture(scope="session")
-def make_nodes() -> Callable:
-    return nodes_of
-
-
-@pytest.fixture(scope="session")
-def make_equations() -> Callable:
-    return equations_of
+def rows_of(basis, equations):
+    """sqrt(w) [1, columns] and sqrt(w) targets of values, then of components of gradients."""
+    roots = np.sqrt(equations.value_weights)[:, None]
+    features = np.hstack([np.ones((len(equations), 1)), basis.features(equations.whitened)])
+    left, right = [roots * features], [roots * equations.targets]
+    if equations.gradients is not None:
+        jacobian = basis.jacobian(equations.whitened)
+        roots = np.sqrt(equations.gradient_weights)[:, None]
+        for k in range(equations.whitened.shape[1]):
+            slopes = np.hstack([np.zeros((len(equations), 1)), jacobian[:, k]])
+            left.append(roots * slopes)
+            right.append(roots * equations.gradients[:, :, k])
+    first = 0 if equations.trains_level else 1
+    return np.vstack(left)[:, first:], np.vstack(right)

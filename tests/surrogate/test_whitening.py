@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit.errors import SurrogateFitError
 from surrokit.surrogate.whitening import Whitening
-from surrokit_networks.training import Laplace
 
 DIM = 4
 
@@ -18,15 +17,6 @@ def test_whitened_positions_have_mean_zero_and_unit_covariance():
     np.testing.assert_allclose(weights @ whitened, 0.0, atol=1e-6)
     covariance = (whitened.T * weights) @ whitened / weights.sum()
     np.testing.assert_allclose(covariance, np.eye(3), atol=1e-6)
-
-
-@pytest.mark.parametrize("n_points", [3, 8, 15])
-def test_few_points_are_whitened_with_care(n_points):
-    rng = np.random.default_rng(1)
-    positions = rng.standard_normal((n_points, 10))
-    fresh = Whitening.of(positions, np.ones(n_points)).apply(rng.standard_normal((500, 10)))
-    scales = np.sqrt(np.linalg.eigvalsh(fresh.T @ fresh / 500))
-    assert scales[-1] < 8.0
 
 
 def test_degenerate_positions():
@@ -61,11 +51,6 @@ def test_a_covariance_that_nothing_can_mend_is_refused(monkeypatch):
         match="has no Cholesky factor; give the learner positions that vary in every direction",
     ):
         Whitening.of(np.eye(3), np.ones(3))
-
-
-def test_identity_changes_nothing():
-    positions = np.random.default_rng(3).standard_normal((4, 2))
-    np.testing.assert_array_equal(Whitening.identity(2).apply(positions), positions)
 
 
 def test_the_inverse_is_that_of_the_factor():
@@ -171,36 +156,6 @@ def test_overflowing_rows_with_gradients_are_refused(which):
         Whitening.of_gradients(rows["positions"], rows["gradients"], np.ones(9))
 
 
-def test_a_mode_and_a_hessian_whiten():
-    rng = np.random.default_rng(11)
-    mode, hessian = random_quadratic(rng)
-    laplace = Laplace(mode=mode.tolist(), hessian=hessian.tolist())
-    whitening = laplace.whitening
-    np.testing.assert_allclose(
-        whitening.factor @ whitening.factor.T, np.linalg.inv(hessian), rtol=1e-8
-    )
-    np.testing.assert_allclose(whitening.inverse @ whitening.factor, np.eye(DIM), atol=1e-9)
-    np.testing.assert_array_equal(whitening.factor, np.tril(whitening.factor))
-    np.testing.assert_array_equal(whitening.apply(mode[None]), np.zeros((1, DIM)))
-
-
-@pytest.mark.parametrize(
-    ("mode", "hessian"), [(np.zeros(2), np.eye(3)), (0.0, np.eye(1)), (np.zeros(2), np.ones(2))]
-)
-def test_a_mode_and_a_hessian_of_other_shapes(mode, hessian):
-    with pytest.raises(
-        ShapeError, match=r"mode and hessian must have shapes \(dim,\) and \(dim, dim\), got \("
-    ):
-        Laplace(mode=mode, hessian=hessian)
-
-
-def test_a_hessian_at_a_saddle_is_refused():
-    with pytest.raises(
-        ConfigurationError, match=r"hessian must be positive definite, but .*; give the Hessian at"
-    ):
-        Laplace(mode=np.zeros(2), hessian=np.diag([1.0, -1.0]))
-
-
 def test_correlations_that_may_as_well_be_noise_can_be_left_out():
     rng = np.random.default_rng(12)
     positions, weights = rng.standard_normal((40, DIM)), np.ones(40)
@@ -223,13 +178,6 @@ def test_correlations_that_may_as_well_be_noise_can_be_left_out():
         Whitening.of(positions, weights, drops_noise=drops) for drops in (False, True)
     )
     np.testing.assert_array_equal(left_out.factor, kept.factor)
-
-
-def test_the_same_origin_and_no_other_change():
-    positions = 3.0 + 5.0 * np.random.default_rng(13).standard_normal((30, DIM))
-    whitening = Whitening.of(positions, np.ones(30))
-    shifted = whitening.shift.apply(positions)
-    np.testing.assert_array_equal(shifted, positions - whitening.mean)
 
 
 def test_rows_that_count_for_nothing_leave_no_rounding_whatever_their_size():
