@@ -14,7 +14,7 @@ from scipy import sparse
 
 from surrokit.errors import ConfigurationError, TargetError
 from surrokit.types import FloatArray
-from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.logistic import LogisticRegression, logistic
 
 Directions: TypeAlias = Literal["normal", "orthonormal"]
 """How a random projection is drawn."""
@@ -97,7 +97,7 @@ def bank(path: str | Path | None = None, prior_variance: float = 100.0) -> Logis
     TargetError
         If the data cannot be read, or are not those expected.
     """
-    return LogisticRegression(*bank_regression(path), prior_variance)
+    return logistic(*bank_regression(path), prior_variance)
 
 
 def a9a_regression(
@@ -185,7 +185,7 @@ def a9a(
     design, response = a9a_regression(path, projected, seed, directions)
     # one entry in eight is not zero: with compressed rows a value takes a third of the time
     rows = sparse.csr_array(design) if projected is None else design
-    return LogisticRegression(rows, response, prior_variance)
+    return logistic(rows, response, prior_variance)
 
 
 def _text_of(path: str | Path, what: str) -> str:

@@ -1,17 +1,16 @@
+"""Inverse problems of a diffusion: elements, modes, the paper's problem and a benchmark."""
+
 from __future__ import annotations
 
 import json
 import os
 import subprocess
 import sys
-import time
-from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.linalg import solveh_banded
-from threadpoolctl import threadpool_limits
 
 import surrokit as sk
 from surrokit import capabilities as can
@@ -23,8 +22,9 @@ from surrokit.errors import (
     NumericalError,
     ShapeError,
 )
+from surrokit_problems.aristoff_bangerth import AristoffBangerth, block_diffusion
 from surrokit_problems.diffusion import SquareMesh, interpolation
-from surrokit_problems.elliptic_pde import EllipticPde, steady_flow
+from surrokit_problems.elliptic_pde import EllipticPde, LineModes, SquareModes, steady_flow
 
 SMALL = {"mesh": 6, "modes": 4, "observations": 4}
 
@@ -83,15 +83,6 @@ def test_loads_of_slopes_are_the_stiffness_matrix():
     assert_allclose(loads.reshape(3, -1), expected, atol=1e-13)
 
 
-def test_fields_are_by_quadrature_point_and_cell():
-    mesh = SquareMesh(3)
-    x1, x2 = mesh.at_points(np.array(np.meshgrid(mesh.points, mesh.points, indexing="ij")))
-    corners = np.array([(i, j) for i in range(3) for j in range(3)]) / 3
-    assert ((x1 > corners[:, 0]) & (x1 < corners[:, 0] + 1 / 3)).all()
-    assert ((x2 > corners[:, 1]) & (x2 < corners[:, 1] + 1 / 3)).all()
-    assert_allclose(mesh.slopes(np.add.outer(mesh.nodes, 2 * mesh.nodes))[:, 0, 0], [1 / 3, 2 / 3])
-
-
 def test_interpolation_is_exact_for_linear_functions():
     mesh = SquareMesh(4)
     where = np.array([0.0, 0.1, 0.25, 0.77, 1.0])
@@ -128,19 +119,6 @@ def test_the_solution_for_a_constant_coefficient():
     assert_allclose(np.array(errors[:-1]) / errors[1:], 4.0, rtol=0.1)
 
 
-def test_convergence_under_refinement():
-    # bilinear elements with a smooth coefficient: second order where it is observed
-    position = np.random.default_rng(3).standard_normal(6)
-    outputs = [
-        steady_flow(cells=cells, n_modes=6, observed=6, length=0.3).solve(position).outputs
-        for cells in (10, 20, 40, 80)
-    ]
-    changes = [np.sqrt(np.mean((b - a) ** 2)) for a, b in pairwise(outputs)]
-    orders = np.log2(np.array(changes[:-1]) / changes[1:])
-    assert_allclose(orders, 2.0, atol=0.3)
-    assert changes[-1] < 1e-3
-
-
 def test_value_is_the_misfit_plus_the_prior(potential, positions):
     outputs = potential.forward(positions)
     data = potential.energy.data
@@ -150,11 +128,6 @@ def test_value_is_the_misfit_plus_the_prior(potential, positions):
         len(data) * np.log(0.1) + 4 * np.log(0.5) + 0.5 * (len(data) + 4) * np.log(2 * np.pi)
     )
     assert_allclose(potential.value(positions), expected)
-
-
-def test_outputs_at_the_boundaries_do_not_change(potential, positions):
-    places = potential.forward_and_jacobian(positions)[1].reshape(3, 4, 4, 4)
-    assert_allclose(places[:, :, [0, -1]], 0.0, atol=1e-15)
 
 
 def test_second_derivatives_along_one_direction_are_those_of_the_product(potential, positions):
@@ -258,20 +231,139 @@ def test_sizes_must_be_whole_numbers(name, value):
         EllipticPde(**{name: value})
 
 
-def least_time(function, repeats=30):
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
+# --- modes ---
+
+LENGTH = 0.2
+POINTS, WEIGHTS = np.polynomial.legendre.leggauss(50)
+POINTS, WEIGHTS = 0.5 * (POINTS + 1.0), 0.5 * WEIGHTS
 
 
-def test_a_value_costs_little_more_than_its_factorisation():
-    potential = EllipticPde()
-    position = potential.truth[None]
-    bands = potential.flow.mesh.stiffness(np.ones((4, 900)))
-    right = np.ones(bands.shape[1])
-    with threadpool_limits(1):
-        bare = least_time(lambda: solveh_banded(bands, right, check_finite=False))
-        assert least_time(lambda: potential.value(position)) < 3.0 * bare
+def covariance(first, second, length=LENGTH):
+    return np.exp(-0.5 * ((first[:, None] - second) / length) ** 2)
+
+
+@pytest.fixture(scope="module")
+def modes():
+    return SquareModes.leading(20, LENGTH)
+
+
+def test_eigenvalues_are_those_of_the_operator_on_the_square(modes):
+    nodes, weights = np.polynomial.legendre.leggauss(18)
+    nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
+    roots = np.sqrt(np.outer(weights, weights).ravel())
+    line = covariance(nodes, nodes)
+    dense = roots[:, None] * np.kron(line, line) * roots
+    expected = np.linalg.eigvalsh(dense)[::-1][:20]
+    assert_allclose(modes.eigenvalues, expected, rtol=1e-6)
+    # the authors' discretisation gave these
+    assert_allclose(modes.eigenvalues[[0, 19]], [0.194, 0.0046], atol=5e-4)
+    assert_allclose(modes.eigenvalues.sum(), 0.971, atol=5e-4)
+
+
+@pytest.mark.parametrize(("length", "room"), [(LENGTH, 1e-10), (0.05, 1e-7), (1.0, 1e-8)])
+def test_eigenfunctions_are_orthonormal_and_those_of_the_operator(length, room):
+    modes = SquareModes.leading(12, length)
+    values = modes.on_grid(POINTS, POINTS)
+    line = covariance(POINTS, POINTS, length) * WEIGHTS
+    applied = line @ values @ line.T
+    assert_allclose(applied, modes.eigenvalues[:, None, None] * values, atol=room)
+    flat, weights = values.reshape(12, -1), np.outer(WEIGHTS, WEIGHTS).ravel()
+    assert_allclose((flat * weights) @ flat.T, np.eye(12), atol=room)
+
+
+def test_order_and_sign_are_fixed(modes):
+    assert modes.pairs[:7].tolist() == [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2], [2, 0], [1, 2]]
+    assert (np.diff(modes.eigenvalues) <= 0).all()
+    assert (LineModes.of(LENGTH).at(np.zeros(1)) > 0).all()
+    x = np.array([0.1, 0.4])
+    first, second = SquareModes.leading(3, LENGTH).on_grid(x, x)[1:]
+    assert_allclose(first, second.T, rtol=1e-14)
+
+
+def test_fewer_modes_are_the_first_of_more(modes):
+    few = SquareModes.leading(2, LENGTH)  # cuts a pair in half
+    assert_allclose(few.on_grid(POINTS, POINTS), modes.on_grid(POINTS, POINTS)[:2], rtol=0)
+
+
+@pytest.mark.parametrize("n_modes", [0, 10_000])
+def test_modes_that_cannot_be_told_apart_are_refused(n_modes):
+    message = r"modes must be between 1 and \d+ for the length 0.2, .*; got \d+"
+    with pytest.raises(ConfigurationError, match=message):
+        SquareModes.leading(n_modes, LENGTH)
+
+
+@pytest.mark.parametrize("length", [0.0, -1.0, np.inf])
+def test_the_length_must_be_positive(length):
+    with pytest.raises(ConfigurationError, match="length must be positive and finite, got"):
+        LineModes.of(length)
+
+
+# --- the benchmark of Aristoff and Bangerth, against numbers of its authors' own code ---
+
+CHECKS = json.loads(Path(__file__).with_name("aristoff-bangerth.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return AristoffBangerth()
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_authors_outputs_and_densities(blocks, check):
+    """Their density is that of theta; in log theta the Jacobian sum(log theta) joins it."""
+    x = np.log(check["theta"])[None]
+    assert_allclose(blocks.forward(x)[0], check["outputs"], rtol=1e-9)
+    expected = check["log_likelihood"] + check["log_prior"] + x.sum()
+    constant = 64 * 2.0  # of the square that is completed: -x^2 / 8 + x = 2 - (x - 4)^2 / 8
+    constant += 64 * np.log(2.0 * np.sqrt(2.0 * np.pi)) + 169 * np.log(0.05 * np.sqrt(2.0 * np.pi))
+    assert_allclose(blocks.value(x), constant - expected, rtol=1e-9)
+
+
+def test_the_solution_for_one_coefficient():
+    """The Fourier series of -4 lap u = 10, to which bilinear elements converge at second order."""
+    x, k = np.array([0.25, 0.5]), np.arange(1, 200, 2)
+    sines = np.sin(np.pi * np.outer(x, k))
+    weights = 160.0 / 4.0 / (np.pi**4 * np.outer(k, k) * np.add.outer(k**2, k**2))
+    exact = (sines @ weights @ sines.T).ravel()
+    errors = []
+    for cells in (8, 16, 32):
+        solved = block_diffusion(cells, 2, source=10.0, observed=x)
+        errors.append(np.abs(solved.solve(np.full(4, np.log(4.0))).outputs - exact).max())
+    assert_allclose(np.array(errors[:-1]) / errors[1:], 4.0, rtol=0.1)
+
+
+def test_blocks_run_along_x1_first(blocks):
+    """A very stiff block lowers u where it is: block 1 lies at x1 in (1/8, 1/4), x2 < 1/8."""
+    x = np.zeros(64)
+    x[1] = 8.0
+    change = (blocks.forward(x[None]) - blocks.forward(np.zeros((1, 64)))).reshape(13, 13)
+    k, m = np.unravel_index(np.argmin(change), change.shape)
+    assert (k + 1) / 14 == pytest.approx(3 / 16, abs=1 / 14)
+    assert (m + 1) / 14 <= 1 / 4
+
+
+def test_without_jacobian_the_adjoint_is_left(blocks):
+    """Numbers are the same, and nothing that needs a Jacobian is offered."""
+    with_both, without = blocks, AristoffBangerth(jacobian=False)
+    positions = blocks.initial(np.random.default_rng(0), 2)
+    assert with_both.capabilities - without.capabilities == {can.JACOBIAN, can.METRIC}
+    for one, other in zip(
+        with_both.value_and_gradient(positions), without.value_and_gradient(positions), strict=True
+    ):
+        assert_allclose(one, other)
+
+
+@pytest.mark.parametrize("level", [-800.0, np.nan])
+def test_positions_without_a_solution(blocks, level):
+    x = np.full((2, 64), 4.0)
+    x[1] = level
+    with pytest.raises(EvaluationError, match="nearer to the prior's mean") as caught:
+        blocks.value_and_gradient(x)
+    assert isinstance(caught.value.causes[1], NumericalError)
+    with pytest.warns(EvaluationWarning, match="nearer to the prior's mean"):
+        values = RecordingPotential(blocks, keep=False).value_and_gradient(x)[0]
+    assert np.isfinite(values).tolist() == [True, False]
+
+
+def test_a_coefficient_that_overflows_gives_no_solution_to_speak_of(blocks):
+    assert_allclose(blocks.forward(np.full((1, 64), 900.0)), 0.0)
