@@ -56,12 +56,9 @@ class MultinomialLogit(RowSum):
 
     Raises
     ------
-    ConfigurationError
-        If a number is not finite, a weight is negative, or responses are not 0 to m.
-    ShapeError
-        If the design is not a matrix with a row for each response, or prior or weights do not fit.
-    TargetError
-        If a file cannot be read, or something is not numbers.
+    ConfigurationError, ShapeError, TargetError
+        If a number is not finite, a weight is negative, responses are not 0 to m, shapes do not
+        agree, or something cannot be read as numbers.
 
     Notes
     -----
@@ -259,18 +256,9 @@ class OrdinalLogit(SumAndRest):
     The position is b, then the cutpoints c_0 < c_1 < ... < c_(m-1); elsewhere U is infinite. There
     is no intercept, as cutpoints may move together. :func:`ordinal` makes it.
 
-    Parameters
-    ----------
-    terms, rest
-        The logistic terms, with the prior of all parameters, and what gaps of cutpoints cost.
-    n_columns
-        Coefficients, before the cutpoints.
-    shares : ndarray of shape (m,)
-        Of the responses that are at most 0, ..., m - 1.
-    sizes : ndarray of shape (n_columns,)
-        Largest absolute numbers of the columns.
-    has_offset
-        Whether parts of the predictors are known.
+    ``terms`` are logistic, with the prior of all parameters, and the ``rest`` is what gaps of
+    cutpoints cost. ``shares (m,)`` are those of responses of at most 0, ..., m - 1, and ``sizes``
+    the largest absolute numbers of the columns.
 
     Notes
     -----
@@ -409,13 +397,8 @@ def ordinal(
 
     Raises
     ------
-    ConfigurationError
-        If responses are not 0 to m, a column is constant, a number is not finite, or a weight is
-        negative.
-    ShapeError
-        If shapes do not agree.
-    TargetError
-        If a file cannot be read, or something is not numbers.
+    ConfigurationError, ShapeError, TargetError
+        As :class:`MultinomialLogit`, and if a column is constant.
     """
     x, y = check_design(design, response)
     _check_columns(x)

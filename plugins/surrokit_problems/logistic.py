@@ -46,12 +46,9 @@ class LogisticRegression(LinearRows):
 
     Raises
     ------
-    ConfigurationError
-        If a response is not 0 or 1, an entry of the design is not finite, or the prior is none.
-    ShapeError
-        If the design is not a matrix with a row for each response, or the prior does not fit it.
-    TargetError
-        If a file cannot be read.
+    ConfigurationError, ShapeError, TargetError
+        If a response is not 0 or 1, an entry of the design is not finite, shapes do not agree, or
+        something cannot be read as numbers.
 
     Notes
     -----
@@ -228,10 +225,8 @@ def logistic(
 
     Raises
     ------
-    ConfigurationError
-        If the variance is not positive; and as the class.
-    ShapeError, TargetError
-        As :class:`LogisticRegression`.
+    ConfigurationError, ShapeError, TargetError
+        If the variance is not positive; and as :class:`LogisticRegression`.
     """
     if not 0.0 < prior_variance < np.inf:
         raise ConfigurationError(
@@ -243,19 +238,10 @@ def logistic(
 def simulate_regression(
     n_rows: int, dim: int, seed: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw a design, responses and the coefficients behind them.
+    """Draw a design (n_rows, dim), responses (n_rows,) and the coefficients (dim,) behind them.
 
     The design is (1/10, X1) with the entries of X1 from N(0, 1/100); coefficients are uniform on
     [0, 1]; responses are Bernoulli(1 / (1 + exp(-x . b))).
-
-    Returns
-    -------
-    design : ndarray of shape (n_rows, dim)
-        Covariates, the constant in front.
-    response : ndarray of shape (n_rows,)
-        Zeros and ones.
-    coefficients : ndarray of shape (dim,)
-        The truth.
 
     Raises
     ------

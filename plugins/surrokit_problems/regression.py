@@ -65,25 +65,18 @@ def regression(
     event : array_like of shape (n_rows,), or path, optional
         For times: 1 where the event came at that time, 0 where it had not come yet. None if it
         always came.
-    scale
-        Of errors, positive; 1 unless given.
-    degrees
-        Of freedom, of Student's errors, positive; 4 unless given.
+    scale, degrees
+        Of errors, 1 unless given; and of freedom, of Student's errors, 4 unless given.
     size
-        Of negative binomial counts, with variance m + m^2 / size; positive, 1
-        unless given.
+        Of negative binomial counts, with variance m + m^2 / size; 1 unless given.
     shape
-        Of gamma and Weibull distributions, positive; 1 unless given.
+        Of gamma and Weibull distributions; 1 unless given.
 
     Raises
     ------
-    ConfigurationError
-        If there is no such family, it has no such setting, numbers make no sense, or pandas objects
-        have rows that cannot be matched by their indices.
-    ShapeError
-        If shapes do not agree.
-    TargetError
-        If a file cannot be read, or something is not numbers.
+    ConfigurationError, ShapeError, TargetError
+        If there is no such family or setting, numbers make no sense, pandas objects have rows that
+        cannot be matched by their indices, shapes do not agree, or a file cannot be read.
     """
     if not isinstance(family, str | Family):
         raise ConfigurationError(

@@ -381,13 +381,9 @@ class GeneralizedLinearModel(LinearRows):
 
     Raises
     ------
-    ConfigurationError
-        If a number is not finite, a weight is negative, or a response is none of the family's.
-    ShapeError
-        If the design is not a matrix with a row for each response, or the prior, offsets or weights
-        do not fit it.
-    TargetError
-        If a file cannot be read, or something is not numbers.
+    ConfigurationError, ShapeError, TargetError
+        If a number is not finite, a weight is negative, a response is none of the family's, shapes
+        do not agree, or something cannot be read as numbers.
     """
 
     def __init__(

@@ -178,18 +178,9 @@ def beside(column: FloatArray, results: FloatArray) -> FloatArray:
 class Expansion(ABC):
     """Expansions that keep to :class:`surrokit.potentials.RowExpansion`.
 
-    Parameters
-    ----------
-    centre, gradient : ndarray of shape (dim,)
-        Where the terms were expanded, and the sum of their gradients there.
-    hessian : ndarray of shape (dim, dim)
-        The sum of their Hessians there.
-    level
-        U at the centre, prior included, in nats.
-    prior
-        Of the coefficients.
-    third : ndarray of shape (dim, dim, dim), optional
-        The sum of third derivatives there, if the terms are expanded to third order.
+    ``gradient (dim,)``, ``hessian (dim, dim)`` and ``third (dim, dim, dim)`` are sums of the terms'
+    derivatives at the ``centre (dim,)``, the last if they are expanded to third order; ``level`` is
+    U there, prior included, in nats.
     """
 
     centre: FloatArray
