@@ -115,27 +115,6 @@ def test_probabilities_are_those_of_the_categories():
     assert_allclose(ours.probabilities(POSITIONS, sparse.csr_array(X), OFFSET), found)
 
 
-@pytest.mark.long
-@pytest.mark.statistical
-def test_draws_by_a_few_rows_are_those_by_all():
-    """Means and mean squares within 5 standard errors: ten of them, a false alarm in 170,000."""
-    ours = target(prior=2.0)
-    few = sk.sample(ours, draws=1500, seed=1, progress=False)
-    assert "subsampled" in str(few.choice)
-    plain = {"sampler": "nuts", "surrogate": "none", "warmup": 300, "draws": 500}
-    whole = sk.sample(ours, **plain, seed=2, progress=False)
-    one, other = (np.moveaxis(run["q"], -1, 0) for run in (few, whole))
-    for power in (1, 2):
-        for a, b in zip(one, other, strict=True):
-            centre = b.mean()
-            found, expected = (a - centre) ** power, (b - centre) ** power
-            variances = [
-                x.var() / sk.effective_sample_size(x[..., None])[0] for x in (found, expected)
-            ]
-            assert abs(found.mean() - expected.mean()) < 5.0 * np.sqrt(sum(variances))
-    assert (np.diff(one[2:], axis=0) > 0.0).all()
-
-
 # --- without an order ---
 
 

@@ -15,7 +15,6 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import BayesianRidge, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVR
@@ -163,13 +162,6 @@ def test_what_it_is():
     for made in (surrogate, fitted(nystroem_ridge(n_components=30)), fitted(FOREST)):
         again = pickle.loads(pickle.dumps(made))
         np.testing.assert_array_equal(again.gradient(q), made.gradient(q))
-
-
-@pytest.mark.parametrize("settings", [{}, {"whiten": False}, {"trend": "none"}])
-def test_gradients_are_in_the_coordinates_of_the_positions(settings, differences):
-    surrogate = fitted(KernelRidge(kernel="rbf", alpha=1e-6), **settings)
-    expected = differences(surrogate.value, fresh(5))
-    np.testing.assert_allclose(surrogate.gradient(fresh(5)), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_differences_where_nothing_better_is_known_or_on_request():
@@ -373,22 +365,6 @@ def test_nothing_passes_through_compositions_under_metadata_routing():
         assert VARIANCE in learner(BayesianRidge()).provides
         surrogate = fitted(pipeline, evaluations(), evaluations(5, seed=3, shift=6.0))
         assert np.isfinite(surrogate.value(fresh(3))).all()
-
-
-# --- the learner ---
-
-
-def test_the_order_of_rows_does_not_matter():
-    estimator = MLPRegressor(hidden_layer_sizes=(8,), tol=1e9, max_iter=300)
-    rows = evaluations(gradients=True)
-    q = fresh(10)
-    parts = [
-        rows.take(part).take(slice(None, None, -1))
-        for part in (slice(90, None), slice(0, 40), slice(40, 90))
-    ]
-    np.testing.assert_array_equal(
-        fitted(estimator, *parts).value(q), fitted(estimator, rows).value(q)
-    )
 
 
 # --- runs ---
