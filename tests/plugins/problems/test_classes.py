@@ -38,7 +38,6 @@ def by_hand(q, weights=1.0, offset=0.0):
 @pytest.mark.parametrize(
     ("family", "form", "more"),
     [
-        ("ordinal", np.asarray, {"offset": OFFSET}),
         ("ordinal", sparse.csr_array, {"offset": OFFSET, "prior": 2.0}),
         ("multinomial", sparse.csr_array, {"prior": 2.0}),
     ],

@@ -102,24 +102,24 @@ def test_the_density_of_a_scale_is_that_of_all_with_coefficients_integrated_out(
 
 
 def test_coefficients_given_the_scale_are_normal():
-    """Means and covariances of 40,000 draws, within 5 standard errors."""
+    """Means and covariances of 10,000 draws, within 5 standard errors."""
     z, rows, s = np.column_stack([np.ones(N), X]), Rows.of(X, REALS, WEIGHTS), 1.7
     mean, sd = np.array([0.5, 0.0, 0.1]), np.array([3.0, 2.0, 0.5])
     z = z[WEIGHTS > 0.0]
     target = NormalErrors.of(z, rows, prior=sk.gaussian_prior(mean, sd), scale=3.0)
-    drawn = target.draw_coefficients(np.full(40_000, np.log(s)), np.random.default_rng(1))
+    drawn = target.draw_coefficients(np.full(10_000, np.log(s)), np.random.default_rng(1))
     precision = (z * rows.weights[:, None]).T @ z / s**2 + np.diag(sd**-2.0)
     right = (z * rows.weights[:, None]).T @ rows.response / s**2 + mean / sd**2
     lower = np.linalg.cholesky(precision)
     white = (drawn - np.linalg.solve(precision, right)) @ lower
-    assert_allclose(white.mean(axis=0), 0.0, atol=0.025)
-    assert_allclose(np.cov(white.T), np.eye(3), atol=0.04)
+    assert_allclose(white.mean(axis=0), 0.0, atol=0.05)
+    assert_allclose(np.cov(white.T), np.eye(3), atol=0.08)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_finds_what_responses_were_made_of(name):
     response, settings = FAMILIES[name]
-    quick = {"target_ess": 200, "random_state": 0}
+    quick = {"target_ess": 100, "random_state": 0}
     found = BayesianGLMRegressor(family=name, settings=settings, **quick).fit(X, response)
     sign = {"gamma": -1.0}.get(name, 1.0)
     factor = 2.0 if name in ("gaussian", "student") else 0.3 * sign
@@ -155,7 +155,7 @@ def test_classes_are_reported_as_they_came():
 
 def test_several_classes_have_a_reference():
     labels = np.digitize(PREDICTOR + RNG.logistic(size=N), [0.0, 1.0])
-    found = BayesianLogisticRegression(**QUICK).fit(X, labels)
+    found = BayesianLogisticRegression(target_ess=100, random_state=0).fit(X, labels)
     assert found.coef_.shape == (3, 2)
     assert not found.coef_[0].any()
     assert not found.intercept_[0]
@@ -171,7 +171,7 @@ def test_several_classes_have_a_reference():
 
 
 def test_what_is_reported_is_in_units_of_the_features():
-    flat = {"prior_scale": None, "intercept_scale": None, "target_ess": 800, "random_state": 0}
+    flat = {"prior_scale": None, "intercept_scale": None, "target_ess": 300, "random_state": 0}
     found = BayesianGLMRegressor(family="poisson", **flat).fit(X, COUNTS)
     plain = PoissonRegressor(alpha=0.0, max_iter=1000).fit(X, COUNTS)
     sd = found.coef_draws_.std(axis=0)
@@ -202,7 +202,7 @@ def test_features_in_their_own_units_need_no_standardising():
     z = np.random.default_rng(0).normal(size=(300, 2))
     inputs = np.column_stack([60_000.0 + 20_000.0 * z[:, 0], 2007.0 + 5.0 * z[:, 1]])
     events = (np.random.default_rng(1).random(300) < expit(z[:, 0])).astype(int)
-    settings = {"prior_scale": None, "intercept_scale": None, "random_state": 0, "target_ess": 300}
+    settings = {"prior_scale": None, "intercept_scale": None, "random_state": 0, "target_ess": 150}
     apart, alike = (
         BayesianLogisticRegression(standardize=standardize, **settings).fit(inputs, events)
         for standardize in (False, True)
@@ -236,10 +236,10 @@ def test_rows_without_weight_are_no_rows():
 
 def test_priors_decide_where_data_do_not():
     x = np.linspace(-1, 1, 30)[:, None]
-    separated = BayesianLogisticRegression(**QUICK).fit(x, (x[:, 0] > 0).astype(int))
+    separated = BayesianLogisticRegression(**FEW).fit(x, (x[:, 0] > 0).astype(int))
     assert 0.5 < separated.coef_[0, 0] * x.std() < 20.0
     collinear = np.column_stack([X, X[:, 0] - 2.0 * X[:, 1]])
-    assert np.isfinite(BayesianLogisticRegression(**QUICK).fit(collinear, EVENTS).coef_).all()
+    assert np.isfinite(BayesianLogisticRegression(**FEW).fit(collinear, EVENTS).coef_).all()
 
 
 def test_responses_that_are_met_exactly_have_small_errors():
