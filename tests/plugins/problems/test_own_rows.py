@@ -73,6 +73,8 @@ def test_they_are_the_regression_that_is_written_out():
     assert_allclose(ours.row_bounds(factor, ball=ball), LOGISTIC.row_bounds(factor))
     some = np.array([3, 8, 8])
     assert_allclose(ours.select(some).value(POSITIONS), LOGISTIC.select(some).value(POSITIONS))
+    bounds = own(bound=WIDEST).row_bounds(factor)
+    assert_allclose(own(bound=WIDEST).select(some).row_bounds(factor), bounds[some])
     one, other = ours.expand(POSITIONS[0]), LOGISTIC.expand(POSITIONS[0])
     assert_allclose(one.value(POSITIONS), other.value(POSITIONS), rtol=1e-10)
     rows, owners = np.array([3, 0, 3, 149]), np.array([0, 1, 2, 2])
