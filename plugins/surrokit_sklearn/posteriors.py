@@ -265,7 +265,8 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
 
     def predict(self, X: Any) -> Any:
         """Return the class of the largest probability, shape (n_samples,)."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        chances = self.predict_proba(X)
+        return self.classes_[chances.argmax(axis=1)]
 
     def predict_interval(self, X: Any, level: float = 0.9) -> FloatArray:
         """Return an interval of each class's probability, shape (n_samples, n_classes, 2).
