@@ -1,4 +1,4 @@
-"""Regressions of ordered categories: values by hand, derivatives, bounds, draws, and refusals."""
+"""Regressions of classes, in order and not: values by hand, bounds, draws, and refusals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.special import expit
+from scipy.special import expit, log_softmax
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError
@@ -36,11 +36,16 @@ def by_hand(q, weights=1.0, offset=0.0):
 
 
 @pytest.mark.parametrize(
-    ("form", "prior"), [(np.asarray, None), (sparse.csr_array, 2.0)], ids=["dense", "sparse"]
+    ("family", "form", "more"),
+    [
+        ("ordinal", sparse.csr_array, {"offset": OFFSET, "prior": 2.0}),
+        ("multinomial", sparse.csr_array, {"prior": 2.0}),
+    ],
 )
-def test_it_keeps_to_the_contract(form, prior):
-    more = {"prior": prior, "weights": WEIGHTS, "offset": OFFSET}
-    results = check_potential(lambda: target(form(X), **more))
+def test_they_keep_to_the_contract(family, form, more):
+    results = check_potential(
+        lambda: sk.rows_potential(family, form(X), GRADES, weights=WEIGHTS, **more)
+    )
     assert len(results) > 12
     assert [result for result in results if result.outcome == "failed"] == []
 
@@ -80,11 +85,6 @@ def test_with_two_categories_it_is_logistic_regression():
     assert_allclose(ours.value(q), theirs.value(q * [1.0, 1.0, -1.0]), rtol=1e-12)
 
 
-def test_a_row_between_two_cutpoints_has_two_terms():
-    between = int(((GRADES == 1) | (GRADES == 2)).sum())
-    assert target().n_rows == 200 + between
-
-
 @pytest.mark.parametrize("order", [2, 3])
 def test_expansions_leave_what_cutpoints_cost_as_it_is(order):
     ours = target(prior=2.0)
@@ -114,33 +114,71 @@ def test_probabilities_are_those_of_the_categories():
     assert_allclose(ours.probabilities(POSITIONS, sparse.csr_array(X), OFFSET), found)
 
 
-@pytest.mark.long
-@pytest.mark.statistical
-def test_draws_by_a_few_rows_are_those_by_all():
-    """Means and mean squares within 5 standard errors: ten of them, a false alarm in 170,000."""
-    ours = target(prior=2.0)
-    few = sk.sample(ours, draws=1500, seed=1, progress=False)
-    assert "subsampled" in str(few.choice)
-    plain = {"sampler": "nuts", "surrogate": "none", "warmup": 300, "draws": 500}
-    whole = sk.sample(ours, **plain, seed=2, progress=False)
-    one, other = (np.moveaxis(run["q"], -1, 0) for run in (few, whole))
-    for power in (1, 2):
-        for a, b in zip(one, other, strict=True):
-            centre = b.mean()
-            found, expected = (a - centre) ** power, (b - centre) ** power
-            variances = [
-                x.var() / sk.effective_sample_size(x[..., None])[0] for x in (found, expected)
-            ]
-            assert abs(found.mean() - expected.mean()) < 5.0 * np.sqrt(sum(variances))
-    assert (np.diff(one[2:], axis=0) > 0.0).all()
+# --- without an order ---
+
+
+def multinomial(design=X, response=GRADES, **more):
+    return sk.rows_potential("multinomial", design, response, **{"prior": 2.0, **more})
+
+
+def test_multinomial_values_are_those_of_softmax():
+    q = RNG.standard_normal((2, 6))
+    found = multinomial(prior=None).value(q)
+    for one, b in zip(found, q.reshape(2, 3, 2), strict=True):
+        predictors = np.column_stack([np.zeros(200), X @ b.T])
+        assert one == pytest.approx(-log_softmax(predictors, axis=1)[range(200), GRADES].sum())
+
+
+PAIRS = 0.5 * np.random.default_rng(1).standard_normal((3, 2))
+
+
+def test_with_two_classes_multinomial_is_logistic_regression():
+    events = (GRADES > 1).astype(float)
+    two = multinomial(response=events)
+    logistic = sk.rows_potential("logistic", X, events, prior=2.0)
+    assert_allclose(two.value(PAIRS), logistic.value(PAIRS), rtol=1e-12)
+    assert_allclose(two.hessian(PAIRS), logistic.hessian(PAIRS), rtol=1e-10)
+    factor = np.tril(np.ones((2, 2)))
+    rows, owners = np.arange(200), np.arange(200) % 3
+    for order in (2, 3):
+        bounds = logistic.row_bounds(factor, order=order)
+        assert_allclose(two.row_bounds(factor, order=order), bounds, rtol=1e-12)
+        ours, theirs = (one.expand(PAIRS[0], order=order) for one in (two, logistic))
+        assert_allclose(ours.value(PAIRS), theirs.value(PAIRS), rtol=1e-12)
+        for size in (1e-3, 0.3, 30.0):
+            ends = PAIRS[0] + size * PAIRS
+            found = ours.remainders(ends, rows, owners)
+            expected = theirs.remainders(ends, rows, owners)
+            assert_allclose(found, expected, rtol=1e-6, atol=1e-14 + 1e-15 * size**2)
+
+
+@pytest.mark.parametrize("power", [3, 4])
+def test_multinomial_bounds_hold_and_are_attained(power):
+    """Third and fourth derivatives along directions, against ranges of predictors' changes."""
+    rng = np.random.default_rng(1)
+    largest = 0.0
+    constant = {3: 1 / (6 * np.sqrt(3)), 4: 1 / 8}[power]
+    for _ in range(3000):
+        chances = rng.dirichlet(np.full(4, rng.choice([0.1, 0.5, 3.0])))
+        v = np.append(rng.standard_normal(3), 0.0) * (rng.random(4) < 0.7)
+        centred = v - chances @ v
+        derivative = chances @ centred**power
+        derivative -= 3.0 * (chances @ centred**2) ** 2 if power == 4 else 0.0
+        limit = constant * np.ptp(v) ** power
+        assert abs(derivative) <= limit * (1 + 1e-9)
+        largest = max(largest, abs(derivative) / max(limit, 1e-300))
+    assert largest > 0.98
+
+
+# --- what is refused ---
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"response": np.zeros(200)}, r"at least two of them, got \[0.0\]; number the categories"),
+        ({"response": np.zeros(200)}, r"at least two of them, got \[0.0\]; number the classes"),
         ({"response": GRADES + 1}, r"must be whole numbers 0, 1, \.\.\., m, each of which occurs"),
-        ({"response": GRADES * 2}, "and leave out those that never occur"),
+        ({"response": GRADES * 2}, "number the classes from 0, without those that never occur"),
         ({"weights": (GRADES < 3) * 1.0}, "response 3 of .* has rows of weight 0 alone"),
         ({"weights": (GRADES != 1) * 1.0}, r"got \[0.0, 2.0, 3.0\]"),
         ({"scale": 2.0}, "the family 'ordinal' has no scale; leave that out"),
@@ -155,6 +193,18 @@ def test_what_makes_no_sense_is_refused(given, message):
         target(**given)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"offset": OFFSET}, "'multinomial' has no offset; leave that out"),
+        ({"response": GRADES + 1}, r"must be whole numbers 0, 1, \.\.\., m, each of which"),
+    ],
+)
+def test_what_makes_no_sense_without_an_order_is_refused(given, message):
+    with pytest.raises(ConfigurationError, match=message):
+        multinomial(**given)
+
+
 def test_shapes_are_to_agree():
     with pytest.raises(ShapeError, match=r"offset must have shape \(200,\), one number for each"):
         target(offset=OFFSET[:3])
@@ -164,3 +214,10 @@ def test_shapes_are_to_agree():
         target().probabilities(POSITIONS, X[:, :1])
     with pytest.raises(ShapeError, match=r"offset must have shape \(200,\), got \(3,\)"):
         target().probabilities(POSITIONS, X, OFFSET[:3])
+    with pytest.raises(ShapeError, match=r"centre must have shape \(6,\), got \(3,\)"):
+        multinomial().expand(np.zeros(3))
+    with pytest.raises(ShapeError, match=r"factor must have shape \(6, 6\), got \(3,\)"):
+        multinomial().row_bounds(np.zeros(3))
+    for ask in (multinomial().expand, multinomial().row_bounds):
+        with pytest.raises(ConfigurationError, match="to an order of 2 or 3, got 4"):
+            ask(np.eye(6), order=4)
