@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 import numpy as np
@@ -253,18 +253,27 @@ class ModelMap:
         return np.broadcast_to(array, (n, *shape.shape))
 
     def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
-        """Refuse, by a ConfigurationError: the library keeps the volumes of its map to itself."""
-        del unbounded
+        """Return zeros, shape (n,): U on the line is the density that the library has."""
+        return np.zeros(len(unbounded))
+
+    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
+        """Return zeros, shape (n, dim)."""
+        return np.zeros(unbounded.shape)
+
+    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Refuse; see :meth:`refuse_evaluations`."""
+        del unbounded, gradient
+        self.refuse_evaluations()
+
+    def refuse_evaluations(self) -> NoReturn:
+        """Refuse evaluations in the user's coordinates.
+
+        Raises
+        ------
+        ConfigurationError
+            Always: the library keeps the volumes and slopes of its map to itself.
+        """
         raise ConfigurationError(
             "evaluations in the user's coordinates cannot be taken over, since the model's library "
             "adds its Jacobian by itself; give warm_start the file of a former run, or leave it out"
         )
-
-    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
-        """Refuse; see :meth:`log_jacobian`."""
-        return self.log_jacobian(unbounded)
-
-    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Refuse; see :meth:`log_jacobian`."""
-        del gradient
-        return self.log_jacobian(unbounded)

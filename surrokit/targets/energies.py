@@ -12,7 +12,7 @@ from surrokit import capabilities as can
 from surrokit.coordinates.priors import Priors
 from surrokit.coordinates.transforms import plus_diagonal
 from surrokit.potentials import MetricDerivativePotential
-from surrokit.targets.families import ErrorFamily, NormalErrors, read_family
+from surrokit.targets.families import NORMAL, ErrorFamily, read_family
 from surrokit.targets.gaussian import (
     CurvedPrior,
     DataEnergy,
@@ -75,8 +75,9 @@ class ObservedEnergy(DataEnergy):
     ) -> FloatArray:
         """Return data with their errors, shape (n, m), for outputs of that shape."""
         found = np.empty_like(outputs)
-        for block, where, own in self._each(outputs):
-            found[:, where] = block.family.draw(rng, own, block.scales(positions))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for block, where, own in self._each(outputs):
+                found[:, where] = block.family.draw(rng, own, block.scales(positions))
         return found
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
@@ -88,7 +89,8 @@ class ObservedEnergy(DataEnergy):
         self, total: FloatArray, outputs: FloatArray, positions: FloatArray
     ) -> FloatArray:
         for block, _, own in self._each(outputs):
-            terms = block.family.value(own, block.data, block.scales(positions))
+            with np.errstate(all="ignore"):
+                terms = block.family.value(own, block.data, block.scales(positions))
             total = total + terms.sum(axis=1)
         return total
 
@@ -102,7 +104,8 @@ class ObservedEnergy(DataEnergy):
             value, slope = self.prior.value_and_gradient(positions)
             by_positions = by_positions + slope  # a prior may go on using its own
         for block, where, own in self._each(outputs):
-            slopes = block.family.slopes(own, block.data, block.scales(positions))
+            with np.errstate(all="ignore"):
+                slopes = block.family.slopes(own, block.data, block.scales(positions))
             by_outputs[:, where] = slopes[0]
             block.gather(slopes[1], by_positions)
         return self._add_misfit(value, outputs, positions), by_outputs, by_positions
@@ -116,7 +119,8 @@ class ObservedEnergy(DataEnergy):
         """
         by_outputs, of_scales = np.empty_like(outputs), np.zeros_like(positions)
         for block, where, own in self._each(outputs):
-            found = block.family.information(own, block.scales(positions))
+            with np.errstate(all="ignore"):
+                found = block.family.information(own, block.scales(positions))
             by_outputs[:, where] = found[0]
             block.gather(found[1], of_scales, power=2)
         return by_outputs, plus_diagonal(self._metric(positions).copy(), of_scales)
@@ -135,7 +139,8 @@ class ObservedEnergy(DataEnergy):
         by_outputs, by_positions = np.empty_like(outputs), np.zeros_like(positions)
         own_weights = np.einsum("nii->ni", by_positions_weights)
         for block, where, own in self._each(outputs):
-            found = block.family.information_slopes(own, block.scales(positions))
+            with np.errstate(all="ignore"):
+                found = block.family.information_slopes(own, block.scales(positions))
             weights = by_outputs_weights[:, where]
             by_outputs[:, where] = weights * found[0]
             block.gather(weights * found[1], by_positions)
@@ -229,7 +234,7 @@ def write_errors(energy: Any) -> dict[str, Any] | None:
     blocks: tuple[Block, ...]
     if isinstance(energy, GaussianEnergy):
         factors = np.broadcast_to(energy.noise_sd, energy.data.shape)
-        blocks = (Block(data=energy.data, family=NormalErrors(), factors=factors),)
+        blocks = (Block(data=energy.data, family=NORMAL, factors=factors),)
     elif isinstance(energy, ObservedEnergy):
         blocks = energy.blocks
     else:
