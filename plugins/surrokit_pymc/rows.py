@@ -16,6 +16,7 @@ from surrokit.errors import NotASumError
 from surrokit.potentials import Potential
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.targets.summed import (
+    Family,
     Form,
     SumAndRest,
     add,
@@ -33,30 +34,15 @@ from surrokit.targets.summed import (
 from surrokit.types import Capabilities, FloatArray
 from surrokit_pymc.compiled import Compiled, Function, Line
 
-
-@attrs.frozen
-class _Family:
-    """A family of ``surrokit.rows_potential`` that a random variable of PyTensor is.
-
-    The parameter at a place has the predictor in it, in a form, or one over it; others are settings
-    of the family, by their places.
-    """
-
-    family: str
-    place: int
-    form: Form
-    constants: Mapping[int, str] = attrs.field(factory=dict)
-    reciprocal: bool = False
-
-
-_FAMILIES: Mapping[str, _Family] = {
-    "BernoulliRV": _Family("logistic", 0, Form.LOGISTIC),
-    "BinomialRV": _Family("binomial", 1, Form.LOGISTIC, {0: "total"}),
-    "PoissonRV": _Family("poisson", 0, Form.EXPONENTIAL),
-    "ExponentialRV": _Family("exponential", 0, Form.EXPONENTIAL, reciprocal=True),
-    "NormalRV": _Family("gaussian", 0, Form.LINEAR, {1: "scale"}),
-    "StudentTRV": _Family("student", 1, Form.LINEAR, {0: "degrees", 2: "scale"}),
+_FAMILIES: Mapping[str, Family] = {
+    "BernoulliRV": Family("logistic", 0, Form.LOGISTIC),
+    "BinomialRV": Family("binomial", 1, Form.LOGISTIC, {0: "total"}),
+    "PoissonRV": Family("poisson", 0, Form.EXPONENTIAL),
+    "ExponentialRV": Family("exponential", 0, Form.EXPONENTIAL, reciprocal=True),
+    "NormalRV": Family("gaussian", 0, Form.LINEAR, {1: "scale"}),
+    "StudentTRV": Family("student", 1, Form.LINEAR, {0: "degrees", 2: "scale"}),
 }
+"""Arguments of distributions go by their places."""
 
 
 def recognise(
@@ -66,12 +52,8 @@ def recognise(
 
     Parameters
     ----------
-    model
-        The model, its data frozen.
-    line
-        The line.
-    start : ndarray of shape (dim,)
-        Where PyMC starts it.
+    model, line, start
+        The model, its data frozen, its line, and where PyMC starts it.
     whole
         U on the line.
     wanted
@@ -87,14 +69,15 @@ def recognise(
     values, dim = np.asarray(observed, dtype=np.float64).ravel(), line.own.dim
     check_worth(len(values), dim, wanted)
     family = _FAMILIES[type(variable.owner.op).__name__]
-    _check_forms(model, line, variable, family)
+    given = model.replace_rvs_by_values(_parameters_of(variable))
+    forms, culprit = _read_forms(line.variables(model), given)
+    family.check(variable.name, dict(enumerate(forms)), culprit)
     origin, shape = np.zeros(dim), np.shape(observed)
     predictors = Compiled(model, lambda of: _predictors(of, line, shape))
     offset = _flat(predictors(origin))
-    compiled = Compiled(model, lambda of: _settings(of, line, shape))
-    settings = compiled(origin) if family.constants else []
-    each = Compiled(model, lambda of: _each_row(of, line))
-    rows = rows_of(
+    settings = _settings(model, line, shape)(origin) if family.constants else []
+    prior = _normal(model, line)
+    arguments, owners = rows_of(
         family.family,
         values,
         dict(zip(family.constants.values(), map(_flat, settings), strict=True)),
@@ -104,12 +87,18 @@ def recognise(
             dim,
         ),
         offset,
-        lambda position: _flat(each(position)),
+        prior,
     )
-    prior = _normal(model, line)
-    given = rows.arguments if prior is None else {**rows.arguments, "prior": prior}
-    terms = sk.rows_potential(rows.family, rows.design, rows.response, **given)
-    return confirm(rows, terms, whole, None if prior else _Rest.of(model, line), start)
+    each = Compiled(model, lambda of: _each_row(of, line))
+    return confirm(
+        sk.rows_potential(**arguments),  # type: ignore[arg-type]
+        None if prior else _Rest.of(model, line),
+        whole,
+        arguments["data"],
+        owners,
+        lambda position: _flat(each(position)),
+        start,
+    )
 
 
 def _observed_variable(model: Any) -> Any:
@@ -131,23 +120,6 @@ def _observed_variable(model: Any) -> Any:
             f"rows; there are {', '.join(name.removesuffix('RV') for name in _FAMILIES)}"
         )
     return variable
-
-
-def _check_forms(model: Any, line: Line, variable: Any, family: _Family) -> None:
-    given = model.replace_rvs_by_values(_parameters_of(variable))
-    forms, culprit = _read_forms(line.variables(model), given)
-    through = f", as it passes through {culprit}" if culprit else ""
-    if forms[family.place] not in (family.form, Form.CONSTANT):
-        raise NotASumError(
-            f"the predictor of {variable.name!r} is not linear in the unconstrained parameters, or "
-            f"not in the form that {family.family!r} has{through}"
-        )
-    for place, setting in family.constants.items():
-        if forms[place] is not Form.CONSTANT:
-            raise NotASumError(
-                f"the {setting} of {variable.name!r} depends on parameters, and bounds of its "
-                "derivatives are not known"
-            )
 
 
 def _normal(model: Any, line: Line) -> GaussianPrior | None:
@@ -184,11 +156,7 @@ def _predictors(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
 
     variable = _observed_variable(model)
     family = _FAMILIES[type(variable.owner.op).__name__]
-    given = _parameters_of(variable)[family.place]
-    if family.form is Form.EXPONENTIAL:
-        given = -pt.log(given) if family.reciprocal else pt.log(given)
-    elif family.form is Form.LOGISTIC:
-        given = pt.log(given) - pt.log1p(-given)
+    given = family.predictors(_parameters_of(variable)[family.argument], pt.log, pt.log1p)
     return _of_values(model, line, [pt.broadcast_to(given, shape).ravel()])
 
 

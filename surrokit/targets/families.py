@@ -224,10 +224,12 @@ class _Poisson(ErrorFamily):
             )
 
     def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        del scale
         means = np.exp(outputs) if self.link == "log" else outputs
         return np.asarray(rng.poisson(means), dtype=np.float64)
 
     def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
+        del scale
         from scipy.special import gammaln  # late: importing stays fast
 
         means = np.exp(outputs) if self.link == "log" else outputs
@@ -237,12 +239,14 @@ class _Poisson(ErrorFamily):
         return np.where((means < 0.0) | (means == np.inf), np.inf, value)
 
     def slopes(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> Pair:
+        del scale
         if self.link == "log":
             return np.exp(outputs) - data, np.zeros_like(outputs)
         slope = 1.0 - np.where(data > 0.0, data / outputs, 0.0)
         return _only(outputs >= 0.0, slope), _only(outputs >= 0.0, np.zeros_like(outputs))
 
     def information(self, outputs: FloatArray, scale: FloatArray) -> Pair:
+        del scale
         if self.link == "log":
             return np.exp(outputs), np.zeros_like(outputs)
         inside = outputs > 0.0
@@ -251,6 +255,7 @@ class _Poisson(ErrorFamily):
     def information_slopes(
         self, outputs: FloatArray, scale: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        del scale
         if self.link == "log":
             return np.exp(outputs), np.zeros_like(outputs), np.zeros_like(outputs)
         nothing = _only(outputs > 0.0, np.zeros_like(outputs))

@@ -37,8 +37,10 @@ FACTORS = {
     **dict.fromkeys(["hessian_product", "metric_product"], "nij,nj->ni"),
     "forward_hessian_product": "nmi,mik->nk",
 }
-ALL = "gradient gradient-alone forward jacobian forward-hessian initial hessian-diagonal".split()
-ALL += [f"{of}{part}" for of in ("hessian", "metric") for part in ("", "-derivative", "-product")]
+ALL = ["gradient", "gradient-alone", "forward", "jacobian", "forward-hessian", "initial"]
+ALL += ["hessian-diagonal"] + [
+    f"{of}{part}" for of in ("hessian", "metric") for part in ("", "-derivative", "-product")
+]
 
 
 @attrs.frozen

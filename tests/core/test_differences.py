@@ -64,7 +64,7 @@ def test_beside_what_fails_differences_are_those_to_the_other_side():
     positions = np.array([[1.0, 2.0], [-1.0, 0.0], [0.5, 0.0]])
     with pytest.warns(UserWarning, match="no solution"):
         values, gradients = recording.value_and_gradient(positions)
-        beyond = recording.value_and_gradient(np.array([[3.0, 2.0]]))
+    beyond = recording.value_and_gradient(np.array([[3.0, 2.0]]))
     assert_allclose(values, 0.5 * np.square(positions).sum(axis=1))
     assert_allclose(gradients, positions, atol=2e-4)  # one side is half a step off
     assert_allclose(gradients[2], positions[2], atol=1e-8)

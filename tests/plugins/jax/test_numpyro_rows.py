@@ -208,7 +208,7 @@ def uneven(numpyro, jnp):
 
 
 REFUSED = {
-    unknown_scale: "'scale' of 'y' depends on parameters, and bounds of its derivatives",
+    unknown_scale: "the scale of 'y' depends on parameters, and bounds of its derivatives",
     not_centred: "predictor of 'y' is not linear .*, as it passes through 'mul'",
     positive_slope: "predictor of 'y' is not linear in the unconstrained parameters, or not in",
     clipped: "predictor of 'y' is not linear .*, as it passes through 'm(ax|in)'",
@@ -247,9 +247,9 @@ def test_a_run_says_why_its_model_is_sampled_whole(numpyro):
 def test_a_graph_that_lies_is_caught_by_the_density(numpyro, monkeypatch):
     """As if a form were told wrongly: the sum has another density than the model."""
     from surrokit.targets.summed import Form
-    from surrokit_jax import numpyro_model
+    from surrokit_jax import numpyro_rows
 
-    told = numpyro_model.read_forms
+    told = numpyro_rows.read_forms
 
     def lie(function, dim):
         return {
@@ -257,7 +257,7 @@ def test_a_graph_that_lies_is_caught_by_the_density(numpyro, monkeypatch):
             for name, f in told(function, dim)[0].items()
         }, None
 
-    monkeypatch.setattr(numpyro_model, "read_forms", lie)
+    monkeypatch.setattr(numpyro_rows, "read_forms", lie)
 
     def bent(numpyro, jnp):
         b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
