@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import ROWS
-from surrokit.coordinates.models import ModelMap, Reported
+from surrokit.coordinates.models import ModelMap, reported_as
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
 from surrokit.registry.components import load_library
@@ -20,7 +20,6 @@ from surrokit_jax.compiled import Compiled, load_jax
 from surrokit_jax.density import JaxPotential, check_number, highest_order
 
 _TRIED = 64  # positions at which a number is the same if it is constant
-_ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
 
 
 def from_numpyro(
@@ -63,18 +62,18 @@ def from_numpyro(
     """
     load_jax()
     load_library("numpyro", "numpyro")
-    sites = _sites(model, args, kwargs)
+    sites, reported = _sites(model, args, kwargs)
     dim = sites.own.dim
     check_number("the model's potential", sites.potential, dim)
     transform = ModelMap(
-        reported=sites.reported,
+        reported=reported,
         own=sites.own,
         constrain=Compiled("the model", sites.constrained),
         unconstrain=sites.unconstrain,
     )
     whole = JaxPotential(
         function=sites.potential,
-        parameters=sites.reported,
+        parameters=reported,
         transform=transform,
         derivatives=highest_order("the model's potential", sites.potential, dim, None),
         dim=dim,
@@ -114,7 +113,7 @@ class Sites:
     """The sites of a model, and its functions of a position (dim,) on the line, in JAX.
 
     NumPyro's own potential and report take unconstrained sites by name; the names and shapes of
-    these are ``own``, and those of all that is reported ``reported``.
+    these are ``own``, and ``names`` are those of all that is reported.
     """
 
     model: Callable[..., Any]
@@ -123,7 +122,7 @@ class Sites:
     potential_of: Callable[[Mapping[str, Any]], Any]
     report: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     own: Parameters
-    reported: Parameters
+    names: tuple[str, ...]
     observed: Mapping[str, Any]
 
     def potential(self, z: Any) -> Any:
@@ -134,7 +133,7 @@ class Sites:
         """Return all that is reported, shape (n_user,)."""
         jnp = load_jax().numpy
         values = self.report(self.own.split(z))
-        flat = [jnp.ravel(values[name]).astype(np.float64) for name in self.reported.specs]
+        flat = [jnp.ravel(values[name]).astype(np.float64) for name in self.names]
         return jnp.concatenate(flat)
 
     def unconstrain(self, arrays: Mapping[str, FloatArray]) -> FloatArray:
@@ -160,10 +159,12 @@ class Sites:
         return found
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _sites, (self.model, self.args, self.kwargs)  # NumPyro's functions are made anew
+        return _again, (self.model, self.args, self.kwargs)  # NumPyro's functions are made anew
 
 
-def _sites(model: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sites:
+def _sites(
+    model: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Sites, Parameters]:
     jax = load_jax()
     from numpyro.infer.util import initialize_model
 
@@ -186,35 +187,30 @@ def _sites(model: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str
         raise ConfigurationError("the model has no latent site, so there is nothing to draw")
     order = [name for name in info.model_trace if name in shapes]
     order += [name for name in shapes if name not in order]
-    own = {name: Parameter(np.shape(start[name])) for name in order if name in start}
-    line = Parameters.declare(own)
-    constant = _constants(jax, info.postprocess_fn, line)
-    reported = {
-        name: Reported(tuple(shapes[name].shape), constant=constant[name]) for name in order
-    }
-    return Sites(
+    line = Parameters.declare(
+        {name: Parameter(np.shape(start[name])) for name in order if name in start}
+    )
+    sites = Sites(
         model=model,
         args=args,
         kwargs=kwargs,
         potential_of=info.potential_fn,
         report=info.postprocess_fn,
         own=line,
-        reported=Parameters.declare(reported),
+        names=tuple(order),
         observed=_observed(info.model_trace),
     )
+    constrained = jax.jit(jax.vmap(sites.constrained))
+    reported = reported_as(
+        {name: tuple(shapes[name].shape) for name in order},
+        lambda z: np.asarray(constrained(z)),
+        np.random.default_rng(0).uniform(-2.0, 2.0, size=(_TRIED, line.dim)),
+    )
+    return sites, reported
 
 
-def _constants(jax: Any, report: Callable[..., Any], own: Parameters) -> dict[str, tuple[int, ...]]:
-    """Return which numbers of each site are constant, such as zeros of a factor."""
-    z = np.random.default_rng(0).uniform(-2.0, 2.0, size=(_TRIED, own.dim))
-    found = jax.jit(jax.vmap(lambda row: report(own.split(row))))(z)
-    flat = {name: np.asarray(array).reshape(_TRIED, -1) for name, array in found.items()}
-    return {
-        name: tuple(
-            np.flatnonzero(np.isclose(array, array[0], _ROUNDING, 0.0).all(axis=0)).tolist()
-        )
-        for name, array in flat.items()
-    }
+def _again(*given: Any) -> Sites:
+    return _sites(*given)[0]
 
 
 def _observed(trace: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

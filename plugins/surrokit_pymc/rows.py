@@ -48,16 +48,7 @@ _FAMILIES: Mapping[str, Family] = {
 def recognise(
     model: Any, line: Line, start: FloatArray, whole: Potential, wanted: bool | None
 ) -> SumAndRest:
-    """Return a model as a sum over rows and its rest.
-
-    Parameters
-    ----------
-    model, line, start
-        The model, its data frozen, its line, and where PyMC starts it.
-    whole
-        U on the line.
-    wanted
-        Whether it is to be a sum; None for where it has many rows.
+    """Return a frozen model, which is ``whole`` on the line, as a sum over rows and its rest.
 
     Raises
     ------

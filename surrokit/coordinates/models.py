@@ -155,6 +155,32 @@ class Reported(Parameter):
         return found
 
 
+_ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
+
+
+def reported_as(
+    shapes: Mapping[str, tuple[int, ...]],
+    constrain: Callable[[FloatArray], FloatArray],
+    positions: FloatArray,
+    axes: Callable[[str], tuple[Axis, ...]] | None = None,
+) -> Parameters:
+    """Return what a model reports, by shapes and axes of its arrays.
+
+    Numbers that are the same at all of some positions (n, dim) on the line are constant, such as
+    ones of a correlation matrix; ``constrain`` is that of :class:`ModelMap`.
+    """
+    found = constrain(positions)
+    constant = (np.abs(found - found[0]) <= _ROUNDING * np.abs(found[0])).all(axis=0)
+    slices = Parameters({name: Reported(shape) for name, shape in shapes.items()}).slices()
+    places = {name: np.flatnonzero(constant[where]).tolist() for name, where in slices.items()}
+    return Parameters.declare(
+        {
+            name: Reported(shapes[name], constant=tuple(where), axes=axes(name) if axes else ())
+            for name, where in places.items()
+        }
+    )
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class ModelMap:
     """The map of a model whose library has an unconstrained space of its own.
@@ -164,10 +190,9 @@ class ModelMap:
 
     Parameters
     ----------
-    reported
-        Names and shapes of all that the model reports.
-    own
-        Names and shapes of its parameters' arrays in the unconstrained space.
+    reported, own
+        Names and shapes of all that the model reports, and of its parameters' arrays in the
+        unconstrained space.
     constrain
         From positions on the line (n, dim) to reported ones (n, n_user).
     unconstrain
