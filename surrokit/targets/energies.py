@@ -8,21 +8,20 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
-from surrokit import capabilities as can
 from surrokit.coordinates.priors import Priors
 from surrokit.coordinates.transforms import plus_diagonal
 from surrokit.potentials import MetricDerivativePotential
 from surrokit.targets.families import NORMAL, ErrorFamily, read_family
 from surrokit.targets.gaussian import (
+    OF_METRICS,
     CurvedPrior,
     DataEnergy,
     GaussianEnergy,
     Prior,
+    metrics_of,
     unnormalized_prior,
 )
 from surrokit.types import Capabilities, FloatArray, IntArray
-
-_OF_METRICS = frozenset({can.METRIC, can.METRIC_DERIVATIVE})
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -83,9 +82,9 @@ class ObservedEnergy(DataEnergy):
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,); ``inf`` where an output or a scale is none of its family's."""
         total = np.zeros(len(positions)) if self.prior is None else _value(self.prior, positions)
-        return self._add_misfit(total, outputs, positions)
+        return self._with_misfit(total, outputs, positions)
 
-    def _add_misfit(
+    def _with_misfit(
         self, total: FloatArray, outputs: FloatArray, positions: FloatArray
     ) -> FloatArray:
         for block, _, own in self._each(outputs):
@@ -108,7 +107,7 @@ class ObservedEnergy(DataEnergy):
                 slopes = block.family.slopes(own, block.data, block.scales(positions))
             by_outputs[:, where] = slopes[0]
             block.gather(slopes[1], by_positions)
-        return self._add_misfit(value, outputs, positions), by_outputs, by_positions
+        return self._with_misfit(value, outputs, positions), by_outputs, by_positions
 
     def curvatures(
         self, outputs: FloatArray, positions: FloatArray
@@ -173,22 +172,20 @@ class WithScales:
     @property
     def unnormalized(self) -> tuple[str, ...]:
         """What of either prior may lack its constant."""
-        return tuple(
-            dict.fromkeys(unnormalized_prior(self.prior) + unnormalized_prior(self.scales))
-        )
+        both = unnormalized_prior(self.prior) + unnormalized_prior(self.scales)
+        return tuple(dict.fromkeys(both))
 
     @property
     def capabilities(self) -> Capabilities:
         """What the prior of the first ones offers."""
-        offered: Capabilities = getattr(self.prior, "capabilities", frozenset())
-        return _OF_METRICS if self.prior is None else offered & _OF_METRICS
+        return OF_METRICS if self.prior is None else metrics_of(self.prior)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return -log prior, shape (n,)."""
         found = _value(self.scales, positions)
-        return (
-            found if self.prior is None else found + _value(self.prior, positions[:, : self.count])
-        )
+        if self.prior is None:
+            return found
+        return found + _value(self.prior, positions[:, : self.count])
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
@@ -239,7 +236,18 @@ def write_errors(energy: Any) -> dict[str, Any] | None:
         blocks = energy.blocks
     else:
         return None
-    return {"kind": KIND, "blocks": [_to_plain(block) for block in blocks]}
+    plain = [
+        {
+            "family": block.family.name,
+            "degrees": getattr(block.family, "degrees", None),
+            "link": getattr(block.family, "link", None),
+            "data": block.data.tolist(),
+            "factors": block.factors.tolist(),
+            "columns": None if block.columns is None else block.columns.tolist(),
+        }
+        for block in blocks
+    ]
+    return {"kind": KIND, "blocks": plain}
 
 
 def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
@@ -251,17 +259,6 @@ def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
         If it is damaged.
     """
     return ObservedEnergy(blocks=tuple(_from_plain(each, dim) for each in plain["blocks"]))
-
-
-def _to_plain(block: Block) -> dict[str, Any]:
-    return {
-        "family": block.family.name,
-        "degrees": getattr(block.family, "degrees", None),
-        "link": getattr(block.family, "link", None),
-        "data": block.data.tolist(),
-        "factors": block.factors.tolist(),
-        "columns": None if block.columns is None else block.columns.tolist(),
-    }
 
 
 def _from_plain(plain: Mapping[str, Any], dim: int) -> Block:

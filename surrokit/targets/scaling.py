@@ -276,7 +276,7 @@ Moments = Callable[..., FloatArray | None]
 def scaled(target: Potential, scaling: Scaling | None = None) -> Potential:
     """Return a target in coordinates of like scale; the target itself where they are so already.
 
-    ``scaling`` are the coordinates to take; None for those that suit the target.
+    The coordinates are those given, or those that suit the target.
     """
     if isinstance(target, ScaledPotential):
         return target
