@@ -392,13 +392,6 @@ class BoundedPotential(LiftedPotential):
     second derivatives of outputs are left out without the Jacobian. ``convex``, ``gaussian`` and
     ``rows`` are always left out, since the Hessian in z has the gradient in it.
 
-    Parameters
-    ----------
-    inner
-        Potential in the user's coordinates.
-    parameters
-        Names, shapes and bounds.
-
     Raises
     ------
     ShapeError
