@@ -60,20 +60,19 @@ def recognise(
     values, dim = np.asarray(observed, dtype=np.float64).ravel(), line.own.dim
     check_worth(len(values), dim, wanted)
     family = _FAMILIES[type(variable.owner.op).__name__]
-    given = model.replace_rvs_by_values(_parameters_of(variable))
-    forms, culprit = _read_forms(line.variables(model), given)
+    expressions = model.replace_rvs_by_values(_parameters_of(variable))
+    forms, culprit = _read_forms(line.variables(model), expressions)
     family.check(variable.name, dict(enumerate(forms)), culprit)
     origin, shape = np.zeros(dim), np.shape(observed)
-    predictors = Compiled(model, lambda of: _predictors(of, line, shape))
-    offset = _flat(predictors(origin))
-    settings = _settings(model, line, shape)(origin) if family.constants else []
+    arguments = Compiled(model, lambda of: _arguments(of, line, shape))
+    offset, *settings = map(_flat, arguments(origin))
     prior = _normal(model, line)
-    arguments, owners = rows_of(
+    given, owners = rows_of(
         family.family,
         values,
-        dict(zip(family.constants.values(), map(_flat, settings), strict=True)),
+        dict(zip(family.constants.values(), settings, strict=True)),
         design_of(
-            lambda along: np.array([_flat(predictors(one)) - offset for one in along]),
+            lambda along: np.array([_flat(arguments(one)[0]) - offset for one in along]),
             len(values),
             dim,
         ),
@@ -82,12 +81,12 @@ def recognise(
     )
     each = Compiled(model, lambda of: _each_row(of, line))
     return confirm(
-        sk.rows_potential(**arguments),  # type: ignore[arg-type]
+        sk.rows_potential(**given),  # type: ignore[arg-type]
         None if prior else _Rest.of(model, line),
         whole,
-        arguments["data"],
+        given["data"],
         owners,
-        lambda position: _flat(each(position)),
+        lambda position: _flat(each(position)[0]),
         start,
     )
 
@@ -126,12 +125,13 @@ def _normal(model: Any, line: Line) -> GaussianPrior | None:
     forms, _ = _read_forms(line.variables(model), model.replace_rvs_by_values(given))
     if any(form is not Form.CONSTANT for form in forms):
         return None
-    found = [_flat(each) for each in _priors(model, line)(np.zeros(line.own.dim))]
+    shapes = [spec.shape for spec in line.own.specs.values() for _ in range(2)]
+    arrays = line.compile(model, model.replace_rvs_by_values(given))(np.zeros(line.own.dim))
+    found = [_flat(np.broadcast_to(a, n)) for a, n in zip(arrays, shapes, strict=True)]
     return GaussianPrior(mean=np.concatenate(found[::2]), sd=np.concatenate(found[1::2]))
 
 
-def _flat(found: Any) -> FloatArray:
-    array = found[0] if isinstance(found, list) else found
+def _flat(array: Any) -> FloatArray:
     return np.asarray(array, dtype=np.float64).ravel()
 
 
@@ -141,40 +141,16 @@ def _parameters_of(variable: Any) -> list[Any]:
     return list(node.op.dist_params(node))
 
 
-def _predictors(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
-    """Return the compiled function of a position to the predictors of the observed variable."""
+def _arguments(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
+    """Return the compiled function of a position to predictors and settings of the variable."""
     import pytensor.tensor as pt
 
     variable = _observed_variable(model)
-    family = _FAMILIES[type(variable.owner.op).__name__]
-    given = family.predictors(_parameters_of(variable)[family.argument], pt.log, pt.log1p)
-    return _of_values(model, line, [pt.broadcast_to(given, shape).ravel()])
-
-
-def _settings(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
-    """Return that to the other parameters of the observed variable."""
-    import pytensor.tensor as pt
-
-    variable = _observed_variable(model)
-    places = _FAMILIES[type(variable.owner.op).__name__].constants
-    given = _parameters_of(variable)
-    return _of_values(model, line, [pt.broadcast_to(given[at], shape).ravel() for at in places])
-
-
-def _priors(model: Any, line: Line) -> Function:
-    """Return that to means and standard deviations of normal free variables in turn."""
-    import pytensor.tensor as pt
-
-    outputs = [
-        pt.broadcast_to(each, spec.shape).ravel()
-        for name, spec in line.own.specs.items()
-        for each in _parameters_of(model[name])
-    ]
-    return _of_values(model, line, outputs)
-
-
-def _of_values(model: Any, line: Line, expressions: list[Any]) -> Function:
-    return line.compile(model, model.replace_rvs_by_values(expressions))
+    family, given = _FAMILIES[type(variable.owner.op).__name__], _parameters_of(variable)
+    predictors = family.predictors(given[family.argument], pt.log, pt.log1p)
+    found = [predictors, *(given[at] for at in family.constants)]
+    flat = [pt.broadcast_to(each, shape).ravel() for each in found]
+    return line.compile(model, model.replace_rvs_by_values(flat))
 
 
 def _each_row(model: Any, line: Line) -> Function:
@@ -216,21 +192,19 @@ class _Rest:
         return frozenset({can.GRADIENT, can.HESSIAN})
 
     def value(self, positions: FloatArray) -> FloatArray:
-        return self._at(0, positions, ())[0]
+        return np.array([float(number) for (number,) in self._at(0, positions)])
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        values, gradients = self._at(1, positions, (), (self.dim,))
-        return values, gradients
+        rows = self._at(1, positions)
+        gradients = np.array([gradient for _, gradient in rows]).reshape(len(rows), self.dim)
+        return np.array([float(number) for number, _ in rows]), gradients
 
     def hessian(self, positions: FloatArray) -> FloatArray:
-        return self._at(2, positions, (self.dim, self.dim))[0]
+        rows = self._at(2, positions)
+        return np.array([matrix for (matrix,) in rows]).reshape(len(rows), self.dim, self.dim)
 
-    def _at(self, order: int, positions: FloatArray, *shapes: tuple[int, ...]) -> list[FloatArray]:
-        rows = [self.orders[order](row) for row in check_positions(positions, self.dim)]
-        return [
-            np.array([row[k] for row in rows]).reshape(len(rows), *shape)
-            for k, shape in enumerate(shapes)
-        ]
+    def _at(self, order: int, positions: FloatArray) -> list[list[Any]]:
+        return [self.orders[order](row) for row in check_positions(positions, self.dim)]
 
 
 _SAME = frozenset(
