@@ -31,11 +31,6 @@ class ConstantMetric:
         del matrices
         return np.zeros_like(positions)
 
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the metric, for u in ``vectors (n, dim)``: zeros."""
-        del vectors
-        return np.zeros_like(positions)
-
 
 @attrs.frozen(eq=False)
 class Priors(ConstantMetric):
