@@ -18,6 +18,7 @@ from surrokit.targets.summed import sum_if_safe
 from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled, load_jax
 from surrokit_jax.density import JaxPotential, check_number, highest_order
+from surrokit_jax.numpyro_rows import recognise
 
 _TRIED = 64  # positions at which a number is the same if it is constant
 
@@ -80,8 +81,6 @@ def from_numpyro(
         observed_data=sites.observed,
         unnormalized=("the model",),
     )
-    from surrokit_jax.numpyro_rows import recognise  # late, as few models have so many rows
-
     found, reason = sum_if_safe(rows, lambda: recognise(sites, whole, rows))
     if found is None:
         return attrs.evolve(whole, missing={ROWS: reason})

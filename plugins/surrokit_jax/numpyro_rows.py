@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -33,9 +33,6 @@ from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled, load_jax
 from surrokit_jax.density import JaxPotential
 
-if TYPE_CHECKING:
-    from surrokit_jax.numpyro_model import Sites
-
 _FAMILIES: Mapping[str, Family] = {
     "BernoulliLogits": Family("logistic", "logits", Form.LINEAR),
     "BernoulliProbs": Family("logistic", "probs", Form.LOGISTIC),
@@ -48,8 +45,10 @@ _FAMILIES: Mapping[str, Family] = {
 }
 
 
-def recognise(sites: Sites, whole: JaxPotential, wanted: bool | None) -> SumAndRest:
+def recognise(sites: Any, whole: JaxPotential, wanted: bool | None) -> SumAndRest:
     """Return a model as a sum over the rows of its observed site, and its rest.
+
+    ``sites`` are those of :mod:`surrokit_jax.numpyro_model`.
 
     Raises
     ------
@@ -91,9 +90,9 @@ def recognise(sites: Sites, whole: JaxPotential, wanted: bool | None) -> SumAndR
 
 @attrs.frozen(eq=False)
 class _Regression:
-    """The observed site of a model, as functions of a position (dim,) on the line, in JAX."""
+    """The observed one of a model's sites, as functions of a position (dim,) on the line."""
 
-    sites: Sites
+    sites: Any
     site: str
     family: Family
 
