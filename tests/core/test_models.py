@@ -166,6 +166,7 @@ def test_a_file_goes_on_with_the_model_and_is_the_lines_without(target, tmp_path
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 def test_weighted_answers_are_read_with_the_model_alone(target, tmp_path):
     path = tmp_path / "run.surrokit"
     settings = {"correction": "weights", "max_calls": 300, "seed": 1, "progress": False}
