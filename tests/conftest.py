@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +27,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def root() -> Path:
     """The repository."""
     return ROOT
+
+
+@pytest.fixture
+def run_example(root: Path) -> Callable:
+    """Run a script of the documentation by its name, and return its names."""
+    path = root / "docs" / "_ext" / "run_examples.py"
+    spec = importlib.util.spec_from_file_location("run_examples", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.run_example
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -25,14 +25,12 @@ _TURN_ON = (
 
 
 def load_jax() -> Any:
-    """Return JAX, in double precision.
+    """Return JAX.
 
     Raises
     ------
-    MissingDependencyError
-        If it is not installed.
-    ConfigurationError
-        If it computes in single precision.
+    MissingDependencyError, ConfigurationError
+        If it is not installed, or computes in single precision.
     """
     jax: Any = load_library("jax", "jax")
     if not jax.config.jax_enable_x64:
@@ -59,12 +57,8 @@ def padded(n: int) -> int:
 class Compiled:
     """A function of one position, compiled for rows at its first call, also that of a copy.
 
-    Parameters
-    ----------
-    what
-        What the function is, for messages.
-    function
-        A JAX function of a position (dim,), perhaps with further arrays, that returns an array.
+    It takes a position (dim,), perhaps with further arrays, and returns an array; ``what`` it is,
+    is for messages.
     """
 
     what: str
@@ -72,13 +66,7 @@ class Compiled:
     _program: Any = attrs.field(init=False, default=None)
 
     def __call__(self, *rows: FloatArray) -> FloatArray:
-        """Return the results at rows, shape (n, ...), of arrays that have n rows each.
-
-        Raises
-        ------
-        ResultTypeError
-            If they are not in double precision.
-        """
+        """Return the results at n rows, shape (n, ...); ResultTypeError if in single precision."""
         n = len(rows[0])
         if 0 < n <= MOST_AT_ONCE:
             return self._at_once(rows, n)
@@ -133,10 +121,8 @@ def trace(what: str, function: Callable[[Any], Any], dim: int) -> tuple[int, ...
 
     Raises
     ------
-    ConfigurationError
-        If it cannot be traced.
-    ResultTypeError
-        If that is not in double precision.
+    ConfigurationError, ResultTypeError
+        If it cannot be traced, or is not in double precision.
     """
     jax = load_jax()
     try:
@@ -162,13 +148,7 @@ def _check_precision(what: str, came: Any) -> None:
 
 
 def check_order(wanted: int | None, most: int) -> None:
-    """Raise if an order of derivatives is none.
-
-    Raises
-    ------
-    ConfigurationError
-        If so.
-    """
+    """Raise ConfigurationError if an order of derivatives is none."""
     if wanted is not None and not (is_whole(wanted, 0) and wanted <= most):
         raise ConfigurationError(
             f"derivatives must be a whole number between 0 and {most}, or None, got {wanted!r}"

@@ -22,13 +22,7 @@ Mapped: TypeAlias = tuple[Any, Any]
 
 
 def to_user(parameters: Parameters, z: Any) -> Mapped:
-    """Return the user's position q, shape (n_user,), at z of shape (dim,), and the log Jacobian.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such map of a parameter's constraint.
-    """
+    """Return the user's position q, shape (n_user,), at z of shape (dim,), and the log Jacobian."""
     jnp = load_jax().numpy
     parts, logs, start = [], [], 0
     for spec in parameters.specs.values():
@@ -41,13 +35,7 @@ def to_user(parameters: Parameters, z: Any) -> Mapped:
 
 
 def check_maps(parameters: Parameters) -> None:
-    """Refuse parameters of which a map or a prior is none of ours.
-
-    Raises
-    ------
-    ConfigurationError
-        If one has a constraint without a map, or a prior.
-    """
+    """Raise ConfigurationError if a parameter has a constraint without a map, or a prior."""
     for name, spec in parameters.specs.items():
         if spec.prior is not None:
             raise ConfigurationError(

@@ -110,20 +110,8 @@ def declare(
 ) -> tuple[Callable[[Any], Any], Parameters]:
     """Return a user's function as one of a position vector, and its parameters.
 
-    Parameters
-    ----------
-    what
-        What the function is, for messages.
-    function
-        The user's.
-    parameters, dim, example
-        Declarations, a number of numbers, or a tree of arrays; exactly one of declarations and
-        example unless there is ``dim``.
-
-    Raises
-    ------
-    ConfigurationError
-        If they cannot be read, or contradict one another.
+    They are given by declarations, by ``dim`` or by an example, and ConfigurationError is raised if
+    these cannot be read, or contradict one another. ``what`` the function is, is for messages.
     """
     if not callable(function):
         raise ConfigurationError(f"{what} must be a function, got {function!r}")
@@ -170,13 +158,7 @@ def _shape(path: Any, leaf: Any) -> tuple[int, ...]:
 
 
 def check_number(what: str, function: Callable[[Any], Any], dim: int) -> None:
-    """Raise if a function does not return one number, or as :func:`trace` does.
-
-    Raises
-    ------
-    ShapeError
-        If it returns an array.
-    """
+    """Raise ShapeError if a function returns an array, or as :func:`trace` does."""
     shape = trace(what, function, dim)
     if shape != ():
         raise ShapeError(
@@ -186,23 +168,10 @@ def check_number(what: str, function: Callable[[Any], Any], dim: int) -> None:
 
 
 def highest_order(what: str, function: Callable[[Any], Any], dim: int, wanted: int | None) -> int:
-    """Return the highest order of derivatives that a potential offers, 0 to 3.
+    """Return the highest order of derivatives that U of a position (dim,) offers, 0 to 3.
 
-    Parameters
-    ----------
-    what
-        What the function is, for messages.
-    function
-        U of a position (dim,).
-    dim
-        Numbers in a position.
-    wanted
-        The order to offer; None for the highest, and at least 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If JAX cannot differentiate it so often.
+    ``wanted`` is that to offer, None for the highest, and at least 1. ConfigurationError is raised
+    if JAX cannot differentiate so often.
     """
     check_order(wanted, most=3)
     derivatives = derivatives_of(function)
@@ -251,26 +220,8 @@ def derivatives_of(potential: Function) -> dict[str, Function]:
 class JaxPotential(Travelling, ShownTarget):
     """A potential on the line, of which every method is compiled at its first call.
 
-    Parameters
-    ----------
-    function
-        U of one position (dim,) on the line, in JAX.
-    parameters
-        The user's.
-    transform
-        The map from the line to them.
-    derivatives
-        Highest order of derivatives that it offers, 0 to 3.
-    plausible
-        Where positions start; None for no such place.
-    dim
-        Numbers in a position on the line; by default those of the parameters.
-    observed_data
-        What was observed, by the names of a model that tells.
-    missing
-        Why it lacks capabilities, by their names.
-    unnormalized
-        What may lack its normalising constant.
+    ``function`` is U of one position (dim,) on the line, in JAX, and ``transform`` the map from
+    there to the user's ``parameters``. Derivatives are offered up to an order, 0 to 3.
     """
 
     function: Callable[[Any], Any]

@@ -98,14 +98,8 @@ def forward_from_jax(
 class JaxMap(Travelling):
     """A forward map and its derivatives at rows of positions (n, dim), each compiled when called.
 
-    Parameters
-    ----------
-    function
-        The map of one position (dim,), in JAX.
-    is_number
-        Whether it returns a number in place of a vector.
-    by_rows
-        Whether Jacobians are made by reverse mode.
+    ``function`` is the map of one position (dim,), in JAX. Jacobians are made by reverse mode if
+    ``by_rows``.
     """
 
     function: Callable[[Any], Any]

@@ -19,14 +19,12 @@ Function = Callable[..., Any]
 
 
 def load_pymc() -> Any:
-    """Return PyMC, in double precision.
+    """Return PyMC.
 
     Raises
     ------
-    MissingDependencyError
-        If it is not installed.
-    ConfigurationError
-        If it computes in single precision.
+    MissingDependencyError, ConfigurationError
+        If it is not installed, or computes in single precision.
     """
     pymc = load_library("pymc", "pymc")
     floats = load_library("pytensor", "pymc").config.floatX
@@ -47,14 +45,7 @@ class Compiled:
     """A function that PyMC compiles of a model, at its first call, also that of a copy.
 
     Calls from several threads take turns, since PyTensor's functions keep their storage between
-    calls.
-
-    Parameters
-    ----------
-    model
-        The model.
-    build
-        Has the function compiled: of the model to a function of arrays.
+    calls. ``build`` makes a function of arrays of the model.
     """
 
     def __init__(self, model: Any, build: Callable[[Any], Function]) -> None:
@@ -96,10 +87,7 @@ def _arrive(kind: Callable[..., Any], packed: bytes) -> Any:
 class Line:
     """The free variables of a model, one after another, each in PyMC's unconstrained space.
 
-    Parameters
-    ----------
-    own
-        Names of the variables, and their shapes there.
+    ``own`` are their names, and their shapes there.
     """
 
     own: Parameters

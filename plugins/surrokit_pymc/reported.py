@@ -8,32 +8,20 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.coordinates.models import Axis, ModelMap, Reported
+from surrokit.coordinates.models import Axis, ModelMap, Reported, reported_as
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
 from surrokit_pymc.compiled import Compiled, Function, Line, is_random
 
 _TRIED = 16  # positions at which a number is the same if it is constant
-_ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
 
 
 def map_of_model(model: Any, given: Any, line: Line, names: Sequence[str]) -> ModelMap:
-    """Return the map from the line to quantities of a model, with their names, shapes and axes.
+    """Return the map from the line to quantities of a frozen model, with names, shapes and axes.
 
-    Parameters
-    ----------
-    model
-        The model, its data frozen.
-    given
-        The model as the user has it, which knows its dimensions and where it starts.
-    line, names
-        The line, and what to report.
-
-    Raises
-    ------
-    ConfigurationError
-        If a quantity is drawn at random.
+    The model as it was ``given`` knows its dimensions and where it starts. ConfigurationError is
+    raised if a quantity is drawn at random.
     """
     for name, expression in zip(names, _expressions(model, names), strict=True):
         if is_random(expression):
@@ -47,17 +35,13 @@ def map_of_model(model: Any, given: Any, line: Line, names: Sequence[str]) -> Mo
     kept = [name for name in names if 0 not in shapes[name]]  # the others have no numbers
     if len(kept) < len(names):
         compiled = _quantities(model, line, kept)
-    plain = Parameters({name: Reported(shapes[name]) for name in kept})
-    constant = _constants(_Constrained(compiled, plain), start)
-    reported = Parameters.declare(
-        {
-            name: Reported(
-                shapes[name],
-                constant=tuple(np.flatnonzero(constant[where]).tolist()),
-                axes=_axes(given, name, len(shapes[name])),
-            )
-            for name, where in plain.slices().items()
-        }
+    shapes = {name: shapes[name] for name in kept}
+    plain = Parameters({name: Reported(shape) for name, shape in shapes.items()})
+    reported = reported_as(
+        shapes,
+        _Constrained(compiled, plain),
+        start + np.random.default_rng(0).uniform(-1.0, 1.0, size=(_TRIED, len(start))),
+        lambda name: _axes(given, name, len(shapes[name])),
     )
     return ModelMap(
         reported=reported,
@@ -127,13 +111,6 @@ def _inverse(model: Any, line: Line) -> Function:
     joined = pt.join(0, *[pt.as_tensor_variable(part).ravel() for part in parts])
     function: Function = model.compile_fn(joined, inputs=given, point_fn=False)
     return function
-
-
-def _constants(constrained: _Constrained, start: FloatArray) -> np.ndarray:
-    """Return which reported numbers are constant, such as ones of a correlation matrix."""
-    rng = np.random.default_rng(0)
-    found = constrained(start + rng.uniform(-1.0, 1.0, size=(_TRIED, len(start))))
-    return np.asarray((np.abs(found - found[0]) <= _ROUNDING * np.abs(found[0])).all(axis=0))
 
 
 def _axes(model: Any, name: str, n: int) -> tuple[Axis, ...]:

@@ -16,6 +16,7 @@ from surrokit.errors import NotASumError
 from surrokit.potentials import Potential
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.targets.summed import (
+    Family,
     Form,
     SumAndRest,
     add,
@@ -33,49 +34,21 @@ from surrokit.targets.summed import (
 from surrokit.types import Capabilities, FloatArray
 from surrokit_pymc.compiled import Compiled, Function, Line
 
-
-@attrs.frozen
-class _Family:
-    """A family of ``surrokit.rows_potential`` that a random variable of PyTensor is.
-
-    The parameter at a place has the predictor in it, in a form, or one over it; others are settings
-    of the family, by their places.
-    """
-
-    family: str
-    place: int
-    form: Form
-    constants: Mapping[int, str] = attrs.field(factory=dict)
-    reciprocal: bool = False
-
-
-_FAMILIES: Mapping[str, _Family] = {
-    "BernoulliRV": _Family("logistic", 0, Form.LOGISTIC),
-    "BinomialRV": _Family("binomial", 1, Form.LOGISTIC, {0: "total"}),
-    "PoissonRV": _Family("poisson", 0, Form.EXPONENTIAL),
-    "ExponentialRV": _Family("exponential", 0, Form.EXPONENTIAL, reciprocal=True),
-    "NormalRV": _Family("gaussian", 0, Form.LINEAR, {1: "scale"}),
-    "StudentTRV": _Family("student", 1, Form.LINEAR, {0: "degrees", 2: "scale"}),
+_FAMILIES: Mapping[str, Family] = {
+    "BernoulliRV": Family("logistic", 0, Form.LOGISTIC),
+    "BinomialRV": Family("binomial", 1, Form.LOGISTIC, {0: "total"}),
+    "PoissonRV": Family("poisson", 0, Form.EXPONENTIAL),
+    "ExponentialRV": Family("exponential", 0, Form.EXPONENTIAL, reciprocal=True),
+    "NormalRV": Family("gaussian", 0, Form.LINEAR, {1: "scale"}),
+    "StudentTRV": Family("student", 1, Form.LINEAR, {0: "degrees", 2: "scale"}),
 }
+"""Arguments of distributions go by their places."""
 
 
 def recognise(
     model: Any, line: Line, start: FloatArray, whole: Potential, wanted: bool | None
 ) -> SumAndRest:
-    """Return a model as a sum over rows and its rest.
-
-    Parameters
-    ----------
-    model
-        The model, its data frozen.
-    line
-        The line.
-    start : ndarray of shape (dim,)
-        Where PyMC starts it.
-    whole
-        U on the line.
-    wanted
-        Whether it is to be a sum; None for where it has many rows.
+    """Return a frozen model, which is ``whole`` on the line, as a sum over rows and its rest.
 
     Raises
     ------
@@ -87,29 +60,35 @@ def recognise(
     values, dim = np.asarray(observed, dtype=np.float64).ravel(), line.own.dim
     check_worth(len(values), dim, wanted)
     family = _FAMILIES[type(variable.owner.op).__name__]
-    _check_forms(model, line, variable, family)
+    expressions = model.replace_rvs_by_values(_parameters_of(variable))
+    forms, culprit = _read_forms(line.variables(model), expressions)
+    family.check(variable.name, dict(enumerate(forms)), culprit)
     origin, shape = np.zeros(dim), np.shape(observed)
-    predictors = Compiled(model, lambda of: _predictors(of, line, shape))
-    offset = _flat(predictors(origin))
-    compiled = Compiled(model, lambda of: _settings(of, line, shape))
-    settings = compiled(origin) if family.constants else []
-    each = Compiled(model, lambda of: _each_row(of, line))
-    rows = rows_of(
+    arguments = Compiled(model, lambda of: _arguments(of, line, shape))
+    offset, *settings = map(_flat, arguments(origin))
+    prior = _normal(model, line)
+    given, owners = rows_of(
         family.family,
         values,
-        dict(zip(family.constants.values(), map(_flat, settings), strict=True)),
+        dict(zip(family.constants.values(), settings, strict=True)),
         design_of(
-            lambda along: np.array([_flat(predictors(one)) - offset for one in along]),
+            lambda along: np.array([_flat(arguments(one)[0]) - offset for one in along]),
             len(values),
             dim,
         ),
         offset,
-        lambda position: _flat(each(position)),
+        prior,
     )
-    prior = _normal(model, line)
-    given = rows.arguments if prior is None else {**rows.arguments, "prior": prior}
-    terms = sk.rows_potential(rows.family, rows.design, rows.response, **given)
-    return confirm(rows, terms, whole, None if prior else _Rest.of(model, line), start)
+    each = Compiled(model, lambda of: _each_row(of, line))
+    return confirm(
+        sk.rows_potential(**given),  # type: ignore[arg-type]
+        None if prior else _Rest.of(model, line),
+        whole,
+        given["data"],
+        owners,
+        lambda position: _flat(each(position)[0]),
+        start,
+    )
 
 
 def _observed_variable(model: Any) -> Any:
@@ -133,23 +112,6 @@ def _observed_variable(model: Any) -> Any:
     return variable
 
 
-def _check_forms(model: Any, line: Line, variable: Any, family: _Family) -> None:
-    given = model.replace_rvs_by_values(_parameters_of(variable))
-    forms, culprit = _read_forms(line.variables(model), given)
-    through = f", as it passes through {culprit}" if culprit else ""
-    if forms[family.place] not in (family.form, Form.CONSTANT):
-        raise NotASumError(
-            f"the predictor of {variable.name!r} is not linear in the unconstrained parameters, or "
-            f"not in the form that {family.family!r} has{through}"
-        )
-    for place, setting in family.constants.items():
-        if forms[place] is not Form.CONSTANT:
-            raise NotASumError(
-                f"the {setting} of {variable.name!r} depends on parameters, and bounds of its "
-                "derivatives are not known"
-            )
-
-
 def _normal(model: Any, line: Line) -> GaussianPrior | None:
     """Return the prior of all numbers on the line; None unless all are normal."""
     free = [model[name] for name in line.own.specs]
@@ -163,12 +125,13 @@ def _normal(model: Any, line: Line) -> GaussianPrior | None:
     forms, _ = _read_forms(line.variables(model), model.replace_rvs_by_values(given))
     if any(form is not Form.CONSTANT for form in forms):
         return None
-    found = [_flat(each) for each in _priors(model, line)(np.zeros(line.own.dim))]
+    shapes = [spec.shape for spec in line.own.specs.values() for _ in range(2)]
+    arrays = line.compile(model, model.replace_rvs_by_values(given))(np.zeros(line.own.dim))
+    found = [_flat(np.broadcast_to(a, n)) for a, n in zip(arrays, shapes, strict=True)]
     return GaussianPrior(mean=np.concatenate(found[::2]), sd=np.concatenate(found[1::2]))
 
 
-def _flat(found: Any) -> FloatArray:
-    array = found[0] if isinstance(found, list) else found
+def _flat(array: Any) -> FloatArray:
     return np.asarray(array, dtype=np.float64).ravel()
 
 
@@ -178,44 +141,16 @@ def _parameters_of(variable: Any) -> list[Any]:
     return list(node.op.dist_params(node))
 
 
-def _predictors(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
-    """Return the compiled function of a position to the predictors of the observed variable."""
+def _arguments(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
+    """Return the compiled function of a position to predictors and settings of the variable."""
     import pytensor.tensor as pt
 
     variable = _observed_variable(model)
-    family = _FAMILIES[type(variable.owner.op).__name__]
-    given = _parameters_of(variable)[family.place]
-    if family.form is Form.EXPONENTIAL:
-        given = -pt.log(given) if family.reciprocal else pt.log(given)
-    elif family.form is Form.LOGISTIC:
-        given = pt.log(given) - pt.log1p(-given)
-    return _of_values(model, line, [pt.broadcast_to(given, shape).ravel()])
-
-
-def _settings(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
-    """Return that to the other parameters of the observed variable."""
-    import pytensor.tensor as pt
-
-    variable = _observed_variable(model)
-    places = _FAMILIES[type(variable.owner.op).__name__].constants
-    given = _parameters_of(variable)
-    return _of_values(model, line, [pt.broadcast_to(given[at], shape).ravel() for at in places])
-
-
-def _priors(model: Any, line: Line) -> Function:
-    """Return that to means and standard deviations of normal free variables in turn."""
-    import pytensor.tensor as pt
-
-    outputs = [
-        pt.broadcast_to(each, spec.shape).ravel()
-        for name, spec in line.own.specs.items()
-        for each in _parameters_of(model[name])
-    ]
-    return _of_values(model, line, outputs)
-
-
-def _of_values(model: Any, line: Line, expressions: list[Any]) -> Function:
-    return line.compile(model, model.replace_rvs_by_values(expressions))
+    family, given = _FAMILIES[type(variable.owner.op).__name__], _parameters_of(variable)
+    predictors = family.predictors(given[family.argument], pt.log, pt.log1p)
+    found = [predictors, *(given[at] for at in family.constants)]
+    flat = [pt.broadcast_to(each, shape).ravel() for each in found]
+    return line.compile(model, model.replace_rvs_by_values(flat))
 
 
 def _each_row(model: Any, line: Line) -> Function:
@@ -257,21 +192,19 @@ class _Rest:
         return frozenset({can.GRADIENT, can.HESSIAN})
 
     def value(self, positions: FloatArray) -> FloatArray:
-        return self._at(0, positions, ())[0]
+        return np.array([float(number) for (number,) in self._at(0, positions)])
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        values, gradients = self._at(1, positions, (), (self.dim,))
-        return values, gradients
+        rows = self._at(1, positions)
+        gradients = np.array([gradient for _, gradient in rows]).reshape(len(rows), self.dim)
+        return np.array([float(number) for number, _ in rows]), gradients
 
     def hessian(self, positions: FloatArray) -> FloatArray:
-        return self._at(2, positions, (self.dim, self.dim))[0]
+        rows = self._at(2, positions)
+        return np.array([matrix for (matrix,) in rows]).reshape(len(rows), self.dim, self.dim)
 
-    def _at(self, order: int, positions: FloatArray, *shapes: tuple[int, ...]) -> list[FloatArray]:
-        rows = [self.orders[order](row) for row in check_positions(positions, self.dim)]
-        return [
-            np.array([row[k] for row in rows]).reshape(len(rows), *shape)
-            for k, shape in enumerate(shapes)
-        ]
+    def _at(self, order: int, positions: FloatArray) -> list[list[Any]]:
+        return [self.orders[order](row) for row in check_positions(positions, self.dim)]
 
 
 _SAME = frozenset(

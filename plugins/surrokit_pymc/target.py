@@ -102,14 +102,7 @@ def assemble(
 ) -> ModelledPotential:
     """Return the target of a checked model that reports quantities of these names.
 
-    Parameters
-    ----------
-    model, backend, gradient, rows
-        As for :func:`from_pymc`.
-    names
-        All that is reported, free variables among it.
-    adjust
-        Changes the map to what is reported.
+    Free variables are among the names, and ``adjust`` changes the map to what is reported.
     """
     try:
         frozen = freeze(model)
@@ -156,12 +149,8 @@ def _observed(frozen: Any) -> dict[str, Any]:
 def check_model(model: Any) -> list[str]:
     """Return the names of a model's free variables.
 
-    Raises
-    ------
-    MissingDependencyError
-        If PyMC is not installed.
-    ConfigurationError
-        If it is no model of PyMC, or none that can be differentiated in its free variables.
+    ConfigurationError is raised if it is no model of PyMC, or none that can be differentiated in
+    its free variables.
     """
     pymc = load_pymc()
     if not isinstance(model, pymc.Model):
@@ -188,19 +177,8 @@ def check_model(model: Any) -> list[str]:
 def choose(model: Any, var_names: Sequence[str] | None, hidden: Collection[str] = ()) -> list[str]:
     """Return the names of a model's deterministic quantities to report.
 
-    Parameters
-    ----------
-    model
-        The model.
-    var_names
-        What to report; None for all that is not hidden. Free variables are no matter here.
-    hidden
-        Quantities that are reported only by their names.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none of such a name.
+    They are ``var_names``, in which free variables are no matter, or all that is not hidden.
+    ConfigurationError is raised if there is none of such a name.
     """
     known = [variable.name for variable in model.deterministics]
     if var_names is None:

@@ -74,11 +74,6 @@ class Turns:
     """A model whose calls from several threads take turns, unless it was compiled for threads.
 
     A copy made by pickle loads the compiled model from its file, with the same data.
-
-    Parameters
-    ----------
-    model
-        The model.
     """
 
     def __init__(self, model: StanModel) -> None:
@@ -98,13 +93,7 @@ class Turns:
 
 
 def load_bridgestan() -> Any:
-    """Return BridgeStan.
-
-    Raises
-    ------
-    MissingDependencyError
-        If it is not installed.
-    """
+    """Return BridgeStan; MissingDependencyError if it is not installed."""
     return load_library("bridgestan", "stan", "to load a model in Stan")
 
 
@@ -143,17 +132,7 @@ class _Functions:
 
 @attrs.frozen(eq=False)
 class StanPotential(ModelPotential):
-    """U on Stan's unconstrained space.
-
-    Parameters
-    ----------
-    dim
-        Numbers in a position.
-    capabilities
-        Gradients, and second derivatives that the model has.
-    model
-        The model's functions.
-    """
+    """U on Stan's unconstrained space, with gradients, and second derivatives that a model has."""
 
     dim: int
     capabilities: Capabilities

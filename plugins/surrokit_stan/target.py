@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import is_whole
-from surrokit.coordinates.models import Axis, ModelMap, Reported
+from surrokit.coordinates.models import Axis, ModelMap, reported_as
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError, SamplingWarning
 from surrokit.targets.forward import ModelledPotential
@@ -22,7 +22,6 @@ from surrokit_stan.model import REQUIRED, StanModel, StanPotential, Turns, load_
 
 _MOST = 2**32  # seeds have as many values
 _TRIED = 16  # positions at which a number is the same if it is constant
-_ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
 _NAME = re.compile(r"^(.*?)((?:\.\d+)*)$", re.DOTALL)
 
 # What is reported, and what is left of it where a block of the model fails.
@@ -107,20 +106,18 @@ def _map(model: Turns, dim: int, seed: int) -> ModelMap:
     """Return the map to all that a model reports; labels count from 1, as Stan does."""
     layout = _Layout.of(model.call("param_names", include_tp=True, include_gq=True))
     constrained = _Constrained(model, layout, seed)
-    plain = Parameters({name: Reported(shape) for name, shape in layout.shapes.items()})
-    constant = _constants(constrained, dim)
-    reported = {
-        name: Reported(
-            layout.shapes[name],
-            constant=tuple(np.flatnonzero(constant[where]).tolist()),
-            axes=tuple(Axis(labels=tuple(range(1, n + 1))) for n in layout.shapes[name]),
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)  # these positions are no draws
+        reported = reported_as(
+            layout.shapes,
+            constrained,
+            np.random.default_rng(0).uniform(-2.0, 2.0, size=(_TRIED, dim)),
+            lambda name: tuple(Axis(labels=tuple(range(1, n + 1))) for n in layout.shapes[name]),
         )
-        for name, where in plain.slices().items()
-    }
     sizes = _Layout.of(model.call("param_unc_names")).sizes
     origin = np.asarray(model.call("param_constrain", np.zeros(dim)), dtype=np.float64)
     return ModelMap(
-        reported=Parameters.declare(reported),
+        reported=reported,
         own=Parameters({name: Parameter((size,)) for name, size in sizes.items()}),
         constrain=constrained,
         unconstrain=_Positions(model, _Layout.of(model.call("param_names")), origin),
@@ -190,14 +187,6 @@ class _Positions:
             if name in arrays:
                 numbers[:, where] = arrays[name].reshape(n, size)
         return np.array([self.model.call("param_unconstrain", row) for row in numbers])
-
-
-def _constants(constrained: _Constrained, dim: int) -> np.ndarray:
-    """Return which reported numbers are constant, such as ones of a correlation matrix."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SamplingWarning)  # these positions are no draws
-        found = constrained(np.random.default_rng(0).uniform(-2.0, 2.0, size=(_TRIED, dim)))
-    return np.asarray((np.abs(found - found[0]) <= _ROUNDING * np.abs(found[0])).all(axis=0))
 
 
 @attrs.frozen(eq=False)

@@ -44,10 +44,7 @@ def check_prior(prior: Any, size: int) -> None:
 def support_of(prior: Any) -> tuple[FloatArray, FloatArray]:
     """Return where a prior's density is not zero, ends of shape () or (size,).
 
-    Raises
-    ------
-    ConfigurationError
-        If it is no pair of numbers in order.
+    ConfigurationError is raised if it is no pair of numbers in order.
     """
     support = getattr(prior, "support", None)
     given = support() if callable(support) else (-np.inf, np.inf)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 import numpy as np
@@ -155,6 +155,32 @@ class Reported(Parameter):
         return found
 
 
+_ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
+
+
+def reported_as(
+    shapes: Mapping[str, tuple[int, ...]],
+    constrain: Callable[[FloatArray], FloatArray],
+    positions: FloatArray,
+    axes: Callable[[str], tuple[Axis, ...]] | None = None,
+) -> Parameters:
+    """Return what a model reports, by shapes and axes of its arrays.
+
+    Numbers that are the same at all of some positions (n, dim) on the line are constant, such as
+    ones of a correlation matrix; ``constrain`` is that of :class:`ModelMap`.
+    """
+    found = constrain(positions)
+    constant = (np.abs(found - found[0]) <= _ROUNDING * np.abs(found[0])).all(axis=0)
+    slices = Parameters({name: Reported(shape) for name, shape in shapes.items()}).slices()
+    places = {name: np.flatnonzero(constant[where]).tolist() for name, where in slices.items()}
+    return Parameters.declare(
+        {
+            name: Reported(shapes[name], constant=tuple(where), axes=axes(name) if axes else ())
+            for name, where in places.items()
+        }
+    )
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class ModelMap:
     """The map of a model whose library has an unconstrained space of its own.
@@ -164,10 +190,9 @@ class ModelMap:
 
     Parameters
     ----------
-    reported
-        Names and shapes of all that the model reports.
-    own
-        Names and shapes of its parameters' arrays in the unconstrained space.
+    reported, own
+        Names and shapes of all that the model reports, and of its parameters' arrays in the
+        unconstrained space.
     constrain
         From positions on the line (n, dim) to reported ones (n, n_user).
     unconstrain
@@ -253,18 +278,27 @@ class ModelMap:
         return np.broadcast_to(array, (n, *shape.shape))
 
     def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
-        """Refuse, by a ConfigurationError: the library keeps the volumes of its map to itself."""
-        del unbounded
+        """Return zeros, shape (n,): U on the line is the density that the library has."""
+        return np.zeros(len(unbounded))
+
+    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
+        """Return zeros, shape (n, dim)."""
+        return np.zeros(unbounded.shape)
+
+    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Refuse; see :meth:`refuse_evaluations`."""
+        del unbounded, gradient
+        self.refuse_evaluations()
+
+    def refuse_evaluations(self) -> NoReturn:
+        """Refuse evaluations in the user's coordinates.
+
+        Raises
+        ------
+        ConfigurationError
+            Always: the library keeps the volumes and slopes of its map to itself.
+        """
         raise ConfigurationError(
             "evaluations in the user's coordinates cannot be taken over, since the model's library "
             "adds its Jacobian by itself; give warm_start the file of a former run, or leave it out"
         )
-
-    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
-        """Refuse; see :meth:`log_jacobian`."""
-        return self.log_jacobian(unbounded)
-
-    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Refuse; see :meth:`log_jacobian`."""
-        del gradient
-        return self.log_jacobian(unbounded)

@@ -192,30 +192,38 @@ class Parameters:
     """
 
     specs: Mapping[str, Parameter]
+    _slices: Mapping[str, slice] = attrs.field(init=False, eq=False, repr=False)
     dim: int = attrs.field(init=False, eq=False, repr=False)
     """Count of the numbers in a position."""
     free: int = attrs.field(init=False, eq=False, repr=False)
     """Count of the numbers on the whole line that a position is sampled by."""
-    _slices: Mapping[str, slice] = attrs.field(init=False, eq=False, repr=False)
     _places: Sequence[tuple[str, Any, tuple[int, ...] | None]] = attrs.field(
         init=False, eq=False, repr=False
     )  # names, places in a position, and shapes; None for those that a slice has
 
-    def __attrs_post_init__(self) -> None:
-        specs = self.specs
-        ends = list(itertools.accumulate(spec.size for spec in specs.values()))
-        triples = zip(specs.items(), ends, strict=True)
-        slices = {name: slice(end - spec.size, end) for (name, spec), end in triples}
-        places = [
+    @_slices.default
+    def _in_order(self) -> Mapping[str, slice]:
+        ends = itertools.accumulate(spec.size for spec in self.specs.values())
+        triples = zip(self.specs.items(), ends, strict=True)
+        return {name: slice(end - spec.size, end) for (name, spec), end in triples}
+
+    @dim.default
+    def _dim(self) -> int:
+        return sum(spec.size for spec in self.specs.values())
+
+    @free.default
+    def _free(self) -> int:
+        return sum(spec.free for spec in self.specs.values())
+
+    @_places.default
+    def _in_a_position(self) -> Sequence[tuple[str, Any, tuple[int, ...] | None]]:
+        shapes = {name: spec.shape for name, spec in self.specs.items()}
+        return [
             (name, (where.start, ...), None)
-            if specs[name].shape == ()
-            else (name, where, None if len(specs[name].shape) == 1 else specs[name].shape)
-            for name, where in slices.items()
+            if shapes[name] == ()
+            else (name, where, None if len(shapes[name]) == 1 else shapes[name])
+            for name, where in self._slices.items()
         ]
-        object.__setattr__(self, "dim", ends[-1] if ends else 0)
-        object.__setattr__(self, "free", sum(spec.free for spec in specs.values()))
-        object.__setattr__(self, "_slices", slices)
-        object.__setattr__(self, "_places", places)
 
     @classmethod
     def declare(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:
@@ -346,21 +354,18 @@ class Parameters:
                     f"parameter {name!r} must have shape {spec.shape}, got {array.shape}"
                 )
             parts.append(array.reshape(*array.shape[: array.ndim - n_axes], spec.size))
-        rows = _common_rows(self.specs, parts)
+        shapes = [part.shape[:-1] for part in parts]
+        try:
+            rows = np.broadcast_shapes(*shapes)
+        except ValueError as error:
+            named = zip(self.specs, shapes, strict=True)
+            given = ", ".join(f"{shape} of {name}" for name, shape in named)
+            raise ShapeError(
+                f"values by name must be given for equally many positions, got {given}"
+            ) from error
         return np.concatenate(
             [np.broadcast_to(part, (*rows, part.shape[-1])) for part in parts], axis=-1
         )
-
-
-def _common_rows(names: Iterable[str], parts: Sequence[FloatArray]) -> tuple[int, ...]:
-    shapes = [part.shape[:-1] for part in parts]
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError as error:
-        given = ", ".join(f"{shape} of {name}" for name, shape in zip(names, shapes, strict=True))
-        raise ShapeError(
-            f"values by name must be given for equally many positions, got {given}"
-        ) from error
 
 
 def _read(name: str, spec: Parameter | Bounds | None) -> Parameter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from surrokit.capabilities import METRIC, METRIC_DERIVATIVE
 from surrokit.coordinates.distributions import log_mass
-from surrokit.coordinates.parameters import Parameter, Parameters
+from surrokit.coordinates.parameters import Parameters
 from surrokit.types import Capabilities, FloatArray
 
 _STEP = np.finfo(np.float64).eps ** (1.0 / 3.0)
@@ -30,11 +29,6 @@ class ConstantMetric:
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric, for A in ``matrices (n, dim, dim)``: zeros."""
         del matrices
-        return np.zeros_like(positions)
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the metric, for u in ``vectors (n, dim)``: zeros."""
-        del vectors
         return np.zeros_like(positions)
 
 
@@ -56,16 +50,16 @@ class Priors(ConstantMetric):
     @classmethod
     def of(cls, parameters: Parameters) -> Priors | None:
         """Return the priors of parameters; None where there are none."""
-        specs: Mapping[str, Any] = parameters.specs
         pairs = []
         constant, lacking = 0.0, list[str]()
         for name, where in parameters.slices().items():
-            spec = specs[name]
+            spec = parameters.specs[name]
             if spec.prior is None:
                 lacking.append("a flat prior")
                 continue
             pairs.append((where, spec.prior))
-            mass = _log_mass(spec)
+            ends = spec.bounds if spec.constraint is None else spec.constraint.ends
+            mass = None if ends is None else log_mass(spec.prior, *ends)
             if mass is None:
                 lacking.append(f"the prior of {name!r}")
             else:
@@ -111,12 +105,6 @@ class Priors(ConstantMetric):
             total -= logs[0].sum(axis=1)
             found[:, where] = -_slope(places, logs)
         return total, found
-
-
-def _log_mass(spec: Parameter) -> FloatArray | None:
-    """Return the log probability that a prior gives to where its parameter lies, if known."""
-    ends = spec.bounds if spec.constraint is None else spec.constraint.ends
-    return None if ends is None else log_mass(spec.prior, *ends)
 
 
 def _slope(places: FloatArray, logs: FloatArray) -> FloatArray:

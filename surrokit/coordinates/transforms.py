@@ -18,12 +18,7 @@ from surrokit.types import BoolArray, FloatArray
 class Derivatives:
     """Derivatives for the chain rule at unbounded positions; arrays of shape (n, dim).
 
-    Parameters
-    ----------
-    first, second
-        dq/dz and d2q/dz2, elementwise.
-    log_first, log_second
-        First and second derivative of log |dq/dz| in z.
+    They are dq/dz and d2q/dz2, elementwise, and the same of log |dq/dz|.
     """
 
     first: FloatArray
@@ -66,14 +61,8 @@ class Derivatives:
     ) -> FloatArray:
         """Return sum_ij A_ij d_k G_ij, shape (n, dim), for G_ij = q'_i M_ij q'_j and curvature.
 
-        Parameters
-        ----------
-        third
-            As :meth:`Transform.third_derivatives` returns them.
-        inside, across, diagonal : ndarray of shape (n, dim)
-            sum_ij A_ij q'_i q'_j dM_ij/dq_k, sum_j A_kj M_kj q'_j, and A_kk.
-        gradient
-            As :meth:`curvature` takes it.
+        ``inside``, ``across`` and ``diagonal`` are sum_ij A_ij q'_i q'_j dM_ij/dq_k,
+        sum_j A_kj M_kj q'_j, and A_kk; ``third`` is of :meth:`Transform.third_derivatives`.
         """
         added = -third[1] if gradient is None else gradient * third[0] - third[1]
         return self.first * inside + 2.0 * self.second * across + diagonal * added
@@ -96,6 +85,7 @@ class Transform:
     _above: BoolArray = attrs.field(init=False)
     _below: BoolArray = attrs.field(init=False)
     _between: BoolArray = attrs.field(init=False)
+    _bounded: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         has_lower, has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
@@ -105,10 +95,7 @@ class Transform:
         set_once("_above", has_lower & ~has_upper)
         set_once("_below", ~has_lower & has_upper)
         set_once("_between", has_lower & has_upper)
-
-    @property
-    def _bounded(self) -> bool:
-        return bool((self._above | self._below | self._between).any())
+        set_once("_bounded", bool((has_lower | has_upper).any()))
 
     @classmethod
     def of(cls, parameters: Parameters) -> Transform:

@@ -329,6 +329,8 @@ def read_evaluations(evaluations: Evaluations | tuple[Any, ...], exact: Potentia
 
 def _in_sampling_coordinates(evaluations: Evaluations, exact: Potential) -> Evaluations:
     transform = transform_of(exact)
+    if isinstance(line := from_line_of(transform), ModelMap):
+        line.refuse_evaluations()
     z = transform.to_unbounded(evaluations.positions)
     inside = np.asarray(np.isfinite(z).all(axis=1))
     kept = evaluations.take(inside)

@@ -112,86 +112,6 @@ def _derivatives(of: CoordinateMap | Scaling, z: FloatArray) -> Derivatives | Sc
     return of.derivatives(z)
 
 
-@attrs.frozen(eq=False)
-class LiftedMatrix:
-    """G_ij = q'_i M_ij q'_j + [i = j] (g_i q''_i - l''_i) at z, M being the inner matrix.
-
-    l is the logarithm of the Jacobian, and -l'' is not negative. g is the inner gradient if M is
-    the Hessian; the chain rule of a metric has no such term. G is A^T M A if the map is q = A z.
-    """
-
-    inner: Any
-    of: CoordinateMap | Scaling
-    field: MatrixField
-
-    def matrix(self, positions: FloatArray) -> FloatArray:
-        """Return G at positions (n, dim), shape (n, dim, dim)."""
-        _, q, d = self._at(positions)
-        if not isinstance(d, Derivatives):
-            return d.pull_form(self.field.matrix(self.inner, q))
-        added = d.curvature(self._gradient(q))
-        return plus_diagonal(d.pull_form(self.field.matrix(self.inner, q)), added)
-
-    def product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return G u, shape (n, dim)."""
-        z, q, d = self._at(positions)
-        u = check_vectors(vectors, z)
-        if not isinstance(d, Derivatives):
-            return d.pull(self.field.product(self.inner, q, d.push(u)))
-        added = d.curvature(self._gradient(q))
-        return d.pull(self.field.product(self.inner, q, d.push(u))) + u * added
-
-    def trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, shape (n, dim), with A in ``matrices (n, dim, dim)``."""
-        z, q, d = self._at(positions)
-        weights = check_matrices(matrices, z)
-        inside = self.field.trace_gradient(self.inner, q, d.push_form(weights))
-        if not isinstance(d, Derivatives):
-            return d.pull(inside)
-        matrix = self.field.matrix(self.inner, q)
-        across, diagonal = d.cross(weights, matrix), np.einsum("nkk->nk", weights)
-        return self._of_form(z, q, d, matrix, inside, across, diagonal)
-
-    def form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, shape (n, dim): the trace with A = u u^T."""
-        z, q, d = self._at(positions)
-        u = check_vectors(vectors, z)
-        pushed = d.push(u)
-        inside = self.field.form_gradient(self.inner, q, pushed)
-        if not isinstance(d, Derivatives):
-            return d.pull(inside)
-        matrix = self.field.matrix(self.inner, q)
-        across = u * products(matrix, pushed)
-        return self._of_form(z, q, d, matrix, inside, across, np.square(u))
-
-    def _at(self, positions: FloatArray) -> tuple[FloatArray, FloatArray, Derivatives | Scaling]:
-        z = check_positions(positions, self.inner.dim)
-        return z, self.of.to_bounded(z), _derivatives(self.of, z)
-
-    def _of_form(
-        self,
-        z: FloatArray,
-        q: FloatArray,
-        d: Derivatives,
-        matrix: FloatArray,
-        inside: FloatArray,
-        across: FloatArray,
-        diagonal: FloatArray,
-    ) -> FloatArray:
-        """Return :meth:`Derivatives.of_form`, where the derivative of the inner gradient counts."""
-        gradient = self._gradient(q)
-        if gradient is not None:
-            inside = inside + products(matrix, diagonal * d.second)
-        third = cast(Transform, self.of).third_derivatives(z)
-        return d.of_form(third, inside, across, diagonal, gradient)
-
-    def _gradient(self, q: FloatArray) -> FloatArray | None:
-        """Return the inner gradient, if the chain rule has it."""
-        if self.field != HESSIAN_FIELD:
-            return None
-        return with_gradient(self.inner).value_and_gradient(q)[1]
-
-
 class LiftedPotential(Wrapper, ShownTarget, ABC):
     """A potential of q as one of z, Jacobian included: U(z) = U(q(z)) - log Jacobian.
 
@@ -277,35 +197,35 @@ class LiftedPotential(Wrapper, ShownTarget, ABC):
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives in z, shape (n, dim, dim)."""
-        return self._matrix(HESSIAN_FIELD).matrix(positions)
+        return self._matrix(HESSIAN_FIELD, positions)
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, G the Hessian in z, shape (n, dim)."""
-        return self._matrix(HESSIAN_FIELD).product(positions, vectors)
+        return self._product(HESSIAN_FIELD, positions, vectors)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, G the Hessian in z, shape (n, dim)."""
-        return self._matrix(HESSIAN_FIELD).trace_gradient(positions, matrices)
+        return self._trace_gradient(HESSIAN_FIELD, positions, matrices)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
-        return self._matrix(HESSIAN_FIELD).form_gradient(positions, vectors)
+        return self._form_gradient(HESSIAN_FIELD, positions, vectors)
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the metric in z, (n, dim, dim), with the Jacobian's curvature: not negative."""
-        return self._matrix(METRIC_FIELD).matrix(positions)
+        return self._matrix(METRIC_FIELD, positions)
 
     def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, G the metric in z, shape (n, dim)."""
-        return self._matrix(METRIC_FIELD).product(positions, vectors)
+        return self._product(METRIC_FIELD, positions, vectors)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, G the metric in z, shape (n, dim)."""
-        return self._matrix(METRIC_FIELD).trace_gradient(positions, matrices)
+        return self._trace_gradient(METRIC_FIELD, positions, matrices)
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
-        return self._matrix(METRIC_FIELD).form_gradient(positions, vectors)
+        return self._form_gradient(METRIC_FIELD, positions, vectors)
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian in z, shape (n, dim)."""
@@ -337,8 +257,77 @@ class LiftedPotential(Wrapper, ShownTarget, ABC):
         z = check_positions(positions, self.dim)
         return z, self.inner_map.to_bounded(z)
 
-    def _matrix(self, field: MatrixField) -> LiftedMatrix:
-        return LiftedMatrix(self.inner, self.inner_map, field)
+    # A matrix G is q'_i M_ij q'_j + [i = j] (g_i q''_i - l''_i) at z, M being the inner one. l is
+    # the logarithm of the Jacobian, and -l'' is not negative. g is the inner gradient if M is the
+    # Hessian; the chain rule of a metric has no such term. G is A^T M A if the map is q = A z.
+
+    def _matrix(self, field: MatrixField, positions: FloatArray) -> FloatArray:
+        z, q = self._at(positions)
+        d = _derivatives(self.inner_map, z)
+        if not isinstance(d, Derivatives):
+            return d.pull_form(field.matrix(self.inner, q))
+        added = d.curvature(self._gradient(field, q))
+        return plus_diagonal(d.pull_form(field.matrix(self.inner, q)), added)
+
+    def _product(
+        self, field: MatrixField, positions: FloatArray, vectors: FloatArray
+    ) -> FloatArray:
+        z, q = self._at(positions)
+        u, d = check_vectors(vectors, z), _derivatives(self.inner_map, z)
+        if not isinstance(d, Derivatives):
+            return d.pull(field.product(self.inner, q, d.push(u)))
+        added = d.curvature(self._gradient(field, q))
+        return d.pull(field.product(self.inner, q, d.push(u))) + u * added
+
+    def _trace_gradient(
+        self, field: MatrixField, positions: FloatArray, matrices: FloatArray
+    ) -> FloatArray:
+        z, q = self._at(positions)
+        weights, d = check_matrices(matrices, z), _derivatives(self.inner_map, z)
+        inside = field.trace_gradient(self.inner, q, d.push_form(weights))
+        if not isinstance(d, Derivatives):
+            return d.pull(inside)
+        matrix = field.matrix(self.inner, q)
+        across, diagonal = d.cross(weights, matrix), np.einsum("nkk->nk", weights)
+        return self._lifted(field, z, q, d, matrix, inside, across, diagonal)
+
+    def _form_gradient(
+        self, field: MatrixField, positions: FloatArray, vectors: FloatArray
+    ) -> FloatArray:
+        """Return the trace with A = u u^T."""
+        z, q = self._at(positions)
+        u, d = check_vectors(vectors, z), _derivatives(self.inner_map, z)
+        pushed = d.push(u)
+        inside = field.form_gradient(self.inner, q, pushed)
+        if not isinstance(d, Derivatives):
+            return d.pull(inside)
+        matrix = field.matrix(self.inner, q)
+        across = u * products(matrix, pushed)
+        return self._lifted(field, z, q, d, matrix, inside, across, np.square(u))
+
+    def _lifted(
+        self,
+        field: MatrixField,
+        z: FloatArray,
+        q: FloatArray,
+        d: Derivatives,
+        matrix: FloatArray,
+        inside: FloatArray,
+        across: FloatArray,
+        diagonal: FloatArray,
+    ) -> FloatArray:
+        """Return :meth:`Derivatives.of_form`, where the derivative of the inner gradient counts."""
+        gradient = self._gradient(field, q)
+        if gradient is not None:
+            inside = inside + products(matrix, diagonal * d.second)
+        third = cast(Transform, self.inner_map).third_derivatives(z)
+        return d.of_form(third, inside, across, diagonal, gradient)
+
+    def _gradient(self, field: MatrixField, q: FloatArray) -> FloatArray | None:
+        """Return the inner gradient, if the chain rule has it."""
+        if field != HESSIAN_FIELD:
+            return None
+        return with_gradient(self.inner).value_and_gradient(q)[1]
 
 
 def _check_size(inner: Potential, parameters: Parameters) -> None:
@@ -391,13 +380,6 @@ class BoundedPotential(LiftedPotential):
     diagonal is left out without a Hessian or its product, which the diagonal's gradient needs;
     second derivatives of outputs are left out without the Jacobian. ``convex``, ``gaussian`` and
     ``rows`` are always left out, since the Hessian in z has the gradient in it.
-
-    Parameters
-    ----------
-    inner
-        Potential in the user's coordinates.
-    parameters
-        Names, shapes and bounds.
 
     Raises
     ------

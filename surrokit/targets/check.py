@@ -115,19 +115,15 @@ def check_gradient(target: Potential, position: npt.ArrayLike | Mapping[str, Any
 
 
 def check_start(target: Potential, chains: ChainState) -> None:
-    """Warn if the gradient of the first chain, where it is known, disagrees with the slope."""
-    gradient = chains.cache.get("gradient")
-    if gradient is not None:
-        _warn_if_gradient_disagrees(target, chains.positions[0], gradient[0])
+    """Warn if the first chain's gradient, where known, disagrees with the slope along itself.
 
-
-def _warn_if_gradient_disagrees(
-    target: Potential, position: FloatArray, gradient: FloatArray
-) -> None:
-    """Warn if a gradient (dim,) disagrees with the slope along itself, for two values.
-
-    The slope along a right gradient is its length; along a wrong one it hardly ever is.
+    That takes two values. The slope along a right gradient is its length; along a wrong one it
+    hardly ever is.
     """
+    gradients = chains.cache.get("gradient")
+    if gradients is None:
+        return
+    position, gradient = chains.positions[0], gradients[0]
     length = float(np.linalg.norm(gradient))
     if not np.isfinite(length) or length == 0.0:
         return

@@ -32,11 +32,7 @@ def gauss_newton(
 
     C and R are the energy's curvatures in the outputs and in the positions, and J is the ``jacobian
     (n, m, dim)``. The matrices (n, dim, dim) are symmetric, without negative eigenvalues.
-
-    Raises
-    ------
-    CapabilityError
-        If the energy does not offer curvatures.
+    CapabilityError is raised if the energy offers no curvatures; so do the other functions here.
     """
     by_outputs, by_positions = with_curvatures(energy).curvatures(outputs, positions)
     diagonal = by_outputs.ndim == 2
@@ -58,13 +54,7 @@ def gauss_newton_product(
 def gauss_newton_trace_gradient(
     energy: Energy, at: ForwardDerivatives, positions: FloatArray, matrices: FloatArray
 ) -> FloatArray:
-    """Return tr(A d_k G), shape (n, dim), for symmetric A in ``matrices (n, dim, dim)``.
-
-    Raises
-    ------
-    CapabilityError
-        If the energy does not offer derivatives of its curvatures.
-    """
+    """Return tr(A d_k G), shape (n, dim), for symmetric A in ``matrices (n, dim, dim)``."""
     curved = with_curvature_derivatives(energy)
     by_outputs, _ = curved.curvatures(at.outputs, positions)
     jacobian = at.jacobian()

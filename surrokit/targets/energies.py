@@ -8,21 +8,20 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
-from surrokit import capabilities as can
 from surrokit.coordinates.priors import Priors
 from surrokit.coordinates.transforms import plus_diagonal
 from surrokit.potentials import MetricDerivativePotential
-from surrokit.targets.families import ErrorFamily, NormalErrors, read_family
+from surrokit.targets.families import NORMAL, ErrorFamily, read_family
 from surrokit.targets.gaussian import (
+    OF_METRICS,
     CurvedPrior,
     DataEnergy,
     GaussianEnergy,
     Prior,
+    metrics_of,
     unnormalized_prior,
 )
 from surrokit.types import Capabilities, FloatArray, IntArray
-
-_OF_METRICS = frozenset({can.METRIC, can.METRIC_DERIVATIVE})
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -75,20 +74,22 @@ class ObservedEnergy(DataEnergy):
     ) -> FloatArray:
         """Return data with their errors, shape (n, m), for outputs of that shape."""
         found = np.empty_like(outputs)
-        for block, where, own in self._each(outputs):
-            found[:, where] = block.family.draw(rng, own, block.scales(positions))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for block, where, own in self._each(outputs):
+                found[:, where] = block.family.draw(rng, own, block.scales(positions))
         return found
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,); ``inf`` where an output or a scale is none of its family's."""
         total = np.zeros(len(positions)) if self.prior is None else _value(self.prior, positions)
-        return self._add_misfit(total, outputs, positions)
+        return self._with_misfit(total, outputs, positions)
 
-    def _add_misfit(
+    def _with_misfit(
         self, total: FloatArray, outputs: FloatArray, positions: FloatArray
     ) -> FloatArray:
         for block, _, own in self._each(outputs):
-            terms = block.family.value(own, block.data, block.scales(positions))
+            with np.errstate(all="ignore"):
+                terms = block.family.value(own, block.data, block.scales(positions))
             total = total + terms.sum(axis=1)
         return total
 
@@ -102,10 +103,11 @@ class ObservedEnergy(DataEnergy):
             value, slope = self.prior.value_and_gradient(positions)
             by_positions = by_positions + slope  # a prior may go on using its own
         for block, where, own in self._each(outputs):
-            slopes = block.family.slopes(own, block.data, block.scales(positions))
+            with np.errstate(all="ignore"):
+                slopes = block.family.slopes(own, block.data, block.scales(positions))
             by_outputs[:, where] = slopes[0]
             block.gather(slopes[1], by_positions)
-        return self._add_misfit(value, outputs, positions), by_outputs, by_positions
+        return self._with_misfit(value, outputs, positions), by_outputs, by_positions
 
     def curvatures(
         self, outputs: FloatArray, positions: FloatArray
@@ -116,7 +118,8 @@ class ObservedEnergy(DataEnergy):
         """
         by_outputs, of_scales = np.empty_like(outputs), np.zeros_like(positions)
         for block, where, own in self._each(outputs):
-            found = block.family.information(own, block.scales(positions))
+            with np.errstate(all="ignore"):
+                found = block.family.information(own, block.scales(positions))
             by_outputs[:, where] = found[0]
             block.gather(found[1], of_scales, power=2)
         return by_outputs, plus_diagonal(self._metric(positions).copy(), of_scales)
@@ -135,7 +138,8 @@ class ObservedEnergy(DataEnergy):
         by_outputs, by_positions = np.empty_like(outputs), np.zeros_like(positions)
         own_weights = np.einsum("nii->ni", by_positions_weights)
         for block, where, own in self._each(outputs):
-            found = block.family.information_slopes(own, block.scales(positions))
+            with np.errstate(all="ignore"):
+                found = block.family.information_slopes(own, block.scales(positions))
             weights = by_outputs_weights[:, where]
             by_outputs[:, where] = weights * found[0]
             block.gather(weights * found[1], by_positions)
@@ -168,22 +172,20 @@ class WithScales:
     @property
     def unnormalized(self) -> tuple[str, ...]:
         """What of either prior may lack its constant."""
-        return tuple(
-            dict.fromkeys(unnormalized_prior(self.prior) + unnormalized_prior(self.scales))
-        )
+        both = unnormalized_prior(self.prior) + unnormalized_prior(self.scales)
+        return tuple(dict.fromkeys(both))
 
     @property
     def capabilities(self) -> Capabilities:
         """What the prior of the first ones offers."""
-        offered: Capabilities = getattr(self.prior, "capabilities", frozenset())
-        return _OF_METRICS if self.prior is None else offered & _OF_METRICS
+        return OF_METRICS if self.prior is None else metrics_of(self.prior)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return -log prior, shape (n,)."""
         found = _value(self.scales, positions)
-        return (
-            found if self.prior is None else found + _value(self.prior, positions[:, : self.count])
-        )
+        if self.prior is None:
+            return found
+        return found + _value(self.prior, positions[:, : self.count])
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
@@ -229,12 +231,23 @@ def write_errors(energy: Any) -> dict[str, Any] | None:
     blocks: tuple[Block, ...]
     if isinstance(energy, GaussianEnergy):
         factors = np.broadcast_to(energy.noise_sd, energy.data.shape)
-        blocks = (Block(data=energy.data, family=NormalErrors(), factors=factors),)
+        blocks = (Block(data=energy.data, family=NORMAL, factors=factors),)
     elif isinstance(energy, ObservedEnergy):
         blocks = energy.blocks
     else:
         return None
-    return {"kind": KIND, "blocks": [_to_plain(block) for block in blocks]}
+    plain = [
+        {
+            "family": block.family.name,
+            "degrees": getattr(block.family, "degrees", None),
+            "link": getattr(block.family, "link", None),
+            "data": block.data.tolist(),
+            "factors": block.factors.tolist(),
+            "columns": None if block.columns is None else block.columns.tolist(),
+        }
+        for block in blocks
+    ]
+    return {"kind": KIND, "blocks": plain}
 
 
 def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
@@ -246,17 +259,6 @@ def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
         If it is damaged.
     """
     return ObservedEnergy(blocks=tuple(_from_plain(each, dim) for each in plain["blocks"]))
-
-
-def _to_plain(block: Block) -> dict[str, Any]:
-    return {
-        "family": block.family.name,
-        "degrees": getattr(block.family, "degrees", None),
-        "link": getattr(block.family, "link", None),
-        "data": block.data.tolist(),
-        "factors": block.factors.tolist(),
-        "columns": None if block.columns is None else block.columns.tolist(),
-    }
 
 
 def _from_plain(plain: Mapping[str, Any], dim: int) -> Block:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -19,21 +19,21 @@ FamilyName: TypeAlias = Literal["gaussian", "normal", "student", "cauchy", "logn
 
 _FAMILIES = ("gaussian", "student", "lognormal", "poisson")
 _USUAL_DEGREES = 4.0
-
-
 _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
-
-_Arrays = TypeVar("_Arrays", bound=tuple[FloatArray, ...])
 
 Link: TypeAlias = Literal["identity", "log"]
 """Whether outputs are means, or logarithms of means."""
+
+Pair: TypeAlias = tuple[FloatArray, FloatArray]
+"""What belongs to outputs, and what belongs to scales."""
 
 
 class ErrorFamily(ABC):
     """A family of errors.
 
-    Outputs and scales have shape (n, m), data (m,); so have results (n, m). A family without a
-    scale takes ones, and its derivatives in the scale are zero.
+    Outputs and scales have shape (n, m), data (m,); so have results (n, m), which are NaN outside
+    of the support. A family without a scale takes ones, and its derivatives in the scale are zero.
+    Callers ignore overflows, and divisions by zero.
     """
 
     name: ClassVar[str]
@@ -52,13 +52,11 @@ class ErrorFamily(ABC):
         """Return -log p; ``inf`` where that is no density, NaN where outputs are."""
 
     @abstractmethod
-    def slopes(
-        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def slopes(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> Pair:
         """Return its derivatives in outputs and scales."""
 
     @abstractmethod
-    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def information(self, outputs: FloatArray, scale: FloatArray) -> Pair:
         """Return the Fisher information of outputs and of scales."""
 
     @abstractmethod
@@ -78,37 +76,30 @@ class ErrorFamily(ABC):
 class _Errors(ErrorFamily):
     """Errors of a location and a scale: -log p = log s + g((f - y) / s)."""
 
+    information_of_unit: tuple[float, float]
+    """The Fisher information of location and scale where the scale is 1."""
+
     def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            value = np.log(scale) + self._term((outputs - data) / scale)
-        return np.where(_is_scale(scale), value, np.inf)
+        value = np.log(scale) + self._term((outputs - data) / scale)
+        return np.where((scale > 0.0) & (scale < np.inf), value, np.inf)
 
-    def slopes(
-        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            scaled = (outputs - data) / scale
-            slope = self._slope(scaled)
-            found = slope / scale, (1.0 - scaled * slope) / scale
-        return _unless(_is_scale(scale), found)
+    def slopes(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> Pair:
+        scaled = (outputs - data) / scale
+        slope = self._slope(scaled)
+        inside = (scale > 0.0) & (scale < np.inf)
+        return _only(inside, slope / scale), _only(inside, (1.0 - scaled * slope) / scale)
 
-    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            precision = np.broadcast_to(1.0 / np.square(scale), outputs.shape)
-        of_location, of_scale = self._unit_information()
+    def information(self, outputs: FloatArray, scale: FloatArray) -> Pair:
+        precision = np.broadcast_to(1.0 / np.square(scale), outputs.shape)
+        of_location, of_scale = self.information_of_unit
         return of_location * precision, of_scale * precision
 
     def information_slopes(
         self, outputs: FloatArray, scale: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            slope = np.broadcast_to(-2.0 / scale**3, outputs.shape)
-        of_location, of_scale = self._unit_information()
+        slope = np.broadcast_to(-2.0 / scale**3, outputs.shape)
+        of_location, of_scale = self.information_of_unit
         return np.zeros_like(outputs), of_location * slope, of_scale * slope
-
-    @abstractmethod
-    def _unit_information(self) -> tuple[float, float]:
-        """Return the Fisher information of location and scale where the scale is 1."""
 
     @abstractmethod
     def _term(self, scaled: FloatArray) -> FloatArray:
@@ -120,17 +111,14 @@ class _Errors(ErrorFamily):
 
 
 @attrs.frozen
-class NormalErrors(_Errors):
+class _Normal(_Errors):
     """Normal errors, whose standard deviation is the scale."""
 
     name: ClassVar[str] = "gaussian"
+    information_of_unit: ClassVar[tuple[float, float]] = (1.0, 2.0)  # type: ignore[misc]
 
     def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return data about the outputs."""
         return np.asarray(rng.normal(outputs, scale))
-
-    def _unit_information(self) -> tuple[float, float]:
-        return 1.0, 2.0
 
     def _term(self, scaled: FloatArray) -> FloatArray:
         return np.asarray(0.5 * np.square(scaled) + _LOG_ROOT)
@@ -139,45 +127,42 @@ class NormalErrors(_Errors):
         return scaled
 
 
+NORMAL = _Normal()
+"""Normal errors, whose standard deviation is the scale."""
+
+
 @attrs.frozen
-class StudentErrors(_Errors):
+class _Student(_Errors):
     """Errors with Student's t: (nu + 1) / 2 log(1 + r^2 / nu), and a constant of nu.
 
-    Its Fisher information is that of Lange, Little and Taylor (1989), doi:10.2307/2290063.
-
-    Parameters
-    ----------
-    degrees
-        nu. The standard deviation is the scale times sqrt(nu / (nu - 2)), for nu above 2.
+    Its Fisher information is that of Lange, Little and Taylor (1989), doi:10.2307/2290063. The
+    standard deviation is the scale times sqrt(nu / (nu - 2)), for nu above 2.
     """
 
     name: ClassVar[str] = "student"
 
     degrees: float
 
-    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return data about the outputs."""
-        return np.asarray(outputs + scale * rng.standard_t(self.degrees, size=outputs.shape))
-
-    def _unit_information(self) -> tuple[float, float]:
+    @property
+    def information_of_unit(self) -> tuple[float, float]:  # type: ignore[override]
         more = self.degrees + 3.0
         return (self.degrees + 1.0) / more, 2.0 * self.degrees / more
 
-    def _term(self, scaled: FloatArray) -> FloatArray:
-        half = 0.5 * (self.degrees + 1.0)
-        return np.asarray(half * np.log1p(np.square(scaled) / self.degrees) + self._constant)
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        return np.asarray(outputs + scale * rng.standard_t(self.degrees, size=outputs.shape))
 
-    @property
-    def _constant(self) -> float:
-        beta = math.lgamma(0.5 * self.degrees) - math.lgamma(0.5 * (self.degrees + 1.0))
-        return beta + 0.5 * math.log(math.pi * self.degrees)
+    def _term(self, scaled: FloatArray) -> FloatArray:
+        nu = self.degrees
+        beta = math.lgamma(0.5 * nu) - math.lgamma(0.5 * (nu + 1.0))
+        constant = beta + 0.5 * math.log(math.pi * nu)
+        return np.asarray(0.5 * (nu + 1.0) * np.log1p(np.square(scaled) / nu) + constant)
 
     def _slope(self, scaled: FloatArray) -> FloatArray:
         return np.asarray((self.degrees + 1.0) * scaled / (self.degrees + np.square(scaled)))
 
 
 @attrs.frozen
-class LognormalErrors(ErrorFamily):
+class _Lognormal(ErrorFamily):
     """Positive data whose logarithms are normal about those of positive outputs.
 
     The scale is the standard deviation of the logarithms.
@@ -186,7 +171,6 @@ class LognormalErrors(ErrorFamily):
     name: ClassVar[str] = "lognormal"
 
     def check_data(self, data: FloatArray) -> None:
-        """Raise ConfigurationError unless all data are positive."""
         if not (data > 0.0).all():
             place = int(np.flatnonzero(~(data > 0.0))[0])
             raise ConfigurationError(
@@ -195,52 +179,35 @@ class LognormalErrors(ErrorFamily):
             )
 
     def spread(self, data: FloatArray) -> FloatArray:
-        """Return logarithms."""
         return np.log(data)
 
     def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return data whose logarithms are about those of the outputs."""
-        return np.asarray(np.exp(rng.normal(_log(outputs), scale)))
+        return np.asarray(np.exp(rng.normal(np.log(outputs), scale)))
 
     def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return log s + r^2 / 2 + log sqrt(2 pi) + log y with r = (log f - log y) / s."""
-        value = NormalErrors().value(_log(outputs), np.log(data), scale) + np.log(data)
+        value = NORMAL.value(np.log(outputs), np.log(data), scale) + np.log(data)
         return np.where(outputs <= 0.0, np.inf, value)
 
-    def slopes(
-        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return derivatives in f and s."""
-        by_logs, by_scale = NormalErrors().slopes(_log(outputs), np.log(data), scale)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            return _unless(outputs > 0.0, (by_logs / outputs, by_scale))
+    def slopes(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> Pair:
+        by_logs, by_scale = NORMAL.slopes(np.log(outputs), np.log(data), scale)
+        return _only(outputs > 0.0, by_logs / outputs), _only(outputs > 0.0, by_scale)
 
-    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return 1 / (s f)^2 and 2 / s^2."""
-        of_logs, of_scale = NormalErrors().information(outputs, scale)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            return _unless(outputs > 0.0, (of_logs / np.square(outputs), of_scale))
+    def information(self, outputs: FloatArray, scale: FloatArray) -> Pair:
+        of_logs, of_scale = NORMAL.information(outputs, scale)
+        return _only(outputs > 0.0, of_logs / np.square(outputs)), _only(outputs > 0.0, of_scale)
 
     def information_slopes(
         self, outputs: FloatArray, scale: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return -2 / (s^2 f^3), -2 / (s^3 f^2) and -4 / s^3."""
-        of_logs, _ = NormalErrors().information(outputs, scale)
-        _, by_scale, twice = NormalErrors().information_slopes(outputs, scale)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            found = -2.0 * of_logs / outputs**3, by_scale / np.square(outputs), twice
-        return _unless(outputs > 0.0, found)
+        inside, (of_logs, _) = outputs > 0.0, NORMAL.information(outputs, scale)
+        _, by_scale, twice = NORMAL.information_slopes(outputs, scale)
+        by_outputs = _only(inside, -2.0 * of_logs / outputs**3)
+        return by_outputs, _only(inside, by_scale / np.square(outputs)), _only(inside, twice)
 
 
 @attrs.frozen
-class PoissonCounts(ErrorFamily):
-    """Counts with a Poisson distribution.
-
-    Parameters
-    ----------
-    link
-        ``"identity"``: outputs are means; ``"log"``: outputs are logarithms of means.
-    """
+class _Poisson(ErrorFamily):
+    """Counts with a Poisson distribution."""
 
     name: ClassVar[str] = "poisson"
     has_scale: ClassVar[bool] = False
@@ -248,7 +215,6 @@ class PoissonCounts(ErrorFamily):
     link: Link = "identity"
 
     def check_data(self, data: FloatArray) -> None:
-        """Raise ConfigurationError unless all data are counts."""
         wrong = (data < 0.0) | (data != np.round(data))
         if wrong.any():
             place = int(np.flatnonzero(wrong)[0])
@@ -258,66 +224,46 @@ class PoissonCounts(ErrorFamily):
             )
 
     def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return counts."""
         del scale
         means = np.exp(outputs) if self.link == "log" else outputs
         return np.asarray(rng.poisson(means), dtype=np.float64)
 
     def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return m - y log m + log y!, with m the mean."""
+        del scale
         from scipy.special import gammaln  # late: importing stays fast
 
-        del scale
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            means = np.exp(outputs) if self.link == "log" else outputs
-            logs = outputs if self.link == "log" else np.log(outputs)
-            value = means - np.where(data > 0.0, data * logs, 0.0) + gammaln(data + 1.0)
-            # of an infinite mean, no difference is known
-            return np.where((means < 0.0) | (means == np.inf), np.inf, value)
+        means = np.exp(outputs) if self.link == "log" else outputs
+        logs = outputs if self.link == "log" else np.log(outputs)
+        value = means - np.where(data > 0.0, data * logs, 0.0) + gammaln(data + 1.0)
+        # of an infinite mean, no difference is known
+        return np.where((means < 0.0) | (means == np.inf), np.inf, value)
 
-    def slopes(
-        self, outputs: FloatArray, data: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return 1 - y / m, or m - y for the logarithm."""
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            if self.link == "log":
-                return np.exp(outputs) - data, np.zeros_like(outputs)
-            slope = 1.0 - np.where(data > 0.0, data / outputs, 0.0)
+    def slopes(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> Pair:
         del scale
-        return _unless(outputs >= 0.0, (slope, np.zeros_like(outputs)))
+        if self.link == "log":
+            return np.exp(outputs) - data, np.zeros_like(outputs)
+        slope = 1.0 - np.where(data > 0.0, data / outputs, 0.0)
+        return _only(outputs >= 0.0, slope), _only(outputs >= 0.0, np.zeros_like(outputs))
 
-    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return 1 / m, or m for the logarithm."""
+    def information(self, outputs: FloatArray, scale: FloatArray) -> Pair:
         del scale
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            if self.link == "log":
-                return np.exp(outputs), np.zeros_like(outputs)
-            return _unless(outputs > 0.0, (1.0 / outputs, np.zeros_like(outputs)))
+        if self.link == "log":
+            return np.exp(outputs), np.zeros_like(outputs)
+        inside = outputs > 0.0
+        return _only(inside, 1.0 / outputs), _only(inside, np.zeros_like(outputs))
 
     def information_slopes(
         self, outputs: FloatArray, scale: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return -1 / m^2, or m for the logarithm."""
         del scale
-        nothing = np.zeros_like(outputs)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            if self.link == "log":
-                return np.exp(outputs), nothing, nothing
-            return _unless(outputs > 0.0, (-1.0 / np.square(outputs), nothing, nothing))
+        if self.link == "log":
+            return np.exp(outputs), np.zeros_like(outputs), np.zeros_like(outputs)
+        nothing = _only(outputs > 0.0, np.zeros_like(outputs))
+        return _only(outputs > 0.0, -1.0 / np.square(outputs)), nothing, nothing
 
 
-def _is_scale(scale: FloatArray) -> BoolArray:
-    return np.asarray((scale > 0.0) & (scale < np.inf))
-
-
-def _log(outputs: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(outputs))
-
-
-def _unless(inside: BoolArray, arrays: _Arrays) -> _Arrays:
-    """Return arrays with NaN outside a support."""
-    return cast(_Arrays, tuple(np.where(inside, array, np.nan) for array in arrays))
+def _only(inside: BoolArray, array: FloatArray) -> FloatArray:
+    return np.where(inside, array, np.nan)
 
 
 def read_family(given: object, degrees: Any = None, link: Any = None) -> ErrorFamily:
@@ -337,9 +283,9 @@ def read_family(given: object, degrees: Any = None, link: Any = None) -> ErrorFa
         nu = _USUAL_DEGREES if degrees is None else degrees
         if not is_number(nu) or not 0.0 < nu < np.inf:
             raise ConfigurationError(f"degrees must be a positive, finite number, got {degrees!r}")
-        return StudentErrors(float(nu))
+        return _Student(float(nu))
     if family == "poisson":
         if link not in (None, "identity", "log"):
             raise ConfigurationError(f"link must be 'identity' or 'log', got {link!r}")
-        return PoissonCounts(link or "identity")
-    return NormalErrors() if family == "gaussian" else LognormalErrors()
+        return _Poisson(link or "identity")
+    return NORMAL if family == "gaussian" else _Lognormal()

@@ -143,22 +143,9 @@ def forward_potential(
 class Maps(UserFunctions):
     """A user's forward map and its derivatives.
 
-    Parameters
-    ----------
-    dim
-        Numbers in a position.
-    forward, jacobian, hessian, vjp
-        The functions.
-    columns : ndarray of shape (k,), optional
-        Numbers of a position that they take; None for all.
-    energy
-        Gives the adjoint its weights.
-    batched
-        Whether the functions take rows.
-    both
-        The map and its Jacobian at one position, where one call gives both.
-    precision, give_up
-        As for :class:`surrokit.targets.functions.Functions`.
+    They take the numbers at ``columns (k,)`` of a position, None for all. ``both`` is the map with
+    its Jacobian at one position, where one call gives both. The energy gives the adjoint its
+    weights. ``precision`` and ``give_up`` are as for :class:`surrokit.targets.functions.Functions`.
     """
 
     dim: int
@@ -179,30 +166,27 @@ class Maps(UserFunctions):
             return in_a_batch_of_one(self, what, q)
         if what == "forward_hessian":
             return (self._read_hessian(q),)
-        if what == "forward_and_gradient":
-            return self._gradient(q)
-        if what == "forward":
-            return (self._read_outputs(self.forward(self._taken(q)), q),)
-        first = self._jacobian(q)
-        return first if what == "forward_and_jacobian" else (*first, self._read_hessian(q))
-
-    def _jacobian(self, q: FloatArray) -> Results:
-        assert self.jacobian is not None
-        if self.both is not None:
+        if what in ("forward_and_jacobian", "forward_to_second_order") and self.both is not None:
             found, slopes = self.both(self._taken(q))
             outputs = self._read_outputs(found, q)
         else:
-            outputs = self._read_outputs(self.forward(self._taken(q)), q)
+            outputs, slopes = self._read_outputs(self.forward(self._taken(q)), q), None
+        if what == "forward":
+            return (outputs,)
+        if what == "forward_and_gradient":
+            return outputs, self._gradient(q, outputs)
+        if slopes is None:
+            assert self.jacobian is not None
             slopes = self.jacobian(self._taken(q))
-        return outputs, self._read("jacobian", slopes, q, outputs.shape[-1], axes=1)
+        first = outputs, self._read("jacobian", slopes, q, outputs.shape[-1], axes=1)
+        return first if what == "forward_and_jacobian" else (*first, self._read_hessian(q))
 
-    def _gradient(self, q: FloatArray) -> Results:
-        outputs = self._read_outputs(self.forward(self._taken(q)), q)
+    def _gradient(self, q: FloatArray, outputs: FloatArray) -> FloatArray:
         _, by_outputs, by_positions = self.energy.value_and_gradients(
             np.atleast_2d(outputs), np.atleast_2d(q)
         )
         pulled = self._pull_back(q, by_outputs.reshape(outputs.shape))
-        return outputs, pulled + by_positions.reshape(q.shape)
+        return np.asarray(pulled + by_positions.reshape(q.shape))
 
     def _taken(self, q: FloatArray) -> FloatArray:
         """Return the numbers of positions (..., dim) that the map takes, which it may change."""
@@ -354,14 +338,9 @@ def join_maps(
 ) -> Any:
     """Return a map or its derivatives as one function, whether it is one or one for each data set.
 
-    ``what`` is ``forward``, ``jacobian``, ``hessian`` or ``vjp``; ``given`` is a function, a
-    dictionary of functions by data set, or None. ``sizes`` counts the data of each set, None where
-    they have no names.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is not one function for each data set, or something is no function.
+    ``what`` is ``forward``, ``jacobian``, ``hessian`` or ``vjp``. ``sizes`` counts the data of each
+    set, None where they have no names. ConfigurationError is raised if there is not one function
+    for each data set, or something is no function.
     """
     if not isinstance(given, Mapping):
         return called(what, given, parameters) if what in ("forward", "jacobian") else given
@@ -463,22 +442,10 @@ Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 class ModelledPotential(PassingWrapper, ShownTarget):
     """A potential on the line of another library, with what the model there reports.
 
-    It does all that the inner potential does, by the same methods.
-
-    Parameters
-    ----------
-    inner
-        U on the line, Jacobian included.
-    transform
-        The map from the line to what the model reports.
-    starts
-        Where chains start; None for anywhere near zero.
-    observed_data
-        What was observed, by the model's names.
-    missing
-        Why it lacks capabilities, by their names.
-    unnormalized
-        What may lack its normalising constant: models have terms of their own, and flat priors.
+    It does all that the inner potential does, by the same methods, with U on the line, Jacobian
+    included. ``starts`` says where chains start; None for anywhere near zero. ``missing`` says why
+    it lacks capabilities, by their names, and ``unnormalized`` what may lack its normalising
+    constant: models have terms of their own, and flat priors.
     """
 
     inner: Potential

@@ -27,6 +27,15 @@ PRIOR_METHODS = (("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
 FLAT = ("a flat prior",)
 """What has no normalising constant."""
 
+OF_METRICS = frozenset({can.METRIC, can.METRIC_DERIVATIVE})
+"""What a flat prior offers."""
+
+
+def metrics_of(prior: object) -> Capabilities:
+    """Return which of a metric and its derivative a prior offers."""
+    offered: Capabilities = getattr(prior, "capabilities", frozenset())
+    return offered & OF_METRICS
+
 
 class Prior(Protocol):
     """A prior for :func:`forward_potential`: a potential with gradient.
@@ -67,11 +76,6 @@ def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> Gaussi
         If ``mean`` or ``sd`` are not numbers.
     """
     return GaussianPrior(mean=mean, sd=sd)
-
-
-def _positive(name: str, array: FloatArray) -> None:
-    if not (np.isfinite(array).all() and (array > 0).all()):
-        raise ConfigurationError(f"{name} must be positive and finite, got {array}")
 
 
 def _finite(name: str, array: FloatArray) -> None:
@@ -183,13 +187,9 @@ class DataEnergy(ABC):
 
         Also ``curvature-derivatives``, unless the prior's metric has no derivative.
         """
-        if self.prior is None:
-            return frozenset({CURVATURES, CURVATURE_DERIVATIVES})
-        offered: Capabilities = getattr(self.prior, "capabilities", frozenset())
-        if can.METRIC not in offered:
-            return frozenset()
+        offered = OF_METRICS if self.prior is None else metrics_of(self.prior)
         derivatives = {CURVATURE_DERIVATIVES} if can.METRIC_DERIVATIVE in offered else set()
-        return frozenset({CURVATURES} | derivatives)
+        return frozenset({CURVATURES} | derivatives) if can.METRIC in offered else frozenset()
 
     def check(self, n_outputs: int) -> None:
         """Raise ShapeError unless there is one output for each datum."""
@@ -226,7 +226,8 @@ class GaussianEnergy(DataEnergy):
     prior: Prior | None = None
 
     def __attrs_post_init__(self) -> None:
-        _positive("noise_sd", self.noise_sd)
+        if not (np.isfinite(self.noise_sd).all() and (self.noise_sd > 0).all()):
+            raise ConfigurationError(f"noise_sd must be positive and finite, got {self.noise_sd}")
         _finite("data", self.data)
         if self.data.ndim != 1:
             raise ShapeError(f"data must have shape (m,), got {self.data.shape}; flatten it")
@@ -333,11 +334,8 @@ def read_energy(
 ) -> Energy:
     """Return the energy of a forward map's outputs, from what a user gave.
 
-    Raises
-    ------
-    ConfigurationError
-        If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given, or something is
-        not of its kind.
+    ConfigurationError is raised if neither or both of ``energy`` and ``data`` with ``noise_sd`` are
+    given, or something is not of its kind.
     """
     check_methods("prior", prior, *PRIOR_METHODS)
     check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.plugin.Energy")

@@ -70,13 +70,12 @@ def estimated(
     if name is not None and (not isinstance(name, str) or not name):
         raise ConfigurationError(f"the name of an estimated scale must be text, got {name!r}")
     of_data, labels = (None, None) if groups is None else _read_groups(groups)
-    return Estimated(
-        groups=of_data,
-        labels=labels,
-        prior=prior,
-        times=_read_factors(times),
-        name=name,
-    )
+    factors = numbers("times of an estimated scale", times)
+    if not (np.isfinite(factors).all() and (factors > 0.0).all()):
+        raise ConfigurationError(
+            f"times of an estimated scale must be positive and finite, got {factors}"
+        )
+    return Estimated(groups=of_data, labels=labels, prior=prior, times=factors, name=name)
 
 
 def _read_groups(given: npt.ArrayLike) -> tuple[IntArray, tuple[str, ...] | None]:
@@ -173,20 +172,8 @@ def _typical(spread: FloatArray, groups: IntArray, times: FloatArray) -> FloatAr
     return found
 
 
-def _read_factors(times: npt.ArrayLike) -> FloatArray:
-    array = numbers("times of an estimated scale", times)
-    if not (np.isfinite(array).all() and (array > 0.0).all()):
-        raise ConfigurationError(
-            f"times of an estimated scale must be positive and finite, got {array}"
-        )
-    return array
-
-
 Scale: TypeAlias = npt.ArrayLike | str | Estimated
 """A known scale, ``"estimate"``, a parameter's name, or :func:`estimated`."""
-
-ESTIMATE = "estimate"
-"""In place of a scale: it is not known."""
 
 
 def observed(
@@ -265,7 +252,7 @@ def _read_scale(scale: Any, family: ErrorFamily, n_data: int) -> FloatArray | Es
             "it is not known"
         )
     if isinstance(scale, str):
-        scale = estimated() if scale == ESTIMATE else Estimated(name=scale, declared=True)
+        scale = estimated() if scale == "estimate" else Estimated(name=scale, declared=True)
     if isinstance(scale, Estimated):
         scale.check(n_data)
         return scale
@@ -290,18 +277,9 @@ _NAME_OF_NOISE = "noise_sd"
 class ForwardModel:
     """Parameters and energy of a forward target.
 
-    Parameters
-    ----------
-    parameters
-        All, those of the errors included.
-    of_map
-        Those that the map takes.
-    columns : ndarray of shape (of_map.dim,), optional
-        Their places in a position; None where the map takes all.
-    energy
-        Of outputs and positions.
-    sizes
-        Count of the data of each set, by name; None where they have no names.
+    The map takes the parameters ``of_map``, whose places in a position are ``columns
+    (of_map.dim,)``, None where it takes all. ``sizes`` counts the data of each set by name, None
+    where they have no names.
     """
 
     parameters: Parameters
@@ -402,14 +380,17 @@ class _Scales:
         if scale.declared or scale.name in self._declared.specs:
             self._places[id(each)] = self._find(str(scale.name), scale, len(each.data))
             return
-        usual = _NAME_OF_NOISE if set_name == _NAME_OF_NOISE else _USUAL_NAME
-        if set_name not in ("", _NAME_OF_NOISE):
-            usual = f"{usual}_{set_name}"
-        found = scale.declare(usual, each.family.spread(each.data))
-        for name in found:
-            self._refuse_twice(name)
+        usual = {"": _USUAL_NAME, _NAME_OF_NOISE: _NAME_OF_NOISE}
+        name = usual.get(set_name, f"{_USUAL_NAME}_{set_name}")
+        found = scale.declare(name, each.family.spread(each.data))
+        for name in found.keys() & {**self._declared.specs, **self._added}:
+            raise ConfigurationError(
+                f"the scale of errors would be the parameter {name!r}, which is declared already; "
+                f"say {name!r} in place of 'estimate' to use it, or give another name by "
+                "surrokit.estimated(name=...)"
+            )
         self._added |= found
-        self._places[id(each)] = _places(found, scale, len(each.data))
+        self._places[id(each)] = _places(list(found), scale, len(each.data))
 
     @property
     def parameters(self) -> Parameters:
@@ -486,18 +467,9 @@ class _Scales:
         order = np.arange(n_data) if groups is None else groups
         return [(name, 0 if alone else int(i)) for i in order]
 
-    def _refuse_twice(self, name: str) -> None:
-        if name in self._declared.specs or name in self._added:
-            raise ConfigurationError(
-                f"the scale of errors would be the parameter {name!r}, which is declared already; "
-                f"say {name!r} in place of 'estimate' to use it, or give another name by "
-                "surrokit.estimated(name=...)"
-            )
 
-
-def _places(found: Mapping[str, Parameter], scale: Estimated, n_data: int) -> list[tuple[str, int]]:
+def _places(names: list[str], scale: Estimated, n_data: int) -> list[tuple[str, int]]:
     """Return parameter and index of each datum's scale."""
-    names = list(found)
     if scale.groups is None:
         return [(names[0], 0)] * n_data
     if scale.labels is None:

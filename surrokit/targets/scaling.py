@@ -276,7 +276,7 @@ Moments = Callable[..., FloatArray | None]
 def scaled(target: Potential, scaling: Scaling | None = None) -> Potential:
     """Return a target in coordinates of like scale; the target itself where they are so already.
 
-    ``scaling`` are the coordinates to take; None for those that suit the target.
+    The coordinates are those given, or those that suit the target.
     """
     if isinstance(target, ScaledPotential):
         return target
@@ -301,24 +301,25 @@ def scaling_of(target: Potential) -> Scaling | None:
     moments: Moments | None = getattr(target, "column_moments", None)
     if moments is not None:
         return _by_columns(moments, target)
-    return _by_declarations(target)
+    centre, spread = expected(target)
+    if not centre.any() and (spread == 1.0).all():
+        return None
+    return Scaling(centre, np.diag(spread))
 
 
 def _by_columns(moments: Moments, target: Any) -> Scaling | None:
-    found = moments(_some_rows(target.n_rows, target.dim))
-    if found is None or not _unlike(found):
-        return None
-    found = moments(None)
-    if found is None or not _unlike(found):
-        return None
-    return Scaling(np.zeros(target.dim), _whitening(found))
-
-
-def _some_rows(n_rows: int, dim: int) -> IntArray | None:
-    wanted = max(_ROWS, _FOR_EACH * dim)
-    if wanted >= n_rows:
-        return None
-    return np.sort(np.random.default_rng(20190601).choice(n_rows, wanted, replace=False))
+    wanted, rng = max(_ROWS, _FOR_EACH * target.dim), np.random.default_rng(20190601)
+    is_part = wanted < target.n_rows
+    some = np.sort(rng.choice(target.n_rows, wanted, replace=False)) if is_part else None
+    for rows in (some, None):
+        found = moments(rows)
+        if found is None or not _unlike(found):
+            return None
+    assert found is not None
+    # A^T M A is the identity, and z_k is as near as can be to coefficient k by itself
+    values, vectors = _spectrum(found)
+    whitening = (vectors / np.sqrt(values)) @ vectors.T / _sizes(found)[:, None]
+    return Scaling(np.zeros(target.dim), np.asarray(whitening))
 
 
 def _sizes(moments: FloatArray) -> FloatArray:
@@ -341,17 +342,3 @@ def _spectrum(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
     sizes = _sizes(moments)
     values, vectors = np.linalg.eigh(moments / np.outer(sizes, sizes))
     return np.where(values > _NOTHING * values.max(), values, 1.0), vectors
-
-
-def _whitening(moments: FloatArray) -> FloatArray:
-    """Return A with A^T M A the identity, and z_k as near as can be to coefficient k by itself."""
-    values, vectors = _spectrum(moments)
-    return np.asarray((vectors / np.sqrt(values)) @ vectors.T / _sizes(moments)[:, None])
-
-
-def _by_declarations(target: Potential) -> Scaling | None:
-    """Return a shift and a factor for each number on the line, by what is declared of it."""
-    centre, spread = expected(target)
-    if not centre.any() and (spread == 1.0).all():
-        return None
-    return Scaling(centre, np.diag(spread))

@@ -1,10 +1,10 @@
-"""Sums over rows of data, with a remainder beside them."""
+"""Sums over rows of data, with a remainder beside them, and models that are such sums."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import attrs
 import numpy as np
@@ -20,12 +20,162 @@ from surrokit.potentials import (
     HessianProductPotential,
     Potential,
     RowExpansion,
-    SummedPotential,
+    Terms,
     WrappedExpansion,
     of_order,
     unnormalized_of,
 )
 from surrokit.types import Capabilities, FloatArray, IntArray
+
+_SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
+
+
+class Sum(Terms, GradientPotential, HessianPotential, HessianProductPotential, Protocol):
+    """A summed potential with gradients, and with Hessians if its capabilities have them."""
+
+    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
+        """Return the expansions of all terms."""
+
+
+class Rest(GradientPotential, HessianPotential, Protocol):
+    """A cheap potential with gradients, and with Hessians if its capabilities have them.
+
+    It is infinite outside of the support.
+    """
+
+
+@attrs.frozen(eq=False)
+class SumAndRest:
+    """U(q) = a sum over rows of data + a rest, which need be no quadratic.
+
+    The rest is a prior, the logarithm of a Jacobian, or what all rows have in common, and a number
+    ``level`` in nats. It is infinite outside of the support. Expansions leave it as it is. The sum
+    may have a normal prior of its own.
+
+    Raises
+    ------
+    ShapeError
+        If they take different numbers of numbers.
+    """
+
+    terms: Sum
+    rest: Rest
+    level: float = attrs.field(default=0.0, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if self.terms.dim != self.rest.dim:
+            raise ShapeError(
+                f"the sum takes {self.terms.dim} numbers and the rest {self.rest.dim}; give a rest "
+                "of the same position"
+            )
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.terms.dim
+
+    @property
+    def n_rows(self) -> int:
+        """Number of terms."""
+        return self.terms.n_rows
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What of the sum may lack its normalising constant; a rest is what it is."""
+        return unnormalized_of(self.terms)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What both offer, and all that concerns rows."""
+        offered = self.terms.capabilities
+        shared = offered & self.rest.capabilities & _SHARED
+        more = {can.GRADIENT_ALONE} & offered if can.GRADIENT in shared else set()
+        more |= {can.HESSIAN_PRODUCT} & offered if can.HESSIAN in shared else set()
+        return shared | more | (offered & can.OF_ROWS)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        value = self.terms.value(positions)
+        return np.asarray(value + (self.rest.value(positions) + self.level))
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim)."""
+        value, gradient = self.terms.value_and_gradient(positions)
+        more, slope = self.rest.value_and_gradient(positions)
+        return value + (more + self.level), gradient + slope
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of U alone, shape (n, dim)."""
+        alone: Any = self.terms
+        gradient = alone.gradient(positions)
+        return np.asarray(gradient + self.rest.value_and_gradient(positions)[1])
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return second derivatives, shape (n, dim, dim)."""
+        return np.asarray(self.terms.hessian(positions) + self.rest.hessian(positions))
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        u = check_vectors(vectors, check_positions(positions, self.dim))
+        more = np.einsum("nij,nj->ni", self.rest.hessian(positions), u)
+        return np.asarray(self.terms.hessian_product(positions, u) + more)
+
+    def column_moments(self, rows: IntArray | None = None) -> FloatArray | None:
+        """Return those of the sum, shape (dim, dim); None where it has none."""
+        found: Callable[[IntArray | None], FloatArray] | None
+        found = getattr(self.terms, "column_moments", None)
+        return None if found is None else found(rows)
+
+    def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> ExpansionAndRest:
+        """Return the expansions of all terms at ``centre (dim,)``, and the rest."""
+        inner = self.terms.expand(centre, **of_order(order))
+        return ExpansionAndRest(inner, self.rest, self.level)
+
+    def row_bounds(
+        self, factor: FloatArray, order: int = USUAL_ORDER, ball: Ball | None = None
+    ) -> FloatArray:
+        """Return the bounds of all terms, shape (n_rows,); the rest has no part in them."""
+        return self.terms.row_bounds(factor, **of_order(order, ball))
+
+    def select(self, rows: IntArray) -> Potential:
+        """Return the sum of some terms alone, without the rest."""
+        return self.terms.select(rows)
+
+
+@attrs.frozen(eq=False)
+class ExpansionAndRest(WrappedExpansion):
+    """Expansions of all terms at one point, with the rest as it is."""
+
+    rest: Rest
+    level: float
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        value = self.inner.value(positions)
+        return np.asarray(value + (self.rest.value(positions) + self.level))
+
+
+@attrs.frozen
+class Nothing:
+    """A rest of ``dim`` numbers that is 0."""
+
+    dim: int
+    capabilities: Capabilities = _SHARED
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return zeros, shape (n,)."""
+        return np.zeros(len(check_positions(positions, self.dim)))
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return zeros, shapes (n,) and (n, dim)."""
+        return self.value(positions), np.zeros(positions.shape)
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return zeros, shape (n, dim, dim)."""
+        return np.zeros((len(check_positions(positions, self.dim)), self.dim, self.dim))
+
+
+# --- models of other libraries, of which a graph is known ---
 
 
 class Form(Enum):
@@ -97,278 +247,90 @@ def apply(function: str, form: Form) -> Form:
     return form if form is Form.CONSTANT else _OF_ONE[function].get(form, Form.OTHER)
 
 
-_SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
+@attrs.frozen
+class Family:
+    """A family of :func:`surrokit.rows_potential` that a distribution of a library is.
 
-
-class Sum(GradientPotential, HessianPotential, HessianProductPotential, Protocol):
-    """A summed potential with gradients, and with Hessians if its capabilities have them."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of terms."""
-
-    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
-        """Return the expansions of all terms."""
-
-    def row_bounds(
-        self, factor: FloatArray, order: int = 2, ball: Ball | None = None
-    ) -> FloatArray:
-        """Return bounds of all terms, shape (n_rows,)."""
-
-    def select(self, rows: IntArray) -> Potential:
-        """Return the sum of some terms alone."""
-
-
-class Rest(GradientPotential, HessianPotential, Protocol):
-    """A cheap potential with gradients, and with Hessians if its capabilities have them.
-
-    It is infinite outside of the support.
-    """
-
-
-@attrs.frozen(eq=False)
-class SumAndRest:
-    """U(q) = a sum over rows of data + a rest, which need be no quadratic.
-
-    The rest is a prior, the logarithm of a Jacobian, or what all rows have in common. It is
-    infinite outside of the support. Expansions leave it as it is. The sum may have a normal prior
-    of its own.
-
-    Raises
-    ------
-    ShapeError
-        If they take different numbers of numbers.
-    """
-
-    terms: Sum
-    rest: Rest
-
-    def __attrs_post_init__(self) -> None:
-        if self.terms.dim != self.rest.dim:
-            raise ShapeError(
-                f"the sum takes {self.terms.dim} numbers and the rest {self.rest.dim}; give a rest "
-                "of the same position"
-            )
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.terms.dim
-
-    @property
-    def n_rows(self) -> int:
-        """Number of terms."""
-        return self.terms.n_rows
-
-    @property
-    def unnormalized(self) -> tuple[str, ...]:
-        """What of the sum may lack its normalising constant; a rest is what it is."""
-        return unnormalized_of(self.terms)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What both offer, and all that concerns rows."""
-        offered = self.terms.capabilities
-        shared = offered & self.rest.capabilities & _SHARED
-        more = {can.GRADIENT_ALONE} & offered if can.GRADIENT in shared else set()
-        more |= {can.HESSIAN_PRODUCT} & offered if can.HESSIAN in shared else set()
-        return shared | more | (offered & can.OF_ROWS)
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim)."""
-        return np.asarray(self.terms.value(positions) + self.rest.value(positions))
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        value, gradient = self.terms.value_and_gradient(positions)
-        more, slope = self.rest.value_and_gradient(positions)
-        return value + more, gradient + slope
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient of U alone, shape (n, dim)."""
-        alone: Any = self.terms
-        gradient = alone.gradient(positions)
-        return np.asarray(gradient + self.rest.value_and_gradient(positions)[1])
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return second derivatives, shape (n, dim, dim)."""
-        return np.asarray(self.terms.hessian(positions) + self.rest.hessian(positions))
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        u = check_vectors(vectors, check_positions(positions, self.dim))
-        more = np.einsum("nij,nj->ni", self.rest.hessian(positions), u)
-        return np.asarray(self.terms.hessian_product(positions, u) + more)
-
-    def column_moments(self, rows: IntArray | None = None) -> FloatArray | None:
-        """Return those of the sum, shape (dim, dim); None where it has none."""
-        found: Callable[[IntArray | None], FloatArray] | None
-        found = getattr(self.terms, "column_moments", None)
-        return None if found is None else found(rows)
-
-    def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> ExpansionAndRest:
-        """Return the expansions of all terms at ``centre (dim,)``, and the rest."""
-        return ExpansionAndRest(self.terms.expand(centre, **of_order(order)), self.rest)
-
-    def row_bounds(
-        self, factor: FloatArray, order: int = USUAL_ORDER, ball: Ball | None = None
-    ) -> FloatArray:
-        """Return the bounds of all terms, shape (n_rows,); the rest has no part in them."""
-        return self.terms.row_bounds(factor, **of_order(order, ball))
-
-    def select(self, rows: IntArray) -> Potential:
-        """Return the sum of some terms alone, without the rest."""
-        return self.terms.select(rows)
-
-
-@attrs.frozen(eq=False)
-class ExpansionAndRest(WrappedExpansion):
-    """Expansions of all terms at one point, with the rest as it is."""
-
-    rest: Rest
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return V, shape (n,), at positions of shape (n, dim)."""
-        return np.asarray(self.inner.value(positions) + self.rest.value(positions))
-
-
-@attrs.frozen(eq=False)
-class Raised:
-    """A rest and one number, in nats; the number alone where the rest is None."""
-
-    dim: int
-    number: float
-    rest: Rest | None = None
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Those of the rest; the derivatives of a number are 0."""
-        return _SHARED if self.rest is None else self.rest.capabilities
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return both, shape (n,)."""
-        if self.rest is None:
-            return np.full(len(check_positions(positions, self.dim)), self.number)
-        return np.asarray(self.rest.value(positions) + self.number)
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return both, shape (n,), and the gradient, shape (n, dim)."""
-        if self.rest is None:
-            return self.value(positions), np.zeros(positions.shape)
-        value, gradient = self.rest.value_and_gradient(positions)
-        return value + self.number, gradient
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return second derivatives, shape (n, dim, dim)."""
-        if self.rest is None:
-            return np.zeros((len(check_positions(positions, self.dim)), self.dim, self.dim))
-        return self.rest.hessian(positions)
-
-
-_MOST_NUMBERS = 500_000_000  # of a design that is looked at, 0 among them
-_AT_ONCE = 4_000_000  # of these
-_SPARSE = 0.2  # share of numbers that are not 0, below which a design is sparse
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class ModelRows:
-    """A model of its observed numbers as the terms of a regression.
-
-    Parameters
-    ----------
-    family
-        Of :func:`surrokit.rows_potential`.
-    response : ndarray of shape (n_terms,)
-        As the family takes it.
-    design : array or sparse array of shape (n_terms, dim)
-        Slopes of the predictors in the position on the line.
-    offset : ndarray of shape (n_terms,)
-        Predictors at the origin.
-    weights : ndarray of shape (n_terms,), optional
-        How often each term counts.
-    settings
-        Of the family.
-    owners : ndarray of int, shape (n_terms,)
-        The observed number that each term belongs to.
-    each : callable
-        Log likelihood of each observed number at a position (dim,), shape (n_rows,), by the
-        library.
+    One argument has the predictor in it, in a form, or one over it; ``constants`` are settings of
+    the family. Arguments go by what the library calls them.
     """
 
     family: str
-    response: FloatArray
-    design: Any
-    offset: FloatArray
-    weights: FloatArray | None = None
-    settings: Mapping[str, float] = attrs.field(factory=dict)
-    owners: IntArray
-    each: Callable[[FloatArray], FloatArray]
+    argument: Any
+    form: Form
+    constants: Mapping[Any, str] = attrs.field(factory=dict)
+    reciprocal: bool = False
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What :func:`surrokit.rows_potential` takes beside the family, design and response."""
-        given = {"offset": self.offset if self.offset.any() else None, "weights": self.weights}
-        arrays = {name: array for name, array in given.items() if array is not None}
-        return {**arrays, **self.settings}
+    def check(self, name: str, forms: Mapping[Any, Form], culprit: str | None) -> None:
+        """Raise NotASumError unless the arguments of an observed variable have the right forms.
+
+        ``culprit`` is the operation from which on something is of no known form.
+        """
+        through = f", as it passes through {culprit}" if culprit else ""
+        if forms[self.argument] not in (self.form, Form.CONSTANT):
+            raise NotASumError(
+                f"the predictor of {name!r} is not linear in the unconstrained parameters, or not "
+                f"in the form that {self.family!r} has{through}"
+            )
+        for argument, setting in self.constants.items():
+            if forms[argument] is not Form.CONSTANT:
+                raise NotASumError(
+                    f"the {setting} of {name!r} depends on parameters, and bounds of its "
+                    "derivatives are not known"
+                )
+
+    def predictors(self, given: Any, log: Callable[[Any], Any], log1p: Callable[[Any], Any]) -> Any:
+        """Return the predictors in an argument, by functions of the library."""
+        if self.form is Form.EXPONENTIAL:
+            return -log(given) if self.reciprocal else log(given)
+        return log(given) - log1p(-given) if self.form is Form.LOGISTIC else given
 
 
 def rows_of(
     family: str,
     values: FloatArray,
-    constants: Mapping[str, FloatArray],
+    settings: Mapping[str, FloatArray],
     design: Any,
     offset: FloatArray,
-    each: Callable[[FloatArray], FloatArray],
-) -> ModelRows:
-    """Return the terms of observed numbers; the parameters are those of :class:`ModelRows`.
+    prior: Any,
+) -> tuple[dict[str, Any], IntArray]:
+    """Return observed numbers as what :func:`surrokit.rows_potential` takes, and owners of terms.
 
-    ``constants`` holds the family's settings by name, with a number for each row: ``total`` of
-    ``"binomial"``, whose numbers are two terms each.
+    ``settings`` are those of the family by name, with a number for each row: ``total`` of
+    ``"binomial"``, whose numbers are two terms each, weighted successes and failures. ``offset``
+    are predictors at the origin, ``prior`` None for none.
 
     Raises
     ------
     NotASumError
         If a setting differs between rows that is to be one number.
     """
+    known, weights = dict(settings), None
+    owners, response = np.arange(len(values)), values
     if family == "binomial":
-        return _of_trials(values, constants["total"], design, offset, each)
-    weights, known = None, dict(constants)
-    if family == "gaussian" and np.ptp(known["scale"]) > 0.0:
+        totals = known.pop("total")
+        won, lost = np.flatnonzero(values > 0.0), np.flatnonzero(values < totals)
+        owners, response = np.concatenate([won, lost]), np.repeat([1.0, 0.0], [len(won), len(lost)])
+        weights = np.concatenate([values[won], totals[lost] - values[lost]])
+        family, design, offset = "logistic", design[owners], offset[owners]
+    elif family == "gaussian" and np.ptp(known["scale"]) > 0.0:
         weights = known.pop("scale") ** -2.0
     uneven = [name for name, numbers in known.items() if np.ptp(numbers) > 0.0]
     if uneven:
         raise NotASumError(f"{uneven[0]} of its observed numbers differs from row to row")
-    return ModelRows(
-        family=family,
-        response=values,
-        design=design,
-        offset=offset,
-        weights=weights,
-        settings={name: float(numbers[0]) for name, numbers in known.items()},
-        owners=np.arange(len(values)),
-        each=each,
-    )
+    given = {
+        "offset": offset if offset.any() else None,
+        "weights": weights,
+        "prior": prior,
+        **{name: float(numbers[0]) for name, numbers in known.items()},
+    }
+    kept = {name: each for name, each in given.items() if each is not None}
+    return {"terms": family, "data": design, "response": response, **kept}, owners
 
 
-def _of_trials(
-    values: FloatArray,
-    totals: FloatArray,
-    design: Any,
-    offset: FloatArray,
-    each: Callable[[FloatArray], FloatArray],
-) -> ModelRows:
-    """Return successes as terms of 1, and failures as terms of 0, weighted by their numbers."""
-    won, lost = np.flatnonzero(values > 0.0), np.flatnonzero(values < totals)
-    owners = np.concatenate([won, lost])
-    return ModelRows(
-        family="logistic",
-        response=np.repeat([1.0, 0.0], [len(won), len(lost)]),
-        design=design[owners],
-        offset=offset[owners],
-        weights=np.concatenate([values[won], totals[lost] - values[lost]]),
-        owners=owners,
-        each=each,
-    )
+_MOST_NUMBERS = 500_000_000  # of a design that is looked at, 0 among them
+_AT_ONCE = 4_000_000  # of these
+_SPARSE = 0.2  # share of numbers that are not 0, below which a design is sparse
 
 
 def design_of(push: Callable[[FloatArray], FloatArray], n_rows: int, dim: int) -> Any:
@@ -428,9 +390,7 @@ def sum_if_safe(
         return recognise(), ""
     except NotASumError as error:
         reason = str(error)
-    except (
-        Exception
-    ) as error:  # a model is code of the user's, and a library's graph has many forms
+    except Exception as error:  # a model is code of the user's, and graphs have many forms
         reason = f"looking at it raised {type(error).__name__}: {str(error)[:200]}"
     if wanted:
         raise ConfigurationError(
@@ -450,17 +410,19 @@ def check_worth(n_rows: int, dim: int, wanted: bool | None) -> None:
 
 
 def confirm(
-    rows: ModelRows,
-    terms: SummedPotential,
-    whole: Potential,
+    terms: Sum,
     rest: Rest | None,
+    whole: Potential,
+    design: Any,
+    owners: IntArray,
+    each: Callable[[FloatArray], FloatArray],
     start: FloatArray,
 ) -> SumAndRest:
     """Return a sum and its rest, which have the library's own density.
 
-    ``terms`` are the sum that ``rows`` make, with the prior where there is no ``rest`` of what U
-    has beside the observed numbers. Densities are compared with the library's own U on the line,
-    ``whole``, about ``start (dim,)``.
+    ``rest`` is what U has beside the observed numbers, None where that is a prior of the terms. The
+    densities are compared with the library's own, ``whole`` on the line, and of ``each`` observed
+    number at a position (dim,), about ``start (dim,)``.
 
     Raises
     ------
@@ -468,30 +430,23 @@ def confirm(
         If both densities, or some rows of them, differ by more than rounding.
     """
     rng = np.random.default_rng(20190601)
-    positions = _positions(rows.design, start, rng)
-    summed = cast(Sum, terms)  # regressions have derivatives
-    plain = SumAndRest(summed, Raised(terms.dim, 0.0) if rest is None else rest)
-    theirs, ours = whole.value(positions), plain.value(positions)
+    positions = _positions(design, start, rng)
+    rest = rest or Nothing(terms.dim)
+    theirs, ours = whole.value(positions), SumAndRest(terms, rest).value(positions)
     level = float(theirs[0] - ours[0])
     size = 1.0 + np.abs(theirs) + np.abs(ours)
     if not (np.abs(theirs - ours - level) <= _AGREES * size).all():
         raise NotASumError("the sum in its graph has another density than the model")
-    _confirm_rows(rows, summed, positions, rng)
-    return SumAndRest(summed, Raised(terms.dim, level, rest))
-
-
-def _confirm_rows(
-    rows: ModelRows, terms: Sum, positions: FloatArray, rng: np.random.Generator
-) -> None:
-    theirs = np.array([rows.each(position) for position in positions])
-    n_rows = theirs.shape[1]
+    of_rows = np.array([each(position) for position in positions])
+    n_rows = of_rows.shape[1]
     for _ in range(_SUBSETS):
         some = rng.choice(n_rows, max(1, min(n_rows // 2, _IN_A_SUBSET)), replace=False)
-        ours = terms.select(np.flatnonzero(np.isin(rows.owners, some))).value(positions)
-        expected = -theirs[:, some].sum(axis=1)
+        ours = terms.select(np.flatnonzero(np.isin(owners, some))).value(positions)
+        expected = -of_rows[:, some].sum(axis=1)
         size = 1.0 + np.abs(expected) + np.abs(ours)
         if not (np.abs(np.diff(ours - expected)) <= _AGREES * (size[1:] + size[:-1])).all():
             raise NotASumError("some of its rows have another likelihood than the model's")
+    return SumAndRest(terms, rest, level=level)
 
 
 def _positions(design: Any, start: FloatArray, rng: np.random.Generator) -> FloatArray:

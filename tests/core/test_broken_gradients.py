@@ -10,32 +10,21 @@ import pytest
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning
+from surrokit.result.advice import advice
 
 BROKEN = "the gradient is not finite though the potential is"
-SHORT = {"chains": 2, "warmup": 100, "draws": 200, "seed": 1}
-
-
-def value(q):
-    return 0.5 * q @ q
-
-
-def gradient(q):
-    """The gradient of a normal's U as ``where`` of an automatic differentiation may leave it."""
-    return np.where(q[0] > 1, np.nan, q)
+SHORT = {"chains": 2, "warmup": 100, "draws": 100, "seed": 1, "progress": False}
 
 
 def both(q):
-    return value(q), gradient(q)
+    """A normal's U, and its gradient as ``where`` of automatic differentiation may leave it."""
+    return 0.5 * q @ q, np.where(q[0] > 1, np.nan, q)
 
 
-def normal():
-    return sk.potential(value_and_gradient=both, dim=2)
-
-
-def complaints(target=None, **settings):
+def complaints(function=both, **settings):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        run = sk.sample(target or normal(), **SHORT, **settings)
+        run = sk.sample(sk.potential(value_and_gradient=function, dim=2), **SHORT, **settings)
     return run, [str(one.message) for one in caught if one.category is SamplingWarning]
 
 
@@ -56,21 +45,26 @@ def test_a_random_walk_goes_on_without_the_gradient():
     assert run.draws[..., 0].max() > 1
 
 
-def test_paths_that_met_what_is_not_finite_are_told():
-    _, said = complaints(sampler=("hmc", {"randomize": False, "step_size": 0.3, "n_steps": 10}))
-    assert any("kept paths met a position, momentum or gradient" in one for one in said)
+def funnel(q):
+    u = 0.5 * (q[0] ** 2 / 9 + q[1] ** 2 * np.exp(-q[0]) + q[0])
+    g = [q[0] / 9 - 0.5 * q[1] ** 2 * np.exp(-q[0]) + 0.5, q[1] * np.exp(-q[0])]
+    return u, np.array(g)
 
 
-def test_divergences_of_nuts_are_told():
-    def funnel(q):
-        u = 0.5 * (q[0] ** 2 / 9 + q[1] ** 2 * np.exp(-q[0]) + q[0])
-        g = [q[0] / 9 - 0.5 * q[1] ** 2 * np.exp(-q[0]) + 0.5, q[1] * np.exp(-q[0])]
-        return u, np.array(g)
+STEPS = {"randomize": False, "step_size": 0.3, "n_steps": 10}
 
-    target = sk.potential(value_and_gradient=funnel, dim=2)
-    run, said = complaints(target, sampler=("nuts", {"step_size": 0.6}))
-    assert any("kept paths diverged: the potential bends" in complaint for complaint in said)
-    assert run.divergences.sum() > 0.001 * 400
+
+@pytest.mark.parametrize(
+    ("function", "sampler", "message"),
+    [
+        (both, ("hmc", STEPS), "kept paths met a position, momentum or gradient"),
+        (funnel, ("nuts", {"step_size": 0.6}), "kept paths diverged: the potential bends"),
+    ],
+)
+def test_paths_that_went_wrong_are_told(function, sampler, message):
+    run, said = complaints(function, sampler=sampler)
+    assert any(message in complaint for complaint in said)
+    assert function is both or run.divergences.sum() > 0.001 * 200
 
 
 @pytest.mark.parametrize("alone", [False, True])
@@ -84,10 +78,7 @@ def test_only_positions_where_the_potential_is_finite_have_a_broken_gradient(alo
     target = sk.potential(inside, slope, dim=1, batched=True)
     recording = RecordingPotential(target, keep=False)
     q = np.array([[-1.0], [0.5], [3.0], [2.0]])
-    if alone:
-        recording.gradient(q)
-    else:
-        recording.value_and_gradient(q)
+    (recording.gradient if alone else recording.value_and_gradient)(q)
     assert recording.broken_gradients.count == recording.failures == 2
     assert recording.broken_gradients.value == 2.0
     assert recording.broken_gradients.position == [2.0]
@@ -104,6 +95,7 @@ def test_a_jacobian_that_is_not_finite_counts():
     assert recording.broken_gradients.count == 2
 
 
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 def test_an_overflow_far_out_is_counted_and_not_complained_of():
     def steep(q):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -111,15 +103,9 @@ def test_an_overflow_far_out_is_counted_and_not_complained_of():
             return 0.5 * q @ q, np.where(far, np.nan, q)
 
     target = sk.potential(value_and_gradient=steep, dim=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SamplingWarning)
-        run = sk.sample(
-            target, sampler="hmc", initial=[25.0], chains=1, warmup=200, draws=50, seed=2
-        )
-        again = sk.sample(
-            target, sampler=("hmc", {"step_size": 40.0, "n_steps": 1}), warmup=0, draws=50, seed=2
-        )
+    short = {"draws": 50, "seed": 2, "progress": False}
+    run = sk.sample(target, sampler="hmc", initial=[25.0], chains=1, warmup=200, **short)
+    wild = ("hmc", {"step_size": 40.0, "n_steps": 1})
+    again = sk.sample(target, sampler=wild, warmup=0, **short)
     assert again.broken_gradients.count > 0
-    from surrokit.result.advice import advice
-
     assert not any(BROKEN in one for one in [*advice(run), *advice(again)])

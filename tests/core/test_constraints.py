@@ -21,31 +21,15 @@ from surrokit.coordinates.constraints import (
 )
 from surrokit.errors import ConfigurationError, TargetError
 
-ALL = [
-    Simplex(2),
-    Simplex(4),
-    Ordered(1),
-    Ordered(3),
-    UnitVector(3),
-    Circular(),
-    Circular((2, 2)),
-    Covariance(1),
-    Covariance(3),
-    Correlation(2),
-    Correlation(4),
-]
-STEP = 1e-6
+ALL = [Simplex(2), Simplex(4), Ordered(1), Ordered(3), UnitVector(3), Circular(), Circular((2, 2))]
+ALL += [Covariance(1), Covariance(3), Correlation(2), Correlation(4)]
+SHORT = {"warmup": 50, "draws": 50, "seed": 1, "progress": False}
+LEARNT = {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds", **SHORT}
 
 
 @pytest.fixture(params=ALL, ids=repr)
 def constraint(request):
     return request.param
-
-
-def slopes(function, z):
-    """Return central differences of values (n,) or (n, size), on a last axis."""
-    steps = STEP * np.eye(z.shape[1])
-    return np.stack([(function(z + h) - function(z - h)) / (2 * STEP) for h in steps], axis=-1)
 
 
 def volume_columns(constraint):
@@ -60,16 +44,16 @@ def volume_columns(constraint):
     return None
 
 
-def test_positions_come_back(constraint, rng):
+def test_positions_come_back_and_files_hold_constraints(constraint, rng):
     z = rng.normal(size=(20, constraint.free))
     q = constraint.to_bounded(z)
     assert q.shape == (20, math.prod(constraint.shape))
     np.testing.assert_allclose(constraint.to_bounded(constraint.to_unbounded(q)), q, atol=1e-12)
-    varies = np.ptp(q, axis=0) > 0
-    np.testing.assert_array_equal(varies, constraint.varies)
+    np.testing.assert_array_equal(np.ptp(q, axis=0) > 0, constraint.varies)
+    assert from_plain(to_plain(constraint)) == constraint
 
 
-def test_slopes_are_those_of_differences(constraint, rng):
+def test_slopes_and_volumes_are_those_of_differences(constraint, rng, differences):
     z = rng.normal(size=(6, constraint.free))
     weights = rng.normal(size=math.prod(constraint.shape))
 
@@ -77,19 +61,14 @@ def test_slopes_are_those_of_differences(constraint, rng):
         return np.sin(constraint.to_bounded(z) * weights).sum(axis=1)
 
     gradient = np.cos(constraint.to_bounded(z) * weights) * weights
-    np.testing.assert_allclose(constraint.vjp(z, gradient), slopes(wave, z), atol=1e-6)
+    np.testing.assert_allclose(constraint.vjp(z, gradient), differences(wave, z, 1e-6), atol=1e-6)
     given = constraint.log_jacobian_gradient(z)
-    np.testing.assert_allclose(given, slopes(constraint.log_jacobian, z), atol=1e-6)
-
-
-def test_volumes_are_those_of_the_map(constraint, rng):
+    np.testing.assert_allclose(given, differences(constraint.log_jacobian, z, 1e-6), atol=1e-6)
     columns = volume_columns(constraint)
-    if columns is None:
-        pytest.skip("the set has fewer dimensions than z has numbers")
-    z = rng.normal(size=(6, constraint.free))
-    matrices = slopes(constraint.to_bounded, z)[:, columns]
-    expected = np.log(np.abs(np.linalg.det(matrices)))
-    np.testing.assert_allclose(constraint.log_jacobian(z), expected, atol=1e-6)
+    if columns is not None:
+        matrices = differences(constraint.to_bounded, z, 1e-6)[:, columns]
+        expected = np.log(np.abs(np.linalg.det(matrices)))
+        np.testing.assert_allclose(constraint.log_jacobian(z), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
@@ -110,10 +89,6 @@ def test_nothing_breaks_far_out(constraint, far):
             assert np.isfinite(array).all()
         if not isinstance(constraint, Ordered | Covariance):  # these grow without bound
             assert np.isfinite(constraint.vjp(z, np.ones((1, math.prod(constraint.shape))))).all()
-
-
-def test_a_file_holds_constraints_as_plain_data(constraint):
-    assert from_plain(to_plain(constraint)) == constraint
 
 
 BROKEN = [
@@ -157,15 +132,7 @@ def test_no_plausible_range_of_what_is_tied():
 
 # --- draws of known densities ---
 
-SIZES = {"chains": 8, "warmup": 300, "draws": 600, "seed": 4, "progress": False}
-
-
-def draw(spec, value, gradient):
-    """Return the draws of one parameter by exact HMC."""
-    target = sk.potential(value, gradient, parameters={"it": spec}, batched=True)
-    run = sk.sample(target, sampler="hmc", **SIZES)
-    assert not [found for found in run.verdict if found.warns]
-    return run["it"]
+SIZES = {"chains": 8, "warmup": 300, "draws": 600, "seed": 4, "progress": False, "sampler": "hmc"}
 
 
 def check_mean(draws, expected):
@@ -183,69 +150,76 @@ def flat(it):
     return {"it": np.zeros_like(it)}
 
 
+def wishart(it):
+    return -2.0 * np.linalg.slogdet(it)[1] + 0.5 * np.trace(it, axis1=1, axis2=2)
+
+
+def wishart_gradient(it):
+    det = it[:, 0, 0] * it[:, 1, 1] - it[:, 0, 1] * it[:, 1, 0]
+    turned = np.array([[it[:, 1, 1], -it[:, 0, 1]], [-it[:, 1, 0], it[:, 0, 0]]])
+    return {"it": -2.0 * np.moveaxis(turned / det, 2, 0) + 0.5 * np.eye(2)}
+
+
+NORMAL = (lambda it: np.sum(it**2, axis=1) / 2, lambda it: {"it": it})
+LONG = pytest.mark.long
+DENSITIES = {
+    # each of four numbers is Beta(1, 3), and of two the product has mean 1 / 20
+    "simplex": (
+        sk.simplex(4),
+        (nothing, flat),
+        lambda q: [(q[..., 0], 1 / 4), (q[..., 3] ** 2, 1 / 10), (q[..., 1] * q[..., 2], 1 / 20)],
+    ),
+    # each of three correlations is 2 Beta(3/2, 3/2) - 1, of variance 1 / 4
+    "correlations": (
+        sk.correlation(3),
+        (nothing, flat),
+        lambda q: [
+            pair
+            for i, j in ((1, 0), (2, 0), (2, 1))
+            for pair in ((q[..., i, j], 0.0), (q[..., j, i] ** 2, 1 / 4))
+        ],
+    ),
+    "sphere": (
+        sk.unit_vector(3),
+        (nothing, flat),
+        lambda q: [(q[..., 0], 0.0), (q[..., 1] ** 2, 1 / 3), (q[..., 2] ** 4, 1 / 5)],
+    ),
+    "circle": (
+        sk.circular(),
+        (nothing, flat),
+        lambda q: [(np.cos(q), 0.0), (q**2, np.pi**2 / 3)],
+    ),
+    # normal numbers in order: of three the largest has mean 3 / (2 sqrt(pi))
+    "order statistics": (
+        sk.ordered(3),
+        NORMAL,
+        lambda q: [(q[..., 2], 1.5 / np.sqrt(np.pi)), (q[..., 1], 0.0)],
+    ),
+    # of 7 degrees of freedom and scale I: the mean is 7 I, a diagonal has variance 14
+    "wishart": (
+        sk.covariance(2),
+        (wishart, wishart_gradient),
+        lambda q: [
+            (q[..., 0, 0], 7.0),
+            (q[..., 1, 0], 0.0),
+            ((q[..., 1, 1] - 7.0) ** 2, 14.0),
+            (q[..., 1, 0] ** 2, 7.0),
+        ],
+    ),
+}
+QUICK = ("simplex", "circle")
+
+
 @pytest.mark.statistical
-def test_a_uniform_density_on_a_simplex():
-    """Each of four numbers is Beta(1, 3), and of two the product has mean 1 / 20."""
-    draws = draw(sk.simplex(4), nothing, flat)
-    check_mean(draws[..., 0], 1 / 4)
-    check_mean(draws[..., 3] ** 2, 1 / 10)
-    check_mean(draws[..., 1] * draws[..., 2], 1 / 20)
-
-
-@pytest.mark.long
-@pytest.mark.statistical
-def test_a_uniform_density_on_correlation_matrices():
-    """Each of three correlations is 2 Beta(3/2, 3/2) - 1, of variance 1 / 4."""
-    draws = draw(sk.correlation(3), nothing, flat)
-    for i, j in ((1, 0), (2, 0), (2, 1)):
-        check_mean(draws[..., i, j], 0.0)
-        check_mean(draws[..., i, j] ** 2, 1 / 4)
-    assert (draws[..., 0, 0] == 1.0).all()
-    np.testing.assert_array_equal(draws[..., 0, 1], draws[..., 1, 0])
-
-
-@pytest.mark.statistical
-def test_a_uniform_density_on_a_sphere():
-    draws = draw(sk.unit_vector(3), nothing, flat)
-    check_mean(draws[..., 0], 0.0)
-    check_mean(draws[..., 1] ** 2, 1 / 3)
-    check_mean(draws[..., 2] ** 4, 1 / 5)
-
-
-@pytest.mark.statistical
-def test_a_uniform_density_on_a_circle():
-    draws = draw(sk.circular(), nothing, flat)
-    check_mean(np.cos(draws), 0.0)
-    check_mean(draws**2, np.pi**2 / 3)
-
-
-@pytest.mark.long
-@pytest.mark.statistical
-def test_order_statistics():
-    """Normal numbers in order: of three the largest has mean 3 / (2 sqrt(pi))."""
-    draws = draw(sk.ordered(3), lambda it: np.sum(it**2, axis=1) / 2, lambda it: {"it": it})
-    check_mean(draws[..., 2], 1.5 / np.sqrt(np.pi))
-    check_mean(draws[..., 1], 0.0)
-
-
-@pytest.mark.long
-@pytest.mark.statistical
-def test_a_wishart_density_of_covariance_matrices():
-    """Of 7 degrees of freedom and scale I: the mean is 7 I, a diagonal has variance 14."""
-
-    def value(it):
-        return -2.0 * np.linalg.slogdet(it)[1] + 0.5 * np.trace(it, axis1=1, axis2=2)
-
-    def gradient(it):
-        det = it[:, 0, 0] * it[:, 1, 1] - it[:, 0, 1] * it[:, 1, 0]
-        turned = np.array([[it[:, 1, 1], -it[:, 0, 1]], [-it[:, 1, 0], it[:, 0, 0]]])
-        return {"it": -2.0 * np.moveaxis(turned / det, 2, 0) + 0.5 * np.eye(2)}
-
-    draws = draw(sk.covariance(2), value, gradient)
-    check_mean(draws[..., 0, 0], 7.0)
-    check_mean(draws[..., 1, 0], 0.0)
-    check_mean((draws[..., 1, 1] - 7.0) ** 2, 14.0)
-    check_mean(draws[..., 1, 0] ** 2, 7.0)
+@pytest.mark.parametrize(
+    "name", [each if each in QUICK else pytest.param(each, marks=LONG) for each in DENSITIES]
+)
+def test_draws_of_known_densities(name):
+    spec, functions, means = DENSITIES[name]
+    run = sk.sample(sk.potential(*functions, parameters={"it": spec}, batched=True), **SIZES)
+    assert not [found for found in run.verdict if found.warns]
+    for draws, expected in means(run["it"]):
+        check_mean(draws, expected)
 
 
 def test_constant_numbers_are_no_trouble(tmp_path):
@@ -256,58 +230,33 @@ def test_constant_numbers_are_no_trouble(tmp_path):
         parameters={"it": sk.correlation(2), "x": (0, 1)},
         batched=True,
     )
-    run = sk.sample(
-        target,
-        sampler="hmc",
-        chains=4,
-        warmup=100,
-        seed=1,
-        path=tmp_path / "a",
-        progress=False,
-        budget=sk.Budget(target_rhat=1.005),
-    )
+    settings = {"sampler": "hmc", "warmup": 100, "seed": 1, "progress": False}
+    budget = sk.Budget(target_rhat=1.005)
+    run = sk.sample(target, path=tmp_path / "a", budget=budget, **settings)
     assert run.stopped == "target_rhat"
     assert not [found for found in run.verdict if found.name == "r_hat"]
     assert np.isfinite(run.to_dict()["rhat_max"])
-    again = sk.open_run(tmp_path / "a")
-    np.testing.assert_array_equal(again["it"], run["it"])
-    assert again["it"].shape[2:] == (2, 2)
+    assert (run["it"][..., 0, 0] == 1.0).all()
+    np.testing.assert_array_equal(run["it"][..., 0, 1], run["it"][..., 1, 0])
+    np.testing.assert_array_equal(sk.open_run(tmp_path / "a")["it"], run["it"])
 
 
-def test_what_knows_bounds_alone_refuses_ties():
-    """It would sample the numbers as if they were free."""
-    inner = sk.potential(lambda q: float(q @ q), dim=3)
-    parameters = sk.Parameters.declare({"w": sk.simplex(2), "x": (0, 1)})
-    with pytest.raises(ConfigurationError, match=r"knows bounds alone.*surrokit\.potential"):
-        sk.BoundedPotential(inner, parameters)
-
-
-def test_forward_maps_have_derivatives_by_what_is_tied(rng):
-    def outputs(w):
-        return np.array([w[0] * w[1], w[2]])
-
-    def jacobian(w):
-        return np.array([[w[1], w[0], 0.0], [0.0, 0.0, 1.0]])
-
+def test_forward_maps_have_derivatives_by_what_is_tied(rng, differences):
     target = sk.forward_potential(
-        outputs, jacobian, data=[0.1, 0.3], noise_sd=0.05, parameters={"w": sk.simplex(3)}
+        lambda w: np.array([w[0] * w[1], w[2]]),
+        lambda w: np.array([[w[1], w[0], 0.0], [0.0, 0.0, 1.0]]),
+        data=[0.1, 0.3],
+        noise_sd=0.05,
+        parameters={"w": sk.simplex(3)},
     )
     assert target.dim == 2
     z = rng.normal(size=(4, 2))
-    np.testing.assert_allclose(
-        target.forward_and_jacobian(z)[1], slopes(target.forward, z), atol=1e-6
-    )
-    np.testing.assert_allclose(target.value_and_gradient(z)[1], slopes(target.value, z), atol=1e-5)
-    run = sk.sample(
-        target,
-        sampler="sub-chain",
-        surrogate="additive",
-        explorer="rounds",
-        seed=1,
-        warmup=50,
-        draws=50,
-        progress=False,
-    )
+    for found, function in (
+        (target.forward_and_jacobian(z)[1], target.forward),
+        (target.value_and_gradient(z)[1], target.value),
+    ):
+        np.testing.assert_allclose(found, differences(function, z), atol=1e-5)
+    run = sk.sample(target, **LEARNT)
     assert run["w"].shape == (4, 50, 3)
     np.testing.assert_allclose(run["w"].sum(axis=-1), 1.0)
 
@@ -317,35 +266,25 @@ def test_paid_evaluations_are_led_to_the_line(rng):
     target = sk.potential(
         lambda w: float(-np.log(w).sum()), lambda w: -1.0 / w, parameters={"w": sk.simplex(3)}
     )
-    run = sk.sample(
-        target,
-        sampler="sub-chain",
-        surrogate="additive",
-        explorer="rounds",
-        warmup=50,
-        draws=50,
-        seed=1,
-        progress=False,
-        warm_start=(at, -np.log(at).sum(axis=1), -1.0 / at),
-    )
-    assert run["w"].shape == (4, 50, 3)
+    warm_start = (at, -np.log(at).sum(axis=1), -1.0 / at)
+    assert sk.sample(target, warm_start=warm_start, **LEARNT)["w"].shape == (4, 50, 3)
 
 
 @pytest.mark.statistical
-def test_priors_beside_parameters_are_added_and_have_slopes(rng):
-    spec = {
-        "rate": sk.positive(prior=scipy.stats.gamma(2)),
-        "x": sk.real(2, prior=scipy.stats.norm(1, 2)),
-    }
+def test_priors_beside_parameters_are_added_and_have_slopes(rng, differences):
     target = sk.potential(
         lambda rate, x: np.zeros(len(x)),
         lambda rate, x: {"rate": 0.0 * rate, "x": 0.0 * x},
-        parameters=spec,
+        parameters={
+            "rate": sk.positive(prior=scipy.stats.gamma(2)),
+            "x": sk.real(2, prior=scipy.stats.norm(1, 2)),
+        },
         batched=True,
     )
     z = rng.normal(size=(5, 3))
-    np.testing.assert_allclose(target.value_and_gradient(z)[1], slopes(target.value, z), atol=1e-6)
-    run = sk.sample(target, sampler="hmc", **SIZES)
+    slopes = differences(target.value, z)
+    np.testing.assert_allclose(target.value_and_gradient(z)[1], slopes, atol=1e-6)
+    run = sk.sample(target, **SIZES)
     check_mean(run["rate"], 2.0)
     check_mean(run["x"][..., 1], 1.0)
     check_mean((run["x"][..., 0] - 1.0) ** 2, 4.0)
@@ -353,22 +292,8 @@ def test_priors_beside_parameters_are_added_and_have_slopes(rng):
 
 def test_priors_are_given_once():
     spec = {"a": sk.real(prior=scipy.stats.norm())}
+    given = {"data": [0.0], "noise_sd": 1.0, "parameters": spec}
     with pytest.raises(ConfigurationError, match="priors beside them, and prior is given too"):
-        sk.forward_potential(
-            lambda a: np.array([a]),
-            data=[0.0],
-            noise_sd=1.0,
-            parameters=spec,
-            prior=sk.gaussian_prior(0, 1),
-        )
-    target = sk.forward_potential(
-        lambda a: np.array([a]), data=[0.0], noise_sd=1.0, parameters=spec
-    )
-    ends = target.value(np.array([[0.0], [1.0]]))
+        sk.forward_potential(lambda a: np.array([a]), prior=sk.gaussian_prior(0, 1), **given)
+    ends = sk.forward_potential(lambda a: np.array([a]), **given).value(np.array([[0.0], [1.0]]))
     assert ends[1] - ends[0] == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("prior", [scipy.stats.gamma, 3.0, "normal"])
-def test_a_prior_is_a_frozen_distribution(prior):
-    with pytest.raises(ConfigurationError, match="a prior must be a frozen distribution of scipy"):
-        sk.positive(prior=prior)

@@ -14,6 +14,8 @@ from surrokit.targets.differences import LEAST_GRADIENTS, MOST_DIM, Differences,
 from surrokit.testing import check_potential
 from surrokit.testing.targets import Banana, Gaussian
 
+LEARNT = {"sampler": "sub-chain", "surrogate": "additive", "seed": 1, "progress": False}
+
 
 class Values:
     """Values alone of a target."""
@@ -27,12 +29,20 @@ class Values:
         return self.target.value(positions)
 
 
-def test_differences_are_the_gradient():
+def by_differences(value):
+    return sk.potential(value, gradient="differences", dim=2)
+
+
+def test_differences_are_the_gradient_and_count_as_their_values():
     positions = Banana().sample(np.random.default_rng(0), 50)
-    values, gradients = Differences(Values()).value_and_gradient(positions)
+    recording = RecordingPotential(Differences(Values()), keep=False)
+    values, gradients = recording.value_and_gradient(positions)
     exact, slopes = Banana().value_and_gradient(positions)
     assert_allclose(values, exact)
     assert_allclose(gradients, slopes, rtol=1e-5, atol=1e-6)
+    assert {kind: n for kind, n in recording.calls.items() if n} == {"value": 50 * (2 * 2 + 1)}
+    assert calls_per_gradient(recording) == 5
+    assert calls_per_gradient(RecordingPotential(Gaussian(), keep=False)) == 1
 
 
 def test_what_the_potential_offers_besides_is_passed_on():
@@ -43,12 +53,6 @@ def test_what_the_potential_offers_besides_is_passed_on():
     assert "check_forward_value" in {result.name.partition("[")[0] for result in results}
 
 
-def test_a_gradient_counts_as_the_values_that_it_pays_for():
-    recording = RecordingPotential(Differences(Values()), keep=False)
-    recording.value_and_gradient(np.zeros((3, 2)))
-    assert {kind: n for kind, n in recording.calls.items() if n} == {"value": 3 * (2 * 2 + 1)}
-
-
 def fails_beyond(q):
     if abs(q[0]) > 1.0:
         raise ValueError("no solution")
@@ -56,71 +60,49 @@ def fails_beyond(q):
 
 
 def test_beside_what_fails_differences_are_those_to_the_other_side():
-    target = sk.potential(fails_beyond, gradient="differences", dim=2)
-    recording = RecordingPotential(target, keep=False)
+    recording = RecordingPotential(by_differences(fails_beyond), keep=False)
     positions = np.array([[1.0, 2.0], [-1.0, 0.0], [0.5, 0.0]])
     with pytest.warns(UserWarning, match="no solution"):
         values, gradients = recording.value_and_gradient(positions)
+    beyond = recording.value_and_gradient(np.array([[3.0, 2.0]]))
     assert_allclose(values, 0.5 * np.square(positions).sum(axis=1))
     assert_allclose(gradients, positions, atol=2e-4)  # one side is half a step off
     assert_allclose(gradients[2], positions[2], atol=1e-8)
+    assert np.isinf(beyond[0]).all()
+    assert np.isnan(beyond[1]).all()
 
 
-def test_at_the_border_of_the_support_too():
-    target = sk.potential(
-        lambda q: 0.5 * q @ q if q[0] <= 1.0 else np.inf, gradient="differences", dim=2
-    )
+@pytest.mark.parametrize(("outside", "first"), [(np.inf, 1.0), (np.nan, np.nan)])
+def test_at_the_border_of_the_support_too_and_between_two_that_fail_there_is_none(outside, first):
+    inside = (lambda x: x <= 1.0) if outside == np.inf else (lambda x: x == 1.0)
+    target = by_differences(lambda q: 0.5 * q @ q if inside(q[0]) else outside)
     gradients = target.value_and_gradient(np.array([[1.0, 2.0]]))[1]
-    assert_allclose(gradients, [[1.0, 2.0]], atol=2e-4)
-
-
-def test_between_two_that_fail_there_is_no_difference():
-    target = sk.potential(
-        lambda q: 0.5 * q @ q if q[0] == 1.0 else np.nan, gradient="differences", dim=2
-    )
-    gradients = target.value_and_gradient(np.array([[1.0, 2.0]]))[1]
-    assert np.isnan(gradients[0, 0])
-    assert_allclose(gradients[0, 1], 2.0)
-
-
-def test_where_all_fails_there_is_nothing():
-    target = sk.potential(fails_beyond, gradient="differences", dim=2)
-    recording = RecordingPotential(target, keep=False)
-    with pytest.warns(UserWarning, match="no solution"):
-        values, gradients = recording.value_and_gradient(np.array([[3.0, 2.0]]))
-    assert np.isinf(values).all()
-    assert np.isnan(gradients).all()
+    assert_allclose(gradients, [[first, 2.0]], atol=2e-4)
 
 
 def test_names_and_bounds_are_those_of_the_target():
     target = sk.potential(
         lambda q: q[0] - np.log(q[0]), gradient="differences", parameters={"rate": (0, None)}
     )
-    run = sk.sample(target, sampler="hmc", warmup=100, draws=400, seed=2, progress=False)
+    run = sk.sample(target, sampler="hmc", warmup=100, draws=300, seed=2, progress=False)
     assert run.labels == ["rate"]
     assert (run["rate"] > 0).all()
     assert abs(run["rate"].mean() - 2.0) < 0.3  # Gamma(2, 1)
     assert {kind for kind, n in run.calls.items() if n} == {"value"}
 
 
-def test_a_target_with_a_gradient_needs_none():
+def test_where_there_is_nothing_to_make_of_differences():
     with pytest.raises(ConfigurationError, match="nothing to make of differences; leave gradient="):
         Differences(Gaussian())
-
-
-def test_another_word_is_no_gradient():
     with pytest.raises(ConfigurationError, match="gradient"):
         sk.potential(lambda q: q @ q, gradient="numbers", dim=2)
 
 
-def test_they_are_taken_by_themselves_where_there_are_values_alone_and_few_dimensions():
+def test_they_are_taken_by_themselves_for_values_alone_few_dimensions_and_enough_calls():
     assert suits_differences(Values())
     assert not suits_differences(Gaussian())
     assert suits_differences(sk.potential(lambda q: q @ q, dim=MOST_DIM))
     assert not suits_differences(sk.potential(lambda q: q @ q, dim=MOST_DIM + 1))
-
-
-def test_they_are_not_taken_where_few_of_them_can_be_paid_for():
     few = LEAST_GRADIENTS * 5
     assert suits_differences(Values(), few)
     assert not suits_differences(Values(), few - 1)
@@ -131,23 +113,10 @@ def test_they_are_not_taken_where_few_of_them_can_be_paid_for():
     [("rounds", True), (("rounds", {"batch": 30}), False)],
 )
 def test_rounds_that_are_left_to_themselves_take_differences(explorer, by_gradients):
-    run = sk.sample(
-        Values(),
-        surrogate="additive",
-        sampler="sub-chain",
-        explorer=explorer,
-        seed=1,
-        warmup=60,
-        draws=5,
-        progress=False,
-        schedule=sk.Safety(rescues=0),
-    )
+    schedule = sk.Safety(rescues=0)
+    settings = {**LEARNT, "explorer": explorer, "schedule": schedule, "warmup": 60, "draws": 5}
+    run = sk.sample(Values(Gaussian()), **settings)
     assert (run.modes is not None) == by_gradients
-
-
-def test_a_wrapper_tells_what_a_gradient_pays_for():
-    assert calls_per_gradient(RecordingPotential(Differences(Values()), keep=False)) == 5
-    assert calls_per_gradient(RecordingPotential(Gaussian(), keep=False)) == 1
 
 
 @pytest.mark.statistical
@@ -178,9 +147,12 @@ def test_values_that_take_no_time_are_saved_all_the_same():
     assert run.calls["value"] < 2500
 
 
+# --- to one side ---
+
+
 def test_differences_to_one_side_are_corrected_by_curvatures():
     curvatures = np.array([4.0, 0.25])
-    target = sk.potential(lambda q: 0.5 * curvatures @ q**2, gradient="differences", dim=2)
+    target = by_differences(lambda q: 0.5 * curvatures @ q**2)
     positions = np.array([[1.0, 2.0], [-0.5, 3.0]])
     recording = RecordingPotential(target, keep=True)
     found = recording.one_sided(curvatures).value_and_gradient(positions)[1]
@@ -193,39 +165,21 @@ def test_differences_to_one_side_are_corrected_by_curvatures():
 
 
 def test_to_one_side_differences_turn_back_from_what_fails():
-    target = sk.potential(fails_beyond, gradient="differences", dim=2)
-    recording = RecordingPotential(target, keep=False)
+    recording = RecordingPotential(by_differences(fails_beyond), keep=False)
+    positions = np.array([[1.0, 2.0], [-1.0, 0.0]])
     with pytest.warns(UserWarning, match="no solution"):
-        values, gradients = recording.one_sided(np.ones(2)).value_and_gradient(
-            np.array([[1.0, 2.0], [-1.0, 0.0]])
-        )
+        values, gradients = recording.one_sided(np.ones(2)).value_and_gradient(positions)
     assert_allclose(values, [2.5, 0.5])
-    assert_allclose(gradients, [[1.0, 2.0], [-1.0, 0.0]], atol=1e-6)
+    assert_allclose(gradients, positions, atol=1e-6)
     assert recording.paid == 2 * 3 + 1
 
 
-class Dear:
+class Dear(Gaussian):
     """A potential of one's own whose gradients pay for five calls."""
 
-    dim = 2
-    capabilities = frozenset({"gradient"})
     calls_per_gradient = 5
-
-    def value(self, positions):
-        return 0.5 * np.square(positions).sum(axis=1)
-
-    def value_and_gradient(self, positions):
-        return self.value(positions), positions
 
 
 def test_an_own_potential_with_dear_gradients_needs_no_one_sided_ones():
-    run = sk.sample(
-        Dear(),
-        sampler="sub-chain",
-        surrogate="additive",
-        explorer="rounds",
-        draws=50,
-        seed=1,
-        progress=False,
-    )
-    assert run.draws.shape == (4, 50, 2)
+    run = sk.sample(Dear(), explorer="rounds", warmup=50, draws=20, **LEARNT)
+    assert run.draws.shape == (4, 20, 2)

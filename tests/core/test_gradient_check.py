@@ -1,4 +1,4 @@
-"""Whether a gradient agrees with its value."""
+"""Whether a gradient agrees with its value, and what single precision does to that."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import CapabilityError, GradientWarning, SamplingWarning, ShapeError
+from surrokit.targets.precision import Precision, single_precision_of
 
 SCALE = np.array([1.0, 5.0, 0.2])
 AT = np.array([1.5, -0.7, 2.0])
@@ -22,6 +23,10 @@ def value(q):
 
 def right(q):
     return SCALE * q + np.array([q[1], q[0], 0.0])
+
+
+def one_wrong(q):
+    return right(q) * [1.0, 1.1, 1.0]
 
 
 WRONG = {
@@ -42,27 +47,22 @@ def test_a_right_gradient_agrees():
     assert check.ok
     assert check.wrong == []
     assert_allclose(check.given, check.differences, rtol=1e-6)
+    flat = sk.potential(lambda q: 1.0, lambda q: 0 * q, dim=2)
+    assert sk.check_gradient(flat, [1.0, 2.0]).ok
 
 
 @EACH_WRONG
 def test_a_wrong_gradient_disagrees(gradient):
-    check = sk.check_gradient(target(gradient), AT)
-    assert not check.ok
+    assert not sk.check_gradient(target(gradient), AT).ok
 
 
-def test_the_wrong_parameter_is_named():
-    def one_wrong(q):
-        return right(q) * [1.0, 1.1, 1.0]
-
+def test_the_wrong_parameter_is_named_and_written_out():
     check = sk.check_gradient(target(one_wrong, parameters=dict.fromkeys("abc")), AT)
     assert check.wrong == ["b"]
-
-
-def test_the_check_is_written_out():
-    check = sk.check_gradient(target(lambda q: right(q) * [1.0, 1.1, 1.0]), AT)
     lines = str(check).splitlines()
-    assert len(lines) == 4
     assert [line.endswith("<- disagrees") for line in lines] == [False, False, True, False]
+    nan = sk.potential(value, lambda q: np.array([np.nan, 1.0, 1.0]), dim=3)
+    assert "q[0]" in sk.check_gradient(nan, AT).wrong
 
 
 def test_bounded_parameters_are_checked_in_sampling_coordinates():
@@ -75,16 +75,6 @@ def test_bounded_parameters_are_checked_in_sampling_coordinates():
     assert check.ok
     assert check.labels == ["rate"]
     assert_allclose(check.given, 1.5 * (1 - 3 / 1.5) - 1)
-
-
-def test_a_gradient_of_zero_agrees_with_differences_of_zero():
-    flat = sk.potential(lambda q: 1.0, lambda q: 0 * q, dim=2)
-    assert sk.check_gradient(flat, [1.0, 2.0]).ok
-
-
-def test_a_gradient_that_is_not_a_number_disagrees():
-    nan = sk.potential(value, lambda q: np.array([np.nan, 1.0, 1.0]), dim=3)
-    assert "q[0]" in sk.check_gradient(nan, AT).wrong
 
 
 def test_the_cost_is_what_it_says():
@@ -108,15 +98,9 @@ def test_a_position_may_be_given_by_name():
     assert_allclose(by_name.given, sk.check_gradient(named, AT).given)
     with pytest.raises(ShapeError, match="must be given for a, b, got a, c"):
         sk.check_gradient(named, {"a": 1.0, "c": 2.0})
-
-
-@pytest.mark.parametrize("position", [[1.0], [[1.0, 2.0, 3.0]], 1.0])
-def test_a_position_of_another_shape_is_refused(position):
-    with pytest.raises(ShapeError, match=r"position must have shape \(3,\), got"):
-        sk.check_gradient(target(right), position)
-
-
-def test_without_a_gradient_there_is_nothing_to_check():
+    for position in ([1.0], [[1.0, 2.0, 3.0]], 1.0):
+        with pytest.raises(ShapeError, match=r"position must have shape \(3,\), got"):
+            sk.check_gradient(target(right), position)
     with pytest.raises(CapabilityError, match="needs gradient"):
         sk.check_gradient(sk.potential(value, dim=3), AT)
 
@@ -126,41 +110,152 @@ def test_without_a_gradient_there_is_nothing_to_check():
 
 @EACH_WRONG
 def test_a_run_with_a_wrong_gradient_warns(gradient):
-    with pytest.warns(GradientWarning, match="see surrokit.check_gradient"):
-        sk.sample(target(gradient), **RUN)
+    with pytest.warns(GradientWarning, match=r"see surrokit.check_gradient\(target, position\)$"):
+        sk.sample(target(gradient), sampler="hmc", **RUN)
 
 
-@EACH_WRONG
-def test_an_exploration_with_a_wrong_gradient_warns(gradient):
+def test_an_exploration_with_a_wrong_gradient_warns():
     surrogate = sk.batch_surrogate(lambda evaluations, rng: target(right))
     with pytest.warns(GradientWarning, match="Draws stay exact, acceptance suffers"):
-        sk.sample(target(gradient), surrogate=surrogate, **RUN)
+        sk.sample(target(WRONG["factor"]), surrogate=surrogate, **RUN)
 
 
-def test_a_run_with_a_right_gradient_does_not_warn():
+def steep(q):
+    return 1e4 * (q[1] - q[0] ** 2) ** 2 + q[0] ** 2
+
+
+def steep_gradient(q):
+    bent = q[1] - q[0] ** 2
+    return np.array([-4e4 * bent * q[0] + 2 * q[0], 2e4 * bent])
+
+
+@pytest.mark.parametrize(
+    ("right", "initial"),
+    [
+        (target(right), AT),
+        (target(right), np.zeros(3)),  # the mode
+        (sk.potential(steep, steep_gradient, dim=2), None),
+    ],
+    ids=["away", "mode", "steep"],
+)
+def test_a_run_with_a_right_gradient_does_not_warn(right, initial):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "R-hat is|the draws of", SamplingWarning)
-        sk.sample(target(right), **RUN)
+        warnings.simplefilter("ignore", SamplingWarning)
+        for seed in range(3):
+            sk.sample(right, sampler="hmc", **{**RUN, "initial": initial, "seed": seed})
 
 
-def test_a_steep_and_curved_target_does_not_warn():
-    def steep(q):
-        return 1e4 * (q[1] - q[0] ** 2) ** 2 + q[0] ** 2
+# --- single precision ---
 
-    def slope(q):
-        bent = q[1] - q[0] ** 2
-        return np.array([-4e4 * bent * q[0] + 2 * q[0], 2e4 * bent])
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SamplingWarning)  # searches end at places of the valley
-        warnings.simplefilter("error", GradientWarning)
-        for seed in range(4):
-            sk.sample(sk.potential(steep, slope, dim=2), **{**RUN, "initial": None, "seed": seed})
+NEAR = np.array([1.3, -0.7])
+HINT = r"seem to be in single precision \(float32\).*jax_enable_x64.*and check again"
 
 
-def test_a_start_at_the_mode_does_not_warn():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "R-hat is|the draws of", SamplingWarning)
-        sk.sample(target(right), **{**RUN, "initial": np.zeros(3)})
+def single(q):
+    """A right potential of some size, computed as JAX does unless told otherwise."""
+    q = np.asarray(q, dtype=np.float32)
+    return np.float32(3e4) + np.float32(0.5) * (q @ q)
+
+
+def single_gradient(q):
+    return np.asarray(q, dtype=np.float32)
+
+
+def as_number(q):
+    return float(single(q))
+
+
+class Own:
+    dim, capabilities = 2, frozenset({"gradient"})
+
+    def value(self, q):
+        return np.float32(3e4) + 0.5 * np.square(q.astype(np.float32)).sum(axis=1)
+
+    def value_and_gradient(self, q):
+        return self.value(q), q
+
+
+PLACED = {"parameters": {"a": (-5, 5), "b": None}}
+SINGLE = {
+    "arrays": (lambda: sk.potential(single, single_gradient, dim=2), {"value", "gradient"}),
+    "numbers": (lambda: sk.potential(as_number, single_gradient, **PLACED), {"value", "gradient"}),
+    "log density": (
+        lambda: sk.potential(log_density=lambda q: -single(q), gradient=lambda q: -1.1 * q, dim=2),
+        {"value"},
+    ),
+    "joint": (
+        lambda: sk.potential(value_and_gradient=lambda q: (single(q), single_gradient(q)), dim=2),
+        {"value", "gradient"},
+    ),
+    "forward": (
+        lambda: sk.forward_potential(
+            lambda q: np.float32(300) + np.asarray(q, dtype=np.float32),
+            lambda q: np.eye(2, dtype=np.float32) * np.float32(1.1),
+            data=[300.0, 300.0],
+            noise_sd=0.001,
+            dim=2,
+        ),
+        {"forward", "jacobian"},
+    ),
+    "own": (Own, {"value"}),
+}
+
+
+@pytest.mark.parametrize(("make", "functions"), SINGLE.values(), ids=SINGLE)
+def test_a_gradient_that_looks_wrong_in_single_precision_has_a_hint(make, functions):
+    check = sk.check_gradient(make(), NEAR)
+    assert not check.ok
+    assert check.single == functions
+    first = str(check).splitlines()[-1]
+    assert first.startswith(f"{' and '.join(sorted(functions, reverse=True))} seem to be in single")
+
+
+def double(q):
+    return 3e4 + 0.5 * (q @ q)
+
+
+@pytest.mark.parametrize(
+    ("value", "gradient", "at", "ok", "functions"),
+    [
+        (double, lambda q: -q, NEAR, False, set()),
+        (lambda q: 0.5 * (q @ q), lambda q: 2 * q, [1.0, 2.0], False, set()),  # a round one
+        (lambda q: np.float32(0.5) * np.float32(q @ q), single_gradient, [0.01, 0.02], True,
+         {"value", "gradient"}),
+    ],
+)  # fmt: skip
+def test_elsewhere_there_is_no_hint(value, gradient, at, ok, functions):
+    check = sk.check_gradient(sk.potential(value, gradient, dim=2), at)
+    assert check.ok == ok
+    assert check.single == functions
+    assert "precision" not in str(check)
+
+
+def test_a_run_that_warns_of_the_gradient_has_the_hint():
+    target = sk.potential(lambda q: np.float32(1e7) + single(q), single_gradient, dim=2)
+    with pytest.warns(GradientWarning, match=HINT):
+        sk.sample(target, sampler="hmc", **{**RUN, "initial": NEAR})
+
+
+def test_one_number_of_double_precision_is_enough():
+    noted = Precision()
+    noted.double("value", 0.5)
+    noted.double("value", np.float32(0.1))
+    assert noted.single == {"value"}
+    noted.double("value", 0.1)
+    noted.double("value", 0.5)
+    assert noted.single == frozenset()
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 0.0, [], 1e300])
+def test_numbers_without_digits_and_beyond_single_precision_say_nothing(number):
+    noted = Precision()
+    noted.double("value", number)
+    assert noted.single == frozenset()
+
+
+def test_single_precision_is_found_through_wrappers():
+    target = sk.potential(single, **PLACED)
+    target.value(NEAR[None])
+    assert single_precision_of(target) == {"value"}
+    assert single_precision_of(object()) == frozenset()

@@ -165,6 +165,7 @@ def test_information_is_the_expected_square_of_slopes(data, rng):
         assert abs(squares.mean() - known[0, 0]) <= 5 * error
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # callers ignore these
 @pytest.mark.parametrize("data", FAMILIES)
 def test_nothing_is_a_density_outside_the_support_of_a_family(data):
     scale, outputs = np.ones((3, 4)), np.full((3, 4), 1.0)
@@ -181,6 +182,7 @@ def test_nothing_is_a_density_outside_the_support_of_a_family(data):
         assert (data.family.value(outputs[2:], data.data, 0.0 * scale[2:]) == np.inf).all()
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # callers ignore these
 def test_a_count_of_nothing_has_a_mean_of_nothing():
     family = sk.observed([0.0], family="poisson").family
     zero = np.zeros((1, 1))

@@ -11,8 +11,7 @@ from surrokit.errors import ConfigurationError, NotASumError, ShapeError
 from surrokit.targets import summed as forms
 from surrokit.targets.summed import (
     Form,
-    ModelRows,
-    Raised,
+    Nothing,
     SumAndRest,
     check_worth,
     confirm,
@@ -26,6 +25,7 @@ C, LINEAR, E, LOGISTIC, OTHER = Form
 RNG = np.random.default_rng(8)
 X = RNG.standard_normal((50, 2))
 Y = RNG.poisson(1.0, 50).astype(float)
+ALL = np.arange(50)
 
 
 class Bent:
@@ -44,22 +44,13 @@ class Bent:
         return np.exp(positions)[:, :, None] * np.eye(2)
 
 
-def rows(family="poisson", **more):
-    return sk.rows_potential(family, X, Y, **more)
+def rows(**more):
+    return sk.rows_potential("poisson", X, Y, **more)
 
 
-def of_model(response=Y, **more):
-    given = {"family": "poisson", "design": X, "offset": np.zeros(50), "owners": np.arange(50)}
-    return ModelRows(**{**given, "response": response, "each": lambda q: -terms_at(q), **more})
-
-
-def terms_at(q):
-    return np.exp(X @ q) - Y * (X @ q)
-
-
-@pytest.mark.parametrize("rest", [Bent(), Raised(2, 2.0, Bent()), Raised(2, 3.0)])
+@pytest.mark.parametrize("rest", [Bent(), Nothing(2)], ids=["bent", "nothing"])
 def test_a_sum_and_its_rest_keep_to_the_contract(rest):
-    results = check_potential(lambda: SumAndRest(rows(), rest))
+    results = check_potential(lambda: SumAndRest(rows(), rest, level=2.0))
     assert len(results) > 8
     assert [result for result in results if result.outcome == "failed"] == []
 
@@ -71,11 +62,8 @@ def test_what_one_of_both_lacks_is_not_offered():
     both = SumAndRest(rows(prior=1.0), Plain())
     assert both.capabilities >= {"gradient", "gradient-alone", "rows", "rows-in-balls"}
     assert not both.capabilities & {"hessian", "hessian-product", "convex"}
-
-
-def test_both_take_the_same_position():
     with pytest.raises(ShapeError, match="the sum takes 2 numbers and the rest 3; give a rest"):
-        SumAndRest(rows(), Raised(3, 0.0))
+        SumAndRest(rows(), Nothing(3))
 
 
 @pytest.mark.parametrize(
@@ -113,59 +101,62 @@ def test_forms_follow_from_forms(found, expected):
     assert found is expected
 
 
+def terms_at(q):
+    return np.exp(X @ q) - Y * (X @ q)
+
+
+def confirmed(whole, terms=None, rest=None, owners=ALL):
+    def each(q):
+        return -terms_at(q)
+
+    return confirm(terms or rows(), rest, whole, X, owners, each, np.zeros(2))
+
+
 def test_a_model_is_the_sum_if_densities_agree_up_to_a_number():
-    whole = SumAndRest(rows(), Raised(2, 7.0))
-    found = confirm(of_model(), rows(), whole, Raised(2, 0.0), np.zeros(2))
+    whole = SumAndRest(rows(), Bent(), level=7.0)
     positions = RNG.standard_normal((4, 2))
+    found = confirmed(whole, rest=Bent())
     assert_allclose(found.value(positions), whole.value(positions), rtol=1e-13)
-    with_prior = confirm(of_model(), rows(prior=1.0), rows(prior=1.0), None, np.zeros(2))
+    with_prior = confirmed(rows(prior=1.0), rows(prior=1.0))
     assert_allclose(with_prior.value(positions), rows(prior=1.0).value(positions), rtol=1e-13)
-
-
-def test_a_sum_of_another_density_is_refused():
     with pytest.raises(NotASumError, match="has another density than the model"):
-        confirm(of_model(), rows(), rows(prior=1e3), Raised(2, 0.0), np.zeros(2))
-
-
-def test_rows_in_another_order_are_refused():
-    turned = of_model(owners=np.arange(50)[::-1])
+        confirmed(rows(prior=1e3))
     with pytest.raises(NotASumError, match="some of its rows have another likelihood"):
-        confirm(turned, rows(), rows(), Raised(2, 0.0), np.zeros(2))
+        confirmed(rows(), owners=ALL[::-1])
 
 
 def test_designs_are_read_by_directions_and_sparse_where_mostly_0():
     assert_allclose(design_of(lambda directions: directions @ X.T, 50, 2), X)
-    groups = np.eye(10)[np.arange(50) % 10]
-    found = design_of(lambda directions: directions @ groups.T, 50, 10)
-    assert found.nnz == 50
+    groups = np.eye(10)[ALL % 10]
+    assert design_of(lambda directions: directions @ groups.T, 50, 10).nnz == 50
     with pytest.raises(NotASumError, match="10000000 rows and 100 parameters is too large"):
         design_of(lambda directions: directions, 10_000_000, 100)
 
 
-def test_scales_of_rows_are_weights():
-    scales = np.linspace(0.5, 2.0, 50)
-    given = {"design": X, "offset": np.zeros(50), "each": lambda q: q}
-    found = rows_of("gaussian", Y, {"scale": scales}, **given)
-    assert_allclose(found.weights, scales**-2.0)
-    assert rows_of("gaussian", Y, {"scale": np.full(50, 2.0)}, **given).arguments == {"scale": 2.0}
+def test_scales_of_rows_are_weights_and_other_settings_are_one_number():
+    scales, beside = np.linspace(0.5, 2.0, 50), (X, np.zeros(50), None)
+    given, owners = rows_of("gaussian", Y, {"scale": scales}, *beside)
+    assert_allclose(given["weights"], scales**-2.0)
+    assert_allclose(owners, ALL)
+    given, _ = rows_of("gaussian", Y, {"scale": np.full(50, 2.0)}, *beside)
+    assert set(given) == {"terms", "data", "response", "scale"}
+    assert given["scale"] == 2.0
     with pytest.raises(NotASumError, match="degrees of its observed numbers differs from row"):
-        rows_of("student", Y, {"degrees": scales}, **given)
+        rows_of("student", Y, {"degrees": scales}, *beside)
 
 
 def test_few_rows_are_not_worth_it_unless_they_are_asked_for():
     check_worth(20, 3, wanted=True)
     check_worth(1000, 3, wanted=None)
-    with pytest.raises(NotASumError, match="and it has 999 for 3"):
-        check_worth(999, 3, wanted=None)
-    with pytest.raises(NotASumError, match="and it has 1500 for 200"):
-        check_worth(1500, 200, wanted=None)
-
-
-def fail():
-    raise KeyError("x" * 300)
+    for n_rows, dim in ((999, 3), (1500, 200)):
+        with pytest.raises(NotASumError, match=f"and it has {n_rows} for {dim}"):
+            check_worth(n_rows, dim, wanted=None)
 
 
 def test_whatever_looking_raises_is_a_reason():
+    def fail():
+        raise KeyError("x" * 300)
+
     found, reason = sum_if_safe(None, fail)
     assert found is None
     assert reason.startswith("the model is sampled whole: looking at it raised KeyError: 'xxx")

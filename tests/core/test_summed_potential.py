@@ -8,11 +8,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import surrokit as sk
-from surrokit import capabilities as can
-from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning, TargetError
-from surrokit.targets.bounds import BoundedPotential
 from surrokit.testing.rows import Summed
 from surrokit.testing.wrappers import Wrapped
 
@@ -81,17 +78,9 @@ def test_rows_that_fail_are_nan_and_counted():
     assert recording.failures == 2
     assert np.isnan(recording.expand(np.zeros(2)).increases(BEFORE, AFTER)).all()
     assert recording.failures == 4
-
-
-def test_rows_that_fail_can_stop_the_run():
-    recording = RecordingPotential(Failing(Summed()), keep=False, on_error="raise")
+    stopping = RecordingPotential(Failing(Summed()), keep=False, on_error="raise")
     with pytest.raises(TargetError, match="row 3"):
-        recording.expand(np.zeros(2)).changes(BEFORE, AFTER, ROWS, OWNERS)
-
-
-def test_bounds_lose_the_rows():
-    bounded = BoundedPotential(Summed(), Parameters.declare({"a": (-9.0, None), "b": None}))
-    assert can.ROWS not in bounded.capabilities
+        stopping.expand(np.zeros(2)).changes(BEFORE, AFTER, ROWS, OWNERS)
 
 
 @pytest.fixture(scope="module")

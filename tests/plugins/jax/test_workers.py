@@ -1,4 +1,4 @@
-"""Targets in JAX and workers."""
+"""Targets in JAX in workers and copies, and the plugin where its libraries are absent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError
+import surrokit_jax
+from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit_jax import forward_from_jax, from_jax, from_numpyro
 
 SETTINGS = {"sampler": "hmc", "warmup": 20, "draws": 10, "seed": 1, "progress": False}
@@ -66,3 +67,35 @@ def test_a_copy_elsewhere_is_in_double_precision(target, tmp_path):
         [sys.executable, "-c", f"import jax\n{load}"], capture_output=True, text=True, check=False
     )
     assert "JAX computes in single precision" in single.stderr
+
+
+# --- where the libraries are absent ---
+
+LISTED = """
+import sys
+import surrokit_jax.density, surrokit_jax.forward, surrokit_jax.numpyro_model
+import surrokit_jax.numpyro_rows
+assert not {"jax", "numpyro"} & set(sys.modules), "imported too early"
+"""
+
+
+def test_its_modules_import_no_library():
+    assert subprocess.run([sys.executable, "-c", LISTED], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["from_jax", "forward_from_jax", "from_numpyro"])
+def test_it_says_what_to_install(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'surrokit\[jax\]'"):
+        getattr(surrokit_jax, name)(lambda q: q @ q)
+
+
+def test_it_says_what_to_install_for_numpyro(monkeypatch, jax):
+    monkeypatch.setitem(sys.modules, "numpyro", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'surrokit\[numpyro\]'"):
+        surrokit_jax.from_numpyro(lambda: None)
+
+
+def test_there_is_no_other_name():
+    with pytest.raises(AttributeError, match="from_torch"):
+        _ = surrokit_jax.from_torch

@@ -1,6 +1,8 @@
-"""Draws from models of PyMC are as good as those of its own sampler."""
+"""Draws from models of PyMC are as good as those of its own sampler, also in tutorials."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pytest
@@ -100,3 +102,28 @@ def test_means_are_those_of_pymcs_own_sampler(pymc, which, request):
     assert {name: tree[name].dims for name in tree.data_vars} == {
         name: theirs[name].dims for name in theirs.data_vars
     }
+
+
+@pytest.fixture
+def _quiet_blas():
+    import pytensor
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it may lack a BLAS, and says so once
+        _ = pytensor.config.blas__ldflags
+
+
+@pytest.mark.usefixtures("pymc", "_quiet_blas")
+def test_the_schools_of_the_tutorial_run(run_example):
+    names = run_example("pymc_schools.py")
+    assert names["choate"].shape == (4, 1000)
+    assert 2.5 < names["run"]["tau"].mean() < 4.5
+
+
+@pytest.mark.usefixtures("bambi", "_quiet_blas")
+def test_the_pupils_of_the_tutorial_run(run_example):
+    names = run_example("bambi_pupils.py")
+    assert 0.7 < names["run"]["hours"].mean() < 1.0
+    predicted = names["tree"]["posterior"]["mu"].mean(("chain", "draw"))
+    truth = 5.0 + 0.8 * np.array([2.0, 8.0]) + names["level"][[0, -1]]
+    assert np.abs(predicted.values - truth).max() < 1.0

@@ -92,19 +92,12 @@ def test_a_sum_over_rows_has_pymcs_own_density(pymc, write):
     bends = [ours.gradient(z[:1] + h) - ours.gradient(z[:1] - h) for h in steps]
     assert_allclose(ours.hessian(z[:1])[0], np.vstack(bends) / 2e-5, atol=1e-5)
     assert ours.parameters.labels == whole.parameters.labels
-
-
-def test_it_travels_and_expands(pymc):
-    ours = from_pymc(model_of(pymc, groups), rows=True)
-    again = pickle.loads(pickle.dumps(ours))
-    z = np.full((2, ours.dim), 0.1)
-    assert_allclose(again.value(z), ours.value(z), rtol=1e-14)
-    expansion = ours.expand(z[0])
-    assert_allclose(expansion.value(z), ours.value(z), rtol=1e-12)
-    rows, owners = np.arange(N), np.zeros(N, dtype=int)
-    far = z[:1] + 0.5
-    left = expansion.remainders(far, rows, owners).sum()
-    assert_allclose(expansion.value(far)[0] + left, ours.value(far)[0], rtol=1e-12)
+    if write is groups:  # whose prior is a rest, which expansions leave as it is
+        again = pickle.loads(pickle.dumps(ours))
+        assert_allclose(again.value(z), ours.value(z), rtol=1e-14)
+        expansion, far = ours.expand(z[0]), z[:1] + 0.5
+        left = expansion.remainders(far, np.arange(N), np.zeros(N, dtype=int)).sum()
+        assert_allclose(expansion.value(far)[0] + left, ours.value(far)[0], rtol=1e-12)
 
 
 def test_many_rows_are_recognised_without_being_asked(pymc):

@@ -1,4 +1,4 @@
-"""Models of PyMC in workers, and by JAX."""
+"""Models of PyMC in workers, by JAX, and where the libraries are absent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError
+import surrokit_pymc
+from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit_pymc import from_pymc
 from surrokit_pymc.compiled import Compiled
 
@@ -28,24 +29,11 @@ def target(schools):
     return from_pymc(schools)
 
 
-@pytest.fixture
-def z():
-    return np.linspace(-1.0, 1.0, 40).reshape(4, 10)
-
-
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_workers_draw_the_same(target, executor):
     alone = sk.sample(target, **QUICK)
     spread = sk.sample(target, compute=sk.Compute(executor=executor, workers=2), **QUICK)
     assert_array_equal(spread.draws, alone.draws)
-
-
-def test_threads_do_not_mix_their_positions_up(target):
-    z = np.random.default_rng(1).normal(size=(400, 10))
-    expected = target.value_and_gradient(z)[1]
-    with ThreadPoolExecutor(4) as pool:
-        rows = list(pool.map(lambda row: target.value_and_gradient(row[None])[1][0], z))
-    assert_array_equal(rows, expected)
 
 
 def test_calls_from_several_threads_take_turns():
@@ -71,9 +59,8 @@ def test_a_model_travels(varied):
     assert_array_equal(copy.value_and_gradient(z)[1], target.value_and_gradient(z)[1])
     reported = target.transform.to_bounded(z)
     assert_array_equal(copy.transform.to_bounded(z), reported)
-    assert_array_equal(
-        copy.transform.to_unbounded(reported), target.transform.to_unbounded(reported)
-    )
+    back = (each.transform.to_unbounded(reported) for each in (copy, target))
+    assert_array_equal(*back)
 
 
 def test_a_copy_elsewhere_is_in_double_precision(target, tmp_path):
@@ -92,29 +79,50 @@ def test_a_copy_elsewhere_is_in_double_precision(target, tmp_path):
     assert "floatX is float32" in refused.stderr
 
 
-def test_jax_gives_the_same_with_further_derivatives(jax, schools, target, z):
-    by_jax = from_pymc(schools, backend="jax")
-    for ours, theirs in zip(
-        by_jax.value_and_gradient(z), target.value_and_gradient(z), strict=True
-    ):
-        assert_allclose(ours, theirs, rtol=1e-10)
-    assert {"hessian", "hessian-derivative", "initial"} < by_jax.capabilities
-    run = sk.sample(by_jax, **QUICK)
-    assert run["theta"].shape == (4, 10, 8)
-    copy = pickle.loads(cloudpickle.dumps(by_jax))
-    assert_array_equal(copy.value(z), by_jax.value(z))
-
-
-def test_jax_gives_the_same_for_many_kinds(jax, varied):
-    target, by_jax = from_pymc(varied), from_pymc(varied, backend="jax")
+@pytest.mark.parametrize("which", ["schools", "varied"])
+def test_jax_gives_the_same_with_further_derivatives(jax, which, request):
+    model = request.getfixturevalue(which)
+    target, by_jax = from_pymc(model), from_pymc(model, backend="jax")
     z = 0.3 * np.random.default_rng(2).normal(size=(3, target.dim))
-    for ours, theirs in zip(
-        by_jax.value_and_gradient(z), target.value_and_gradient(z), strict=True
-    ):
+    pairs = zip(by_jax.value_and_gradient(z), target.value_and_gradient(z), strict=True)
+    for ours, theirs in pairs:
         assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+    if which == "schools":
+        assert {"hessian", "hessian-derivative", "initial"} < by_jax.capabilities
+        assert sk.sample(by_jax, **QUICK)["theta"].shape == (4, 10, 8)
+        copy = pickle.loads(cloudpickle.dumps(by_jax))
+        assert_array_equal(copy.value(z), by_jax.value(z))
 
 
 def test_jax_in_single_precision_is_refused(jax, schools):
     jax.config.update("jax_enable_x64", False)
     with pytest.raises(ConfigurationError, match="JAX computes in single precision"):
+        from_pymc(schools, backend="jax")
+
+
+# --- where the libraries are absent ---
+
+LISTED = """
+import sys
+import surrokit_pymc.target, surrokit_pymc.bambi_model, surrokit_pymc.plugin
+assert not {"pymc", "pytensor", "bambi", "jax"} & set(sys.modules), "imported too early"
+"""
+
+
+def test_its_modules_import_no_library():
+    assert subprocess.run([sys.executable, "-c", LISTED], check=False).returncode == 0
+    with pytest.raises(AttributeError, match="from_edward"):
+        _ = surrokit_pymc.from_edward
+
+
+@pytest.mark.parametrize(("door", "extra"), [("from_pymc", "pymc"), ("from_bambi", "bambi")])
+def test_it_says_what_to_install(monkeypatch, door, extra):
+    monkeypatch.setitem(sys.modules, extra, None)
+    with pytest.raises(MissingDependencyError, match=rf"pip install 'surrokit\[{extra}\]'"):
+        getattr(surrokit_pymc, door)(object())
+
+
+def test_it_says_what_to_install_for_jax(monkeypatch, schools):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'surrokit\[jax\]'"):
         from_pymc(schools, backend="jax")

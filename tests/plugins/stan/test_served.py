@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,14 +77,10 @@ def test_arrays_have_stans_shapes():
     assert varies["factor"].tolist() == [[False] * 3, [True, True, False], [True] * 3]
 
 
-def test_generated_tables_are_read_by_row_and_column():
+def test_generated_tables_are_read_by_row_and_column_and_copies_are_the_same():
     target = from_stan(ServedStan(*MODELS["schools"]))
     table = target.parameters.split(target.transform.to_bounded(np.zeros((1, 10))))["table"][0]
     assert table.tolist() == [[11.0, 12.0, 13.0], [21.0, 22.0, 23.0]]
-
-
-def test_a_copy_is_the_same():
-    target = from_stan(ServedStan(*MODELS["schools"]))
     copy, z = pickle.loads(pickle.dumps(target)), np.ones((2, 10))
     assert_array_equal(copy.value_and_gradient(z)[1], target.value_and_gradient(z)[1])
 
@@ -107,7 +104,8 @@ def test_means_are_those_of_stans_own_sampler(served):
     ]
     named = [name for name in theirs if not name.endswith("__")]
     assert len(named) == run.parameters.dim == len(pairs)
-    kept = _told_apart(run.parameters)
+    # httpstan draws the same random numbers for us each time
+    kept = np.array([not label.startswith("again") for label in run.parameters.labels])
     p, n = least_p_value(
         [pair for pair, keep in zip(pairs, kept, strict=True) if keep],
         varies=run.parameters.varies[kept],
@@ -115,6 +113,16 @@ def test_means_are_those_of_stans_own_sampler(served):
     assert p * n > CHECK_RATE
 
 
-def _told_apart(parameters):
-    """Return which numbers are no random ones: httpstan draws the same for us each time."""
-    return np.array([not label.startswith("again") for label in parameters.labels])
+def test_the_schools_of_the_tutorial_run(run_example, monkeypatch):
+    """With a model that httpstan compiles in its place."""
+    bridgestan = pytest.importorskip("bridgestan", reason="BridgeStan is optional: tox -e adapters")
+
+    def load(path, data):
+        program = Path(path).read_text(encoding="utf-8")
+        return ServedStan(program, data, MODELS["schools"][2])
+
+    monkeypatch.setattr(bridgestan, "StanModel", load)
+    run = run_example("stan_schools.py")["run"]
+    assert run["again"].shape == (4, 1000, 8)
+    assert 2.5 < run["tau"].mean() < 4.5
+    assert np.isfinite(run.draws).all()
