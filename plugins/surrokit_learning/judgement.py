@@ -178,10 +178,11 @@ def acceptance_by(judgements: list[Judgement]) -> float | None:
     return float(np.mean([each.acceptance for each in judgements[-max(n, 1) :]]))
 
 
-def is_clear(judgements: list[Judgement], *, convex: bool) -> bool:
+def is_clear(judgements: list[Judgement], *, convex: bool, before: int = 0) -> bool:
     """Return whether the last rounds looked about the mass and found nothing.
 
-    A convex target has no arms, and one such round is enough.
+    A convex target has no arms, and one such round is enough. Evaluations that are known ``before``
+    stand for so many of the rounds of a surrogate that is right all about.
     """
 
     def are_clear(n: int, most_off: float) -> bool:
@@ -189,7 +190,7 @@ def is_clear(judgements: list[Judgement], *, convex: bool) -> bool:
         clear = [x.missed == 0 and x.off is not None and x.off <= most_off for x in last]
         return len(last) == n and all(clear)
 
-    return are_clear(1 if convex else CLEAR, np.inf) or are_clear(CLOSE, RIGHT)
+    return are_clear(1 if convex else CLEAR, np.inf) or are_clear(CLOSE - before, RIGHT)
 
 
 def is_no_gain(judgements: list[Judgement], patience: int) -> bool:

@@ -89,6 +89,7 @@ class Survey:
         self._withheld: Evaluations | None = None  # of a search, until it is over
         self._believed = True  # that mass is about the modes
         self._box: Box | None = None
+        self._known_values = np.empty(0)  # of evaluations that were made before
 
     def recall(self, past: Past) -> None:
         """Begin with draws of earlier runs, and put the chains at some of them."""
@@ -96,6 +97,22 @@ class Survey:
         self.chains = ChainState(positions=past.positions[rows], values=past.values[rows], cache={})
         self.seen = Evaluations(positions=past.positions, values=past.values)
         self.covariance = np.cov(past.positions, rowvar=False).reshape(self.dim, self.dim)
+
+    def recall_rows(self, known: Evaluations) -> None:
+        """Begin with evaluations that the learner has observed."""
+        finite = np.asarray(np.isfinite(known.values))
+        self._known_values = known.values[finite]
+        self.seen = Evaluations(
+            positions=known.positions, values=known.values, gradients=known.gradients
+        ).take(finite)
+
+    @property
+    def n_plausible(self) -> int:
+        """How many of the known evaluations lie no higher above the mode than plausible points."""
+        if self.search is None or self.search.lowest is None:
+            return 0
+        most = self.search.lowest.value + self.dim + WIDE
+        return int((self._known_values <= most).sum())
 
     def search_by(self, search: ModeSearch) -> None:
         """Search for modes from where the chains are."""
