@@ -101,12 +101,8 @@ class ModeSearch:
 
     Parameters
     ----------
-    exact
-        The target.
     starts, values : ndarrays of shape (n, dim) and (n,)
         Where searches may begin, and U there; more starts follow when a mode is known.
-    limits
-        What may be evaluated.
     surrogate
         Of known evaluations, with capability ``gradient``. A search ends where the target agrees
         with it and it leads to a mode that is known; everywhere else the target is evaluated.

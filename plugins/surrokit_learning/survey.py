@@ -51,17 +51,6 @@ _CLOSE_FIT = 10.0  # cost of a point on the wrong side, as failures do not depen
 class Survey:
     """What is known of a target so far.
 
-    Parameters
-    ----------
-    exact
-        The target.
-    chains
-        Where the run's chains are.
-    by_gradients
-        Whether points are evaluated with their gradients.
-    batch
-        Points at a time.
-
     Attributes
     ----------
     seen
