@@ -225,6 +225,24 @@ def test_a_target_without_gradients_is_an_error():
         find_mode(Quadratic(frozenset()), np.ones(3))
 
 
+class Hanging:
+    """log cosh, whose second derivatives are 0 but for rounding where it is far from its mode."""
+
+    dim, capabilities = 2, frozenset({"gradient", "hessian"})
+
+    def value_and_gradient(self, q):
+        return np.logaddexp(q, -q).sum(axis=1), np.tanh(q)
+
+    def hessian(self, q):
+        return np.eye(2) * (1.0 - np.tanh(q)[:, None, :] ** 2)
+
+
+def test_where_there_is_no_curvature_at_all_gradients_lead_on():
+    found = find_mode(Hanging(), np.full(2, 1000.0))
+    assert found.converged
+    assert_allclose(found.position, 0.0, atol=0.1)
+
+
 # --- where a potential falls exponentially ---
 
 
