@@ -14,7 +14,7 @@ import numpy as np
 from style import BLUE, GREY, ORANGE, plt, save
 
 import surrokit as sk
-from surrokit.mode.descent import find_mode
+from surrokit.mode.search import find_mode
 from surrokit.plugin import Evaluations, LearningProblem
 from surrokit.potentials import terms_of
 

@@ -10,7 +10,8 @@ from surrokit.arguments import Limits
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import ChainState, Proposal, Status, StepInfo
 from surrokit.kernel.hamiltonian import carry_out, state_at
-from surrokit.mode.descent import Mode, find_mode
+from surrokit.mode.descent import Mode
+from surrokit.mode.search import find_mode
 from surrokit.potentials import Potential, with_hessian, with_rows
 from surrokit.types import Cache, Capabilities, FloatArray
 from surrokit_corrections.metropolis import decide_by_values

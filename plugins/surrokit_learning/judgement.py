@@ -211,16 +211,9 @@ def predicted_acceptance(differences: FloatArray) -> float:
     probability min(1, w' / w) on average over E[min(w, w')] / E[w], both drawn from the surrogate
     (Liu 1996, doi:10.1007/BF00162521).
 
-    Parameters
-    ----------
-    differences : ndarray of shape (n,)
-        V - U at independent draws of the surrogate, in nats; -inf where the target cannot be
-        evaluated. An additive constant makes no difference.
-
-    Returns
-    -------
-    float
-        NaN with fewer than two draws; 0 where the target is finite at none.
+    Differences (n,) are V - U at independent draws of the surrogate, in nats, -inf where the target
+    cannot be evaluated; an additive constant makes no difference. The result is NaN with fewer than
+    two draws, and 0 where the target is finite at none.
     """
     n = len(differences)
     if n < 2:

@@ -10,7 +10,7 @@ import numpy as np
 from surrokit.exploring import evaluate_with_gradients
 from surrokit.interfaces import ChainState, Evaluations
 from surrokit.limits import check_deadline
-from surrokit.mode.descent import Mode, find_mode
+from surrokit.mode.descent import Mode, descend
 from surrokit.model.model import calls_per_gradient
 from surrokit.modes import Modes
 from surrokit.potentials import Potential, with_gradient
@@ -147,7 +147,7 @@ def _end_on(
         agrees = agrees and apart <= AGREES * np.linalg.norm(turned[:, 1])
     if not agrees:
         return None
-    end = find_mode(surrogate, position, by_values=False)
+    end = descend(surrogate, position)
     return same_mode(modes, end.position, end.value - float(values[1]) + least)
 
 

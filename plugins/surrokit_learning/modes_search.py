@@ -14,11 +14,13 @@ from surrokit.capabilities import CONVEX, INITIAL
 from surrokit.errors import NumericalError
 from surrokit.interfaces import Evaluations
 from surrokit.limits import SEARCHING, check_deadline, stage
-from surrokit.mode.descent import Mode, Scales, find_mode, goes_by_values
+from surrokit.mode.descent import Mode, Scales
 from surrokit.mode.search import (
     demand_bottom,
     demand_walls,
     demand_walls_by_gradients,
+    find_mode,
+    goes_by_values,
 )
 from surrokit.mode.starts import spread_positions
 from surrokit.model.model import calls_per_gradient

@@ -12,7 +12,7 @@ from surrokit.errors import NumericalError
 from surrokit.interfaces import ChainState, Correction, Evaluations, Sampler, Tuning
 from surrokit.kernel.kernel import STEPS, Binding, follow, mover, warm_up
 from surrokit.limits import one_thread
-from surrokit.mode.descent import find_mode
+from surrokit.mode.descent import descend
 from surrokit.potentials import Potential, with_hessian
 from surrokit.surrogate.umbrella import Edges, Umbrella
 from surrokit.types import FloatArray
@@ -156,7 +156,7 @@ def mode_of(surrogate: Potential, start: FloatArray) -> FloatArray:
         return start
     try:
         # a surrogate's gradients cost no exact calls, whatever they are made of
-        found = find_mode(surrogate, start, by_values=False)
+        found = descend(surrogate, start)
     except NumericalError:
         return start
     return found.position if found.converged else start

@@ -10,7 +10,7 @@ import numpy as np
 
 from surrokit.compose import make
 from surrokit.errors import NumericalError
-from surrokit.mode.descent import find_mode
+from surrokit.mode.search import find_mode
 from surrokit.potentials import Potential, with_gradient, with_hessian
 from surrokit.targets.bounds import transform_of
 from surrokit.types import FloatArray

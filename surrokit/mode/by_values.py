@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import EvaluationError
-from surrokit.mode.descent import TOLERANCE, Mode, Until, find_mode, newton_decrement
+from surrokit.mode.descent import TOLERANCE, Mode, Until, descend, newton_decrement
 from surrokit.model.model import calls_per_gradient
 from surrokit.potentials import Potential, with_gradient
 from surrokit.targets.differences import steps_by
@@ -228,10 +228,9 @@ class _ByValues:
         price = self._potential.dim + 1
         if self._spent + price > self._most:
             raise _Enough
-        found = find_mode(
+        found = descend(
             cast(Any, self._aside).one_sided(None),
             start,
-            by_values=False,
             max_calls=max((self._most - self._spent) // price, 1),
             tolerance=tolerance,
             until=_Standing(self._watched),

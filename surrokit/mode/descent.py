@@ -6,10 +6,10 @@ conjugate gradients with products of the Hessian, else L-BFGS.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import attrs
@@ -17,8 +17,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.errors import EvaluationError, NumericalError, ShapeError
-from surrokit.limits import SEARCHING, stage
-from surrokit.model.model import calls_per_gradient
+from surrokit.mode.hill import slide
 from surrokit.potentials import (
     HessianProductPotential,
     Potential,
@@ -56,14 +55,6 @@ _MEMORY = 30  # corrections that L-BFGS keeps: cheap beside an evaluation
 _LEAP = 10.0  # times the way so far, and one at least, a step that is too long for rough gradients
 
 _ROUNDED = 1e-12  # what SciPy's arithmetic may differ by from ours, where a step has length 1
-
-MOST = 8
-"""Evaluations along one line at most."""
-
-STEEPER, OFF, INSIDE = 2.0, 0.05, 0.1
-"""Times that the slope at one point must be that at the next, for their drop to tell a quadratic
-from an exponential; part of the drop by which an exponential may miss it; and part of a bracket
-that the next point keeps away from both its ends."""
 
 Until: TypeAlias = Callable[[FloatArray, float, FloatArray], bool]
 """Tells from a position (dim,), the potential and its gradient there whether a search may end."""
@@ -343,18 +334,8 @@ class _Trail:
 
 # --- searches ---
 
-MOST_DIM = 60
-"""Numbers in a position up to which there is a matrix of second differences, of dim^2 / 2 values
-and a few."""
 
-
-def goes_by_values(potential: Potential) -> bool:
-    """Return whether a search goes by values, as gradients are made of them."""
-    return calls_per_gradient(potential) > 1 and potential.dim <= MOST_DIM
-
-
-@stage(SEARCHING)
-def find_mode(
+def descend(
     potential: Potential,
     start: FloatArray,
     *,
@@ -362,57 +343,13 @@ def find_mode(
     tolerance: float = TOLERANCE,
     until: Until | None = None,
     scales: Scales | None = None,
-    by_values: bool | None = None,
     leaps: bool = True,
 ) -> Mode:
-    """Find the position of least potential near a start.
+    """Find a mode by gradients whatever they cost; see :func:`~surrokit.mode.search.find_mode`.
 
-    The search steps back from a position that cannot be evaluated or whose potential is not
-    finite. One search sees one mode.
-
-    Parameters
-    ----------
-    potential
-        One with capability ``gradient``.
-    start : ndarray of shape (dim,)
-        A position where potential and gradient are finite.
-    max_calls
-        Evaluations, or as many values as these cost, after which the best position so far is
-        returned.
-    tolerance
-        Nats; the search ends where a Newton step would gain less, or iterations of L-BFGS do. By
-        values it ends by :data:`TOLERANCE`.
-    until
-        Called with each finite position (dim,) that is evaluated, the potential and its gradient
-        there; the search ends where it returns True.
-    scales
-        What is known of the covariance of the mass; a search by gradients alone goes in coordinates
-        in which that is the identity. Where there are matrices, or the search goes by values, it is
-        not needed.
-    by_values
-        Whether to search by values; None for where gradients are made of them.
-    leaps
-        Whether a step of L-BFGS may be many times as long as the way so far. Where gradients are
-        rough such a step is their error, and leads to where a solver may not come back.
-
-    Returns
-    -------
-    Mode
-        The best position seen, converged or not.
-
-    Raises
-    ------
-    CapabilityError
-        If the potential has no gradient.
-    NumericalError
-        If the potential or its gradient is not finite at the start.
-    ShapeError
-        If ``start`` is not one position.
+    A step of L-BFGS may be many times as long as the way so far only if ``leaps`` is true. Where
+    gradients are rough such a step is their error, and leads to where a solver may not come back.
     """
-    if goes_by_values(potential) if by_values is None else by_values:
-        from surrokit.mode.by_values import find_by_values  # it uses this search in turn
-
-        return find_by_values(potential, start, max_calls=max_calls, until=until)
     start = np.array(start, dtype=np.float64)
     if start.shape != (potential.dim,):
         raise ShapeError(
@@ -510,7 +447,7 @@ def _by_gradients(trail: _Trail, scales: Scales | None, *, leaps: bool) -> dict[
         start, dim = first.position, len(first.position)
         root = np.eye(dim) if scales is None else scales.root(first.value, first.gradient)
         unit = _first_step(root.T @ first.gradient)
-        falls = _slide(trail, root @ unit, level=dim, leaps=leaps)
+        falls = slide(partial(_height, trail, first, root @ unit, leaps), level=dim)
 
     def fun(y: FloatArray) -> tuple[float, FloatArray]:
         if np.allclose(y, unit, rtol=_ROUNDED, atol=_ROUNDED):
@@ -542,75 +479,16 @@ def _first_step(slope: FloatArray) -> FloatArray:
     return (1.0 / norm) * -slope if 0.0 < norm < np.inf else np.zeros_like(slope)
 
 
-def _slide(trail: _Trail, step: FloatArray, *, level: float, leaps: bool) -> bool:
-    """Evaluate after a step (dim,), and farther on where the potential falls exponentially.
-
-    So it does where the logarithm of a scale is far too small. Evaluations go on to where a
-    quadratic explains the fall better, or no more than ``level`` nats are left; return whether
-    there was more than one.
-    """
-    first = trail.lowest
-
-    def height(way: float) -> tuple[float, float, float]:
-        position = first.position + way * step
-        if leaps or not _is_leap(first.position, trail.lowest.position, position):
-            point = trail.at(position)
-            if point.finite:
-                return way, point.value, float(point.gradient @ step)
-        return way, np.inf, np.inf
-
-    lower, upper, rate, further = height(0.0), None, None, 1.0
-    for i in range(MOST):
-        now = height(lower[0] + further)
-        if now[2] >= 0.0:
-            upper = now
-        else:
-            rate = rate_of_fall(lower, now) if upper is None else rate
-            lower = now
-        if rate is None:
-            return i > 0
-        left = -lower[2] / rate  # of the exponential
-        if upper is not None:
-            further = _between(upper[0] - lower[0], left * rate, upper[2], rate, level)
-        else:
-            further = math.log(left / level) / rate if left > 2.0 * level else 0.0
-        if further <= 0.0:
-            return i > 0
-    return True
-
-
-def rate_of_fall(
-    start: tuple[float, float, float], end: tuple[float, float, float]
-) -> float | None:
-    """Return the rate at which a potential falls exponentially between two points of a line.
-
-    Each is how far along, the potential and its slope. None where a quadratic explains the drop
-    better, or slopes are too much alike to tell. The mean slope is the arithmetic one of a
-    quadratic's, and the logarithmic one of an exponential's.
-    """
-    width, drop, slope, after = end[0] - start[0], start[1] - end[1], start[2], end[2]
-    if not (-math.inf < slope < STEEPER * after < 0.0 and math.isfinite(drop)):
-        return None
-    rate = math.log(slope / after) / width
-    exponential, quadratic = (after - slope) / rate, -0.5 * width * (slope + after)
-    off = abs(drop - exponential)
-    return rate if off < min(abs(drop - quadratic), OFF * exponential) else None
-
-
-def _between(width: float, down: float, up: float, rate: float, level: float) -> float:
-    """Return where an exponential and a line are least together, between slopes -down and up.
-
-    0 if they are there within a level of where the slope is -down.
-    """
-    if math.isinf(up):
-        return 0.5 * width
-    falling = (up + down) / -math.expm1(-rate * width)
-    rising = falling - down
-    if not rising > 0.0:
-        return 0.0
-    step = math.log(falling / rising) / rate
-    gain = -(rising * step + falling * math.expm1(-rate * step) / rate)
-    return min(max(step, INSIDE * width), (1.0 - INSIDE) * width) if gain > level else 0.0
+def _height(
+    trail: _Trail, first: _Point, step: FloatArray, leaps: bool, way: float
+) -> tuple[float, float, float]:
+    """Return a height of :mod:`surrokit.mode.hill` after so many steps (dim,) from a point."""
+    position = first.position + way * step
+    if leaps or not _is_leap(first.position, trail.lowest.position, position):
+        point = trail.at(position)
+        if point.finite:
+            return way, point.value, float(point.gradient @ step)
+    return way, np.inf, np.inf
 
 
 def _is_leap(start: FloatArray, here: FloatArray, position: FloatArray) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from surrokit.capabilities import GRADIENT
 from surrokit.errors import NumericalError
 from surrokit.interfaces import ChainState, Evaluations, Stage, StepInfo
-from surrokit.mode.descent import find_mode
+from surrokit.mode.search import find_mode
 from surrokit.plan.repair import MOST_RESTARTS, PATHS_WORK, Safety
 from surrokit.potentials import Potential, with_gradient
 from surrokit.result.records import Rescue, Stray

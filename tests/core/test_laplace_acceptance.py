@@ -4,8 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from surrokit.mode.descent import find_mode
-from surrokit.mode.search import laplace_acceptance
+from surrokit.mode.search import find_mode, laplace_acceptance
 from surrokit.testing.targets import Gaussian, Student
 from surrokit.testing.wrappers import CountingPotential
 

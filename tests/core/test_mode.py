@@ -10,7 +10,9 @@ from numpy.testing import assert_allclose
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, EvaluationError, NumericalError, ShapeError
-from surrokit.mode.descent import MOST, Scales, find_mode, rate_of_fall
+from surrokit.mode.descent import Scales
+from surrokit.mode.hill import MOST, rate_of_fall
+from surrokit.mode.search import find_mode
 
 WIDE_AND_NARROW = np.array([1e-2, 1.0, 1e3])
 """Curvatures of a quadratic."""

@@ -12,7 +12,8 @@ import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import NumericalError, ShapeError
 from surrokit.mode.by_values import Model, least_radius, step_within
-from surrokit.mode.descent import MOST_DIM, find_mode, goes_by_values
+from surrokit.mode.descent import descend
+from surrokit.mode.search import MOST_DIM, find_mode, goes_by_values
 from surrokit.targets.differences import Differences
 from surrokit.testing.targets import Banana, Gaussian
 
@@ -66,7 +67,7 @@ def test_a_search_goes_by_values_where_gradients_are_made_of_them_in_few_dimensi
 
 def test_a_search_in_many_dimensions_goes_by_differences():
     start = np.ones(MOST_DIM + 1)
-    found, plain = (find_mode(bowl(len(start)), start, by_values=by) for by in (None, False))
+    found, plain = (search(bowl(len(start)), start) for search in (find_mode, descend))
     assert found.converged
     assert found.hessian is None
     assert_allclose(found.position, plain.position, rtol=0, atol=0)
@@ -103,7 +104,7 @@ def test_the_mode_of_collinear_parameters_is_found():
 def test_a_bend_takes_fewer_values_than_central_differences():
     start = np.array([-3.0, 8.0])
     by_matrices, plain = recording(Values(Banana())), recording(Values(Banana()))
-    found, slower = find_mode(by_matrices, start), find_mode(plain, start, by_values=False)
+    found, slower = find_mode(by_matrices, start), descend(plain, start)
     assert found.converged
     assert found.value < slower.value + 0.01
     assert by_matrices.paid < plain.paid

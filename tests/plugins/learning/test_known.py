@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.mode.descent import find_mode
+from surrokit.mode.search import find_mode
 from surrokit.modes import Modes
 from surrokit.testing.targets import Banana
 from surrokit_learning.modes_found import ModeWatch

@@ -14,7 +14,8 @@ from surrokit.capabilities import INITIAL
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning
 from surrokit.interfaces import Evaluations
-from surrokit.mode.descent import Mode, find_mode
+from surrokit.mode.descent import Mode
+from surrokit.mode.search import find_mode
 from surrokit.mode.starts import draw_positions
 from surrokit.modes import Modes
 from surrokit.testing.targets import Gaussian
