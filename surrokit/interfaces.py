@@ -1000,6 +1000,9 @@ class Start:
     past
         Draws of earlier runs on the same target, whose evaluations the learner has observed; None
         without.
+    known
+        Evaluations that the learner observes before the first fit, of earlier runs or of other
+        posteriors of the same model; None without.
     """
 
     potential: Potential
@@ -1009,6 +1012,7 @@ class Start:
     fit: Callable[[Evaluations], Potential | None]
     calls: int | None = None
     past: Past | None = None
+    known: Evaluations | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)

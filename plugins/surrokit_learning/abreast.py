@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from functools import partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-import attrs
 import numpy as np
 
 from surrokit.capabilities import BY_NAME
@@ -47,57 +47,55 @@ def run_abreast(
         warnings.simplefilter("ignore", RuntimeWarning)
         members = [_Member(exact, search) for search in searches]
         try:
-            while waiting := [each for each in members if isinstance(each.last, _Request)]:
-                requests = [cast(_Request, each.last) for each in waiting]
+            while waiting := [each for each in members if each.request is not None]:
+                requests = [cast(_Request, each.request) for each in waiting]
                 for each, answer in zip(waiting, _answers(exact, requests), strict=True):
                     each.go_on(answer)
         finally:
             for each in members:
-                while isinstance(each.last, _Request):  # nobody waits for the search any more
+                while each.request is not None:  # nobody waits for the search any more
                     each.go_on(SystemExit())
     for each in members:
-        if isinstance(each.last, BaseException):
-            raise each.last
-    return [cast(_Ended[Result], each.last).result for each in members]
+        if each.error is not None:
+            raise each.error
+    return [each.result for each in members]
 
 
-@attrs.frozen(eq=False)
-class _Request:
-    """A method that a search calls, and its arguments: arrays of as many rows each."""
-
-    method: str
-    arguments: tuple[FloatArray, ...]
-
-
-@attrs.frozen(eq=False)
-class _Ended(Generic[Result]):
-    result: Result
+_Request: TypeAlias = tuple[str, tuple[FloatArray, ...]]
+"""A method that a search calls, and its arguments: arrays of as many rows each."""
 
 
 class _Member(Generic[Result]):
-    """A search in a thread; what it asked for last, its end, or the error that ended it."""
+    """A search in a thread: what it wants next, or its result or the error that ended it."""
+
+    result: Result
 
     def __init__(self, exact: Potential, search: Callable[[Potential], Result]) -> None:
-        self._asked: SimpleQueue[_Request | _Ended[Result] | BaseException] = SimpleQueue()
+        self.request: _Request | None = None
+        self.error: BaseException | None = None
+        self._waits: SimpleQueue[None] = SimpleQueue()
         self._answers: SimpleQueue[Any] = SimpleQueue()
 
         def run() -> None:
             try:
-                self._asked.put(_Ended(search(_Asking(exact, self._ask))))
+                self.result = search(_Asking(exact, self._ask))
             except BaseException as error:  # raised in the caller's thread
-                self._asked.put(error)
+                self.error = error
+            self._waits.put(None)
 
         # in the caller's context, which holds the run's deadline
         Thread(target=copy_context().run, args=(run,), daemon=True).start()
-        self.last = self._asked.get()
+        self._waits.get()
 
     def go_on(self, answer: object) -> None:
         """Go on with what was wanted, or an error, until something else is, or the end."""
+        self.request = None
         self._answers.put(answer)
-        self.last = self._asked.get()
+        self._waits.get()
 
-    def _ask(self, request: _Request) -> Any:
-        self._asked.put(request)
+    def _ask(self, method: str, *arguments: FloatArray) -> Any:
+        self.request = method, arguments
+        self._waits.put(None)
         answer = self._answers.get()
         if isinstance(answer, BaseException):
             raise answer
@@ -107,7 +105,7 @@ class _Member(Generic[Result]):
 class _Asking:
     """The potential as a search sees it: what would evaluate it is asked for."""
 
-    def __init__(self, exact: Potential, ask: Callable[[_Request], Any]) -> None:
+    def __init__(self, exact: Potential, ask: Callable[..., Any]) -> None:
         self._exact, self._ask = exact, ask
 
     @property
@@ -119,22 +117,20 @@ class _Asking:
         return self._exact.capabilities
 
     def value(self, positions: FloatArray) -> FloatArray:
-        values: FloatArray = self._ask(_Request("value", (positions,)))
+        values: FloatArray = self._ask("value", positions)
         return values
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._exact, name)
-        if name not in BY_NAME:
-            return attribute
-        return lambda *arguments: self._ask(_Request(name, arguments))
+        return partial(self._ask, name) if name in BY_NAME else attribute
 
 
 def _answers(exact: Potential, requests: Sequence[_Request]) -> list[object]:
     """Return what each request is for; those that call one method share a batch."""
     answers: list[object] = [None] * len(requests)
-    for method in dict.fromkeys(request.method for request in requests):
-        of = [i for i, request in enumerate(requests) if request.method == method]
-        shared = _together(exact, method, [requests[i].arguments for i in of])
+    for method in dict.fromkeys(method for method, _ in requests):
+        of = [i for i, request in enumerate(requests) if request[0] == method]
+        shared = _together(exact, method, [requests[i][1] for i in of])
         for i, answer in zip(of, shared, strict=True):
             answers[i] = answer
     return answers

@@ -81,18 +81,7 @@ def forecast_rows(
     """Return what subsampling would cost; None where the target lacks what that takes.
 
     It takes a search of the mode from ``near (dim,)``, its curvature, and a few passes over the
-    rows.
-
-    Parameters
-    ----------
-    composer, given
-        What makes the correction that decides on a few rows, and that.
-    target
-        One with capability ``rows``.
-    near
-        Where the search starts.
-    rng
-        Generator for moves to try.
+    rows. ``given`` is the correction that decides on a few rows.
     """
     correction: Any = composer.make("correction", given)
     if not correction.needs <= target.capabilities:

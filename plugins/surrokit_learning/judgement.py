@@ -178,10 +178,11 @@ def acceptance_by(judgements: list[Judgement]) -> float | None:
     return float(np.mean([each.acceptance for each in judgements[-max(n, 1) :]]))
 
 
-def is_clear(judgements: list[Judgement], *, convex: bool) -> bool:
+def is_clear(judgements: list[Judgement], *, convex: bool, before: int = 0) -> bool:
     """Return whether the last rounds looked about the mass and found nothing.
 
-    A convex target has no arms, and one such round is enough.
+    A convex target has no arms, and one such round is enough. Evaluations that are known ``before``
+    stand for so many of the rounds of a surrogate that is right all about.
     """
 
     def are_clear(n: int, most_off: float) -> bool:
@@ -189,7 +190,7 @@ def is_clear(judgements: list[Judgement], *, convex: bool) -> bool:
         clear = [x.missed == 0 and x.off is not None and x.off <= most_off for x in last]
         return len(last) == n and all(clear)
 
-    return are_clear(1 if convex else CLEAR, np.inf) or are_clear(CLOSE, RIGHT)
+    return are_clear(1 if convex else CLEAR, np.inf) or are_clear(CLOSE - before, RIGHT)
 
 
 def is_no_gain(judgements: list[Judgement], patience: int) -> bool:
@@ -210,16 +211,9 @@ def predicted_acceptance(differences: FloatArray) -> float:
     probability min(1, w' / w) on average over E[min(w, w')] / E[w], both drawn from the surrogate
     (Liu 1996, doi:10.1007/BF00162521).
 
-    Parameters
-    ----------
-    differences : ndarray of shape (n,)
-        V - U at independent draws of the surrogate, in nats; -inf where the target cannot be
-        evaluated. An additive constant makes no difference.
-
-    Returns
-    -------
-    float
-        NaN with fewer than two draws; 0 where the target is finite at none.
+    Differences (n,) are V - U at independent draws of the surrogate, in nats, -inf where the target
+    cannot be evaluated; an additive constant makes no difference. The result is NaN with fewer than
+    two draws, and 0 where the target is finite at none.
     """
     n = len(differences)
     if n < 2:

@@ -10,7 +10,7 @@ import numpy as np
 from surrokit.exploring import evaluate_with_gradients
 from surrokit.interfaces import ChainState, Evaluations
 from surrokit.limits import check_deadline
-from surrokit.mode.descent import Mode
+from surrokit.mode.descent import Mode, descend
 from surrokit.model.model import calls_per_gradient
 from surrokit.modes import Modes
 from surrokit.potentials import Potential, with_gradient
@@ -19,6 +19,10 @@ from surrokit_learning.designs import cholesky_factor
 
 SAME_VALUE, SAME_PLACE = 0.5, 1.0
 """Nats, and standard deviations, by which two searches for one mode may end apart."""
+
+AGREES = 0.25
+"""Part by which a surrogate may be off, in its height above the deepest mode and in its gradient,
+where a search goes on along it."""
 
 SPREAD = 2.0
 """Standard deviations of the Laplace approximation's that chains begin at: farther apart than
@@ -96,12 +100,12 @@ class ModeWatch:
 
     Potential and gradient at a position tell where a Newton step would lead, and how low, if all
     were as quadratic as at the mode. If that is the mode itself, the rest of the way need not be
-    evaluated.
+    evaluated. Nor need it where a surrogate of known evaluations agrees with both, and leads there.
     """
 
-    def __init__(self, modes: Modes | None, dim: int) -> None:
+    def __init__(self, modes: Modes | None, dim: int, surrogate: Potential | None = None) -> None:
         self.mode: int | None = None
-        self._modes, self._dim = modes, dim
+        self._modes, self._dim, self._surrogate = modes, dim, surrogate
         self._seen: list[tuple[FloatArray, float, FloatArray]] = []
 
     def __call__(self, position: FloatArray, value: float, gradient: FloatArray) -> bool:
@@ -114,6 +118,8 @@ class ModeWatch:
                 lowest = value - 0.5 * float(gradient @ step)
                 if same_mode(self._modes, position - step, lowest) == k:
                     self.mode = k
+        if self.mode is None and self._modes is not None and self._surrogate is not None:
+            self.mode = _end_on(self._surrogate, self._modes, position, value, gradient)
         return self.mode is not None
 
     def seen(self) -> Evaluations:
@@ -124,6 +130,25 @@ class ModeWatch:
             values=np.array([value for _, value, _ in self._seen]),
             gradients=np.reshape([gradient for _, _, gradient in self._seen], rows),
         )
+
+
+def _end_on(
+    surrogate: Potential, modes: Modes, position: FloatArray, value: float, gradient: FloatArray
+) -> int | None:
+    """Return the mode to which a surrogate leads from where it agrees with the target; or None."""
+    least = modes.values[0]
+    with np.errstate(all="ignore"):
+        at = np.stack([position, modes.positions[0]])
+        values, gradients = with_gradient(surrogate).value_and_gradient(at)
+        off = abs((values[0] - values[1]) - (value - least))
+        turned = cholesky_factor(modes.covariances[0]).T @ np.stack([gradients[0], gradient]).T
+        apart = np.linalg.norm(turned[:, 0] - turned[:, 1])
+        agrees = off <= AGREES * max(value - least, 1.0)
+        agrees = agrees and apart <= AGREES * np.linalg.norm(turned[:, 1])
+    if not agrees:
+        return None
+    end = descend(surrogate, position)
+    return same_mode(modes, end.position, end.value - float(values[1]) + least)
 
 
 # --- how wide they are ---

@@ -42,9 +42,6 @@ latter."""
 SLICE = 50
 """Evaluations that one step may take, and a search that has begun a few more."""
 
-SPAN = 20
-"""Evaluations of one search between two looks at the scales that gradients tell of."""
-
 CLOSE = 0.01
 """Nats above a mode at which a search may end: 0.14 standard deviations away."""
 
@@ -106,12 +103,11 @@ class ModeSearch:
 
     Parameters
     ----------
-    exact
-        The target.
     starts, values : ndarrays of shape (n, dim) and (n,)
         Where searches may begin, and U there; more starts follow when a mode is known.
-    limits
-        What may be evaluated.
+    surrogate
+        Of known evaluations, with capability ``gradient``. A search ends where the target agrees
+        with it and it leads to a mode that is known; everywhere else the target is evaluated.
 
     Attributes
     ----------
@@ -124,7 +120,12 @@ class ModeSearch:
     """
 
     def __init__(
-        self, exact: Potential, starts: FloatArray, values: FloatArray, limits: Limits
+        self,
+        exact: Potential,
+        starts: FloatArray,
+        values: FloatArray,
+        limits: Limits,
+        surrogate: Potential | None = None,
     ) -> None:
         order = np.argsort(values != np.min(values), kind="stable")
         _, first = np.unique(starts[order], axis=0, return_index=True)
@@ -134,7 +135,7 @@ class ModeSearch:
         self.lowest: Mode | None = None
         self.over = False
         self._exact, self._given, self._limits = exact, limits, limits
-        self._widened = False
+        self._widened, self._surrogate = False, surrogate
         self._at: FloatArray | None = None  # how far the present search has come
         self._spent = 0  # evaluations by it so far
         self._ends: list[Mode] = []  # the different places where searches ended
@@ -265,10 +266,8 @@ class ModeSearch:
     def _go_on(self) -> None:
         exact = self._exact
         at = self.starts[len(self.led)] if self._at is None else self._at
-        watch = ModeWatch(self._modes, exact.dim)
-        span = SPAN if calls_per_gradient(exact) == 1 else SLICE
-        if self.led:
-            span = self._longest - self._spent
+        watch = ModeWatch(self._modes, exact.dim, self._surrogate)
+        span = self._longest - self._spent if self.led else SLICE
         most = max(min(span, self._limits.total - self.n_evaluated), 1)
         # by values a search would leave them aside
         scales = None if goes_by_values(exact) else self._scales(at)

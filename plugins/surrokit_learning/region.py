@@ -65,17 +65,9 @@ class Region:
 def find_region(seen: Evaluations, covariance: FloatArray | None, *, by_values: bool) -> Region:
     """Return where a surrogate of the points seen is trusted, and the next ones may lie.
 
-    Values alone tell nothing of what lies beyond the points, so these are then weighted by
-    exp(-U / T), with T the lowest temperature at which there are enough of them.
-
-    Parameters
-    ----------
-    seen
-        At least one point, with finite values.
-    covariance : ndarray of shape (dim, dim), optional
-        What is known of the target's.
-    by_values
-        Whether the surrogate learns from values alone.
+    There is at least one, with a finite value. ``covariance (dim, dim)`` is what is known of the
+    target's. Values alone tell nothing of what lies beyond the points, so these are then weighted
+    by exp(-U / T), with T the lowest temperature at which there are enough of them.
 
     Raises
     ------
@@ -220,12 +212,7 @@ def cautious(
 ) -> Potential:
     """Return a surrogate V of values, flattened and held back as far as it is wrong.
 
-    Parameters
-    ----------
-    surrogate, region, seen
-        V, where it is trusted, and what it has learnt from.
-    error, temperature
-        Spread of the last V - U in nats, None before there is any; and T of the draws that told it.
+    That is by the spread of the last V - U in nats, None before there is any, and T of those draws.
     """
     if error is not None and error < TRUSTED:
         return surrogate

@@ -194,6 +194,7 @@ class _Exploration:
         self.queue = Queue(positions=np.empty((0, dim)), expected=np.empty(0))
         self.n_first = 0  # points of the first design that were evaluated
         self.approximated = 0.0  # predicted acceptance of draws of the Laplace approximation
+        self.checked = 0  # rounds that known evaluations stand for
         self.judgements: list[Judgement] = []
         self.tuning: Tuning | None = None
         self.at_draws = self.finished = False
@@ -278,11 +279,10 @@ class _Exploration:
             values = evaluate_alone(self.exact, at)
             chains = ChainState(positions=at, values=values, cache={"value": values})
         self.known.chains, self.evaluated = chains, len(at)
-        if self.begins == "mode":
-            limits = self._search_limits()
-            self.known.search_by(ModeSearch(self.exact, at, chains.values, limits))
-        search, over = self.known.search, False
         yield self._explored()
+        if self.begins == "mode":
+            self.known.search_by(self._mode_search(chains))
+        search, over = self.known.search, False
         while search is not None and not over:
             self._next(rng)
             before = search.n_evaluated
@@ -294,12 +294,41 @@ class _Exploration:
                 self.most += search.n_evaluated - before  # a search shortens no exploration
             self.known.mode, over = search.best, search.over
             if over:
-                self._end_if_due()
+                self._count_known()
             yield self._learn(idle(len(at)))
+
+    def _count_known(self) -> None:
+        """Begin with rounds at once where what is known by now is as much as a round would tell."""
+        self.n_first = self.known.n_plausible
+        enough = self.n_first >= max(self.known.enough, self.settings.batch)
+        if enough:
+            self.approximated, self.checked = 1.0, 1
+        self._end_if_due(unfitted=enough)
+
+    def _mode_search(self, chains: ChainState) -> ModeSearch:
+        """Return searches from chains, the first of them from the best that is known already.
+
+        A search is cut short only where the surrogate of known evaluations agrees with the target
+        at what the search has evaluated, at its start at least, and leads to a mode that is found.
+        """
+        starts, values, surrogate = chains.positions, chains.values, None
+        known = self.start.known
+        if known is not None and self.by_gradients and len(known):
+            self.known.recall_rows(known)
+            lowest = int(np.argmin(known.values))
+            best = known.positions[lowest]
+            surrogate = self.start.fit(Evaluations.empty(self.known.dim))
+            if surrogate is not None and GRADIENT in surrogate.capabilities:
+                best = mode_of(surrogate, best)
+            else:
+                surrogate = None
+            starts = np.vstack([best, starts])
+            values = np.append(min(known.values[lowest], values.min()) - 1.0, values)
+        return ModeSearch(self.exact, starts, values, self._search_limits(), surrogate)
 
     def _design(self, rng: np.random.Generator) -> Iterator[Explored]:
         """Evaluate as many points as a surrogate needs before its draws mean anything."""
-        enough = False
+        enough = self.checked > 0
         while not (enough or self.finished):
             self._next(rng)
             if not len(self.queue):
@@ -378,7 +407,9 @@ class _Exploration:
         last = [each.acceptance for each in judgements[-rounds:]]
         good = len(last) == rounds and bool(np.mean(last) >= self.settings.acceptance) and trusted
         convex = CONVEX in self.exact.capabilities
-        good = good and (is_clear(judgements, convex=convex) or not self._n_outer)
+        good = good and (
+            is_clear(judgements, convex=convex, before=self.checked) or not self._n_outer
+        )
         patience = self.settings.patience or (3 if self.by_gradients else 10)
         spent = self.steps >= self.start.warmup or self.evaluated >= self.most
         self.unfitted = unfitted

@@ -70,20 +70,10 @@ def surrogate_draws(
     rng: np.random.Generator,
     n_outer: int = 0,
 ) -> SurrogateDraws:
-    """Run a sampler on a surrogate V, tuned on the way; moves out of a region are rejected.
+    """Run a sampler on a surrogate V from ``starts (n, dim)``, tuned on the way.
 
-    Parameters
-    ----------
-    surrogate, sampler, correction
-        V, and the kernel, not bound yet.
-    region
-        Where V is trusted; tuning begins with its covariance.
-    starts : ndarray of shape (n, dim)
-        Where the chains start.
-    n_transitions, n_outer
-        How many for each chain; and positions about the mass of V to look for.
-    rng
-        Generator.
+    Moves out of a region where V is trusted are rejected, and tuning begins with its covariance.
+    ``n_outer`` positions about the mass of V are looked for as well.
     """
     moves = Binding(sampler, surrogate, len(starts))
     decider = correction.bind(Confined(potential=surrogate, region=region))
@@ -135,29 +125,7 @@ def look_around(
     """Return draws of a surrogate V by chains with shorter steps, and positions about its mass.
 
     Draws of V say how good V is where it has its mass. Where the target has more, V is too high,
-    and has no draws.
-
-    Parameters
-    ----------
-    surrogate
-        V.
-    sampler, tuning, correction
-        The kernel; it needs no more of a potential than its gradient.
-    region
-        Where V is trusted; moves out of it are rejected.
-    starts : ndarray of shape (chains, dim)
-        Draws of V.
-    n
-        How many positions.
-    rng
-        Generator.
-
-    Returns
-    -------
-    draws : ndarray of shape (chains, dim)
-        Where the chains are in the end.
-    outer
-        The positions, and V there.
+    and has no draws. The chains start at draws of V, ``starts (chains, dim)``.
     """
 
     def draw(potential: Potential, starts: FloatArray) -> list[ChainState]:

@@ -51,17 +51,6 @@ _CLOSE_FIT = 10.0  # cost of a point on the wrong side, as failures do not depen
 class Survey:
     """What is known of a target so far.
 
-    Parameters
-    ----------
-    exact
-        The target.
-    chains
-        Where the run's chains are.
-    by_gradients
-        Whether points are evaluated with their gradients.
-    batch
-        Points at a time.
-
     Attributes
     ----------
     seen
@@ -89,6 +78,7 @@ class Survey:
         self._withheld: Evaluations | None = None  # of a search, until it is over
         self._believed = True  # that mass is about the modes
         self._box: Box | None = None
+        self._known_values = np.empty(0)  # of evaluations that were made before
 
     def recall(self, past: Past) -> None:
         """Begin with draws of earlier runs, and put the chains at some of them."""
@@ -96,6 +86,22 @@ class Survey:
         self.chains = ChainState(positions=past.positions[rows], values=past.values[rows], cache={})
         self.seen = Evaluations(positions=past.positions, values=past.values)
         self.covariance = np.cov(past.positions, rowvar=False).reshape(self.dim, self.dim)
+
+    def recall_rows(self, known: Evaluations) -> None:
+        """Begin with evaluations that the learner has observed."""
+        finite = np.asarray(np.isfinite(known.values))
+        self._known_values = known.values[finite]
+        self.seen = Evaluations(
+            positions=known.positions, values=known.values, gradients=known.gradients
+        ).take(finite)
+
+    @property
+    def n_plausible(self) -> int:
+        """How many of the known evaluations lie no higher above the mode than plausible points."""
+        if self.search is None or self.search.lowest is None:
+            return 0
+        most = self.search.lowest.value + self.dim + WIDE
+        return int((self._known_values <= most).sum())
 
     def search_by(self, search: ModeSearch) -> None:
         """Search for modes from where the chains are."""

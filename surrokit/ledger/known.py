@@ -90,12 +90,22 @@ def with_memo(exact: Potential, memo: Memo) -> Potential:
     return exact
 
 
+NEAR = 10.0
+"""Times as far above the least potential as a plausible point (dim + 20 nats), evaluations for
+other posteriors are not learnt from: no weight makes up for outputs so far away."""
+
+
 def evaluations_of_model(exact: Potential) -> Evaluations:
-    """Return what a target's model has evaluated for other posteriors, as this target's own."""
+    """Return what a target's model has evaluated for other posteriors, as this target's own.
+
+    Rows far above the least of them are left out.
+    """
     model = model_of(exact)
     if model.memo is None or not model.shared or model.columns is not None:
         return Evaluations.join([], exact.dim)
-    return read_evaluations((_event(*rows) for rows in model.memo.batches()), exact)
+    found = read_evaluations((_event(*rows) for rows in model.memo.batches()), exact)
+    most = np.min(found.values, initial=np.inf) + NEAR * (exact.dim + 20.0)
+    return found.take(np.asarray(found.values <= most))
 
 
 def _event(what: str, rows: FloatArray, results: Results) -> Event:

@@ -22,22 +22,10 @@ _PRECISE = 1e-3  # of the shift of the eigenvalues
 
 @attrs.frozen(kw_only=True, eq=False)
 class Model:
-    """U(q + s) = value + gradient . s + s^T hessian s / 2.
+    """U(q + s) = value + gradient . s + s^T hessian s / 2 about a position q (dim,).
 
-    Parameters
-    ----------
-    position : ndarray of shape (dim,)
-        q.
-    value
-        U there.
-    gradient : ndarray of shape (dim,)
-        Its gradient there.
-    hessian : ndarray of shape (dim, dim), optional
-        Second derivatives, at least about; None before they were measured.
-    is_fresh
-        Whether gradient and matrix were measured at this position.
-    scales : ndarray of shape (dim,)
-        One by the root of the curvature along each coordinate.
+    The matrix is None before it was measured, and ``is_fresh`` says whether that was here. Scales
+    (dim,) are one by the root of the curvature along each coordinate.
     """
 
     position: FloatArray
@@ -62,17 +50,7 @@ class Model:
         return attrs.evolve(self, position=position, value=value, gradient=gradient, is_fresh=False)
 
     def corrected(self, step: FloatArray, value: float, gradient: FloatArray) -> Model:
-        """Return the model at the end of a step, with the symmetric correction of rank one.
-
-        Parameters
-        ----------
-        step : ndarray of shape (dim,)
-            From here.
-        value
-            U at its end.
-        gradient : ndarray of shape (dim,)
-            The gradient there.
-        """
+        """Return the model at the end of a step, with the symmetric correction of rank one."""
         assert self.hessian is not None
         left = gradient - self.gradient - self.hessian @ step
         along = float(left @ step)
@@ -94,13 +72,6 @@ class Model:
         Where these are NaN a slope is zero, and the matrix what it was before. A coordinate of
         which nothing is known has the usual curvature of the others, and one that is flat the usual
         scale: else steps along it would know no bounds.
-
-        Parameters
-        ----------
-        slopes : ndarray of shape (dim,)
-            Along each coordinate.
-        hessian : ndarray of shape (dim, dim)
-            Second derivatives.
         """
         slopes = np.where(np.isnan(slopes), 0.0, slopes)
         if self.hessian is not None:
@@ -118,12 +89,7 @@ class Model:
 def moves_of(steps: FloatArray, downwards: FloatArray) -> FloatArray:
     """Return the moves (2 n + n (n - 1) / 2, n) by which :func:`differences` are made.
 
-    Parameters
-    ----------
-    steps : ndarray of shape (n,)
-        Along each coordinate.
-    downwards : ndarray of shape (n,)
-        The same, each with the sign that leads down.
+    Steps (n,) are along each coordinate, and ``downwards`` the same with signs that lead down.
     """
     i, j = np.tril_indices(len(steps), -1)
     ahead, pairs = np.diag(steps), np.diag(downwards)[i] + np.diag(downwards)[j]
@@ -135,16 +101,8 @@ def differences(
 ) -> tuple[FloatArray, FloatArray]:
     """Return slopes (n,) and second derivatives (n, n), NaN where these need what is not finite.
 
-    Where U is finite to one side alone the slope is that to this side.
-
-    Parameters
-    ----------
-    steps, downwards : ndarrays of shape (n,)
-        As for :func:`moves_of`.
-    rises : ndarray of shape (2 n + n (n - 1) / 2,)
-        How much higher U is after each of the moves.
-    rounding
-        What is no more than that in the sum of two of them is nothing.
+    Where U is finite to one side alone the slope is that to this side. U is higher by ``rises``
+    after each of the moves, and what is no more than ``rounding`` in the sum of two is nothing.
     """
     n = len(steps)
     rises = np.where(np.isfinite(rises), rises, np.nan)
@@ -165,14 +123,9 @@ def least_radius(model: Model) -> float:
 
 
 def step_within(model: Model, radius: float) -> tuple[FloatArray, float, bool]:
-    """Return the best step (dim,) no longer than a radius, its gain, and whether it is as long.
+    """Return the best step (dim,) no longer than a radius in units of the model's scales.
 
-    Parameters
-    ----------
-    model
-        With a matrix.
-    radius
-        In units of the model's scales.
+    With it come its gain, and whether it is as long.
     """
     assert model.hessian is not None
     scales = model.scales
@@ -221,40 +174,17 @@ _STANDING = 5  # evaluations in a row that are no lower
 _MATRICES = 8  # that are measured before it is the turn of L-BFGS again
 
 
-def descend_by_values(
+def find_by_values(
     potential: Potential,
     start: FloatArray,
     *,
     max_calls: int,
     until: Until | None = None,
 ) -> Mode:
-    """Go down to the position of least potential near a start, by values.
+    """Find a mode by values of a potential whose gradients are differences of them.
 
-    It finds its own scales.
-
-    Parameters
-    ----------
-    potential
-        One whose gradients are differences of values.
-    start : ndarray of shape (dim,)
-        A position where potential and gradient are finite.
-    max_calls
-        Gradients that as many values would pay for, after which the best position is returned.
-    until
-        Called with finite positions (dim,) that the search comes to, the potential and its gradient
-        there; the search ends where it returns True.
-
-    Returns
-    -------
-    Mode
-        The best position seen, converged or not.
-
-    Raises
-    ------
-    NumericalError
-        If the potential or its gradient is not finite at the start.
-    ShapeError
-        If ``start`` is not one position.
+    See :func:`~surrokit.mode.descent.find_mode`. The search finds its own scales, ends by the usual
+    tolerance, and makes as many values as ``max_calls`` gradients would.
     """
     most = max_calls * calls_per_gradient(potential)
     with np.errstate(over="ignore", invalid="ignore"):  # a potential that falls and falls
@@ -446,13 +376,7 @@ class _ByValues:
 
 
 class _Standing:
-    """Ends L-BFGS where it does not get lower: rough gradients mislead it beside the mode.
-
-    Parameters
-    ----------
-    until
-        Ends it, too.
-    """
+    """Ends L-BFGS where it does not get lower: rough gradients mislead it beside the mode."""
 
     def __init__(self, until: Until) -> None:
         self._until = until

@@ -7,7 +7,7 @@ import numpy as np
 from surrokit.coordinates.transforms import Scaled
 from surrokit.errors import EvaluationError, TargetError
 from surrokit.limits import SEARCHING, stage
-from surrokit.mode.by_values import descend_by_values
+from surrokit.mode.by_values import find_by_values
 from surrokit.mode.descent import TOLERANCE, Mode, Scales, Until, descend
 from surrokit.model.model import calls_per_gradient
 from surrokit.potentials import Potential, with_gradient
@@ -89,13 +89,6 @@ direction but for rounding."""
 def demand_bottom(potential: Potential, found: Mode) -> None:
     """Raise if a search fell and fell, as on a potential whose sign is turned.
 
-    Parameters
-    ----------
-    potential
-        What was searched; its parameters are named in the message.
-    found
-        Where the search came to.
-
     Raises
     ------
     TargetError
@@ -117,15 +110,8 @@ def demand_bottom(potential: Potential, found: Mode) -> None:
 def demand_walls(potential: Potential, found: Mode) -> int:
     """Raise if the potential is the same at any distance in a direction; return what was paid.
 
-    Directions are those of single parameters, and such in which several change together.
-
-    Parameters
-    ----------
-    potential
-        What was searched; its parameters are named in the message.
-    found
-        Where the search ended. Two values are paid for each unbounded direction along which
-        second derivatives vanish there, or four.
+    Directions are those of single parameters, and such in which several change together. Two values
+    are evaluated for each unbounded one along which second derivatives vanish, or four.
 
     Raises
     ------
@@ -158,16 +144,8 @@ def demand_walls_by_gradients(
     the mode, is taken where the others say nothing yet. Where it has no component there either,
     values far away decide.
 
-    Parameters
-    ----------
-    potential
-        What was searched, with capability ``gradient``; its parameters are named in the message.
-    found
-        Where the search ended, without second derivatives.
-    gradients : ndarray of shape (n, dim)
-        What the search saw on its way.
-    most
-        Further gradients at most. Where more directions are left, nothing is known.
+    The search saw ``gradients (n, dim)`` on its way. Where more directions than ``most`` further
+    gradients are left, nothing is known.
 
     Raises
     ------
@@ -282,24 +260,9 @@ def laplace_acceptance(
 ) -> float | None:
     """Return the mean acceptance of moves between independent draws of N(mode, H^-1).
 
-    The mean is over all pairs of ``n`` draws. A few draws miss tails that are heavier than the
-    approximation's, so a figure that is not near 1 is too high.
-
-    Parameters
-    ----------
-    target
-        The exact potential, evaluated at ``n`` positions.
-    mode
-        Its mode, with second derivatives.
-    rng
-        Generator.
-    n
-        Number of draws, at least 2.
-
-    Returns
-    -------
-    float or None
-        None where no positive definite matrix of second derivatives is known.
+    The mean is over all pairs of ``n`` draws, at which the target is evaluated. A few draws miss
+    tails that are heavier than the approximation's, so a figure that is not near 1 is too high.
+    None where no positive definite matrix of second derivatives is known.
     """
     if mode.hessian is None:
         return None
@@ -324,13 +287,7 @@ and a few."""
 
 
 def goes_by_values(potential: Potential) -> bool:
-    """Return whether a search goes by values, as gradients are made of them.
-
-    Parameters
-    ----------
-    potential
-        One with capability ``gradient``.
-    """
+    """Return whether a search goes by values, as gradients are made of them."""
     return calls_per_gradient(potential) > 1 and potential.dim <= MOST_DIM
 
 
@@ -344,7 +301,7 @@ def find_mode(
     until: Until | None = None,
     scales: Scales | None = None,
 ) -> Mode:
-    """Find the position of least potential near a start, by values if gradients are made of them.
+    """Find the position of least potential near a start.
 
     The search steps back from a position that cannot be evaluated or whose potential is not
     finite. One search sees one mode.
@@ -362,7 +319,7 @@ def find_mode(
         Nats; the search ends where a Newton step would gain less, or iterations of L-BFGS do. By
         values it ends by :data:`~surrokit.mode.descent.TOLERANCE`.
     until
-        Called with finite positions (dim,) that the search comes to, the potential and its gradient
+        Called with each finite position (dim,) that is evaluated, the potential and its gradient
         there; the search ends where it returns True.
     scales
         What is known of the covariance of the mass; a search by gradients alone goes in coordinates
@@ -384,7 +341,7 @@ def find_mode(
         If ``start`` is not one position.
     """
     if goes_by_values(potential):
-        return descend_by_values(potential, start, max_calls=max_calls, until=until)
+        return find_by_values(potential, start, max_calls=max_calls, until=until)
     return descend(
         potential, start, max_calls=max_calls, tolerance=tolerance, until=until, scales=scales
     )

@@ -48,14 +48,7 @@ def given_positions(
 ) -> FloatArray:
     """Return a user's starting positions in the sampling coordinates, shape (chains, dim).
 
-    Parameters
-    ----------
-    initial
-        One position (dim,) for all chains, one for each, or values by name.
-    target
-        The potential to sample.
-    chains
-        Number of chains.
+    They are one position (dim,) for all chains, one for each, or values by name.
 
     Raises
     ------
@@ -132,17 +125,8 @@ def spread_positions(
     between two bounds are uniform between them, and all others are uniform within :data:`WIDER`
     times the distance of starts.
 
-    Parameters
-    ----------
-    target
-        The target.
-    rng
-        Generator.
-    n
-        How many.
-    starts : ndarray of shape (m, dim), optional
-        Where chains start. Numbers that start farther away than they are drawn are the user's own,
-        and positions are spread about them.
+    Chains begin at ``starts (m, dim)``: numbers that start farther away than they are drawn are the
+    user's own, and positions are spread about them.
     """
     half = (n + 1) // 2
     centre, spread = expected(target)
@@ -172,23 +156,10 @@ def start(
 ) -> Began:
     """Return what ``begin`` returns at positions where the target is finite.
 
-    Parameters
-    ----------
-    begin
-        Evaluates the target at positions (chains, dim); returns a result and the chains' state.
-    target
-        Draws positions, if it can, and names parameters.
-    initial : ndarray of shape (chains, dim), optional
-        The user's positions in the sampling coordinates; None draws them, and again for
-        each chain at which the target is not finite.
-    chains
-        Number of chains.
-    rng
-        Generator for the positions.
-    failures
-        Where failures of the target are counted.
-    value
-        Evaluates U at positions (n, dim), by which positions are drawn again.
+    The user's own positions in the sampling coordinates are ``initial (chains, dim)``; None draws
+    them, and again for each chain at which the target is not finite. ``begin`` evaluates the target
+    at positions, and returns a result and the chains' state; ``value`` evaluates U alone, by which
+    positions are drawn again.
 
     Raises
     ------
@@ -238,14 +209,8 @@ def _is_penalty(target: Potential, state: ChainState, before: list[float]) -> Bo
     """Return which chains (n,) begin at a penalty that stands for the edge of the support.
 
     That is very high, and the same at two of them, or flat. One that is high alone begins elsewhere
-    once, which tells.
-
-    Parameters
-    ----------
-    target, state
-        The target, and the chains.
-    before
-        High ones of earlier attempts, to which those of this one are added.
+    once, which tells. High ones of earlier attempts are ``before``, to which those of this one are
+    added.
     """
     high = (state.values >= PENALTY) & np.isfinite(state.values)
     if not high.any():

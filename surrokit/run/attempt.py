@@ -87,6 +87,7 @@ def begin_exploring(
             fit=learning.fit_with,
             calls=calls,
             past=recipe.past,
+            known=recipe.evaluations,
         )
         steps = iter(recipe.explorer.explore(start, rng))
         chains = next_of(steps).findings.chains

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, EvaluationError, NumericalError, ShapeError
-from surrokit.mode.descent import Enough, Way
+from surrokit.mode.descent import Scales
+from surrokit.mode.hill import MOST, rate_of_fall
 from surrokit.mode.search import find_mode
 
 WIDE_AND_NARROW = np.array([1e-2, 1.0, 1e3])
@@ -226,29 +227,91 @@ def test_a_target_without_gradients_is_an_error():
         find_mode(Quadratic(frozenset()), np.ones(3))
 
 
-def iterations(gains):
-    """Return after how many iterations with such gains a search ends; None if it goes on."""
-    way, value = Way(Quadratic(frozenset({"gradient"})), 100, 1.0, None), 0.0
-    way.note_iteration(value)
-    for i, gain in enumerate(gains, start=1):
-        value -= gain
-        try:
-            way.note_iteration(value)
-        except Enough:
-            return i
-    return None
+class Hanging:
+    """log cosh, whose second derivatives are 0 but for rounding where it is far from its mode."""
+
+    dim, capabilities = 2, frozenset({"gradient", "hessian"})
+
+    def value_and_gradient(self, q):
+        return np.logaddexp(q, -q).sum(axis=1), np.tanh(q)
+
+    def hessian(self, q):
+        return np.eye(2) * (1.0 - np.tanh(q)[:, None, :] ** 2)
+
+
+def test_where_there_is_no_curvature_at_all_gradients_lead_on():
+    found = find_mode(Hanging(), np.full(2, 1000.0))
+    assert found.converged
+    assert_allclose(found.position, 0.0, atol=0.1)
+
+
+# --- where a potential falls exponentially ---
+
+
+@pytest.mark.parametrize("constant", [0.0, -1e6])
+def test_the_rate_of_an_exponential_is_found_whatever_is_added(constant):
+    start, end = ((t, 7 * np.exp(-3 * t) + constant, -21 * np.exp(-3 * t)) for t in (0.0, 0.5))
+    assert rate_of_fall(start, end) == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize(
-    ("gains", "ends"),
-    [
-        ([0.1, 0.1, 0.1, 0.1], 3),
-        ([0.1, 0.05, 0.02, 0.01], 3),
-        ([0.1, 0.3, 0.9, 2.0, 5.0], None),
-        ([1e-9, 1e-8, 1e-7, 1e-7], 3),
-        ([0.1, 0.05, 2.0, 0.1, 0.1, 0.1], 6),
-    ],
+    ("value", "slope"),
+    # of a quadratic; slopes too much alike; past the least; not finite
+    [(80.0, -10.0), (75.5, -19.0), (84.5, 1.0), (np.inf, np.inf), (5.0, np.nan)],
 )
-def test_small_gains_end_a_search_unless_each_is_far_more_than_the_last(gains, ends):
-    """Gains are in units of the tolerance; the last of those that end a search are rounding."""
-    assert iterations(gains) == ends
+def test_a_line_that_is_no_exponential_has_no_rate(value, slope):
+    assert rate_of_fall((0.0, 100.0, -30.0), (1.0, value, slope)) is None
+
+
+@pytest.mark.parametrize("wall", [np.inf, 3.5])
+def test_a_search_that_begins_very_high_takes_few_more_evaluations(wall):
+    """With the logarithm of a scale that is far too small, at heights that differ by 10^8."""
+
+    def value_and_gradient(q):
+        spread = 1e4 * np.exp(-2.0 * q[:, 0]) * (1.0 + np.square(q[:, 1] - 3.0))
+        slopes = np.stack([100.0 - 2.0 * spread, 2e4 * np.exp(-2.0 * q[:, 0]) * (q[:, 1] - 3.0)])
+        return np.where(q[:, 0] < wall, 100.0 * q[:, 0] + spread, np.inf), slopes.T
+
+    target = sk.potential(value_and_gradient=value_and_gradient, dim=2, batched=True)
+    near, far = (find_mode(target, np.array([at, 2.9])) for at in (0.0, -9.2))
+    assert near.converged
+    assert far.converged
+    assert_allclose(far.position, [0.5 * np.log(200.0), 3.0], atol=0.05)
+    assert far.calls <= near.calls + MOST
+
+
+# --- in known scales ---
+
+COVARIANCE = np.array([[1e6, 9e-1], [9e-1, 1e-6]])
+THERE, START = np.array([3000.0, 0.001]), np.array([-2.0, 1.0])
+
+
+def long_and_thin():
+    precision = np.linalg.inv(COVARIANCE)
+    return sk.potential(
+        lambda q: 5.0 + 0.5 * (q - THERE) @ precision @ (q - THERE),
+        lambda q: precision @ (q - THERE),
+        dim=2,
+    )
+
+
+def test_a_unit_step_leads_to_a_known_mode_of_the_same_covariance():
+    values, gradients = long_and_thin().value_and_gradient(START[None])
+    root = Scales(covariance=COVARIANCE, least=5.0).root(values[0], gradients[0])
+    slope = root.T @ gradients[0]
+    assert_allclose(START - root @ slope / np.linalg.norm(slope), THERE, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("value", "gradient"), [(4.0, 1.0), (9.0, 0.0), (np.inf, 1.0)])
+def test_where_nothing_is_gained_the_root_is_that_of_the_covariance(value, gradient):
+    root = Scales(covariance=COVARIANCE, least=5.0).root(value, np.full(2, gradient))
+    assert_allclose(root @ root.T, COVARIANCE)
+
+
+def test_a_search_in_known_scales_takes_few_calls():
+    known = find_mode(long_and_thin(), START, scales=Scales(covariance=COVARIANCE, least=5.0))
+    assert known.converged
+    assert known.calls <= 6
+    assert_allclose(known.value, 5.0, atol=1e-3)
+    plain = find_mode(long_and_thin(), START)
+    assert plain.calls > 2 * known.calls or plain.value > 6.0

@@ -84,18 +84,6 @@ def test_a_posterior_with_an_estimated_scale_finds_them_too():
     assert len(decay.at) == 4
 
 
-def test_a_surrogate_learns_from_what_another_posterior_has_evaluated():
-    shared = declared(Decay())
-    parts = {"surrogate": "additive", "sampler": "sub-chain", "explorer": "rounds"}
-    few = {**SIZES, "warmup": None}
-    sk.sample(shared.posterior(data=DATA, noise_sd=0.1), **parts, **few)
-    other = {"data": DATA + 0.02, "noise_sd": 0.1}
-    second = sk.sample(shared.posterior(**other), **parts, **few)
-    alone = sk.sample(declared(Decay()).posterior(**other), **parts, **few)
-    assert second.adaptation.training_rows > alone.adaptation.training_rows
-    assert second.calls["jacobian"] < alone.calls["jacobian"]
-
-
 def test_a_log_likelihood_takes_other_priors():
     calls = []
 

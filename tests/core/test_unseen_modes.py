@@ -48,15 +48,17 @@ def test_a_run_that_misses_half_of_two_equal_lines_warns(two_lines, seed):
     part = float((run["c1"] > run["c2"]).mean())
     assert run.modes.values[0] < 31.0  # searches go on as long as they find new places
     if part in (0.0, 1.0):
-        (finding,) = run.verdict.named("unseen_modes")
-        assert finding.message in [str(each.message) for each in told]
-        assert f"ended in {len(run.modes)} places" in finding.message
-        estimate, bound = run.modes.unseen()
-        assert 0.0 < estimate < bound < 1.0
-        assert f"{estimate:.0%} of further searches" in finding.message
         assert (run.exchange.one, run.exchange.other) == (("a1", "c1"), ("a2", "c2"))
         (finding,) = run.verdict.named("exchange")
+        assert finding.message in [str(each.message) for each in told]
         assert "'a1', 'c1' and 'a2', 'c2' are exchanged" in finding.message
+        if len(run.modes) > 1:  # with seed 3 all searches agree, so that they speak for no other
+            (finding,) = run.verdict.named("unseen_modes")
+            assert finding.message in [str(each.message) for each in told]
+            assert f"ended in {len(run.modes)} places" in finding.message
+            estimate, bound = run.modes.unseen()
+            assert 0.0 < estimate < bound < 1.0
+            assert f"{estimate:.0%} of further searches" in finding.message
     else:
         assert any("chains went from one to another" in each for each in run.verdict.messages)
 

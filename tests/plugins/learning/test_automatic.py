@@ -78,63 +78,14 @@ def picked(target, timed, given=None, **without):
 
 # --- rules ---
 
-
-def test_for_a_cheap_gradient_plain_hmc_would_do():
-    choice = picked(offering("gradient"), CHEAP)
-    assert (choice.sampler, choice.surrogate, choice.explorer) == ("hmc", None, None)
-    assert choice.choice == "sampler='hmc': a gradient takes 0.2 ms, so plain HMC would do"
-
-
-@pytest.mark.parametrize(
-    ("capabilities", "timed", "reason"),
-    [
-        (("gradient",), DEAR, "a gradient takes 2 ms, and the potential is learnt"),
-        (
-            ("gradient", "forward", "jacobian"),
-            costs(0.02),
-            "a gradient takes 20 ms, and the outputs are learnt",
-        ),
-        (
-            ("forward",),
-            VALUES,
-            "a value takes 2 ms, there is no gradient, and the outputs are learnt from values",
-        ),
-        (
-            (),
-            VALUES,
-            "a value takes 2 ms, there is no gradient, and the potential is learnt from values",
-        ),
-        (
-            (),
-            costs(None, value=2e-5),
-            "a value takes 20 us, there is no gradient, and the potential is learnt from values",
-        ),
-    ],
-)
-def test_for_dear_calls_and_black_boxes_a_surrogate_is_learnt(capabilities, timed, reason):
-    choice = picked(offering(*capabilities), timed)
-    assert choice.choice == (
-        "sampler='sub-chain', surrogate='additive', explorer='rounds', schedule='once': " + reason
-    )
-
-
-def test_where_values_are_cheap_a_draw_is_the_end_of_a_single_path():
-    emulated = offering("gradient", "forward", "jacobian")
-    choice = picked(emulated, costs(7e-4, value=3e-4))
-    assert choice.sampler[0] == "hmc"
-    assert choice.sampler[1] == {"target_acceptance": 0.93, "shortest": 0.33}
-    assert choice.choice.endswith("0.7 ms, and the outputs are learnt; values are cheap")
-    assert picked(emulated, costs(0.0006)).sampler[0] == "hmc"
-    assert picked(emulated, costs(0.0006)).surrogate == "additive"
-    assert picked(emulated, costs(0.0004)).surrogate is None
-    # it is learnt from values, or is no forward map
-    assert picked(offering("forward"), costs(None, value=0.001)).sampler == "sub-chain"
-    assert picked(offering("gradient"), DEAR).sampler == "sub-chain"
-
-
 ROWS = ("gradient", "hessian", "rows")
+EMULATED = ("gradient", "forward", "jacobian")
 FEW = RowsForecast(rows=20.0, n_rows=1000, acceptance=0.9)
 MANY = RowsForecast(rows=2000.0, n_rows=1000, acceptance=None)
+NORMAL = attrs.evolve(MANY, whole=0.8)
+FEW_CALLS = {"budget": Budget(max_calls=150)}
+LEARNT = "sampler='sub-chain', surrogate='additive', explorer='rounds', schedule='once'"
+DRAWN = "sampler='gaussian', surrogate='quadratic', explorer='rounds', schedule='once'"
 
 
 @pytest.fixture
@@ -142,216 +93,222 @@ def forecast(monkeypatch):
     def set_to(value):
         monkeypatch.setattr(automatic, "forecast_rows", lambda *_: value)
 
+    set_to(None)
     return set_to
 
 
-def test_of_rows_a_few_may_be_better_even_where_a_gradient_is_cheap(forecast):
-    forecast(FEW)
-    assert picked(offering(*ROWS), CHEAP).correction == "subsampled"
-    assert picked(offering(*ROWS), costs(5e-5)).sampler == "hmc"
-    forecast(MANY)
-    assert picked(offering(*ROWS), CHEAP).sampler == "hmc"
-    # four chains of them take more than a millisecond
-    assert picked(offering(*ROWS), costs(0.0004, chains=4)).surrogate == "rows"
+@pytest.mark.parametrize(
+    ("offers", "timed", "rows", "choice"),
+    [
+        (
+            ("gradient",),
+            CHEAP,
+            None,
+            "sampler='hmc': a gradient takes 0.2 ms, so plain HMC would do",
+        ),
+        (
+            ("gradient",),
+            DEAR,
+            None,
+            f"{LEARNT}: a gradient takes 2 ms, and the potential is learnt",
+        ),
+        (
+            EMULATED,
+            costs(0.02),
+            None,
+            f"{LEARNT}: a gradient takes 20 ms, and the outputs are learnt",
+        ),
+        (
+            ("forward",),
+            VALUES,
+            None,
+            f"{LEARNT}: a value takes 2 ms, there is no gradient, and the outputs are learnt from "
+            "values",
+        ),
+        (
+            (),
+            costs(None, value=2e-5),
+            None,
+            f"{LEARNT}: a value takes 20 us, there is no gradient, and the potential is learnt "
+            "from values",
+        ),
+        (
+            # gradients of the misfit are learnt from, so that the outputs' thresholds do not apply
+            ("gradient", "forward", "vjp"),
+            DEAR,
+            None,
+            f"{LEARNT}: a gradient takes 2 ms, and the potential is learnt",
+        ),
+        (
+            (*EMULATED, "vjp"),
+            attrs.evolve(DEAR, jacobian=0.02),
+            None,
+            f"{LEARNT}: a gradient takes 2 ms, a Jacobian 20 ms, and the outputs are learnt",
+        ),
+        (
+            ROWS,
+            DEAR,
+            FEW,
+            f"{DRAWN}, correction='subsampled': a gradient takes 2 ms, and decisions are expected "
+            "to touch 20 of 1000 rows, with an acceptance of 0.90",
+        ),
+        (
+            ROWS,
+            DEAR,
+            NORMAL,
+            f"{DRAWN}: a gradient takes 2 ms, and decisions would touch all 1000 rows; with all "
+            "rows normal draws would be accepted with 0.80",
+        ),
+    ],
+)
+def test_what_is_picked_and_why(forecast, offers, timed, rows, choice):
+    forecast(rows)
+    assert picked(offering(*offers), timed).choice == choice
 
 
-def test_a_mode_that_was_paid_for_is_where_the_last_chain_begins(forecast):
-    one, mode = np.zeros((1, 2)), np.full(2, 7.0)
-    before = np.vstack([one, one + 1.0, one + 2.0])
-    for found in (FEW, attrs.evolve(MANY, whole=0.8)):
-        forecast(attrs.evolve(found, mode=mode))
-        after = picked(offering(*ROWS), DEAR, {"initial": before}).initial
-        assert_array_equal(after[-1], mode)
-        assert_array_equal(after[:-1], before[:-1])
-        assert_array_equal(picked(offering(*ROWS), DEAR, {"initial": one}).initial, one)
-
-
-def test_few_rows_decide_where_that_is_clearly_better(forecast):
-    forecast(FEW)
-    assert picked(offering(*ROWS), DEAR).choice == (
-        "sampler='gaussian', surrogate='quadratic', explorer='rounds', schedule='once', "
-        "correction='subsampled': a gradient takes 2 ms, and decisions are expected to touch 20 of "
-        "1000 rows, with an acceptance of 0.90"
-    )
-
-
-def test_independent_normal_draws_do_where_they_would_be_accepted(forecast):
-    forecast(attrs.evolve(MANY, whole=0.8))
-    assert picked(offering(*ROWS), DEAR).choice == (
-        "sampler='gaussian', surrogate='quadratic', explorer='rounds', schedule='once': a gradient "
-        "takes 2 ms, and decisions would touch all 1000 rows; with all rows normal draws would be "
-        "accepted with 0.80"
-    )
-    forecast(attrs.evolve(MANY, whole=0.6))
-    assert picked(offering(*ROWS), DEAR).surrogate == "rows"
-
-
-@pytest.mark.parametrize("value", [MANY, None, attrs.evolve(FEW, rows=200.0, acceptance=0.3)])
-def test_else_rows_of_the_data_are_the_surrogate(forecast, value):
-    forecast(value)
-    choice = picked(offering(*ROWS), DEAR)
-    assert (choice.sampler, choice.surrogate, choice.correction) == ("sub-chain", "rows", None)
-    assert (str(value) in choice.choice) == (value is not None)
-
-
-def test_a_correction_that_is_fixed_can_rule_subsampling_out(forecast):
-    forecast(FEW)
-    assert picked(offering(*ROWS), DEAR, {"correction": "metropolis"}).surrogate == "rows"
-
-
-def test_subsampling_by_name_stays(forecast):
-    forecast(FEW)
-    given = {"correction": ("subsampled", {})}
-    assert picked(offering(*ROWS), DEAR, given).correction == ("subsampled", {})
+def test_where_values_are_cheap_a_draw_is_the_end_of_a_single_path():
+    choice = picked(offering(*EMULATED), costs(7e-4, value=3e-4))
+    assert choice.sampler == ("hmc", {"target_acceptance": 0.93, "shortest": 0.33})
+    assert choice.choice.endswith("0.7 ms, and the outputs are learnt; values are cheap")
+    assert picked(offering(*EMULATED), costs(0.0006)).surrogate == "additive"
+    assert picked(offering(*EMULATED), costs(0.0004)).surrogate is None
+    # it is learnt from values, or is no forward map
+    assert picked(offering("forward"), costs(None, value=0.001)).sampler == "sub-chain"
 
 
 @pytest.mark.parametrize(
-    ("forecast", "is_good"),
+    ("rows", "timed", "given", "without", "expected"),
     [
-        (FEW, True),
-        (MANY, False),
-        (RowsForecast(rows=20.0, n_rows=1000, acceptance=0.0), False),
-        (RowsForecast(rows=240.0, n_rows=1000, acceptance=0.99), True),
-        (RowsForecast(rows=240.0, n_rows=1000, acceptance=0.8), False),
+        (FEW, CHEAP, {}, {}, {"correction": "subsampled"}),
+        (FEW, costs(5e-5), {}, {}, {"sampler": "hmc"}),
+        (MANY, CHEAP, {}, {}, {"sampler": "hmc"}),
+        # four chains of them take more than a millisecond
+        (MANY, costs(0.0004, chains=4), {}, {}, {"surrogate": "rows"}),
+        (attrs.evolve(MANY, whole=0.6), DEAR, {}, {}, {"surrogate": "rows"}),
+        (MANY, DEAR, {}, {}, {"sampler": "sub-chain", "surrogate": "rows", "correction": None}),
+        (None, DEAR, {}, {}, {"surrogate": "rows"}),
+        (FEW, DEAR, {"correction": "metropolis"}, {}, {"surrogate": "rows"}),
+        (FEW, DEAR, {"correction": ("subsampled", {})}, {}, {"correction": ("subsampled", {})}),
+        (FEW, DEAR, {}, {"sampler": ("gaussian",)}, {"surrogate": "rows", "correction": None}),
+        (
+            FEW,
+            DEAR,
+            {},
+            {"surrogate": ("quadratic", "rows")},
+            {"surrogate": "additive", "correction": None},
+        ),
+        (FEW, DEAR, {}, {"explorer": ("rounds",)}, {"surrogate": "rows", "correction": None}),
     ],
 )
-def test_what_is_clearly_better_than_all_rows(forecast, is_good):
-    assert forecast.is_good == is_good
+def test_a_few_rows_decide_where_that_is_clearly_better(
+    forecast, rows, timed, given, without, expected
+):
+    forecast(rows)
+    choice = picked(offering(*ROWS), timed, given, **without)
+    assert {name: getattr(choice, name) for name in expected} == expected
 
 
-def test_what_is_expected_is_told():
-    some = attrs.evolve(FEW, acceptance=None)
-    assert str(some) == "decisions are expected to touch 20 of 1000 rows"
-    assert str(MANY) == "decisions would touch all 1000 rows"
+def test_a_mode_that_was_evaluated_is_where_the_last_chain_begins(forecast):
+    one, mode = np.zeros((1, 2)), np.full(2, 7.0)
+    before = np.vstack([one, one + 1.0, one + 2.0])
+    for found in (FEW, NORMAL):
+        forecast(attrs.evolve(found, mode=mode))
+        after = picked(offering(*ROWS), DEAR, {"initial": before}).initial
+        assert_array_equal(after, [*before[:-1], mode])
+        assert_array_equal(picked(offering(*ROWS), DEAR, {"initial": one}).initial, one)
 
 
-def test_without_any_surrogate_it_says_so():
-    choice = picked(offering("gradient"), DEAR, surrogate=("additive",))
-    assert choice.choice.endswith(": a gradient takes 2 ms, but no surrogate is the default")
+@pytest.mark.parametrize(
+    ("rows", "acceptance", "is_good"),
+    [(20.0, 0.9, True), (20.0, 0.0, False), (240.0, 0.99, True), (240.0, 0.8, False)],
+)
+def test_what_is_clearly_better_than_all_rows(rows, acceptance, is_good):
+    assert RowsForecast(rows=rows, n_rows=1000, acceptance=acceptance).is_good == is_good
 
 
-def test_without_the_correction_nothing_can_be_told():
+def test_without_the_correction_nothing_can_be_forecast():
     rng = np.random.default_rng(1)
+    assert (
+        str(attrs.evolve(FEW, acceptance=None)) == "decisions are expected to touch 20 of 1000 rows"
+    )
     assert forecast_rows(composer(), "subsampled", offering("rows"), np.zeros(2), rng) is None
     assert "decisions" not in picked(offering(*ROWS), DEAR, correction=("subsampled",)).choice
 
 
 # --- weighted answers ---
 
-FEW_CALLS = {"budget": Budget(max_calls=150)}
-SOME_CALLS = {"budget": Budget(max_calls=500)}
-
 
 def test_where_dear_calls_are_too_few_for_chains_answers_are_weighted():
     choice = picked(offering("gradient"), costs(0.004), FEW_CALLS)
-    assert choice.correction == "weights"
     assert choice.choice == (
-        "sampler='sub-chain', surrogate='additive', explorer='rounds', schedule='once', "
-        "correction='weights': a gradient takes 4 ms, and the potential is learnt; chains would "
-        "take 3000 calls, so answers are weighted"
+        f"{LEARNT}, correction='weights': a gradient takes 4 ms, and the potential is learnt; "
+        "chains would take 3000 calls, so answers are weighted"
     )
 
 
-def test_a_goal_says_what_chains_would_take():
-    goal = Budget(max_calls=150, target_ess=100)
-    assert picked(offering("gradient"), costs(0.004), {"budget": goal}).correction is None
-    goal = Budget(max_calls=150, target_ess=400)
-    assert picked(offering("gradient"), costs(0.004), {"budget": goal}).correction == "weights"
-    goal = Budget(max_calls=2000, target_mcse=0.02)
-    assert picked(offering("gradient"), costs(0.004), {"budget": goal}).correction == "weights"
+SOME_CALLS = {"budget": Budget(max_calls=500)}
+FAST_VALUE = costs(0.0015, value=0.0002)
 
 
 @pytest.mark.parametrize(
-    ("timed", "given"),
+    ("timed", "given", "correction"),
     [
-        (costs(0.004), {}),
-        (costs(0.004), {"budget": Budget(max_calls=50_000)}),
-        (costs(0.004), {**FEW_CALLS, "draws": 1000}),
-        (costs(0.004), {"budget": Budget(max_calls=150, target_rhat=1.05)}),
-        (costs(0.0015, value=0.0002), SOME_CALLS),
-        (CHEAP, SOME_CALLS),
-        (CHEAP, {**FEW_CALLS, "draws": 1000}),
-        (costs(0.004), {**FEW_CALLS, "warmup": 0}),
+        (costs(0.004), {}, None),
+        (costs(0.004), {"budget": Budget(max_calls=50_000)}, None),
+        (costs(0.004), {**FEW_CALLS, "draws": 1000}, None),
+        (costs(0.004), {"budget": Budget(max_calls=150, target_rhat=1.05)}, None),
+        (costs(0.004), {**FEW_CALLS, "warmup": 0}, None),
+        (FAST_VALUE, SOME_CALLS, None),
+        (CHEAP, SOME_CALLS, None),
+        (CHEAP, {**FEW_CALLS, "draws": 1000}, None),
+        # very few calls, however fast they are
+        (FAST_VALUE, FEW_CALLS, "weights"),
+        (CHEAP, FEW_CALLS, "weights"),
+        # a goal says what chains would take
+        (costs(0.004), {"budget": Budget(max_calls=150, target_ess=100)}, None),
+        (costs(0.004), {"budget": Budget(max_calls=150, target_ess=400)}, "weights"),
+        (costs(0.004), {"budget": Budget(max_calls=2000, target_mcse=0.02)}, "weights"),
+        # what is given stays
+        (costs(0.004), {**FEW_CALLS, "correction": "metropolis"}, "metropolis"),
     ],
 )
-def test_else_they_are_not(timed, given):
-    assert picked(offering("gradient"), timed, given).correction is None
-
-
-@pytest.mark.parametrize("timed", [costs(0.0015, value=0.0002), CHEAP])
-def test_of_very_few_calls_answers_are_weighted_however_fast_they_are(timed):
-    assert picked(offering("gradient"), timed, FEW_CALLS).correction == "weights"
-
-
-def test_a_correction_that_is_given_stays():
-    given = {**FEW_CALLS, "correction": "metropolis"}
-    assert picked(offering("gradient"), costs(0.004), given).correction == "metropolis"
-
-
-def test_without_the_correction_of_answers_chains_do_what_they_can():
-    choice = picked(offering("gradient"), costs(0.004), FEW_CALLS, correction=("weights",))
-    assert choice.correction is None
-
-
-def test_answers_to_be_weighted_ask_for_a_surrogate():
-    choice = picked(offering("gradient"), CHEAP, {"correction": "weights"})
-    assert choice.surrogate == "additive"
-    assert choice.correction == "weights"
+def test_when_answers_are_weighted(timed, given, correction):
+    assert picked(offering("gradient"), timed, given).correction == correction
 
 
 # --- what is fixed, and what is not registered ---
 
 
-def test_a_part_that_only_a_surrogate_can_use_asks_for_one():
-    given = {"explorer": "sampler", "schedule": "greville"}
-    choice = picked(offering("gradient"), CHEAP, given)
-    assert choice.surrogate == "additive"
-    assert (choice.explorer, choice.schedule) == ("sampler", "greville")
-
-
-def test_without_a_warm_up_nothing_is_learnt():
-    assert picked(offering("gradient"), DEAR, {"warmup": 0}).surrogate is None
-    assert picked(offering(), VALUES, {"warmup": 0}).sampler == "random-walk"
-
-
 @pytest.mark.parametrize(
-    ("without", "expected"),
+    ("timed", "given", "without", "expected"),
     [
-        ({"surrogate": ("additive",)}, ("hmc", None, None)),
-        ({"sampler": ("sub-chain",)}, ("hmc", "additive", "rounds")),
-        ({"explorer": ("rounds",)}, ("sub-chain", "additive", "sampler")),
+        (costs(0.004), FEW_CALLS, {"correction": ("weights",)}, {"correction": None}),
+        (CHEAP, {"correction": "weights"}, {}, {"surrogate": "additive", "correction": "weights"}),
+        (
+            CHEAP,
+            {"explorer": "sampler", "schedule": "greville"},
+            {},
+            {"surrogate": "additive", "explorer": "sampler", "schedule": "greville"},
+        ),
+        (DEAR, {"warmup": 0}, {}, {"surrogate": None}),
+        (DEAR, {}, {"surrogate": ("additive",)}, {"sampler": "hmc", "surrogate": None}),
+        (DEAR, {}, {"sampler": ("sub-chain",)}, {"sampler": "hmc", "surrogate": "additive"}),
+        (DEAR, {}, {"explorer": ("rounds",)}, {"sampler": "sub-chain", "explorer": "sampler"}),
     ],
 )
-def test_what_is_not_registered_is_not_picked(without, expected):
-    choice = picked(offering("gradient"), DEAR, **without)
-    assert (choice.sampler, choice.surrogate, choice.explorer) == expected
+def test_what_is_given_stays_and_what_is_not_registered_is_not_picked(
+    timed, given, without, expected
+):
+    choice = picked(offering("gradient"), timed, given, **without)
+    assert {name: getattr(choice, name) for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    "without",
-    [{"sampler": ("gaussian",)}, {"surrogate": ("quadratic", "rows")}, {"explorer": ("rounds",)}],
-)
-def test_subsampling_needs_all_its_parts(forecast, without):
-    forecast(FEW)
-    choice = picked(offering(*ROWS), DEAR, **without)
-    assert choice.surrogate == ("additive" if "surrogate" in without else "rows")
-    assert choice.correction is None
-
-
-def test_an_object_is_described_in_the_line():
+def test_reasons_name_what_is_missing_and_objects():
+    choice = picked(offering("gradient"), DEAR, surrogate=("additive",))
+    assert choice.choice.endswith(": a gradient takes 2 ms, but no surrogate is the default")
     choice = picked(offering("gradient"), DEAR, {"explorer": Gaussian()})
     assert "explorer=<Gaussian>" in choice.choice
-
-
-def test_an_adjoint_without_a_jacobian_tells_of_the_potential():
-    """Gradients of the misfit are learnt from, so that the outputs' own thresholds do not apply."""
-    adjoint, both = offering("gradient", "forward", "vjp"), {"gradient", "forward", "vjp"}
-    choice = picked(adjoint, DEAR)
-    assert choice.choice.endswith("a gradient takes 2 ms, and the potential is learnt")
-    told = attrs.evolve(DEAR, jacobian=0.02)
-    assert picked(offering(*both, "jacobian"), told).choice.endswith(
-        "a gradient takes 2 ms, a Jacobian 20 ms, and the outputs are learnt"
-    )
+    assert picked(offering(), VALUES, {"warmup": 0}).sampler == "random-walk"
 
 
 # --- limits and the way back ---
@@ -448,6 +405,8 @@ def test_calls_are_timed_one_by_one_and_for_all_chains():
     assert found.gradients == pytest.approx(0.03)
     assert found.value == pytest.approx(0.005)
     assert found.values == pytest.approx(0.015)
+    # the first call may compile
+    assert timed(Ticking(0.01, first=3.0))[2].gradients == pytest.approx(0.03)
 
 
 class TickingMap(Ticking):
@@ -479,11 +438,6 @@ def test_a_jacobian_is_timed_beside_the_adjoint():
     assert timed(Ticking(0.01))[2].jacobian is None
 
 
-def test_the_first_call_may_be_compiled():
-    _, _, found = timed(Ticking(0.01, first=3.0))
-    assert found.gradients == pytest.approx(0.03)
-
-
 def test_calls_are_timed_twice_whatever_they_take():
     for seconds in (0.02, 1e-4):
         recording, _, _ = timed(Ticking(seconds))
@@ -492,7 +446,8 @@ def test_calls_are_timed_twice_whatever_they_take():
 
 
 def test_the_starts_are_not_paid_for_twice():
-    recording, starts, _ = timed(Ticking(0.01))
+    recording, starts, _ = timed(Ticking(0.01), initial=np.ones((3, 2)))
+    assert_array_equal(starts, np.ones((3, 2)))
     before = recording.calls
     values, gradients = recording.value_and_gradient(starts)
     assert recording.calls == before
@@ -501,20 +456,12 @@ def test_the_starts_are_not_paid_for_twice():
     np.testing.assert_array_equal(recording.drain().positions, starts)
     recording.value_and_gradient(starts)
     assert recording.calls["gradient"] == before["gradient"] + 3
-
-
-def test_remembered_gradients_serve_whoever_wants_them_alone():
+    # they serve whoever wants gradients alone, too
     recording, starts, _ = timed(Ticking(0.01))
     before = recording.calls
-    np.testing.assert_array_equal(
-        recording.fork(keep=False).gradient(starts), Gaussian().value_and_gradient(starts)[1]
-    )
+    alone = recording.fork(keep=False).gradient(starts)
+    assert_array_equal(alone, Gaussian().value_and_gradient(starts)[1])
     assert recording.calls == before
-
-
-def test_users_starts_are_used():
-    _, starts, _ = timed(Ticking(0.01), initial=np.ones((3, 2)))
-    np.testing.assert_array_equal(starts, np.ones((3, 2)))
 
 
 def test_starts_where_the_target_is_infinite_are_drawn_again():
@@ -582,15 +529,13 @@ def test_a_dear_target_gets_a_surrogate(dear):
     assert len(run.warmup) == SHORTEST + deployed
 
 
-@pytest.mark.parametrize("foretold", [0.8, 0.9, 0.95, 0.99])
-def test_fewer_iterations_leave_a_chain_where_it_began_about_as_rarely(foretold):
-    n = settling(foretold)
-    assert (1.0 - foretold) ** n < 1.1e-7 < (1.0 - foretold) ** (n - 1)
-
-
 @pytest.mark.parametrize(("foretold", "n"), [(None, 25), (0.79, 25), (0.9999, 4), (1.0, 4)])
 def test_the_length_of_a_warm_up_after_an_exploration_has_bounds(foretold, n):
+    """Fewer iterations leave a chain where it began about as rarely."""
     assert settling(foretold) == n
+    for each in (0.8, 0.9, 0.95, 0.99):
+        m = settling(each)
+        assert (1.0 - each) ** m < 1.1e-7 < (1.0 - each) ** (m - 1)
 
 
 def test_it_is_longer_where_the_exploration_is_not_sure_of_the_acceptance(dear, monkeypatch):
@@ -600,10 +545,9 @@ def test_it_is_longer_where_the_exploration_is_not_sure_of_the_acceptance(dear, 
     assert len(run.warmup) == SETTLING + deployed
 
 
-@pytest.mark.parametrize("warmup", [3])
-def test_a_warm_up_of_given_length_counts_the_exploration(dear, warmup):
-    run = sk.sample(Gaussian(), warmup=warmup, **SMALL)
-    assert len(run.warmup) <= warmup
+def test_a_warm_up_of_given_length_counts_the_exploration(dear):
+    run = sk.sample(Gaussian(), warmup=3, **SMALL)
+    assert len(run.warmup) <= 3
     assert run.draws.shape == (3, 60, 2)
 
 
@@ -741,11 +685,6 @@ def test_a_policy_with_nothing_to_pick_is_refused():
     message = "a policy is named as sampler, but a surrogate is named too, so that nothing is left"
     with pytest.raises(ConfigurationError, match=message):
         sk.sample(Refusing(), sampler="automatic", surrogate="additive", **SMALL)
-
-
-def test_a_time_must_not_be_negative():
-    with pytest.raises(ConfigurationError, match="cheap must be a finite number of at least 0"):
-        Automatic(cheap=-1.0)
 
 
 # --- refusals come before the first call ---

@@ -495,18 +495,6 @@ def test_a_search_goes_on_along_a_valley_while_it_gains_more_and_more(seed):
     assert found.lowest.value < target.least() + 0.05
 
 
-def test_scales_foretold_on_the_way_to_a_mode_save_evaluations(monkeypatch):
-    """With these seeds the first searches take 60 to 80 evaluations, and 76 to 89 without."""
-
-    def first_calls():
-        found = [searched(target, starts=starts) for target, starts in map(raw_columns, range(4))]
-        return np.array([search.calls[0] for search in found])
-
-    with_scales = first_calls()
-    monkeypatch.setattr(modes_search, "SPAN", 1000)
-    assert (with_scales < first_calls()).all()
-
-
 def test_a_search_that_gains_no_more_goes_on_if_scales_foretell_that_it_would(monkeypatch):
     target, starts = raw_columns()
 

@@ -13,7 +13,6 @@ from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Decision, LearningProblem, Moment
 from surrokit.result.verdict import judge
 from surrokit.testing.targets import Banana, Gaussian
-from surrokit_learning.schedules import mean_rate
 
 # --- When a run learns and deploys ---
 
@@ -36,45 +35,22 @@ def moments(explored=5, warmup=8, draws=4):
         yield Moment(stage=stage, iteration=i, explored=i == explored)
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_never_does_nothing(stage):
+def test_never_does_nothing():
     never = sk.make("schedule", "never")
     assert not never.learns
-    (decision,) = decisions(never, [Moment(stage=stage, iteration=1, explored=False)])
-    assert decision == Decision(observe=False, deploy=False, frozen=True)
+    for decision in decisions(never, moments()):
+        assert decision == Decision(observe=False, deploy=False, frozen=True)
 
 
-@pytest.fixture
-def once():
-    return sk.make("schedule", "once")
-
-
-def test_once_learns(once):
+def test_once_deploys_when_the_exploration_ends_and_is_frozen_from_then_on():
+    once = sk.make("schedule", "once")
     assert once.learns
-
-
-def test_once_observes_as_long_as_it_explores(once):
-    assert [d.observe for d in decisions(once, moments())] == [True] * 5 + [False] * 7
-
-
-def test_once_deploys_once_when_the_exploration_ends(once):
-    assert [d.deploy for d in decisions(once, moments())] == [False] * 4 + [True] + [False] * 7
-
-
-def test_once_is_frozen_from_then_on(once):
-    assert [d.frozen for d in decisions(once, moments())] == [False] * 4 + [True] * 8
-
-
-def test_once_is_frozen_before_any_draw_is_kept(once):
-    kept = [m for m in moments() if m.stage == "sampling"]
-    assert all(decision.frozen for decision in decisions(once, kept))
-
-
-@pytest.mark.parametrize("name", ["never", "once"])
-def test_the_same_moment_gives_the_same_decision(name):
-    schedule = sk.make("schedule", name)
-    assert decisions(schedule, moments()) == decisions(schedule, moments())
-    assert schedule == sk.make("schedule", name)
+    decided = decisions(once, moments())
+    assert [d.observe for d in decided] == [True] * 5 + [False] * 7
+    assert [d.deploy for d in decided] == [False] * 4 + [True] + [False] * 7
+    assert [d.frozen for d in decided] == [False] * 4 + [True] * 8
+    assert decided == decisions(once, moments())
+    assert once == sk.make("schedule", "once")
 
 
 # --- Learning all along, deploying ever more rarely: Algorithm 4 ---
@@ -124,17 +100,12 @@ def test_it_observes_while_exploring_and_deploys_when_the_exploration_ends():
         ({"rate": lambda t: 1 / (t * math.log(t))}, lambda t: 1 if t < 2 else 1 / t / math.log(t)),
     ],
 )
-@pytest.mark.parametrize("t", [1, 2, 20, 300])
+@pytest.mark.parametrize("t", [1, 20])
 @pytest.mark.statistical
 def test_it_deploys_with_its_rate(settings, rate, t):
     """Five standard errors: fewer than one false alarm in 10^6 for each."""
     p = min(rate(t), 1.0)
     assert abs(share_deployed(greville(**settings), t) - p) <= 5 * math.sqrt(p * (1 - p) / 4000)
-
-
-def test_the_default_rate_is_a_power():
-    assert_allclose(mean_rate(greville()._probability, 1), 2**-0.6)
-    assert_allclose(greville()._probability(1000.0), 1001**-0.6)
 
 
 @pytest.mark.parametrize("stage", ["warmup", "sampling"])
@@ -161,25 +132,11 @@ def test_what_was_learnt_last_is_deployed_at_the_freeze():
     assert greville(freeze_after=10**5).decide(last, rng).deploy
 
 
-def test_a_run_deploys_at_the_end_of_its_warm_up():
-    run = sk.sample(
-        Gaussian(), surrogate=("additive", {"n_nodes": 20}), schedule=("greville", {}), **SMALL
-    )
-    assert run.adaptation.last_deployment == SMALL["warmup"]
-    assert run.adaptation.frozen_before_draws
-
-
 @pytest.mark.parametrize(("setting", "on"), [("warmup", True), ("never", False)])
 def test_gradients_are_asked_for_in_warm_up_only(setting, on):
     made, rng = greville(derivatives=setting, freeze_after=None), np.random.default_rng(1)
     assert made.decide(moment(3), rng).derivatives == on
     assert not made.decide(moment(3, "sampling"), rng).derivatives
-
-
-@pytest.mark.parametrize("learn_from", ["all", "accepted", "states"])
-def test_it_says_which_rows_to_learn_from(learn_from):
-    decision = greville(learn_from=learn_from).decide(moment(3), np.random.default_rng(1))
-    assert decision.learn_from == learn_from
 
 
 def test_deployments_expected_of_it():
@@ -302,7 +259,7 @@ def test_a_run_deploys_all_along_the_warm_up_and_not_later():
     run, surrogate = ran()
     deployments = run.adaptation.deployments
     assert len(deployments) == len(surrogate.fits) > 5
-    assert deployments[-1] <= 60
+    assert deployments[-1] == 60  # what was learnt last
     assert run.adaptation.frozen_before_draws
     assert run.adaptation.last_deployment == deployments[-1]
     assert not any("still adapted" in note for note in judge(run).messages)
@@ -429,7 +386,7 @@ def test_the_same_seed_gives_the_same_run():
     assert one.calls == two.calls
 
 
-@pytest.mark.parametrize("iteration", [5, 75])
+@pytest.mark.parametrize("iteration", [75])
 def test_an_interrupt_returns_what_was_drawn(iteration):
     class Interrupting:
         def surrokit_transition_done(self, run, state, info):

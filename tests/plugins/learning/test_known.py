@@ -1,0 +1,113 @@
+"""Rounds that begin with evaluations of other posteriors of the same model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.mode.search import find_mode
+from surrokit.modes import Modes
+from surrokit.testing.targets import Banana
+from surrokit_learning.modes_found import ModeWatch
+
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+
+TIMES = np.linspace(0.0, 4.0, 12)
+SETTINGS = {
+    "surrogate": "additive",
+    "sampler": "sub-chain",
+    "explorer": "rounds",
+    "draws": 30,
+    "progress": False,
+}
+
+
+def decay(q):
+    return q[0] * np.exp(-q[1] * TIMES)
+
+
+def slopes(q):
+    curve = np.exp(-q[1] * TIMES)
+    return np.column_stack([curve, -q[0] * TIMES * curve])
+
+
+def decaying():
+    return sk.model(
+        decay,
+        slopes,
+        parameters={"height": (0, None), "rate": (0, None)},
+        plausible={"height": (1.0, 3.0), "rate": (0.3, 1.0)},
+    )
+
+
+def observed(height, rate, seed):
+    noise = 0.05 * np.random.default_rng(seed).standard_normal(len(TIMES))
+    return {"data": decay([height, rate]) + noise, "noise_sd": 0.05}
+
+
+def second_and_alone(height, rate):
+    """Return a run after one with other data, and the same run of a model of its own."""
+    shared, other = decaying(), observed(height, rate, 2)
+    sk.sample(shared.posterior(**observed(2.0, 0.7, 1)), seed=1, **SETTINGS)
+    models = shared, decaying()
+    return [sk.sample(model.posterior(**other), seed=11, **SETTINGS) for model in models]
+
+
+def test_other_data_take_half_of_the_evaluations_where_the_surrogate_is_confirmed():
+    """Some 29 Jacobians instead of 59; every start of a search is evaluated all the same."""
+    second, alone = second_and_alone(2.05, 0.72)
+    assert second.calls["jacobian"] < 0.6 * alone.calls["jacobian"]
+    assert second.adaptation.training_rows > alone.adaptation.training_rows
+    assert second.modes.searches >= alone.modes.searches
+    off, sd = (second.draws - alone.draws).mean(axis=(0, 1)), alone.draws.std(axis=(0, 1))
+    # 120 draws each: 0.13 sd are a standard error of the difference, and five a false alarm in 10^6
+    assert (np.abs(off) < 0.65 * sd).all()
+    assert np.allclose(second.draws.std(axis=(0, 1)), sd, rtol=0.4)
+
+
+def test_data_far_away_are_explored_as_if_nothing_were_known():
+    second, alone = second_and_alone(2.5, 0.45)
+    assert second.calls["jacobian"] <= 1.1 * alone.calls["jacobian"]
+    np.testing.assert_allclose(second.modes.places[0], alone.modes.places[0], rtol=0.01)
+    assert second.acceptance.mean() > 0.8
+
+
+def test_a_mode_where_other_data_had_none_is_found():
+    """A second output tells the sign of a number, but hardly so in the second posterior."""
+    shared = sk.model(
+        lambda q: np.array([q[0] ** 2, q[0], q[1]]),
+        lambda q: np.array([[2.0 * q[0], 0.0], [1.0, 0.0], [0.0, 1.0]]),
+        dim=2,
+    )
+    first, second = (
+        sk.sample(
+            shared.posterior(data=[4.0, 2.0, 0.0], noise_sd=[0.4, sd, 1.0]), seed=seed, **SETTINGS
+        )
+        for seed, sd in ((1, 0.1), (2, 50.0))
+    )
+    assert (first.draws[..., 0] > 0.0).all()
+    assert second.modes.matters.sum() == 2
+    np.testing.assert_allclose(np.sort(second.modes.places[:2, 0]), [-2.0, 2.0], atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("height", "slope", "ends"),
+    [(1.0, 1.0, True), (1.2, 0.8, True), (1.4, 1.0, False), (1.0, -1.0, False)],
+)
+def test_a_search_is_cut_short_only_where_the_target_agrees_with_the_surrogate(height, slope, ends):
+    """The target is so many times as high above the mode, and as steep, as the surrogate."""
+    surrogate = Banana()
+    found = find_mode(surrogate, np.zeros(2))
+    modes = Modes(
+        positions=found.position[None],
+        values=np.array([7.0]),  # potentials are known up to a constant
+        covariances=np.linalg.inv(found.hessian)[None],
+        ended=np.array([1]),
+    )
+    far = surrogate.sample(np.random.default_rng(3), 200)
+    far = far[np.argmax(np.abs(far[:, 0]))]
+    values, gradients = surrogate.value_and_gradient(far[None])
+    arguments = far, 7.0 + height * (values[0] - found.value), slope * gradients[0]
+    assert not ModeWatch(modes, 2)(*arguments)  # by its covariance alone
+    assert ModeWatch(modes, 2, surrogate)(*arguments) == ends
