@@ -78,15 +78,7 @@ class WorkerPool(ABC):
 
     @abstractmethod
     def take(self, source: Source) -> None:
-        """Give the target to the workers.
-
-        Raises
-        ------
-        ConfigurationError
-            If it cannot be pickled, or a worker cannot load it.
-        WorkerError
-            If there are no workers.
-        """
+        """Give the target to the workers."""
 
     @abstractmethod
     def send(self, what: str, row: FloatArray) -> Future[Reply]:
@@ -97,13 +89,7 @@ class WorkerPool(ABC):
         """Let the workers go; calls in progress are given up."""
 
     def evaluate(self, what: str, rows: FloatArray) -> list[Reply]:
-        """Return the reply for each row, in the order of the rows.
-
-        Raises
-        ------
-        WorkerError
-            If there are no workers any more.
-        """
+        """Return the reply for each row, in the order of the rows."""
         self._asked = out = {self._ask(what, row): i for i, row in enumerate(rows)}
         replies: dict[int, Reply] = {}
         meter = current_meter()
@@ -337,13 +323,7 @@ class Processes(WorkerPool):
         return super().unfinished
 
     def completed(self, out: Iterable[Future[Reply]]) -> list[Future[Reply]]:
-        """Hand calls out, and take replies, until some of these are done.
-
-        Raises
-        ------
-        WorkerError
-            If workers die time and again.
-        """
+        """Hand calls out, and take replies, until some of these are done."""
         while not (done := [future for future in out if future.done()]):
             if self._hung == self.workers:
                 self._restart()

@@ -56,19 +56,10 @@ def _alone() -> EachRow:
 
 
 def spread(target: Potential, each_row: Spread, pool: WorkerPool) -> Potential:
-    """Return a target whose rows a pool evaluates.
+    """Return a target whose rows a pool evaluates, by way of ``each_row``.
 
     All that surrounds the model stays in this process: only the user's functions go to the workers,
     one position at a time.
-
-    Parameters
-    ----------
-    target
-        The target.
-    each_row
-        Evaluates rows by the pool.
-    pool
-        The workers, who are given the functions.
 
     Raises
     ------
@@ -120,14 +111,9 @@ class Ahead:
         self._set_aside: Callable[[FloatArray], object] = _forget
 
     def attend(self, may: Callable[[], bool], set_aside: Callable[[FloatArray], object]) -> None:
-        """Evaluate positions of a run from here on.
+        """Evaluate positions of a run from here on, while it ``may`` pay for calls.
 
-        Parameters
-        ----------
-        may
-            Tells whether the run pays for its calls now.
-        set_aside
-            Evaluates positions (n, dim) of which the workers have the results, and keeps these.
+        ``set_aside`` evaluates positions (n, dim) of which the workers have the results.
         """
         self._may, self._set_aside = may, set_aside
 

@@ -35,31 +35,31 @@ WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 def read_known(
     paths: Sequence[str | os.PathLike[str]], exact: Potential
 ) -> tuple[Memo, Evaluations, Past | None]:
-    """Return the evaluations of ledgers, by position and for a learner, and draws.
+    """Return what runs of the target in files evaluated, as a memo and for a learner, and draws.
 
-    Draws are those of the ledger that has most, if its chains agree and nothing was adapted under
+    Draws are those of the run that has most, if its chains agree and nothing was adapted under
     them; None where there is none.
-
-    Parameters
-    ----------
-    paths
-        The ledgers.
-    exact
-        The target.
-
-    Raises
-    ------
-    LedgerError
-        If one cannot be read, or is another target's.
     """
     events: list[Event] = []
     pasts: list[Past] = []
     for path in paths:
-        with Ledger(path) as ledger:
-            check_fingerprint(ledger.store, exact)
-            check_row(ledger.store, exact)
-            events += ledger.events()
-            pasts += [past] if (past := _past(ledger)) is not None else []
+        trouble: LedgerError | None = None
+        found = False
+        with Ledger(path) as latest:
+            runs = latest.runs[::-1]
+        for run in runs:
+            with Ledger(path, run) as ledger:
+                try:
+                    check_fingerprint(ledger.store, exact, data=False)
+                    check_row(ledger.store, exact)
+                except LedgerError as error:
+                    trouble = trouble or error
+                    continue
+                found = True
+                events += ledger.events()
+                pasts += [past] if (past := _past(ledger)) is not None else []
+        if trouble is not None and not found:
+            raise trouble
     past = max(pasts, key=len, default=None)
     return _memo(events, model_of(exact).columns), read_evaluations(events, exact), past
 
@@ -103,13 +103,7 @@ def _event(what: str, rows: FloatArray, results: Results) -> Event:
 
 
 def split_known(warm_start: Any) -> tuple[list[str | os.PathLike[str]], Any]:
-    """Return the paths in what was given as warm start, or the evaluations; None for none.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is neither.
-    """
+    """Return the paths in what was given as warm start, or the evaluations; None for none."""
     if warm_start is None:
         return [], None
     if isinstance(warm_start, str | os.PathLike):
