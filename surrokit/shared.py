@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import numpy as np
 
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.fingerprint import check_row
+from surrokit.ledger.known import event_with, fill
 from surrokit.ledger.store import MODEL, Store
-from surrokit.ledger.tape import Event, read_events, write_events
+from surrokit.ledger.tape import read_events, write_events
 from surrokit.model.calls import Memo
 from surrokit.model.model import change_model, model_of
 from surrokit.model.outcome import Results
@@ -220,20 +220,14 @@ def _fill(memo: Memo, path: Path, described: Mapping[str, Any]) -> Store:
                 f"{path} holds evaluations of another model: {held} there, {dict(described)} here. "
                 "Give its own model, or another file"
             )
-        for event in read_events(store, calls_alone=True):
-            if event.results is not None:
-                memo.add(event.kind, event.positions, event.results, event.seconds)
+        fill(memo, read_events(store, calls_alone=True))
     except BaseException:
         store.close()
         raise
 
     def write(what: str, rows: FloatArray, results: Results, seconds: float) -> None:
-        found = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in results)
-        event = Event(
-            kind=what, positions=rows, results=found, seconds=seconds, readings=np.empty(0)
-        )
         with store.transaction():
-            write_events(store, [event])
+            write_events(store, [event_with(what, rows, results, seconds)])
 
     memo.write = write
     return store

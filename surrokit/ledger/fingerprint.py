@@ -7,6 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 
 from surrokit.coordinates.constraints import from_plain, to_plain
@@ -23,7 +24,7 @@ from surrokit.coordinates.transforms import (
 from surrokit.errors import LedgerError
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import COLUMNS, DONE, Event, event_of
-from surrokit.model.model import from_model, model_of
+from surrokit.model.model import Wrapper, from_model, model_of
 from surrokit.plan.recipe import is_bounded
 from surrokit.potentials import Potential, observed_data_of
 from surrokit.targets.bounds import describe_position, parameters_of, transform_of
@@ -83,16 +84,38 @@ def _fingerprint(exact: Potential) -> dict[str, Any]:
 
 
 def _observed(exact: Potential) -> dict[str, list[float]]:
-    """Return some figures of observed numbers, which differ where the numbers or their order do."""
-    found = {}
-    for name, given in observed_data_of(exact).items():
-        array = np.asarray(given)
-        if array.size and array.dtype.kind in "biuf":
-            flat = array.ravel().astype(np.float64)
-            places = np.linspace(0.0, 1.0, flat.size)
-            figures = [np.sqrt(np.mean(flat**2)), flat.mean(), np.mean(places * flat)]
-            found[str(name)] = [float(flat.size), *map(float, figures)]
+    """Return some figures of data, noise and priors, which differ where the numbers do."""
+    found: dict[str, list[float]] = {}
+    inner = exact
+    while isinstance(inner, Wrapper):
+        inner = inner.inner
+    _add_figures("priors", getattr(inner, "priors", None), found)
+    _add_figures("energy", getattr(inner, "energy", None), found)
+    _add_figures("data", observed_data_of(exact), found)
     return found
+
+
+def _add_figures(name: str, of: Any, found: dict[str, list[float]]) -> None:
+    """Add figures of all numbers that a record holds, wherever they are in it."""
+    parts: Mapping[Any, Any] = {}
+    if attrs.has(type(of)):
+        parts = {each.name: getattr(of, each.name) for each in attrs.fields(type(of))}
+    elif isinstance(of, Mapping):
+        parts = of
+    elif isinstance(of, tuple | list):
+        parts = dict(enumerate(of))
+    elif hasattr(of, "kwds") and hasattr(of, "args"):  # a distribution of SciPy's
+        parts = {**dict(enumerate(of.args)), **of.kwds}
+    for part, value in parts.items():
+        _add_figures(f"{name}.{part}", value, found)
+    if not isinstance(of, np.ndarray | np.generic | float | int):
+        return
+    array = np.asarray(of)
+    if array.size and array.dtype.kind in "biuf":
+        flat = array.ravel().astype(np.float64)
+        places = np.linspace(0.5, 1.0, flat.size)
+        figures = [np.sqrt(np.mean(flat**2)), flat.mean(), np.mean(places * flat)]
+        found[name] = [float(flat.size), *map(float, figures)]
 
 
 def _writable(exact: Potential) -> tuple[Parameters, CoordinateMap]:
@@ -189,7 +212,7 @@ def _as_in_run(store: Store, target: Potential) -> Potential:
 
 def check_fingerprint(store: Store, exact: Potential, *, data: bool = True) -> None:
     """Raise, and say what differs, unless a run is a target's, on the same data if ``data``."""
-    mine, observed = _fingerprint(exact), _observed(exact)
+    mine = _fingerprint(exact)
     with reading(store.path):
         facts = store.facts()
         held = facts["target"]
@@ -200,8 +223,8 @@ def check_fingerprint(store: Store, exact: Potential, *, data: bool = True) -> N
         ]
         if not _alike(_scaling(store), transform_of(exact)):
             differences.append("its parameters or columns are of another scale")
-        if data and not _same_figures(facts.get(_OBSERVED, observed), observed):
-            differences.append("its data are others")
+        if data and not same_data(store, exact):
+            differences.append("its data, noise or priors are others")
     if differences:
         raise LedgerError(
             f"{store.path} is the ledger of another target: {'; '.join(differences)}; give the "
@@ -209,11 +232,15 @@ def check_fingerprint(store: Store, exact: Potential, *, data: bool = True) -> N
         )
 
 
-def _same_figures(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
-    return there.keys() == here.keys() and all(
-        np.allclose(there[name], figures, _CLOSE, _CLOSE * figures[1], equal_nan=True)
-        for name, figures in here.items()
-    )
+def same_data(store: Store, exact: Potential) -> bool:
+    """Return whether a run is on the data, noise and priors of a target, as far as is known."""
+    here = _observed(exact)
+    with reading(store.path):
+        there = store.facts().get(_OBSERVED, here)
+        return there.keys() == here.keys() and all(
+            np.allclose(there[name], figures, _CLOSE, _CLOSE * figures[1], equal_nan=True)
+            for name, figures in here.items()
+        )
 
 
 def _alike(there: Scaling | None, here: CoordinateMap) -> bool:

@@ -55,7 +55,7 @@ def values(paid):
     return sk.potential(log_density=log_density, parameters={"rate": (0, None), "slope": None})
 
 
-def forward(paid, data=(0.5, 0.2, 0.3)):
+def forward(paid, data=(0.5, 0.2, 0.3), noise_sd=0.4, prior_sd=1.0):
     """A forward map with Jacobian."""
 
     def outputs(q):
@@ -66,8 +66,8 @@ def forward(paid, data=(0.5, 0.2, 0.3)):
         paid()
         return np.array([[1.0, 0.2 * q[1]], [-0.2, 1.0], [0.5 * np.cos(0.5 * q[0]), 0.0]])
 
-    prior = sk.gaussian_prior()
-    return sk.forward_potential(outputs, jacobian, data=data, noise_sd=0.4, prior=prior, dim=2)
+    observed = {"data": data, "noise_sd": noise_sd, "prior": sk.gaussian_prior(0.0, prior_sd)}
+    return sk.forward_potential(outputs, jacobian, dim=2, **observed)
 
 
 LEARNT = {"sampler": "hmc", "surrogate": ("additive", {"n_nodes": 20})}

@@ -436,7 +436,10 @@ def test_the_ledger_of_another_target_is_refused(other, message, small, tmp_path
     assert sk.resume(path, plain(Counted())).stopped == "draws"  # the lock is free again
 
 
-def test_other_data_are_another_target(whole, tmp_path):
+@pytest.mark.parametrize(
+    "other", [{"data": (0.5, 0.3, 0.2)}, {"noise_sd": 0.41}, {"prior_sd": 1.1}]
+)
+def test_other_data_noise_or_priors_are_another_target(other, whole, tmp_path):
     path = shutil.copy(whole("sub-chain")[1], tmp_path / "a")
-    with pytest.raises(LedgerError, match="its data are others"):
-        sk.resume(path, forward(Counted(), data=(0.5, 0.3, 0.2)))
+    with pytest.raises(LedgerError, match="its data, noise or priors are others"):
+        sk.resume(path, forward(Counted(), **other))

@@ -127,6 +127,15 @@ def test_draws_of_chains_that_are_apart_are_not_gone_on_from(tmp_path):
     assert len(read_known([tmp_path / "together"], target)[2]) == 800
 
 
+def test_of_runs_on_other_data_a_map_is_known_and_no_draw(enough):
+    memo, evaluations, past = read_known([enough[1]], forward(Counted(), noise_sd=0.8))
+    assert past is None
+    assert min(len(memo), len(evaluations)) > 300
+    same = read_known([enough[1]], forward(Counted()))
+    assert (evaluations.values < same[1].values).all()
+    assert same[2] is not None
+
+
 def test_weighted_draws_are_not_gone_on_from(whole):
     _, path = whole("weights")
     assert read_known([path], forward(Counted()))[2] is None
