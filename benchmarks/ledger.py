@@ -72,20 +72,20 @@ def blocks(folder, n, rows):
         counts={"gradient": n},
         readings=np.arange(5.0),
     )
-    store = Store.create(folder / f"blocks{n}")
+    path = folder / f"blocks{n}"
+    with Store.created(path) as new:
+        new.write_facts({"target": None})
+    store = Store.open(path, write=True)
     began = time.perf_counter()
-    for i in range(rows // n):
-        store.begin()
-        write_events(store, [event])
-        if i % 8 == 7:
-            store.commit()
-    store.commit()
+    for _ in range(rows // (8 * n)):
+        with store.transaction():
+            write_events(store, [event] * 8)
     seconds = time.perf_counter() - began
     store.close()
-    size = (folder / f"blocks{n}").stat().st_size
+    size = path.stat().st_size
     raw = 8 * rows * (2 * DIM + 1)
     began = time.perf_counter()
-    store = Store.open(folder / f"blocks{n}")
+    store = Store.open(path)
     opened = time.perf_counter() - began
     read = sum(len(event.positions) for event in read_events(store))
     all_read = time.perf_counter() - began

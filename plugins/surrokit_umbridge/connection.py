@@ -93,16 +93,9 @@ class Connection:
     def ask(
         self, what: str, question: Mapping[str, Any] | None = None, *, wait: float | None = None
     ) -> dict[str, Any]:
-        """Return the answer to a request.
+        """Return the answer to a request, whose URL ends with ``what``.
 
-        Parameters
-        ----------
-        what
-            Last part of the URL.
-        question
-            What is sent; None sends nothing.
-        wait
-            Seconds to wait in place of the usual ones.
+        ``wait`` is in place of the usual seconds.
 
         Raises
         ------

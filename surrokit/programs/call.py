@@ -42,17 +42,10 @@ class Command:
 
     @classmethod
     def read(cls, given: object, folder: Path) -> Command:
-        """Return the command that a user gave, as one text or as words.
+        """Return the command that a user gave, as text to be split as a shell would, or as words.
 
         The program is called in folders of its own, so a word that names a file of ``folder`` is
         replaced by the file's full path, and ``{here}`` by that of ``folder``.
-
-        Parameters
-        ----------
-        given
-            Text, split as a shell would, or a sequence of words, taken as they are.
-        folder
-            Where the files lie that the command names.
 
         Raises
         ------
