@@ -218,8 +218,8 @@ def sample(
         memo, evaluated, past = read_known(files, exact)
         asked = add_known(attrs.evolve(asked, exact=with_memo(exact, memo)), evaluated, past)
     asked = add_known(asked, evaluations_of_model(asked.exact))
-    with compute.spread(asked.exact) as (exact, ahead):
-        asked = attrs.evolve(asked, exact=exact, ahead=ahead, workers=compute.at_once)
+    with compute.spread(asked.exact) as exact:
+        asked = attrs.evolve(asked, exact=exact, workers=compute.at_once)
         file = None if path is None else new_file(path, asked, rng)
         with observed(observers, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file)

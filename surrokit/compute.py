@@ -13,8 +13,7 @@ import attrs
 
 from surrokit.arguments import is_number, is_whole
 from surrokit.errors import ConfigurationError
-from surrokit.executors.pools import Given, Processes, Threads, WorkerPool
-from surrokit.executors.spread import Ahead, Spread, spread
+from surrokit.executors.pools import Given, Processes, Threads, WorkerPool, spread
 from surrokit.model.calls import OnError
 from surrokit.potentials import Potential
 
@@ -39,11 +38,6 @@ class Compute:
         Number of processes or threads; None means one for each core. Alone it means processes.
     timeout
         Seconds after which a call in one of ``"processes"`` is given up, and counts as a failure.
-    prefetch
-        Most positions that idle workers evaluate before it is known whether they are wanted, where
-        chains move by sub-chains on a frozen surrogate. None means as many as ``workers``, unless
-        ``max_calls`` is given or the executor is another's; 0 means none. ``run.vain_calls`` tells
-        what was evaluated for nothing.
     on_error
         What to do where the target fails: ``"reject"`` rejects the position and counts it,
         ``"raise"`` stops at the first exception, and ``"retry"`` evaluates the position again, and
@@ -62,14 +56,12 @@ class Compute:
     executor: ExecutorSpec | None = None
     workers: int | None = None
     timeout: float | None = None
-    prefetch: int | None = None
     on_error: OnError = "reject"
     retries: int | None = None
 
     def __attrs_post_init__(self) -> None:
         _check_executor(self.executor, self.workers)
         _check_timeout(self.timeout, self._where)
-        _check_prefetch(self.prefetch, self._where)
         if self.on_error not in ("reject", "raise", "retry"):
             raise ConfigurationError(
                 f"on_error must be 'reject', 'raise' or 'retry', got {self.on_error!r}"
@@ -107,10 +99,8 @@ class Compute:
         return int(getattr(self.executor, "_max_workers", None) or cores())
 
     @contextmanager
-    def spread(self, target: Potential) -> Iterator[tuple[Potential, Ahead | None]]:
+    def spread(self, target: Potential) -> Iterator[Potential]:
         """Yield a target whose positions are evaluated by workers within the block.
-
-        Beside it comes what evaluates positions ahead, if that is wanted.
 
         Raises
         ------
@@ -120,16 +110,11 @@ class Compute:
             If there are none.
         """
         if self._where is None:
-            yield target, None
+            yield target
             return
         pool = self._pool()
         try:
-            each_row = Spread(pool)
-            most, asked = self.prefetch, self.prefetch is not None
-            if most is None:
-                most = self.at_once if isinstance(self._where, str) else 0
-            parted = spread(target, each_row, pool)
-            yield parted, Ahead(parted, each_row, pool, most, asked=asked) if most else None
+            yield spread(target, pool)
         finally:
             pool.close()
 
@@ -178,18 +163,6 @@ def _check_timeout(timeout: object, executor: object) -> None:
             "done to processes that surrokit has started; pass "
             f"compute=sk.Compute(executor='processes', timeout={timeout:g}), or raise TimeoutError "
             "in the target itself"
-        )
-
-
-def _check_prefetch(prefetch: object, executor: object) -> None:
-    if prefetch is None:
-        return
-    if not is_whole(prefetch, 0):
-        raise ConfigurationError(f"prefetch must be a whole number of at least 0, got {prefetch!r}")
-    if prefetch and executor is None:
-        raise ConfigurationError(
-            "prefetch evaluates positions ahead by workers that have nothing else to do, and there "
-            f"are none; pass compute=sk.Compute(workers=8, prefetch={prefetch}), say"
         )
 
 

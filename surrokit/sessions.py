@@ -158,11 +158,11 @@ def resume(
         run, target = read_target(path, run)
     exact = check_target(composer.make("potential", target))
     number, exact = find_run(path, exact, run, check=check)
-    with where.spread(exact) as (exact, ahead):
+    with where.spread(exact) as exact:
         with held(path, partial(Store.open, write=True, run=number)) as (store, lock):
             given = {**parts, "sampler": None, **split_policy(sampler, composer.catalogue)}
             asked = read_settings(store, exact, given)
-            asked = attrs.evolve(asked, ahead=ahead, workers=where.at_once)
+            asked = attrs.evolve(asked, workers=where.at_once)
             sequels = read_sequels(store, asked)
             account = store.facts().get("account", {})
             sequels.append(_next(sequels[-1], last_event(store), draws, limits, account))

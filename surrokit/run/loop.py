@@ -194,7 +194,10 @@ def run(
             if weighs(recipe.correction):  # its rounds may use up all calls
                 book.look_again()
             weighed = attempt.weigh(found)
-            while not weighed and (complaint := attempt.warm_up(found)) is not None:
+            while not weighed:
+                complaint = attempt.begin_warmup(found) or attempt.warm_up()
+                if complaint is None:
+                    break
                 found = attempt.hand_over()
                 recipe = attempt.recipe.drop_surrogate(complaint)
                 book.begin(recipe)

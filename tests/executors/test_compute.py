@@ -45,9 +45,6 @@ TIMEOUT = (
         ),
         ({"timeout": 1.0}, TIMEOUT),
         ({"executor": "threads", "timeout": 1.0}, TIMEOUT),
-        ({"prefetch": -1, "workers": 2}, "prefetch must be a whole number of at least 0, got -1"),
-        ({"prefetch": True, "workers": 2}, "prefetch must be .* got True"),
-        ({"prefetch": 4}, r"ahead by workers .*=sk.Compute\(workers=8, prefetch=4\)"),
     ],
 )
 def test_what_cannot_work_is_refused(settings, message):

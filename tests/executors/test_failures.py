@@ -70,7 +70,7 @@ def test_an_exception_that_stops_the_run(pool):
 def test_floating_point_errors_are_treated_alike(pool):
     """A run ignores them; outside a run they are what NumPy was told."""
     target = sk.potential(models.noisy, dim=2)
-    with sk.Compute(executor=pool).spread(target) as (spread, _):
+    with sk.Compute(executor=pool).spread(target) as spread:
         with np.errstate(all="ignore"):
             assert np.isfinite(spread.value(np.ones((1, 2)))).all()
         with np.errstate(all="raise"), pytest.raises(sk.errors.EvaluationError, match="divide"):
@@ -82,7 +82,7 @@ def test_floating_point_errors_are_treated_alike(pool):
 def test_a_warning_of_a_worker_is_given_here(pool):
     target = sk.potential(models.fails, dim=2)
     with (
-        sk.Compute(executor=pool).spread(target) as (spread, _),
+        sk.Compute(executor=pool).spread(target) as spread,
         pytest.warns(RuntimeWarning) as w,
     ):
         spread.value(np.array([[0.7, 0.0]]))

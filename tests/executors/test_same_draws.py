@@ -141,13 +141,13 @@ def test_single_precision_is_noticed_in_workers(pool):
 
 def test_a_target_works_once_its_workers_have_gone():
     target = sk.potential(models.value, dim=2)
-    with sk.Compute(executor="threads", workers=2).spread(target) as (spread, _):
+    with sk.Compute(executor="threads", workers=2).spread(target) as spread:
         before = spread.value(np.ones((3, 2)))
     np.testing.assert_array_equal(spread.value(np.ones((3, 2))), before)
 
 
 def test_a_copy_goes_without_workers():
     target = sk.potential(models.value, dim=2)
-    with sk.Compute(executor="threads", workers=2).spread(target) as (spread, _):
+    with sk.Compute(executor="threads", workers=2).spread(target) as spread:
         other = pickle.loads(pickle.dumps(spread))
     assert other.model.each_row is one_after_another
