@@ -121,7 +121,7 @@ for _command in (*COMMANDS, show, report, watch, new, predict, bench, plugins):
 @settings(help="Set a part's setting, as surrogate.n_nodes=500 or target.path=FILE; repeatable.")
 @file(
     "--path",
-    help="Write every exact evaluation to this new file, from which the run can be resumed.",
+    help="Write every exact evaluation to this file, from which the run can be resumed.",
 )
 @several(
     "--warm-start",

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +177,7 @@ def test_programs_end_with_an_interrupted_run(tmp_path, crew):
         start_new_session=True,
     )
     wait_until(lambda: len(_pids(tmp_path)) == (1 if crew == "none" else 2))
+    time.sleep(0.3)  # a program may run before the process that starts it goes on
     os.killpg(run.pid, signal.SIGINT)
     run.communicate(timeout=30)
     wait_until(lambda: not any(is_alive(pid) for pid in _pids(tmp_path)), seconds=10.0)
