@@ -62,7 +62,7 @@ def test_a_run_is_shown_written_and_extended(ran, tmp_path):
     assert "q[2]" not in call("show", path).output
     call("resume", path, target, "--run", 1, "--draws", 52)
     assert sk.open_run(path, 1).draws.shape == (2, 52, 2)
-    assert "52 draws" in call("show", path, "--run", 1).output
+    assert "92 iterations" in call("show", path, "--run", 1).output
     result = call("sample", target, *OPTIONS, "--warm-start", path)
     told = next(line for line in result.output.splitlines() if line.startswith("exact calls "))
     assert told.split()[-1] == "none"
