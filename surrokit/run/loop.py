@@ -212,9 +212,6 @@ def run(
             _refuse(end)
         attempt = attempt or Attempt(book.recipe, book, rng)
         _end(end, attempt, book)
-        if book.stopping.stopped == "default_max_calls":
-            book.target.guard(None)
-            book.look_beyond()
     finally:
         book.close()
     with one_thread():
@@ -238,6 +235,9 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
         error = _too_large(end)
     book.stopping.cut(reason_of(error))
     if not isinstance(error, Exception):
+        if book.stopping.stopped == "default_max_calls":
+            book.target.guard(None)
+            book.look_beyond()
         return
     _carry(error, attempt.outcome())
     with suppress(Warning):  # where warnings are errors, the first error counts
