@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 import surrokit as sk
-from record.drawn import FIXED, drawn
 from record.targets import (
+    FIXED,
     banana,
     bounded,
     decay,
     decay_jacobian,
+    drawn,
     forward,
     gaussian,
     regression,

@@ -1,8 +1,7 @@
 """U and its gradient, written by hand for rows of positions: five posteriors that need no JAX.
 
 Each function takes the data, and returns a function from positions (n, dim) in the user's
-coordinates to U (n,) and its gradient (n, dim).
-"""
+coordinates to U (n,) and its gradient (n, dim)."""
 
 from __future__ import annotations
 
@@ -129,20 +128,7 @@ def hidden_states(data: Data) -> ValueAndGradient:
 
 
 def _smooth(emitted: FloatArray, moves: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the log likelihood, expected moves, and probabilities of states, given all data.
-
-    Parameters
-    ----------
-    emitted : ndarray of shape (T, 2, n)
-        Log density of each observation in each state, up to a constant.
-    moves : ndarray of shape (2, 2, n)
-        Probabilities from a state to another.
-
-    Returns
-    -------
-    ndarray of shape (n,), (2, 2, n) and (T, 2, n)
-        The first state has no prior: both weigh one.
-    """
+    """Return the log likelihood, expected moves, and probabilities of states, given all data."""
     highest = emitted.max(axis=1)
     weights = np.exp(emitted - highest[:, None])
     ahead, scale = np.empty_like(weights), np.empty_like(highest)

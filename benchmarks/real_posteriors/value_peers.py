@@ -3,8 +3,7 @@
 Each must be told where to look, and is told what the reference knows: centre and scale of each
 coordinate on the whole line. So these samplers begin with more than surrokit is given. A box of ten
 scales about the centre is the prior of those that need one; the posteriors' own priors, some of
-them improper, are in the density.
-"""
+them improper, are in the density."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
-from real_posteriors.samplers.outcome import Drawn
+from real_posteriors.ours import Drawn
 from real_posteriors.targets import Posterior
 from surrokit.types import FloatArray
 

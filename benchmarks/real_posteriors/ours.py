@@ -1,4 +1,4 @@
-"""surrokit's methods: settings of ``sk.sample`` by name."""
+"""What a method hands over, and surrokit's methods: settings of ``sk.sample`` by name."""
 
 from __future__ import annotations
 
@@ -13,10 +13,29 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from real_posteriors.samplers.outcome import Drawn
 from real_posteriors.targets import Posterior
 from surrokit.errors import SamplingWarning
 from surrokit.potentials import Potential
+from surrokit.types import FloatArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Drawn:
+    """Draws, what they cost, and what was said about them."""
+
+    draws: FloatArray  # (chains, draws, dim): in the user's coordinates
+    # exact calls by kind, in positions: before the first kept draw, and in all
+    calls_before: Mapping[str, int]
+    calls: Mapping[str, int]
+    seconds: float  # all of them, but compilation
+    warnings: tuple[str, ...] = ()  # that the result deserves a look, each in words
+    acceptance: float | None = None  # mean over the chains; None where it says nothing
+    chains: bool = True  # whether the draws come from chains, so that R-hat says something
+    # effective draws where a method tells them itself, as it must for weighted points; None
+    # to estimate them from the chains
+    ess: float | None = None
+    extra: Mapping[str, Any] = attrs.field(factory=dict)  # what else is worth keeping
+
 
 CHAINS = 4
 TOUCHED = (1, CHAINS, 64)
@@ -25,20 +44,12 @@ TOUCHED = (1, CHAINS, 64)
 
 @attrs.frozen(kw_only=True)
 class Ours:
-    """Settings of :func:`surrokit.sample`; all else is its default.
+    """Settings of :func:`surrokit.sample`; all else is its default."""
 
-    Parameters
-    ----------
-    settings
-        By keyword.
-    gradients
-        Whether the target has them.
-    at_reference
-        Whether chains begin near the reference's means: a control of the density, not a method.
-    """
-
-    settings: Mapping[str, Any] = attrs.field(factory=dict)
-    gradients: bool = True
+    settings: Mapping[str, Any] = attrs.field(factory=dict)  # by keyword
+    gradients: bool = True  # whether the target has them
+    # whether chains begin near the reference's means: a control of the density, not a
+    # method
     at_reference: bool = False
 
     def __call__(self, posterior: Posterior, seed: int) -> Drawn:
