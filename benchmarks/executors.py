@@ -25,7 +25,6 @@ import numpy as np
 from joblib.externals.loky import get_reusable_executor
 
 import surrokit as sk
-from surrokit.executors.terms import Terms
 
 SECONDS = 0.05
 SIZES = {"sampler": ("random-walk", {"step_size": 0.5}), "seed": 1, "progress": False}
@@ -86,7 +85,7 @@ def compare_with_bare(workers=2, n=40, repeats=6):
     rows, ratios, gains = np.zeros((n, 2)), [], []
     target = sk.potential(at_work, dim=2)
     with (
-        Terms.check(None, workers, None).spread(target) as (spread, _),
+        sk.Compute(workers=workers).spread(target) as spread,
         get_reusable_executor(max_workers=workers) as pool,
     ):
         wait([pool.submit(bare, 1) for _ in range(2 * workers)])

@@ -138,7 +138,7 @@ def sample(
     initial : array_like of shape (dim,) or (chains, dim), or dict by name, optional
         Starting positions, in the user's coordinates.
     warm_start
-        File of an earlier run of the same target, or several: the surrogate learns from what is in
+        File of earlier runs of the same target, or several: the surrogate learns from what is in
         them, and no position in them is evaluated again. With explorer ``rounds`` nothing else is
         evaluated before the first draw, if they hold draws by which the surrogate is good. Or exact
         evaluations to learn from: an :class:`Evaluations`, or a tuple of positions, potentials U
@@ -154,8 +154,8 @@ def sample(
     compute
         Where exact calls are made, by how many workers, and what to do where one fails.
     path
-        A new file. Every exact evaluation is written to it as soon as it is made;
-        :func:`surrokit.resume` goes on from it, whatever ended the run.
+        A file, new or with other runs in it. Every exact evaluation is written to it as soon as it
+        is made; :func:`surrokit.resume` goes on from it, whatever ended the run.
     progress
         Whether to show a progress bar, or a line a minute where there is no terminal and no
         notebook; and what the run will cost, if its calls take more than a minute.
@@ -176,8 +176,8 @@ def sample(
     ConfigurationError
         If settings cannot work.
     LedgerError
-        If the file at ``path`` exists or cannot be written, or one of ``warm_start`` cannot be read
-        or is another target's.
+        If the file at ``path`` has this very run, is no ledger or cannot be written, or one of
+        ``warm_start`` cannot be read or is another target's.
     TargetError
         If the target cannot be evaluated where chains start, or raises under ``on_error="raise"``.
     WorkerError
@@ -218,9 +218,8 @@ def sample(
         memo, evaluated, past = read_known(files, exact)
         asked = add_known(attrs.evolve(asked, exact=with_memo(exact, memo)), evaluated, past)
     asked = add_known(asked, evaluations_of_model(asked.exact))
-    terms = compute.terms
-    with terms.spread(asked.exact) as (exact, _):
-        asked = attrs.evolve(asked, exact=exact, workers=terms.at_once)
+    with compute.spread(asked.exact) as exact:
+        asked = attrs.evolve(asked, exact=exact, workers=compute.at_once)
         file = None if path is None else new_file(path, asked, rng)
         with observed(observers, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import os
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from surrokit.arguments import is_whole
+from surrokit.arguments import is_number, is_whole
 from surrokit.errors import ConfigurationError
-from surrokit.executors.terms import ExecutorSpec, Terms
+from surrokit.executors.pools import Given, Processes, Threads, WorkerPool, spread
 from surrokit.model.calls import OnError
+from surrokit.potentials import Potential
 
 RETRIES = 2
 """How often a position that failed is evaluated again, where only ``on_error="retry"`` is given."""
+
+ExecutorSpec: TypeAlias = Executor | Literal["processes", "threads"]
+"""An executor, or a word for one that lasts as long as a run."""
 
 
 @attrs.frozen(kw_only=True)
@@ -51,7 +60,8 @@ class Compute:
     retries: int | None = None
 
     def __attrs_post_init__(self) -> None:
-        _ = self.terms
+        _check_executor(self.executor, self.workers)
+        _check_timeout(self.timeout, self._where)
         if self.on_error not in ("reject", "raise", "retry"):
             raise ConfigurationError(
                 f"on_error must be 'reject', 'raise' or 'retry', got {self.on_error!r}"
@@ -69,16 +79,91 @@ class Compute:
             )
 
     @property
-    def terms(self) -> Terms:
-        """Who evaluates, how many of them, and for how long each time."""
-        return Terms.check(self.executor, self.workers, self.timeout)
-
-    @property
     def most_retries(self) -> int:
         """How often a position that failed is evaluated again."""
         if self.on_error != "retry":
             return 0
         return RETRIES if self.retries is None else int(self.retries)
+
+    @property
+    def _where(self) -> ExecutorSpec | None:
+        return "processes" if self.executor is None and self.workers else self.executor
+
+    @property
+    def at_once(self) -> int:
+        """Calls that may go on at once, as far as is known."""
+        if self._where is None:
+            return 1
+        if isinstance(self._where, str):
+            return self.workers or cores()
+        return int(getattr(self.executor, "_max_workers", None) or cores())
+
+    @contextmanager
+    def spread(self, target: Potential) -> Iterator[Potential]:
+        """Yield a target whose positions are evaluated by workers within the block.
+
+        Raises
+        ------
+        ConfigurationError
+            If it cannot be given to workers.
+        WorkerError
+            If there are none.
+        """
+        if self._where is None:
+            yield target
+            return
+        pool = self._pool()
+        try:
+            yield spread(target, pool)
+        finally:
+            pool.close()
+
+    def _pool(self) -> WorkerPool:
+        if self._where == "processes":
+            return Processes(self.at_once, self.timeout)
+        if self._where == "threads":
+            return Threads(ThreadPoolExecutor(self.at_once), own=True)
+        if isinstance(self.executor, ThreadPoolExecutor):
+            return Threads(self.executor, own=False)
+        return Given(self.executor)  # type: ignore[arg-type]
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _check_executor(executor: object, workers: object) -> None:
+    if workers is not None and not is_whole(workers, 1):
+        raise ConfigurationError(f"workers must be a whole number of at least 1, got {workers!r}")
+    is_one = callable(getattr(executor, "submit", None)) and not isinstance(executor, type)
+    is_word = isinstance(executor, str) and executor in ("processes", "threads")
+    if not (executor is None or is_word or is_one):
+        raise ConfigurationError(
+            "executor must be 'processes', 'threads', or a concurrent.futures.Executor, such as "
+            f"ProcessPoolExecutor(4), got {executor!r}"
+        )
+    if workers is not None and is_one:
+        raise ConfigurationError(
+            "workers is given together with an executor, which has workers already; leave "
+            "workers out, or pass compute=sk.Compute(executor='threads', workers=4), say"
+        )
+
+
+def _check_timeout(timeout: object, executor: object) -> None:
+    if timeout is None:
+        return
+    if not (is_number(timeout) and 0.0 < timeout < math.inf):  # type: ignore[operator]
+        raise ConfigurationError(f"timeout must be a number of seconds above 0, got {timeout!r}")
+    if executor != "processes":
+        raise ConfigurationError(
+            "timeout is kept by killing the worker process of a call that hangs, which can only be "
+            "done to processes that surrokit has started; pass "
+            f"compute=sk.Compute(executor='processes', timeout={timeout:g}), or raise TimeoutError "
+            "in the target itself"
+        )
 
 
 def check_compute(compute: Any) -> Compute:

@@ -120,32 +120,13 @@ class BrokenGradients:
 
 
 class FailureAccount:
-    """Counts the failures of a target by kind.
-
-    Parameters
-    ----------
-    retries
-        How often a position that fails is evaluated again.
-
-    Attributes
-    ----------
-    kinds
-        Kind to failures, with positions in the sampling coordinates.
-    broken_gradients
-        Positions where U is finite and its gradient is not, in the sampling coordinates.
-    lately
-        Kind of call and position of the latest failures.
-    infinite
-        The latest positions of infinite U, which are no failures.
-    recheck
-        What came of evaluating positions once more.
-    """
+    """Counts the failures of a target by kind; positions are in the sampling coordinates."""
 
     def __init__(self, retries: int = 0) -> None:
         self.kinds: dict[str, FailureKind] = {}
         self.broken_gradients = BrokenGradients()
         self.lately: deque[tuple[CallKind, FloatArray]] = deque(maxlen=REMEMBERED)
-        self.infinite: deque[FloatArray] = deque(maxlen=REMEMBERED)
+        self.infinite: deque[FloatArray] = deque(maxlen=REMEMBERED)  # U is; these are no failures
         self.recheck = Recheck(retries=retries)
 
     @property
@@ -172,16 +153,9 @@ class FailureAccount:
         self.kinds[name] = self.kinds[name].add(cured=1)
 
     def reject_gradient(self, cause: Cause | None, row: FloatArray, value: float) -> None:
-        """Count a position, shape (1, dim), whose gradient is not finite, though U is.
+        """Count a position, shape (1, dim), whose gradient is not finite, though ``value`` is.
 
-        Parameters
-        ----------
-        cause
-            What the gradient raised; None where it returned something else.
-        row
-            The position.
-        value
-            U there.
+        ``cause`` is what the gradient raised; None where it returned something else.
         """
         if cause is None:
             message = "returned a gradient that is not finite where U is"
@@ -195,15 +169,7 @@ class FailureAccount:
         self.broken_gradients = attrs.evolve(broken, count=count)
 
     def tell(self, transform: CoordinateMap, dim: int) -> Mapping[str, FailureKind]:
-        """Return the kinds with positions in the user's coordinates, the most frequent first.
-
-        Parameters
-        ----------
-        transform
-            The map to these coordinates.
-        dim
-            Numbers in a position.
-        """
+        """Return the kinds with positions in the user's coordinates, the most frequent first."""
         ordered = sorted(self.kinds.items(), key=lambda item: -item[1].count - item[1].cured)
         return {
             name: kind
@@ -251,16 +217,8 @@ a reason; and the probability of fewer such, by chance, below which they are too
 def tell_chance(again: Recheck, cured: int, rejected: int, *, doubt: bool) -> str | None:
     """Return what is known of failures by chance; None if nothing is.
 
-    Parameters
-    ----------
-    again
-        What came of failed positions that were tried once more.
-    cured
-        Positions that failed first, and could be evaluated by a retry.
-    rejected
-        Positions that were rejected.
-    doubt
-        Whether the message is wanted that draws may be wrong, or the one that they are not.
+    ``cured`` positions failed first, and could be evaluated by a retry. ``doubt`` tells whether the
+    message is wanted that draws may be wrong, or the one that they are not.
     """
     by_chance = bool(cured or again.worked)
     if not by_chance or doubt != (_lost(again, cured, rejected) >= LITTLE):
@@ -346,16 +304,8 @@ _AROUND = 1.0  # near draws: by so many of their widths outside, in each coordin
 class FailureLog:
     """Warns of failures, once.
 
-    Parameters
-    ----------
-    told
-        Whether no warning is to be given any more.
-
-    Attributes
-    ----------
-    waits
-        Whether failures that may be overflow wait for :meth:`settle`, unless they lie where draws
-        are expected.
+    Where it ``waits``, those that may be overflow are kept for :meth:`settle`, unless they lie
+    where draws are expected.
     """
 
     def __init__(self, *, told: bool = False) -> None:
@@ -365,17 +315,10 @@ class FailureLog:
         self._waiting: list[tuple[str, FloatArray]] = []
 
     def failed(self, what: str, positions: FloatArray, *, overflow: bool) -> None:
-        """Take in failures, and warn of them unless they wait.
+        """Take in failures at positions (k, dim), and warn of them unless they wait.
 
-        Parameters
-        ----------
-        what
-            What the target did, for the message.
-        positions : ndarray of shape (k, dim)
-            Positions of the failures, in the sampling coordinates; further columns are ignored.
-            Numbers (k,) of single data rows, whose positions are not known, do not wait.
-        overflow
-            Whether the failures may be mere overflow, as NaN may.
+        Further columns are ignored. Numbers (k,) of single data rows, whose positions are not
+        known, do not wait, and neither does what cannot be mere ``overflow``, as NaN may.
         """
         if self._told:
             return
@@ -389,28 +332,16 @@ class FailureLog:
         )
 
     def draws_begin(self, before: FloatArray) -> None:
-        """Expect draws near earlier positions; if these have no width, let no failure wait.
-
-        Parameters
-        ----------
-        before : ndarray of shape (m, dim)
-            Latest positions of the chains, in the sampling coordinates.
-        """
+        """Expect draws near earlier positions (m, dim); without a width, let no failure wait."""
         self._expected = Box.around(before)
         self.waits = self._expected is not None
 
     def settle(self, draws: FloatArray, before: FloatArray, target: Potential) -> None:
-        """Warn of failures that waited, if they lie near the draws or where chains have been.
+        """Warn of failures that waited, if they lie near draws (n, dim) or where chains have been.
 
-        Parameters
-        ----------
-        draws : ndarray of shape (n, dim)
-            Draws, in the sampling coordinates. If they have no width in some coordinate, the
-            region where they were expected takes their place; without one, every failure counts.
-        before : ndarray of shape (m, dim)
-            Positions of chains in the warm-up.
-        target
-            The target, which names the parameters.
+        That is between positions (m, dim) ``before`` the draws. If draws have no width in some
+        coordinate, the region where they were expected takes their place; without one, every
+        failure counts. The target names the parameters.
         """
         waiting, self._waiting, self.waits = self._waiting, [], False
         around, been = Box.around(draws) or self._expected, Box.of(before)

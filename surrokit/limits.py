@@ -1,4 +1,4 @@
-"""The deadline of a run, the meter of its calls, threads of BLAS, and penalties as infinities."""
+"""Deadlines, the meter of a run's calls, threads of BLAS, and penalties as infinities."""
 
 from __future__ import annotations
 
@@ -34,18 +34,31 @@ def check_deadline() -> None:
 
 @contextmanager
 def deadline(check: Callable[[], None] | None) -> Iterator[None]:
-    """Let :func:`check_deadline` ask in the block.
-
-    Parameters
-    ----------
-    check
-        Raises if the time is over; None for a block without a deadline.
-    """
+    """Let :func:`check_deadline` ask ``check`` in the block, which raises if the time is over."""
     token = _CHECK.set(check)
     try:
         yield
     finally:
         _CHECK.reset(token)
+
+
+@contextmanager
+def ended_after(seconds: float | None, end: Callable[[], object]) -> Iterator[threading.Event]:
+    """Call ``end``, in a thread of its own, unless the block ends before; yield whether it was."""
+    passed = threading.Event()
+
+    def give_up() -> None:
+        passed.set()
+        end()
+
+    timer = threading.Timer(seconds or 0.0, give_up)
+    timer.daemon = True
+    if seconds is not None:
+        timer.start()
+    try:
+        yield passed
+    finally:
+        timer.cancel()
 
 
 STARTING, EXPLORING, FITTING = "starting", "exploring", "fitting the surrogate"
@@ -64,17 +77,7 @@ class _Tick:
 
 
 class Meter:
-    """Counters of one run.
-
-    Attributes
-    ----------
-    stage
-        What the run does now, in words.
-    workers
-        Calls that may go on at once.
-    done, busy
-        Calls that have come back, and the seconds that workers spent on them.
-    """
+    """Counters of one run: its stage in words, calls that have come back, and their seconds."""
 
     def __init__(self) -> None:
         self.stage, self.workers = STARTING, 1
@@ -187,10 +190,7 @@ def without_penalties(values: FloatArray) -> FloatArray:
 def without_cliffs(values: FloatArray) -> FloatArray:
     """Return potentials (n, k), infinite where a cliff parts them from the first of their row.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, k)
-        At positions, and at close neighbours of each.
+    A row holds those of a position and of its close neighbours.
     """
     values = without_penalties(values)
     with np.errstate(invalid="ignore"):
@@ -207,14 +207,9 @@ class Penalties:
         self._seen: dict[float, set[bytes]] = {}
 
     def find(self, positions: FloatArray, densities: FloatArray) -> BoolArray:
-        """Return which of some potentials (n,) are penalties, for all that is known by now.
+        """Return which of some potentials (n,) at positions (n, dim) are penalties by now.
 
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            Where.
-        densities : ndarray of shape (n,)
-            Minus the logarithm of the user's density there, without any Jacobian.
+        They are minus the logarithm of the user's density, without any Jacobian.
         """
         found = np.zeros(len(densities), dtype=bool)
         high = np.flatnonzero((densities >= PENALTY) & (densities < np.inf))

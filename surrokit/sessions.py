@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,24 +21,19 @@ from surrokit.failures import FailureKind, Recheck
 from surrokit.history import Trace
 from surrokit.interfaces import Correction, Explorer, Sampler, Schedule, Surrogate
 from surrokit.ledger.facts import (
+    describe_generator,
+    describe_settings,
     read_arguments,
     read_generator,
     read_sequels,
     read_settings,
     read_target,
-    write_generator,
     write_sequels,
-    write_settings,
 )
 from surrokit.ledger.file import RunFile, held
-from surrokit.ledger.fingerprint import (
-    check_fingerprint,
-    check_row,
-    read_scaling,
-    write_fingerprint,
-)
+from surrokit.ledger.fingerprint import check_row, describe_target, find_run
 from surrokit.ledger.reader import Ledger
-from surrokit.ledger.store import Store, reading
+from surrokit.ledger.store import MODEL, Store, reading
 from surrokit.ledger.tape import Tape, last_event
 from surrokit.limits import metered
 from surrokit.plan.parts import check_target
@@ -52,10 +48,11 @@ from surrokit.run.book import Observers, list_observers
 from surrokit.tables.new_rows import read_predictor, write_predictor
 from surrokit.targets.energies import KIND as ERRORS
 from surrokit.targets.energies import read_errors, write_errors
-from surrokit.targets.scaling import scaled
 
 PREDICTOR = "predictor"
 """The fact that holds how predictions are made of a run's draws."""
+
+_IDENTITY = ("target", "observed", "settings", "generator")
 
 AS_BEFORE: Final = "as before"
 """Stands for a limit that is not changed."""
@@ -67,6 +64,7 @@ def resume(
     path: str | os.PathLike[str],
     target: Potential | Spec | None = None,
     *,
+    run: int | None = None,
     draws: int | None = None,
     max_calls: Limit = AS_BEFORE,
     max_seconds: Limit = AS_BEFORE,
@@ -98,6 +96,9 @@ def resume(
     target
         The same target, which a file cannot hold. None for one that was given by a registered name,
         with settings of plain data: the file has those.
+    run
+        Number of the run in the file, in the order in which runs were begun. None for the last one
+        of this target.
     draws
         Draws of each chain in all, if more or fewer than before are wanted. Warm-up and tuning stay
         as they were, and so do all draws that there are. Where a goal such as ``target_ess`` has
@@ -132,7 +133,7 @@ def resume(
         If a part is missing, a setting is out of range, or more draws are asked for than a limit
         leaves that has ended the run.
     """
-    from surrokit.run.loop import run  # late: importing the package stays fast
+    from surrokit.run.loop import run as go_on  # late: importing the package stays fast
 
     parts: dict[str, Any] = {
         "sampler": sampler,
@@ -150,19 +151,18 @@ def resume(
     }
     check_flag("progress", progress)
     check_flag("check", check)
-    terms = check_compute(compute).terms
+    where = check_compute(compute)
     listening = list_observers(observers)
     composer, path = Composer(default_catalogue()), Path(path).absolute()
-    target = read_target(path) if target is None else target
+    if target is None:
+        run, target = read_target(path, run)
     exact = check_target(composer.make("potential", target))
-    if (scaling := read_scaling(path)) is not None:
-        exact = scaled(exact, scaling)
-    with terms.spread(exact) as (exact, _):
-        with held(path, partial(Store.open, write=True)) as (store, lock):
+    number, exact = find_run(path, exact, run, check=check)
+    with where.spread(exact) as exact:
+        with held(path, partial(Store.open, write=True, run=number)) as (store, lock):
             given = {**parts, "sampler": None, **split_policy(sampler, composer.catalogue)}
             asked = read_settings(store, exact, given)
-            asked = attrs.evolve(asked, workers=terms.at_once)
-            check_fingerprint(store, asked.exact)
+            asked = attrs.evolve(asked, workers=where.at_once)
             sequels = read_sequels(store, asked)
             account = store.facts().get("account", {})
             sequels.append(_next(sequels[-1], last_event(store), draws, limits, account))
@@ -173,12 +173,12 @@ def resume(
             tape = Tape(store, leaves=not is_over)
             rng, file = read_generator(store), RunFile(store, lock, tape)
         with observed(listening, progress=progress) as listeners:
-            outcome = run(asked, composer, rng, listeners, file, sequels)
-    more = partial(resume, path, target, compute=compute, **parts)
+            outcome = go_on(asked, composer, rng, listeners, file, sequels)
+    more = partial(resume, path, target, run=number, compute=compute, **parts)
     return attrs.evolve(outcome, more=more, asked=file.asked)
 
 
-def open_run(path: str | os.PathLike[str]) -> Run:
+def open_run(path: str | os.PathLike[str], run: int | None = None) -> Run:
     """Return a run as far as it is written, even while another process goes on with it.
 
     It has draws, costs and a verdict, but no surrogate and no tuned sampler. Where its file may
@@ -188,13 +188,15 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     ----------
     path
         What :func:`surrokit.sample` was given as ``path``.
+    run
+        Number of the run in the file, in the order in which runs were begun; None for the last one.
 
     Raises
     ------
     LedgerError
         If the file cannot be read, or nothing is written yet.
     """
-    with Ledger(path) as ledger:
+    with Ledger(path, run) as ledger:
         with ledger.store.snapshot():
             account = ledger.account
             if account is None:
@@ -202,11 +204,11 @@ def open_run(path: str | os.PathLike[str]) -> Run:
             (warmup, kept), weights = ledger.traces(), ledger.weights()
             asked = read_arguments(ledger.store)
         with reading(ledger.path):
-            run = _opened(ledger.parameters, warmup, kept, weights, account)
-            predictor = _predictor(ledger.facts.get(PREDICTOR), run.parameters.dim)
+            opened = _opened(ledger.parameters, warmup, kept, weights, account)
+            predictor = _predictor(ledger.facts.get(PREDICTOR), opened.parameters.dim)
     told = getattr(predictor, "observed_data", {})
-    run = attrs.evolve(run, asked=asked, predictor=predictor, observed_data=told)
-    return attrs.evolve(run, more=partial(resume, path))
+    more = partial(resume, path, run=ledger.store.run)
+    return attrs.evolve(opened, asked=asked, predictor=predictor, observed_data=told, more=more)
 
 
 def _predictor(plain: Mapping[str, Any] | None, dim: int) -> Any:
@@ -261,37 +263,53 @@ def new_file(
     asked: Recipe,
     rng: np.random.Generator,
 ) -> RunFile:
-    """Return the new file of a run.
-
-    Parameters
-    ----------
-    path
-        The file.
-    asked
-        What the run goes by.
-    rng
-        Its generator.
+    """Return the file of a run that begins, which may have other runs in it.
 
     Raises
     ------
     LedgerError
-        If the file exists, or cannot be written.
+        If the file is in use, is no ledger, has this very run, or cannot be written.
     ConfigurationError
         If the generator cannot be written down.
     """
+    predictor = predictor_of(asked.exact)
+    facts = describe_target(asked.exact) | describe_settings(asked) | describe_generator(rng)
+    facts[PREDICTOR] = write_errors(predictor) or write_predictor(predictor)
 
     def make(path: Path) -> Store:
-        with Store.created(path) as store, store.transaction():
-            write_fingerprint(store, asked.exact)
-            write_settings(store, asked)
-            write_generator(store, rng)
-            predictor = predictor_of(asked.exact)
-            plain = write_errors(predictor) or write_predictor(predictor)
-            store.write_facts({PREDICTOR: plain})
-        return Store.open(path, write=True)
+        if not path.exists():
+            with Store.created(path) as store, store.transaction():
+                store.write_facts(facts)
+            return Store.open(path, write=True)
+        store = Store.open(path, write=True, run=MODEL)
+        try:
+            _add_run(store, facts)
+        except BaseException:
+            store.close()
+            raise
+        return store
 
     with held(Path(path), make, is_new=True) as (store, lock):
         return RunFile(store, lock, Tape(store), is_new=True)
+
+
+def _add_run(store: Store, facts: Mapping[str, Any]) -> None:
+    """Add a run to a file, unless it is there."""
+    number, plain = 0, json.dumps([facts[name] for name in _IDENTITY])
+    given = {name: value for name, value in facts.items() if isinstance(value, np.ndarray)}
+    for number in store.runs:
+        store.run = number
+        held, arrays = store.facts(), store.arrays()
+        alike = json.dumps([held.get(name) for name in _IDENTITY]) == plain
+        same = (name in arrays and np.array_equal(arrays[name], given[name]) for name in given)
+        if alike and all(same):
+            raise LedgerError(
+                f"{store.path} holds this run; go on with it by surrokit.resume"
+                f"({str(store.path)!r}, target), or give another seed or path"
+            )
+    store.run = number + 1
+    with store.transaction():
+        store.write_facts(facts)
 
 
 @contextmanager
@@ -336,7 +354,7 @@ def let_extend(
     objects = {name: part for name, part in given.items() if not is_data(name, part, catalogue)}
     if "policy" in objects:
         objects["sampler"] = objects.pop("policy")
-    more = partial(resume, file.path, target, compute=compute, **objects)
+    more = partial(resume, file.path, target, run=file.run, compute=compute, **objects)
     return attrs.evolve(outcome, more=more, asked=file.asked)
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import numpy as np
 
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.fingerprint import check_row
-from surrokit.ledger.store import Store
-from surrokit.ledger.tape import Event, read_events, write_events
+from surrokit.ledger.known import event_with, fill
+from surrokit.ledger.store import MODEL, Store
+from surrokit.ledger.tape import read_events, write_events
 from surrokit.model.calls import Memo
 from surrokit.model.model import change_model, model_of
 from surrokit.model.outcome import Results
@@ -196,9 +196,6 @@ def _shapes(parameters: Declared) -> list[tuple[str, tuple[int, ...]]]:
 
 # --- the file of a model ---
 
-MODEL = "model"
-"""The fact that says whose evaluations a file holds."""
-
 
 def _describe(dim: int | None, parameters: Declared | None, kind: str) -> dict[str, Any]:
     """Return what the file of a model is known by: no bounds and no priors, which may change."""
@@ -211,30 +208,26 @@ def _fill(memo: Memo, path: Path, described: Mapping[str, Any]) -> Store:
     """Fill a memo with what a model's file holds, and write to it what is new; return the file."""
     path = path.absolute()
     if not path.exists():
-        with Store.created(path) as new:
-            new.write_facts({MODEL: described})
-    store = Store.open(path, write=True, of=MODEL)
+        with Store.created(path, run=MODEL) as new:
+            new.write_facts({"model": described})
+    store = Store.open(path, write=True, run=MODEL)
     try:
-        held = store.facts()[MODEL]
-        if held != described:
+        held = store.facts().get("model")
+        if held is None:  # a file of runs alone
+            store.write_facts({"model": described})
+        elif held != described:
             raise LedgerError(
                 f"{path} holds evaluations of another model: {held} there, {dict(described)} here. "
                 "Give its own model, or another file"
             )
-        for event in read_events(store, calls_alone=True):
-            if event.results is not None:
-                memo.add(event.kind, event.positions, event.results, event.seconds)
+        fill(memo, read_events(store, calls_alone=True))
     except BaseException:
         store.close()
         raise
 
     def write(what: str, rows: FloatArray, results: Results, seconds: float) -> None:
-        found = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in results)
-        event = Event(
-            kind=what, positions=rows, results=found, seconds=seconds, readings=np.empty(0)
-        )
         with store.transaction():
-            write_events(store, [event])
+            write_events(store, [event_with(what, rows, results, seconds)])
 
     memo.write = write
     return store

@@ -18,15 +18,8 @@ MOST_ROWS = 200_000
 class Store:
     """Rows that were fetched from partitions, by their numbers.
 
-    Parameters
-    ----------
-    fetch
-        Gets rows that are not here: of row numbers, all different and sorted, what these hold.
-
-    Attributes
-    ----------
-    version
-        Another number whenever rows are added.
+    ``fetch`` gets rows that are not here: of row numbers, all different and sorted, what they hold.
+    ``version`` is another number whenever rows are added.
     """
 
     def __init__(self, fetch: Callable[[IntArray], Columns]) -> None:
@@ -64,19 +57,8 @@ class PartitionDraws:
     """Draw a partition in proportion to its bounds, and a row of it in proportion to its own.
 
     The second is done where the rows are, some thousand rows ahead, and what these rows hold
-    comes along. A row that is drawn is the next one of its partition, and so depends on nothing
-    that was decided before.
-
-    Parameters
-    ----------
-    partitions
-        The rows.
-    bounds
-        Delayed psi of each partition.
-    store
-        Keeps rows that come.
-    ahead
-        Rows that are drawn ahead of time.
+    comes along into the store. A row that is drawn is the next one of its partition, and so depends
+    on nothing that was decided before. ``bounds`` are delayed psi of each partition.
     """
 
     def __init__(

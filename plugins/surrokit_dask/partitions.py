@@ -132,12 +132,8 @@ def _fetch(block: Block, rows: IntArray) -> Columns:
 class Partitions:
     """Blocks of rows that stay where they are; those without any are left out.
 
-    Parameters
-    ----------
-    blocks
-        A delayed :class:`Block` for each partition, or None where it has no row.
-    persist
-        Whether blocks are held in the memory of workers, and not read again for each pass.
+    There is a delayed :class:`Block` for each partition, or None where it has no row. If
+    ``persist``, blocks are held in the memory of workers, and not read again for each pass.
     """
 
     def __init__(self, blocks: Sequence[Any], persist: bool) -> None:
@@ -183,18 +179,10 @@ class Partitions:
 def partitions_of(
     family: Family, design: Any, others: Mapping[str, Any], persist: bool | None
 ) -> Partitions:
-    """Return the partitions of a Dask array or dataframe.
+    """Return the partitions of a Dask array (n, dim) or dataframe.
 
-    Parameters
-    ----------
-    family
-        Which regression it is.
-    design
-        Dask array of shape (n, dim), or dataframe.
-    others
-        Columns by what they are: Dask arrays or series, or names of columns of the dataframe.
-    persist
-        Whether workers keep their rows; None if there is a distributed client.
+    ``others`` are columns by what they are: Dask arrays or series, or names of columns of the
+    dataframe. Workers keep their rows if ``persist``, or for None if there is a distributed client.
 
     Raises
     ------

@@ -253,38 +253,18 @@ def _increases(
 
 @attrs.define(kw_only=True, eq=False)
 class DaskExpansion:
-    """Expansions of all terms at one point: sums of all rows, and the rows that were fetched.
-
-    Parameters
-    ----------
-    partitions
-        The rows.
-    family
-        Of the terms.
-    prior
-        Kept as it is.
-    store
-        Rows that were fetched.
-    centre : ndarray of shape (dim,)
-        Where the terms were expanded.
-    order
-        To which.
-    level
-        Sum of the terms there, in nats.
-    gradient, hessian, third : ndarray
-        Sums of their derivatives; third ones if the order is 3.
-    """
+    """Expansions of all terms at one point: sums of all rows, and the rows that were fetched."""
 
     partitions: Partitions
     family: Family
-    prior: GaussianPrior
+    prior: GaussianPrior  # kept as it is
     store: Store
-    centre: FloatArray
+    centre: FloatArray  # where the terms were expanded
     order: int
-    level: float
-    gradient: FloatArray
+    level: float  # sum of the terms there, in nats
+    gradient: FloatArray  # and so are these sums of their derivatives
     hessian: FloatArray
-    third: FloatArray | None
+    third: FloatArray | None  # if the order is 3
     _local: RowExpansion | None = attrs.field(default=None, init=False)
     _version: int = attrs.field(default=-1, init=False)
 

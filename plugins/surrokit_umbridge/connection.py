@@ -10,14 +10,16 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
 
 from surrokit.errors import ConfigurationError, ResultTypeError, ServerError
+from surrokit.limits import ended_after
 
 LARGEST = 2**26
 """Bytes of a request or an answer at most: some three million numbers."""
@@ -91,16 +93,9 @@ class Connection:
     def ask(
         self, what: str, question: Mapping[str, Any] | None = None, *, wait: float | None = None
     ) -> dict[str, Any]:
-        """Return the answer to a request.
+        """Return the answer to a request, whose URL ends with ``what``.
 
-        Parameters
-        ----------
-        what
-            Last part of the URL.
-        question
-            What is sent; None sends nothing.
-        wait
-            Seconds to wait in place of the usual ones.
+        ``wait`` is in place of the usual seconds.
 
         Raises
         ------
@@ -159,7 +154,7 @@ class Connection:
     def _send(self, path: str, body: bytes | None) -> tuple[int, str]:
         """Return status and text; the timeout is for all of it, however slowly it comes."""
         line, is_used = self._line()
-        with _deadline(line.sock, self.timeout) as passed:
+        with ended_after(self.timeout, partial(_shut_down, line.sock)) as passed:
             try:
                 status, text = self._exchange(line, path, body)
                 if not passed.is_set():  # else it may be cut, and look whole
@@ -220,24 +215,9 @@ class Connection:
         line.close()
 
 
-@contextmanager
-def _deadline(sock: socket.socket, seconds: float | None) -> Iterator[threading.Event]:
-    """Shut a connection down after a time, unless the block ends before; yield whether it did."""
-    passed = threading.Event()
-
-    def shut_down() -> None:
-        passed.set()
-        with suppress(OSError):  # it has just ended
-            sock.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(seconds or 0.0, shut_down)
-    timer.daemon = True
-    if seconds is not None:
-        timer.start()
-    try:
-        yield passed
-    finally:
-        timer.cancel()
+def _shut_down(sock: socket.socket) -> None:
+    with suppress(OSError):  # it has just ended
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 def _keep_alive(sock: socket.socket) -> None:

@@ -423,15 +423,9 @@ class _TimedSocket(io.RawIOBase):
 def reject_origin(headers: Message, address: str) -> tuple[int, str] | None:
     """Return status and reason if a request comes from a page in a browser, wherever that is from.
 
-    A browser names the page that a request comes from. Where only this machine is served, the name
-    that was asked must be one of this machine too: a page may have its own name point here.
-
-    Parameters
-    ----------
-    headers
-        Of the request.
-    address
-        Where the server listens.
+    A browser names the page that a request comes from. Where only this machine is served, at an
+    ``address`` of its own, the name that was asked must be one of this machine too: a page may have
+    its own name point here.
     """
     if "Origin" in headers:
         return HTTPStatus.FORBIDDEN, "pages in a browser are not answered"
@@ -446,10 +440,7 @@ def reject_origin(headers: Message, address: str) -> tuple[int, str] | None:
 def reject_body(headers: Message) -> tuple[int, str] | None:
     """Return status and reason if the body of a request is no JSON, or too long, or of no length.
 
-    Parameters
-    ----------
-    headers
-        Of the request. A page can send other types than JSON without permission.
+    A page can send other types than JSON without permission.
     """
     kind = headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
     of_cpp = kind == "text/plain" and headers.get("User-Agent", "").startswith(_CPP)

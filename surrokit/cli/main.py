@@ -121,7 +121,7 @@ for _command in (*COMMANDS, show, report, watch, new, predict, bench, plugins):
 @settings(help="Set a part's setting, as surrogate.n_nodes=500 or target.path=FILE; repeatable.")
 @file(
     "--path",
-    help="Write every exact evaluation to this new file, from which the run can be resumed.",
+    help="Write every exact evaluation to this file, from which the run can be resumed.",
 )
 @several(
     "--warm-start",
@@ -190,6 +190,7 @@ cli.add_command(glm_command(cast(GroupedCommand, sample)))
 @click.argument("path", metavar="FILE", type=FILE)
 @click.argument("target", type=TargetName(), required=False)
 @whole("--draws", help="Keep so many draws of each chain in all.")
+@whole("--run", help="Number of the run in the file; by default the last one of the target.")
 @limit("--max-calls")
 @limit("--max-seconds")
 @limit("--target-ess")

@@ -154,6 +154,7 @@ class _VerdictInTable:
 @click.command()
 @click.argument("path", metavar="FILE", type=FILE)
 @click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
+@click.option("--run", type=int, help="Number of the run in the file; by default the last one.")
 @file(
     "--salvage",
     metavar="NEW_FILE",
@@ -161,7 +162,14 @@ class _VerdictInTable:
 )
 @file("--export", metavar="TABLE", help="Write all evaluations as a table (.csv, .parquet).")
 @wide
-def show(path: Path, follow: bool, salvage: Path | None, export: Path | None, wide: bool) -> None:
+def show(
+    path: Path,
+    follow: bool,
+    run: int | None,
+    salvage: Path | None,
+    export: Path | None,
+    wide: bool,
+) -> None:
     """Show a run so far, from the FILE that it writes."""
     from surrokit.ledger.reader import Ledger
     from surrokit.ledger.salvage import salvage as salvaged
@@ -174,26 +182,26 @@ def show(path: Path, follow: bool, salvage: Path | None, export: Path | None, wi
             f"{told.lost} places nothing could be read"
         )
     elif export is not None:
-        with Ledger(path) as ledger:
+        with Ledger(path, run) as ledger:
             ledger.export(export)
             say(f"{len(ledger)} evaluations saved to {export}")
     else:
-        _show_run(path, follow=follow, wide=wide)
+        _show_run(path, run, follow=follow, wide=wide)
 
 
-def _show_run(path: Path, *, follow: bool, wide: bool) -> None:
+def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> None:
     """Print the summary, the costs and the verdict of a run, again until it ends if ``follow``."""
     from surrokit.ledger.reader import Ledger
     from surrokit.studies.description import waits_for
 
     seen = -1
     while True:
-        with Ledger(path) as ledger:
+        with Ledger(path, number) as ledger:
             account, progress = ledger.account or {}, ledger.progress
             waits = waits_for(ledger)
         if waits is not None:
             say(f"{path}: {waits}")
-            _print_file(path, wide=wide)
+            _print_file(path, number, wide=wide)
             return
         state, iteration = account.get("state", "starting"), account.get("iteration", 0)
         goes_on = state in ("starting", "running")
@@ -204,18 +212,21 @@ def _show_run(path: Path, *, follow: bool, wide: bool) -> None:
         if said is not None:
             say(said)
         if changed:
-            _print_file(path, wide=wide, silent=said is not None, ended=state == "ended")
+            silent, ended = said is not None, state == "ended"
+            _print_file(path, number, wide=wide, silent=silent, ended=ended)
         if not (follow and goes_on):
             return
         seen = iteration
         time.sleep(SECONDS)
 
 
-def _print_file(path: Path, *, wide: bool, silent: bool = False, ended: bool = False) -> None:
+def _print_file(
+    path: Path, number: int | None, *, wide: bool, silent: bool = False, ended: bool = False
+) -> None:
     from surrokit.sessions import open_run
 
     try:
-        run = open_run(path)
+        run = open_run(path, number)
     except LedgerError as error:
         if not silent:
             say(str(error))

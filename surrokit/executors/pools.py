@@ -1,4 +1,4 @@
-"""Pools of workers that evaluate rows of a target: threads, any executor, processes of our own."""
+"""Rows of a target, evaluated by workers: threads, any executor, processes of our own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -35,8 +35,10 @@ from surrokit.executors.worker import (
     whoami,
 )
 from surrokit.limits import current_meter
-from surrokit.model.outcome import say_place
-from surrokit.model.source import Source
+from surrokit.model.model import Model, change_model
+from surrokit.model.outcome import Outcome, say_place
+from surrokit.model.source import EachRow, Source, one_after_another, row_by_row
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
 DEATHS = 3
@@ -51,19 +53,9 @@ _ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
 
-Key: TypeAlias = tuple[str, bytes]
-"""Which result, and where, to the bit."""
-
-
-def key_of(what: str, row: FloatArray) -> Key:
-    """Return what tells a call from others."""
-    return what, np.asarray(row, dtype=np.float64).tobytes()
-
 
 class WorkerPool(ABC):
     """Workers, all of whom have one target.
-
-    A row may be begun before anybody asks for it; its reply is then taken when it is asked for.
 
     Attributes
     ----------
@@ -73,86 +65,71 @@ class WorkerPool(ABC):
 
     def __init__(self) -> None:
         self.closed = False
-        self._begun: dict[Key, Future[Reply]] = {}
-        self._asked: Mapping[Future[Reply], int] = {}
 
     @abstractmethod
     def take(self, source: Source) -> None:
-        """Give the target to the workers.
-
-        Raises
-        ------
-        ConfigurationError
-            If it cannot be pickled, or a worker cannot load it.
-        WorkerError
-            If there are no workers.
-        """
+        """Give the target to the workers."""
 
     @abstractmethod
-    def send(self, what: str, row: FloatArray) -> Future[Reply]:
-        """Have a row evaluated."""
+    def evaluate(self, what: str, rows: FloatArray) -> list[Reply]:
+        """Return the reply for each row, in the order of the rows."""
 
     @abstractmethod
     def close(self) -> None:
         """Let the workers go; calls in progress are given up."""
 
-    def evaluate(self, what: str, rows: FloatArray) -> list[Reply]:
-        """Return the reply for each row, in the order of the rows.
 
-        Raises
-        ------
-        WorkerError
-            If there are no workers any more.
-        """
-        self._asked = out = {self._ask(what, row): i for i, row in enumerate(rows)}
-        replies: dict[int, Reply] = {}
-        meter = current_meter()
-        try:
-            while out:
-                for future in self.completed(out):
-                    i, reply = out.pop(future), _result(future)
-                    if self.accepts(reply):
-                        replies[i] = reply
-                    else:
-                        out[self.send(what, rows[i])] = i
-                meter.left(len(out))
-        finally:
-            for future in out:
-                future.cancel()
-        return [replies[i] for i in range(len(rows))]
+class Spread:
+    """Evaluates rows of a target by a pool, and in this process once its workers have gone.
 
-    def completed(self, out: Iterable[Future[Reply]]) -> Iterable[Future[Reply]]:
-        """Wait until some of the calls that are out are done, and return these."""
-        return wait(out, return_when=FIRST_COMPLETED).done
+    A copy, or what is made of it by pickle, goes without workers.
+    """
 
-    def accepts(self, reply: Reply) -> bool:
-        """Return whether a reply is one, or the row is to be sent again."""
-        return not reply.is_empty
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
 
-    def begin(self, what: str, row: FloatArray) -> None:
-        """Evaluate a row that may be asked for later."""
-        key = key_of(what, row)
-        if key not in self._begun:
-            self._begun[key] = self.send(what, row)
+    def __call__(self, source: Source, what: str, rows: FloatArray) -> Outcome:
+        """Evaluate a source at rows, as :func:`surrokit.model.source.one_after_another` does."""
+        if self._pool.closed:
+            return one_after_another(source, what, rows)
+        replies = iter(self._pool.evaluate(what, rows))
+        return row_by_row(lambda _: next(replies).unpack(source), rows)
 
-    def withdraw(self, key: Key) -> bool:
-        """Take back a row that was begun, unless a worker has it; return whether it is no more."""
-        if key in self._begun and self._begun[key].cancel():
-            del self._begun[key]
-        return key not in self._begun
+    def __reduce__(self) -> tuple[Callable[[], EachRow], tuple[()]]:
+        return _alone, ()
 
-    def has_reply(self, key: Key) -> bool:
-        """Return whether a row that was begun is done."""
-        return key in self._begun and self._begun[key].done()
 
-    @property
-    def unfinished(self) -> int:
-        """Rows that were begun and are not done."""
-        return sum(not future.done() for future in self._begun.values())
+def _alone() -> EachRow:
+    return one_after_another
 
-    def _ask(self, what: str, row: FloatArray) -> Future[Reply]:
-        begun = self._begun.pop(key_of(what, row), None)
-        return self.send(what, row) if begun is None else begun
+
+def spread(target: Potential, pool: WorkerPool) -> Potential:
+    """Return a target whose rows a pool evaluates.
+
+    All that surrounds the model stays in this process: only the user's functions go to the workers,
+    one position at a time.
+
+    Raises
+    ------
+    ConfigurationError
+        If the model takes rows together, or workers cannot have it.
+    """
+
+    def among_workers(model: Model) -> Model:
+        if model.each_row is None:
+            raise ConfigurationError(
+                f"the target ({type(target).__name__}) evaluates rows of positions together, and "
+                "may give other last digits if they are parted among workers; pass "
+                "surrokit.one_by_one(target) to have positions evaluated one by one, or leave "
+                "compute out"
+            )
+        pool.take(model.source)
+        return attrs.evolve(model, each_row=Spread(pool))
+
+    return change_model(target, among_workers)
+
+
+# --- executors that keep the calls that wait ---
 
 
 class Threads(WorkerPool):
@@ -165,22 +142,24 @@ class Threads(WorkerPool):
         super().__init__()
         self._executor, self._own = executor, own
         self._source: Source | None = None
+        self._out: dict[Future[Reply], int] = {}
 
     def take(self, source: Source) -> None:
         """Keep a target."""
         self._source = source
 
-    def send(self, what: str, row: FloatArray) -> Future[Reply]:
-        """Give a row to a thread."""
+    def evaluate(self, what: str, rows: FloatArray) -> list[Reply]:
+        """Give rows to threads."""
         errors: dict[str, Any] = dict(np.geterr())  # a thread has its own
-        source, row = self._source, row.copy()
+        source = self._source
         assert source is not None
 
-        def reply() -> Reply:
+        def reply(row: FloatArray) -> Reply:
             with np.errstate(**errors):
                 return try_at(source, what, row)
 
-        return _submitted(self._executor, reply)
+        self._out = {_submitted(self._executor, reply, row.copy()): i for i, row in enumerate(rows)}
+        return _replies(self._out)
 
     def close(self) -> None:
         """End the threads if they are our own, without waiting for those at work.
@@ -188,15 +167,12 @@ class Threads(WorkerPool):
         A target with a method ``give_up`` is told that nobody waits for its calls any more.
         """
         self.closed = True
-        out = [*self._asked, *self._begun.values()]
-        for future in out:
-            future.cancel()
         if self._own:
             self._executor.shutdown(wait=False, cancel_futures=True)
         give_up = getattr(self._source, "give_up", None)
         end = time.monotonic() + _LAST_CALLS
         while give_up is not None and time.monotonic() < end:
-            left = [future for future in out if not future.done()]
+            left = [future for future in self._out if not future.done()]
             if not left:
                 return
             give_up()
@@ -219,22 +195,21 @@ class Given(WorkerPool):
         if failure is not None:
             raise cannot_load(failure)
 
-    def send(self, what: str, row: FloatArray) -> Future[Reply]:
-        """Give a row to a worker, with the target if some lack it."""
-        assert self._payload is not None
-        payload = self._payload if self._lacking else None
-        task = (self._payload.key, payload, what, row.copy(), Conditions.now())
-        return _submitted(self._executor, evaluate, *task)
-
-    def accepts(self, reply: Reply) -> bool:
-        """Return whether the worker had the target; it is sent with the next rows otherwise."""
-        (self._lacking.add if reply.is_empty else self._lacking.discard)(reply.worker)
-        return not reply.is_empty
-
     def evaluate(self, what: str, rows: FloatArray) -> list[Reply]:
-        """Return the reply for each row; workers that lack the target are sent it."""
+        """Give rows to workers, with the target while some lack it."""
+
+        def send(i: int) -> Future[Reply]:
+            assert self._payload is not None
+            payload = self._payload if self._lacking else None
+            task = (self._payload.key, payload, what, rows[i].copy(), Conditions.now())
+            return _submitted(self._executor, evaluate, *task)
+
+        def again(i: int, reply: Reply) -> Future[Reply] | None:
+            (self._lacking.add if reply.is_empty else self._lacking.discard)(reply.worker)
+            return send(i) if reply.is_empty else None
+
         carried = bool(self._lacking)
-        replies = super().evaluate(what, rows)
+        replies = _replies({send(i): i for i in range(len(rows))}, again)
         if carried:  # a worker that was not heard of may have gone
             self._lacking.clear()
         return replies
@@ -242,6 +217,29 @@ class Given(WorkerPool):
     def close(self) -> None:
         """Leave the executor to whom it belongs."""
         self.closed = True
+
+
+def _replies(
+    out: dict[Future[Reply], int],
+    again: Callable[[int, Reply], Future[Reply] | None] | None = None,
+) -> list[Reply]:
+    """Return replies to calls that are out, in order; ``again`` sends what has none again."""
+    replies: dict[int, Reply] = {}
+    meter = current_meter()
+    try:
+        while out:
+            for future in wait(out, return_when=FIRST_COMPLETED).done:
+                i, reply = out.pop(future), _result(future)
+                sent = None if again is None else again(i, reply)
+                if sent is None:
+                    replies[i] = reply
+                else:
+                    out[sent] = i
+            meter.left(len(out))
+    finally:
+        for future in out:
+            future.cancel()
+    return [replies[i] for i in range(len(replies))]
 
 
 def _submitted(executor: Executor, function: Any, *arguments: Any) -> Future[Any]:
@@ -266,22 +264,16 @@ def _broken(error: Exception) -> WorkerError:
     )
 
 
-@attrs.define(eq=False)
-class _Task:
-    """A row for a process of ours; its reply outlives workers that die, and calls that hang."""
+# --- processes of our own ---
 
-    what: str
-    row: FloatArray
-    reply: Future[Reply] = attrs.field(factory=Future)
-    since: float = 0.0  # when it went out, by the monotonic clock
+_Lost: TypeAlias = list[tuple[int, FloatArray]]
 
 
 class Processes(WorkerPool):
     """Worker processes of our own, which can be killed and started anew.
 
     As many calls are out at a time as there are workers, so that each begins at once, and its
-    time can be told; after ``timeout`` seconds it is given up. Calls that were asked for go before
-    those that were begun ahead.
+    time can be told; after ``timeout`` seconds it is given up.
     """
 
     def __init__(self, workers: int, timeout: float | None = None) -> None:
@@ -289,9 +281,8 @@ class Processes(WorkerPool):
         self.workers, self.timeout = workers, timeout
         self._pool: Any = None
         self._payload: Payload | None = None
-        self._waiting: deque[_Task] = deque()
-        self._out: dict[Future[Reply], _Task] = {}
-        self._hung = self._deaths = 0
+        self._out: dict[Future[Reply], tuple[int, FloatArray, float]] = {}  # row, and since when
+        self._hung = 0
         self._busy = False
 
     def take(self, source: Source) -> None:
@@ -306,56 +297,32 @@ class Processes(WorkerPool):
         self._start()
 
     def evaluate(self, what: str, rows: FloatArray) -> list[Reply]:
-        """Return the reply for each row; those whose worker dies are given to others."""
-        self._busy, self._deaths = True, 0
-        replies = super().evaluate(what, rows)
-        if self._hung:
-            self._restart()
-        self._busy = False
-        return replies
-
-    def send(self, what: str, row: FloatArray) -> Future[Reply]:
-        """Have a row wait for a worker."""
-        self._waiting.append(_Task(what, row.copy()))
-        return self._waiting[-1].reply
-
-    def begin(self, what: str, row: FloatArray) -> None:
-        """Evaluate a row as soon as a worker has nothing else to do."""
-        super().begin(what, row)
-        self._look()
-        self._hand_out()
-
-    def has_reply(self, key: Key) -> bool:
-        """Return whether a row that was begun is done."""
-        self._look()
-        return super().has_reply(key)
-
-    @property
-    def unfinished(self) -> int:
-        """Rows that were begun and are not done."""
-        self._look()
-        return super().unfinished
-
-    def completed(self, out: Iterable[Future[Reply]]) -> list[Future[Reply]]:
-        """Hand calls out, and take replies, until some of these are done.
+        """Give rows to workers; those whose worker dies are given to others.
 
         Raises
         ------
         WorkerError
             If workers die time and again.
         """
-        while not (done := [future for future in out if future.done()]):
+        self._busy, deaths = True, 0
+        waiting, replies = deque(enumerate(rows)), dict[int, Reply]()
+        meter = current_meter()
+        while len(replies) < len(rows):
             if self._hung == self.workers:
                 self._restart()
-            self._hand_out()
-            came, lost = self._gather()
-            self._give_up_late()
+            self._hand_out(what, waiting)
+            came, lost = self._gather(replies)
             if lost:
-                self._deaths = 1 if came else self._deaths + 1
-                if self._deaths == DEATHS:
-                    raise _dead(len(lost), lost[0].row)
+                deaths = 1 if came else deaths + 1
+                if deaths == DEATHS:
+                    raise _dead(len(lost), lost[0][1])
+                waiting.extendleft(reversed(lost))
                 self._restart()
-        return done
+            meter.left(len(rows) - len(replies))
+        if self._hung:
+            self._restart()
+        self._busy = False
+        return [replies[i] for i in range(len(rows))]
 
     def close(self) -> None:
         """End the workers, by force if they are at work."""
@@ -363,86 +330,48 @@ class Processes(WorkerPool):
         pool, self._pool = self._pool, None
         if pool is None:
             return
-        if self._busy or self._out:
+        if self._busy:
             self._kill(pool)
         else:
             pool.shutdown(wait=True)
 
-    def _is_ahead(self, task: _Task) -> bool:
-        return self._begun.get(key_of(task.what, task.row)) is task.reply
-
-    def _look(self) -> None:
-        """Take in what has come back by now; what is lost was not asked for."""
-        _, lost = self._gather(0.0)
-        if lost:
-            self._restart()
-
-    def _hand_out(self) -> None:
-        """Give waiting calls to workers that have none."""
+    def _hand_out(self, what: str, waiting: deque[tuple[int, FloatArray]]) -> None:
+        """Give rows that wait to workers that have none."""
         assert self._payload is not None
-        conditions = None
-        while self._waiting and len(self._out) < self.workers - self._hung:
-            asked = (i for i, task in enumerate(self._waiting) if not self._is_ahead(task))
-            at = next(asked, 0)
-            task = self._waiting[at]
-            del self._waiting[at]
-            if task.reply.cancelled():
-                continue
-            if not task.reply.running():  # as it is where a worker died with it
-                task.reply.set_running_or_notify_cancel()
-            conditions = conditions or Conditions.now()
-            given = (self._payload.key, None, task.what, task.row, conditions)
-            self._out[self._submit(evaluate, *given)] = task
-            task.since = time.monotonic()
+        conditions = Conditions.now() if waiting else None
+        while waiting and len(self._out) < self.workers - self._hung:
+            i, row = waiting.popleft()
+            future = self._submit(evaluate, self._payload.key, None, what, row.copy(), conditions)
+            self._out[future] = i, row, time.monotonic()
 
-    def _gather(self, seconds: float | None = None) -> tuple[int, list[_Task]]:
-        """Wait for a reply; return how many came, and the calls whose worker died.
+    def _gather(self, replies: dict[int, Reply]) -> tuple[int, _Lost]:
+        """Wait for a reply; return how many came, and the rows whose worker died.
 
-        Those of them that were asked for wait again, and others are given up.
+        Calls that have been out for too long are given up.
         """
-        if seconds is None and self.timeout is not None and self._out:
-            first = min(task.since for task in self._out.values())
+        seconds = None
+        if self.timeout is not None:
+            first = min(since for *_, since in self._out.values())
             seconds = max(first + self.timeout - time.monotonic(), 0.0)
-        came, lost = 0, list[_Task]()
+        came, lost = 0, _Lost()
         for future in wait(self._out, timeout=seconds, return_when=FIRST_COMPLETED).done:
-            task = self._out.pop(future)
+            i, row, _ = self._out.pop(future)
             try:
-                task.reply.set_result(future.result())
+                replies[i] = future.result()
                 came += 1
             except BrokenExecutor:
-                lost.append(task)
+                lost.append((i, row))
         if lost:  # the pool is broken, so those that are still out are lost too
-            lost += self._drop()
-            wanted = [task for task in lost if not self._is_ahead(task)]
-            self._forget(lost)
-            self._waiting.extendleft(reversed(wanted))
-        return came, lost
-
-    def _drop(self) -> list[_Task]:
-        """Give up all that is out, and return what has not come back."""
-        lost = list[_Task]()
-        for future, task in self._out.items():
-            if future.done() and not future.cancelled() and future.exception() is None:
-                task.reply.set_result(future.result())
-            else:
-                lost.append(task)
-        self._out = {}
-        return lost
-
-    def _forget(self, lost: Iterable[_Task]) -> None:
-        for task in lost:
-            if self._is_ahead(task):
-                del self._begun[key_of(task.what, task.row)]
-
-    def _give_up_late(self) -> None:
-        """Give up calls that have been out for too long."""
-        late = [] if self.timeout is None else list(self._out)
-        for future in late:
-            if self._out[future].since <= time.monotonic() - (self.timeout or 0.0):
+            lost += [(i, row) for i, row, _ in self._out.values()]
+            self._out.clear()
+        for future, (i, _, since) in tuple(self._out.items()):
+            if self.timeout is not None and since <= time.monotonic() - self.timeout:
                 error = TimeoutError(f"the call took longer than timeout={self.timeout:g} seconds")
                 say_place(error, None)
-                self._out.pop(future).reply.set_result(Reply(error=error))
+                replies[i] = Reply(error=error)
+                del self._out[future]
                 self._hung += 1
+        return came, lost
 
     def _submit(self, function: Any, *arguments: Any) -> Future[Any]:
         try:
@@ -459,7 +388,6 @@ class Processes(WorkerPool):
 
     def _restart(self) -> None:
         self._kill(self._pool)
-        self._forget(self._drop())
         self._hung = 0
         self._start()
 

@@ -48,26 +48,15 @@ class Payload:
 
 
 def send_whole(module: ModuleType, path: Path) -> None:
-    """Send a module along with the targets in it, since no worker could import it.
+    """Send a module of a file along with the targets in it, since no worker could import it.
 
-    Parameters
-    ----------
-    module
-        Made from a file by other means than an import.
-    path
-        The file; what lies beside it can be imported.
+    What lies beside the file can be imported.
     """
     _by_value[module.__name__] = module, str(path.resolve().parent)
 
 
 def pack(source: Source) -> Payload:
-    """Return a target to send: functions of scripts and notebooks too, by their code.
-
-    Raises
-    ------
-    ConfigurationError
-        If it cannot be pickled.
-    """
+    """Return a target to send: functions of scripts and notebooks too, by their code."""
     import cloudpickle  # late: importing the package stays fast
 
     for module, _ in _by_value.values():

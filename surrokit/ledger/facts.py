@@ -30,7 +30,6 @@ from surrokit.plan.recipe import (
     is_bounded,
     is_data,
     is_of,
-    numbers_of,
     seed_of,
     to_plain,
 )
@@ -111,13 +110,7 @@ PROGRESS = "progress"
 
 
 def write_progress(store: Store, progress: Progress) -> None:
-    """Write how far a run is: figures, the sentence that says them, and when that was.
-
-    Raises
-    ------
-    LedgerError
-        If it cannot be written.
-    """
+    """Write how far a run is: figures, the sentence that says them, and when that was."""
     figures = attrs.asdict(progress)
     figures["left"] = [None if math.isinf(seconds) else seconds for seconds in progress.left]
     with store.transaction():
@@ -125,13 +118,7 @@ def write_progress(store: Store, progress: Progress) -> None:
 
 
 def read_progress(store: Store) -> str | None:
-    """Return how far a run is in a sentence, and how long ago that was; None if nothing says it.
-
-    Raises
-    ------
-    LedgerError
-        If the file cannot be read.
-    """
+    """Return how far a run is in a sentence, and how long ago that was; None if nothing says it."""
     written = store.facts().get(PROGRESS)
     if not isinstance(written, Mapping) or not is_of(written, {"text": Text, "at": float}):
         return None
@@ -140,13 +127,7 @@ def read_progress(store: Store) -> str | None:
 
 
 def read_account(store: Store) -> dict[str, Any] | None:
-    """Return what a run has done so far, as it is written; None if nothing is.
-
-    Raises
-    ------
-    LedgerError
-        If it is damaged.
-    """
+    """Return what a run has done so far, as it is written; None if nothing is."""
     with reading(store.path):
         facts = store.facts()
         if "account" not in facts:
@@ -163,13 +144,10 @@ def read_account(store: Store) -> dict[str, Any] | None:
         }
 
 
-def write_settings(store: Store, asked: Recipe) -> None:
-    """Write what a run was asked for; of parts that no file may hold, only what they are.
+def describe_settings(asked: Recipe) -> dict[str, Any]:
+    """Return the facts and arrays of what a run was asked for.
 
-    Raises
-    ------
-    LedgerError
-        If it cannot be written.
+    Of parts that no file may hold there is only what they are.
     """
     given = {name: getattr(asked, name) for name in PARTS}
     catalogue = default_catalogue()
@@ -184,29 +162,20 @@ def write_settings(store: Store, asked: Recipe) -> None:
         "objects": objects,
         "target": to_plain(asked.target if can_write(asked.target) else None),
     }
-    store.write_facts({"settings": settings})
-    for name, array in _arrays(asked).items():
-        store.write_array(name, array)
+    facts: dict[str, Any] = {"settings": settings}
+    if asked.initial is not None:
+        facts["initial"] = asked.initial
+    for name in _RECORDS:
+        record = getattr(asked, name)
+        arrays = {} if record is None else attrs.asdict(record, recurse=False)
+        facts |= {f"{name}/{of}": array for of, array in arrays.items() if array is not None}
+    return facts
 
 
 def read_settings(store: Store, exact: Potential, given: Mapping[str, Any]) -> Recipe:
-    """Return what a run was asked for.
+    """Return what a run was asked for, of a target as the run has it.
 
-    Parameters
-    ----------
-    store
-        The ledger.
-    exact
-        The target.
-    given
-        Kind to the parts that are not in the file; None where not given.
-
-    Raises
-    ------
-    ConfigurationError
-        If a part is missing, or given though the ledger holds it.
-    LedgerError
-        If the settings are damaged.
+    ``given`` are the parts by kind that are not in the file; None where not given.
     """
     with reading(store.path):
         facts, arrays = store.facts()["settings"], store.arrays()
@@ -264,9 +233,8 @@ def _recipe(
     parts: dict[str, Any],
 ) -> Recipe:
     _check_sizes(facts, arrays)
-    made = facts["differences"] and not isinstance(exact, Differences)  # by the run, not the user
     return Recipe(
-        exact=Differences(exact) if made else exact,
+        exact=exact,
         **{name: parts.pop(name, None) for name in PARTS},
         **{name: facts[name] for name in _SIZES},
         safety=Safety(**facts["safety"]),
@@ -276,21 +244,14 @@ def _recipe(
     )
 
 
-def read_target(path: Path) -> Spec:
-    """Return the registered name of a run's target, alone or with settings.
+def read_target(path: Path, run: int | None) -> tuple[int, Spec]:
+    """Return the number of a run, by default the last one, and the registered name of its target.
 
-    Only settings that are plain data come from the file: it may not name what is to be imported or
-    read, as a setting that is text could.
-
-    Raises
-    ------
-    ConfigurationError
-        If the target was given in another way.
-    LedgerError
-        If there is no such file, it is no ledger, or it is damaged.
+    The name may be alone or with settings. Only those that are plain data come from the file: it
+    may not name what is to be imported or read, as a setting that is text could.
     """
-    with closing(Store.open(path)) as store, reading(path):
-        facts = store.facts()["settings"]
+    with closing(Store.open(path, run=run)) as store, reading(path):
+        facts, run = store.facts()["settings"], store.run
         target, name = from_plain(facts.get("target")), str(facts.get("name"))
     if target is None or not is_data("potential", target, default_catalogue()):
         of = name if target is None else _describe(target)
@@ -299,27 +260,22 @@ def read_target(path: Path) -> Spec:
             f"plain data alone. Give it again: surrokit.resume({path.name!r}, target, ...), or "
             f"surrokit resume {path.name} TARGET"
         )
-    return cast(Spec, target)
+    return run, cast(Spec, target)
 
 
 def read_arguments(store: Store) -> dict[str, Any]:
     """Return what :func:`surrokit.sample` was given, by name, without what is the default.
 
     An ellipsis stands for objects and arrays. Draws and limits are those of the last session.
-
-    Raises
-    ------
-    LedgerError
-        If it is damaged.
     """
     with reading(store.path):
         facts, arrays = store.facts(), store.arrays()
-        settings = {**facts["settings"], "differences": False}
+        settings = facts["settings"]
         last = {**settings, **(facts.get("sequels") or [{}])[-1]}
         _check_bounds(store.path, last)
         parts, objects = _read_parts(settings)
         asked = _recipe(last, arrays, cast(Potential, None), parts | dict.fromkeys(objects, ...))
-        seed = seed_of(_generator(facts["generator"]))
+        seed = seed_of(read_generator(store))
         target = from_plain(settings.get("target"))
         return arguments_of(attrs.evolve(asked, target=target, seed=seed))
 
@@ -339,15 +295,6 @@ def read_sequels(store: Store, asked: Recipe) -> list[Sequel]:
         return [Sequel(**{**each, "budget": Budget(**each["budget"])}) for each in told] or [
             Sequel.of(asked)
         ]
-
-
-def _arrays(asked: Recipe) -> dict[str, FloatArray]:
-    found = {} if asked.initial is None else {"initial": asked.initial}
-    for name in _RECORDS:
-        record = getattr(asked, name)
-        arrays = {} if record is None else attrs.asdict(record, recurse=False)
-        found |= {f"{name}/{of}": array for of, array in arrays.items() if array is not None}
-    return found
 
 
 def _read_record(name: str, arrays: Mapping[str, FloatArray]) -> Any:
@@ -384,76 +331,42 @@ def _check_given(objects: Mapping[str, str], given: Mapping[str, Any]) -> None:
 
 # --- the generator ---
 
+_LARGEST_POOL = 1024
+_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
-def write_generator(store: Store, rng: np.random.Generator) -> None:
-    """Write the state of a generator, and what its children are spawned from.
 
-    Raises
-    ------
-    ConfigurationError
-        If it is of a kind that cannot be written.
-    """
+def describe_generator(rng: np.random.Generator) -> dict[str, Any]:
+    """Return the fact of a generator: its state, and what its children are spawned from."""
     bits: Any = rng.bit_generator
     seeds = bits.seed_seq
-    if type(seeds) is not np.random.SeedSequence or not hasattr(np.random, type(bits).__name__):
+    if type(seeds) is not np.random.SeedSequence or type(bits).__name__ not in _GENERATORS:
         raise ConfigurationError(
             "with path=... the seed must be a whole number or a generator of numpy's own, got "
             f"{rng!r} seeded by a {type(seeds).__name__}; pass seed=1, say"
         )
     state = {
         "name": type(bits).__name__,
-        "state": _with_lists(bits.state),
-        "entropy": _with_lists(seeds.entropy),
-        "spawn_key": list(seeds.spawn_key),
+        "state": bits.state,
+        "entropy": seeds.entropy,
+        "spawn_key": seeds.spawn_key,
         "pool_size": seeds.pool_size,
         "n_children_spawned": seeds.n_children_spawned,
     }
-    store.write_facts({"generator": state})
-
-
-_LARGEST_POOL = 1024
-_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+    return {"generator": to_plain(state)}
 
 
 def read_generator(store: Store) -> np.random.Generator:
-    """Return the generator as it was.
-
-    Raises
-    ------
-    LedgerError
-        If it is damaged.
-    """
+    """Return the generator as it was."""
     with reading(store.path):
-        return _generator(store.facts()["generator"])
-
-
-def _generator(state: Mapping[str, Any]) -> np.random.Generator:
-    if state["name"] not in _GENERATORS:
-        raise ValueError(f"there is no generator {state['name']!r} of numpy's")
-    seeds = np.random.SeedSequence(
-        _with_arrays(state["entropy"]),
-        spawn_key=state["spawn_key"],
-        pool_size=min(int(state["pool_size"]), _LARGEST_POOL),
-        n_children_spawned=state["n_children_spawned"],
-    )
-    bits = getattr(np.random, state["name"])(seeds)
-    bits.state = _with_arrays(state["state"])
-    return np.random.Generator(bits)
-
-
-def _with_lists(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _with_lists(each) for name, each in value.items()}
-    if isinstance(value, np.ndarray):
-        return {"list": value.tolist(), "dtype": value.dtype.str}
-    if isinstance(value, list | tuple):
-        return [_with_lists(each) for each in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _with_arrays(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    if set(value) == {"list", "dtype"}:
-        return numbers_of(value["list"], value["dtype"])
-    return {name: _with_arrays(each) for name, each in value.items()}
+        state = from_plain(store.facts()["generator"])
+        if state["name"] not in _GENERATORS:
+            raise ValueError(f"there is no generator {state['name']!r} of numpy's")
+        seeds = np.random.SeedSequence(
+            state["entropy"],
+            spawn_key=state["spawn_key"],
+            pool_size=min(int(state["pool_size"]), _LARGEST_POOL),
+            n_children_spawned=state["n_children_spawned"],
+        )
+        bits = getattr(np.random, state["name"])(seeds)
+        bits.state = state["state"]
+        return np.random.Generator(bits)

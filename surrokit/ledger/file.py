@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,54 +36,28 @@ _NO_ROUNDS = "their rounds are not in this file"
 
 _ESTIMATED = ("value", "error", "effective", "degrees", "calls")
 
-_TYPES = {
-    **{name: np.dtype(of).newbyteorder("<").str for name, of in DTYPES.items()},
-}
+_TYPES = {name: np.dtype(of).newbyteorder("<").str for name, of in DTYPES.items()}
+
+_SELECT = "SELECT id, columns, data, crc FROM draws"
 
 
-def write_block(store: Store, stage: str, columns: Columns) -> None:
-    """Append iterations of a stage: ``warmup`` or ``sampling``.
-
-    Raises
-    ------
-    LedgerError
-        If they cannot be written.
-    """
+def _write_block(store: Store, stage: str, columns: Columns) -> None:
     shapes = {name: array.shape for name, array in columns.items()}
-    data = b"".join(columns[name].astype(_type_of(name)).tobytes() for name in shapes)
-    row = (stage, json.dumps(shapes), data, zlib.crc32(data))
+    data = b"".join(columns[name].astype(_TYPES.get(name, "<f8")).tobytes() for name in shapes)
+    row = (store.run, stage, json.dumps(shapes), data, zlib.crc32(data))
+    statement = "INSERT INTO draws (run, stage, columns, data, crc) VALUES (?, ?, ?, ?, ?)"
     with store.writing():
-        store.execute("INSERT INTO draws (stage, columns, data, crc) VALUES (?, ?, ?, ?)", row)
-
-
-def forget_blocks(store: Store) -> None:
-    """Remove all blocks, for those to be written anew."""
-    with store.writing():
-        store.execute("DELETE FROM draws")
+        store.execute(statement, row)
 
 
 def read_blocks(store: Store, stage: str, chains: int, dim: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the iterations of a stage, as :meth:`History.columns` returns them.
-
-    Parameters
-    ----------
-    store
-        The ledger.
-    stage
-        Which.
-    chains, dim
-        Sizes.
-
-    Raises
-    ------
-    LedgerError
-        If a block is damaged.
-    """
+    """Return the iterations of a stage, as :meth:`History.columns` returns them."""
     with reading(store.path):
         blocks = [
             (number, {name: tuple(shape) for name, shape in json.loads(columns).items()})
             for number, columns in store.rows(
-                "SELECT id, columns FROM draws WHERE stage = ? ORDER BY id", (stage,)
+                "SELECT id, columns FROM draws WHERE run = ? AND stage = ? ORDER BY id",
+                (store.run, stage),
             )
         ]
         if not blocks:
@@ -91,11 +65,10 @@ def read_blocks(store: Store, stage: str, chains: int, dim: int) -> dict[str, np
         names = set.intersection(*(set(shapes) for _, shapes in blocks))
         n = sum(shapes["numbers"][0] for _, shapes in blocks)
         first = blocks[0][1]
-        found = {name: np.empty((n, *first[name][1:]), _type_of(name)) for name in names}
+        found = {name: np.empty((n, *first[name][1:]), _TYPES.get(name, "<f8")) for name in names}
         at = 0
         for number, _ in blocks:
-            query = "SELECT id, columns, data, crc FROM draws WHERE id = ?"
-            block = _block(store.rows(query, (number,))[0], chains, dim)
+            block = _block(store.rows(f"{_SELECT} WHERE id = ?", (number,))[0], chains, dim)
             size = len(block["numbers"])
             for name, array in found.items():
                 array[at : at + size] = block[name]
@@ -103,16 +76,10 @@ def read_blocks(store: Store, stage: str, chains: int, dim: int) -> dict[str, np
         return found
 
 
-def write_rounds(store: Store, weights: Weights) -> None:
-    """Write the rounds of weighted answers, in place of those that were written before.
-
-    Raises
-    ------
-    LedgerError
-        If they cannot be written.
-    """
+def _write_rounds(store: Store, weights: Weights) -> None:
+    """Write the rounds of weighted answers, in place of those that were written before."""
     with store.writing():
-        store.execute("DELETE FROM draws WHERE stage = ?", (ROUND,))
+        store.execute("DELETE FROM draws WHERE run = ? AND stage = ?", (store.run, ROUND))
     rounds = () if weights.answer is None else weights.answer.rounds
     for each, constant in zip(rounds, weights.of_surrogates, strict=True):
         columns = {
@@ -125,30 +92,14 @@ def write_rounds(store: Store, weights: Weights) -> None:
             "learnt": np.array([each.learnt]),
             "constant": np.array([getattr(constant, name) for name in _ESTIMATED]),
         }
-        write_block(store, ROUND, columns)
+        _write_block(store, ROUND, columns)
 
 
 def read_weights(store: Store, told: Mapping[str, Any], dim: int) -> Weights:
-    """Return weighted answers as far as they are written.
-
-    Parameters
-    ----------
-    store
-        The ledger.
-    told
-        What it says of them beside their rounds: ``refused``, ``rejected``, ``calls`` and
-        ``unnormalized``.
-    dim
-        Of a position.
-
-    Raises
-    ------
-    LedgerError
-        If a round is damaged.
-    """
+    """Return weighted answers as far as they are written, beside what their account says."""
     with reading(store.path):
-        query = "SELECT id, columns, data, crc FROM draws WHERE stage = ? ORDER BY id"
-        found = [_round(row, dim) for row in store.rows(query, (ROUND,))]
+        query = f"{_SELECT} WHERE run = ? AND stage = ? ORDER BY id"
+        found = [_round(row, dim) for row in store.rows(query, (store.run, ROUND))]
         rounds = tuple(each for each, _ in found)
         return Weights(
             answer=Answer(rounds=rounds, calls=float(told["calls"])) if rounds else None,
@@ -157,10 +108,6 @@ def read_weights(store: Store, told: Mapping[str, Any], dim: int) -> Weights:
             of_surrogates=tuple(constant for _, constant in found),
             unnormalized=tuple(map(str, told.get("unnormalized", ()))),
         )
-
-
-def _type_of(name: str) -> str:
-    return _TYPES.get(name, "<f8")
 
 
 def _round(row: tuple[Any, ...], dim: int) -> tuple[Round, Estimate]:
@@ -190,7 +137,7 @@ def _unpack(row: tuple[Any, ...]) -> dict[str, npt.NDArray[Any]]:
         raise ValueError(f"the checksum of block {number} is wrong")
     found, at = {}, 0
     for name, shape in json.loads(columns).items():
-        of = np.dtype(_type_of(name))
+        of = np.dtype(_TYPES.get(name, "<f8"))
         size = of.itemsize * math.prod(shape)
         found[name] = array_of(data[at : at + size], shape, of.str)
         at += size
@@ -211,21 +158,8 @@ INTERVAL = 1.0
 _MOST = 256  # iterations of a block
 
 
-Account: TypeAlias = Callable[[], Mapping[str, Any]]
-"""Tells what a run has done so far."""
-
-Weighed: TypeAlias = Callable[[], Weights | None]
-"""Tells what came of weighted answers so far; None where none were asked for."""
-
-
 class NoFile:
-    """Stands in for the file of a run that has none.
-
-    Parameters
-    ----------
-    journal
-        The run's; None for one that keeps nothing.
-    """
+    """Stands in for the file of a run that has none: nothing is written, and no path was left."""
 
     def __init__(self, journal: Journal | None = None) -> None:
         self.journal: Journal = journal or NoJournal()
@@ -243,7 +177,9 @@ class NoFile:
     def begin_again(self) -> None:
         """Take note that draws have become warm-up."""
 
-    def tell(self, account: Account, weighed: Weighed) -> None:
+    def tell(
+        self, account: Callable[[], Mapping[str, Any]], weighed: Callable[[], Weights | None]
+    ) -> None:
         """Remember who tells what the run has done so far, and what came of weighted answers."""
 
     def write_progress(self, progress: Progress) -> None:
@@ -257,25 +193,12 @@ class NoFile:
 
 
 class RunFile:
-    """The ledger of a run, as the run writes it.
-
-    Parameters
-    ----------
-    store
-        The ledger, open for writing.
-    lock
-        On it; given up when the file is closed.
-    tape
-        The run's journal.
-    is_new
-        Whether this run has made the file.
+    """The file of a run, as the run writes it; the lock on it is given up when it is closed.
 
     Attributes
     ----------
-    journal
-        The tape.
-    path
-        Where the file is.
+    path, run
+        Where it is.
     asked
         What the run was asked for, by name.
     """
@@ -283,38 +206,25 @@ class RunFile:
     def __init__(self, store: Store, lock: Lock, tape: Tape, *, is_new: bool = False) -> None:
         self._is_new = is_new
         self.journal: Journal = tape
-        self.path, self.asked = store.path, read_arguments(store)
+        self.path, self.run, self.asked = store.path, store.run, read_arguments(store)
         self._tape, self._store, self._lock = tape, store, lock
         self._written = [0, 0]
         self._rewrite = True  # a run that goes on makes its draws again
         self._last, self._stage = time.perf_counter(), ""
-        self._account: Account = dict
-        self._weighed: Weighed = _nothing
+        self._account: Callable[[], Mapping[str, Any]] = dict
+        self._weighed: Callable[[], Weights | None] = lambda: None
         self._weights: Weights | None = None
 
-    def tell(self, account: Account, weighed: Weighed) -> None:
+    def tell(
+        self, account: Callable[[], Mapping[str, Any]], weighed: Callable[[], Weights | None]
+    ) -> None:
         """Remember who tells what the run has done so far, and what came of weighted answers."""
         self._account, self._weighed = account, weighed
 
     def iteration_done(
         self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
     ) -> None:
-        """Take note that an iteration is done, and write now and then what is new.
-
-        Parameters
-        ----------
-        stage, iteration
-            Which.
-        state
-            Of the chains.
-        histories
-            Of the warm-up, and of kept draws.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be written.
-        """
+        """Take note that an iteration is done, and write now and then what is new."""
         self._tape.iteration_done(stage, iteration, state.positions, state.values)
         new_stage, self._stage = stage != self._stage, stage
         if new_stage or time.perf_counter() - self._last > INTERVAL:
@@ -350,10 +260,11 @@ class RunFile:
             self._lock.release()
 
     def discard(self) -> None:
-        """Close the file of a run that never began, and remove it if it is new."""
-        self._store.close()
+        """Close the file of a run that never began, and remove what it holds of a new one."""
         if self._is_new:
-            self._store.path.unlink(missing_ok=True)
+            forget_new(self._store)
+        else:
+            self._store.close()
         self._lock.release()
 
     def _flush(self, histories: tuple[History, History], state: str) -> None:
@@ -365,13 +276,14 @@ class RunFile:
         anew, self._rewrite = self._rewrite, True  # unless all of this is written
         with self._store.transaction():
             if anew:
-                forget_blocks(self._store)
+                with self._store.writing():
+                    self._store.execute("DELETE FROM draws WHERE run = ?", (self.run,))
                 self._written, self._weights = [0, 0], None
             for i, stage in enumerate(("warmup", "sampling")):
                 self._append(i, stage, histories[i])
             weights = self._weighed()
             if weights is not None and weights is not self._weights:
-                write_rounds(self._store, weights)
+                _write_rounds(self._store, weights)
             self._store.write_facts({"account": {**self._account(), "state": state}})
         self._rewrite, self._weights = False, weights
 
@@ -381,33 +293,28 @@ class RunFile:
             for at in range(0, len(columns["numbers"]), _MOST):
                 block = {name: array[at : at + _MOST] for name, array in columns.items()}
                 block.pop("ends", None)  # of use to a surrogate alone
-                write_block(self._store, stage, block)
+                _write_block(self._store, stage, block)
             self._written[i] = len(history)
 
 
-def _nothing() -> None:
-    return None
+def forget_new(store: Store) -> None:
+    """Close the file of a run that never began without that run; remove it if nothing is left."""
+    is_empty = False
+    with suppress(LedgerError):
+        store.forget_run()
+        is_empty = not store.rows("SELECT 1 FROM facts LIMIT 1")
+    store.close()
+    if is_empty:
+        store.path.unlink(missing_ok=True)
 
 
 @contextmanager
 def held(
     path: Path, get: Callable[[Path], Store], *, is_new: bool = False
 ) -> Iterator[tuple[Store, Lock]]:
-    """Yield a ledger and the lock on it, which are given up only if the block raises.
+    """Yield what ``get`` opens, and the lock on it, which are given up only if the block raises.
 
-    Parameters
-    ----------
-    path
-        The file.
-    get
-        Makes it, or opens it.
-    is_new
-        Whether the file is then removed.
-
-    Raises
-    ------
-    LedgerError
-        If the file is in use, or cannot be had.
+    A run that is new is then removed.
     """
     lock = Lock(path)
     try:
@@ -415,9 +322,10 @@ def held(
         try:
             yield store, lock
         except BaseException:
-            store.close()
             if is_new:
-                path.unlink(missing_ok=True)
+                forget_new(store)
+            else:
+                store.close()
             raise
     except BaseException:
         lock.release()

@@ -13,7 +13,7 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import MIN_DRAWS, effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.interfaces import Evaluations, Past
-from surrokit.ledger.fingerprint import check_fingerprint, check_row
+from surrokit.ledger.fingerprint import check_fingerprint, check_row, same_data
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import reading
 from surrokit.ledger.tape import APART, DONE, LEFT, Event
@@ -29,39 +29,44 @@ from surrokit.targets.differences import Differences, with_slopes
 from surrokit.types import FloatArray, IntArray
 
 WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""One ledger or several."""
+"""One file or several."""
+
+_OF_MAPS = ("forward", "forward_and_jacobian", "forward_hessian", "forward_to_second_order")
+"""What does not depend on data, noise and priors."""
 
 
 def read_known(
     paths: Sequence[str | os.PathLike[str]], exact: Potential
 ) -> tuple[Memo, Evaluations, Past | None]:
-    """Return the evaluations of ledgers, by position and for a learner, and draws.
+    """Return what runs of the target in files evaluated, as a memo and for a learner, and draws.
 
-    Draws are those of the ledger that has most, if its chains agree and nothing was adapted under
+    Draws are those of the run that has most, if its chains agree and nothing was adapted under
     them; None where there is none.
-
-    Parameters
-    ----------
-    paths
-        The ledgers.
-    exact
-        The target.
-
-    Raises
-    ------
-    LedgerError
-        If one cannot be read, or is another target's.
     """
     events: list[Event] = []
     pasts: list[Past] = []
     for path in paths:
-        with Ledger(path) as ledger:
-            check_fingerprint(ledger.store, exact)
-            check_row(ledger.store, exact)
-            events += ledger.events()
-            pasts += [past] if (past := _past(ledger)) is not None else []
+        trouble: LedgerError | None = None
+        found = False
+        with Ledger(path) as latest:
+            runs = latest.runs[::-1]
+        for run in runs:
+            with Ledger(path, run) as ledger:
+                try:
+                    check_fingerprint(ledger.store, exact, data=False)
+                    check_row(ledger.store, exact)
+                except LedgerError as error:
+                    trouble = trouble or error
+                    continue
+                found, same = True, same_data(ledger.store, exact)
+                events += [event for event in ledger.events() if same or event.kind in _OF_MAPS]
+                pasts += [past] if same and (past := _past(ledger)) is not None else []
+        if trouble is not None and not found:
+            raise trouble
     past = max(pasts, key=len, default=None)
-    return _memo(events, model_of(exact).columns), read_evaluations(events, exact), past
+    memo = Memo(grows=False)
+    fill(memo, events, model_of(exact).columns)
+    return memo, read_evaluations(events, exact), past
 
 
 def add_known(asked: Recipe, known: Evaluations, past: Past | None = None) -> Recipe:
@@ -103,23 +108,19 @@ def evaluations_of_model(exact: Potential) -> Evaluations:
     model = model_of(exact)
     if model.memo is None or not model.shared or model.columns is not None:
         return Evaluations.join([], exact.dim)
-    found = read_evaluations((_event(*rows) for rows in model.memo.batches()), exact)
+    found = read_evaluations((event_with(*rows) for rows in model.memo.batches()), exact)
     most = np.min(found.values, initial=np.inf) + NEAR * (exact.dim + 20.0)
     return found.take(np.asarray(found.values <= most))
 
 
-def _event(what: str, rows: FloatArray, results: Results) -> Event:
-    return Event(kind=what, positions=rows, results=results, readings=np.empty(0))
+def event_with(what: str, rows: FloatArray, results: Results, seconds: float = 0.0) -> Event:
+    """Return a batch of calls as an event that belongs to no run."""
+    found = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in results)
+    return Event(kind=what, positions=rows, results=found, seconds=seconds, readings=np.empty(0))
 
 
 def split_known(warm_start: Any) -> tuple[list[str | os.PathLike[str]], Any]:
-    """Return the paths in what was given as warm start, or the evaluations; None for none.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is neither.
-    """
+    """Return the paths in what was given as warm start, or the evaluations; None for none."""
     if warm_start is None:
         return [], None
     if isinstance(warm_start, str | os.PathLike):
@@ -154,13 +155,12 @@ def _past(ledger: Ledger) -> Past | None:
     return Past(positions=positions.reshape(-1, positions.shape[2]), values=kept.values.ravel())
 
 
-def _memo(events: Iterable[Event], columns: IntArray | None) -> Memo:
-    memo = Memo(grows=False)
+def fill(memo: Memo, events: Iterable[Event], columns: IntArray | None = None) -> None:
+    """Add what events hold to a memo, by those columns of positions that the model takes."""
     for event in events:
         if event.results is not None and event.outcome in (DONE, APART, LEFT):
             at = event.positions if columns is None else event.positions[:, columns]
             memo.add(event.kind, np.ascontiguousarray(at), event.results, event.seconds)
-    return memo
 
 
 class _Told(NoJournal):

@@ -1,4 +1,4 @@
-"""Ledgers as tables of evaluations."""
+"""Runs in files as tables of evaluations."""
 
 from __future__ import annotations
 
@@ -37,12 +37,14 @@ _PARTS = {
 
 
 class Ledger:
-    """The ledger of a run, to be read; a run may write it at the same time.
+    """A run in a file, to be read; it may be written at the same time.
 
     Parameters
     ----------
     path
         The file.
+    run
+        Number of the run, in the order in which runs were begun; None for the last one.
 
     Attributes
     ----------
@@ -54,12 +56,12 @@ class Ledger:
     Raises
     ------
     LedgerError
-        If there is no such file, it is no ledger, or it is damaged.
+        If there is no such file or run, it is no ledger, or it is damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], run: int | None = None) -> None:
         self.path = Path(path).absolute()
-        self.store = Store.open(self.path)
+        self.store = Store.open(self.path, run=run)
         try:
             self.parameters, self._transform = read_parameters(self.store)
         except BaseException:
@@ -80,7 +82,14 @@ class Ledger:
         """Return the number of positions evaluated."""
         with reading(self.path):
             query = "SELECT coalesce(sum(length(positions) / (8 * width)), 0) FROM events "
-            return int(self.store.rows(query + "WHERE kind != 'mark'")[0][0])
+            query += "WHERE run = ? AND kind != 'mark'"
+            return int(self.store.rows(query, (self.store.run,))[0][0])
+
+    @property
+    def runs(self) -> list[int]:
+        """Numbers of all runs in the file."""
+        with reading(self.path):
+            return self.store.runs
 
     @property
     def facts(self) -> dict[str, Any]:

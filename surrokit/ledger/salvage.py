@@ -1,4 +1,4 @@
-"""What can be read of a damaged ledger, as a new one."""
+"""What can be read of a damaged file, as a new one."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from surrokit.ledger.facts import names_of_arrays
 from surrokit.ledger.fingerprint import SCALING
 from surrokit.ledger.store import (
     DAMAGE,
+    MODEL,
     Store,
     array_of,
     check_file,
@@ -27,24 +28,25 @@ from surrokit.ledger.store import (
 )
 from surrokit.ledger.tape import APART, COLUMNS, DONE, Event, event_of, write_events
 
-FACTS = ("target", "settings", "generator", "sequels", "account")
-"""Names of all facts."""
-
-ARRAYS = ("lower", "upper", *SCALING, *names_of_arrays())
-"""Names of all arrays."""
+NAMES = (
+    *("target", "observed", "units", "reported", "settings", "generator", "predictor"),
+    *("sequels", "account", "model", *SCALING, *names_of_arrays()),
+)
+"""Names of all facts and arrays."""
 
 _AT_ONCE = 64
 _MOST_MISSES = 1024  # numbers in a row at which nothing can be read, and the search ends
+_RUNS_APART = 8  # numbers of runs in a row of which nothing can be read
 
 
 @attrs.frozen(kw_only=True)
 class Salvaged:
-    """What was read of a damaged ledger.
+    """What was read of a damaged file.
 
     Parameters
     ----------
     replayable
-        Events from which the run can go on.
+        Events from which runs can go on.
     apart
         Later ones, that serve a new run as ``warm_start``.
     lost
@@ -57,17 +59,10 @@ class Salvaged:
 
 
 def salvage(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Salvaged:
-    """Write what can be read of a damaged ledger to a new file.
+    """Write what can be read of a damaged file to a new one.
 
-    Events up to the first one that is lost are as before, so that the run can be resumed from
-    there. Later ones are kept as evaluations that a new run learns from.
-
-    Parameters
-    ----------
-    path
-        The damaged file.
-    new
-        The new one.
+    Events up to the first one that is lost are as before, so that runs can be resumed from there.
+    Later ones are kept as evaluations that a new run learns from.
 
     Raises
     ------
@@ -76,20 +71,21 @@ def salvage(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Salvag
     """
     path, new = Path(path), Path(new)
     with closing(_open_damaged(path)) as damaged:
-        facts, arrays, lost = _settings(path, damaged)
+        held, lost = _facts(path, damaged)
+        kept = {DONE: 0, APART: 0}
         with Store.created(new) as store, store.transaction():
-            store.write_facts(facts)
-            for name, array in arrays.items():
-                store.write_array(name, array)
-            kept = {DONE: 0, APART: 0}
-            for event in _events(damaged):
+            for run, facts in held.items():
+                store.run = run
+                store.write_facts(facts)
+            for run, event in _events(damaged):
                 lost += event is None
-                if event is not None:
-                    whole = not lost
-                    kept[DONE if whole else APART] += 1
-                    outcome = event.outcome if whole else APART
-                    if whole or not event.is_mark:
-                        write_events(store, [attrs.evolve(event, outcome=outcome)])
+                if event is None or run not in held:
+                    continue
+                store.run = run
+                outcome = APART if lost else event.outcome
+                kept[APART if lost else DONE] += 1
+                if not (lost and event.is_mark):
+                    write_events(store, [attrs.evolve(event, outcome=outcome)])
     return Salvaged(replayable=kept[DONE], apart=kept[APART], lost=lost)
 
 
@@ -101,48 +97,55 @@ def _open_damaged(path: Path) -> sqlite3.Connection:
         return connect(path, "ro")
 
 
-def _settings(
-    path: Path, damaged: sqlite3.Connection
-) -> tuple[dict[str, Any], dict[str, Any], int]:
-    """Return facts and arrays that can be read, and whether some cannot."""
-    facts, arrays, lost = {}, {}, 0
+def _facts(path: Path, damaged: sqlite3.Connection) -> tuple[dict[int, dict[str, Any]], int]:
+    """Return facts and arrays that can be read, by run, and how often some cannot."""
     _check_tables(path, damaged)
     with suppress(sqlite3.Error):  # so that SQLite reads a file that lost its end; all is read-only
         damaged.execute("PRAGMA writable_schema = ON")
-    for name in FACTS:
-        with suppress(sqlite3.Error, *DAMAGE):
-            for (text,) in damaged.execute("SELECT value FROM facts WHERE name = ?", (name,)):
-                facts[name] = json.loads(text)
-    for name in ARRAYS:
-        try:
-            query = "SELECT shape, data FROM arrays WHERE name = ?"
-            for shape, data in damaged.execute(query, (name,)):
-                arrays[name] = array_of(data, json.loads(shape))
-        except (sqlite3.Error, *DAMAGE):
-            lost = 1
-    lost += not {"settings", "generator"} <= facts.keys()
-    if "target" not in facts or not {"lower", "upper"} <= arrays.keys():
+    found: dict[int, dict[str, Any]] = {}
+    lost = 0
+    for run in itertools.count(MODEL):
+        if run > max(found, default=MODEL) + _RUNS_APART:
+            break
+        facts, misses = _facts_of(damaged, run)
+        if "target" in facts or (run == MODEL and "model" in facts):
+            found[run] = facts
+            lost += misses + (run != MODEL and not {"settings", "generator"} <= facts.keys())
+    if not found:
         raise LedgerError(
             f"of {path} not even the description of the target can be read; nothing can be kept"
         )
-    return facts, arrays, lost
+    return found, lost
+
+
+def _facts_of(damaged: sqlite3.Connection, run: int) -> tuple[dict[str, Any], int]:
+    query = "SELECT value, data FROM facts WHERE run = ? AND name = ?"
+    facts, misses = {}, 0
+    for name in NAMES:
+        try:
+            for text, data in damaged.execute(query, (run, name)):
+                plain = json.loads(text)
+                facts[name] = plain if data is None else array_of(data, plain)
+        except (sqlite3.Error, *DAMAGE):
+            misses = 1
+    return facts, misses
 
 
 def _check_tables(path: Path, damaged: sqlite3.Connection) -> None:
     """Raise if there is something else in the place of tables, such as a view without an end."""
     damaged.execute("PRAGMA trusted_schema = OFF")
     try:
-        right = has_tables(damaged, ("facts", "arrays", "events"))
+        right = has_tables(damaged, ("facts", "events"))
     except (sqlite3.Error, *DAMAGE):  # their description is damaged; something else may be whole
         return
     if not right:
         raise LedgerError(f"{path} does not have the tables of a ledger; nothing can be kept")
 
 
-def _events(damaged: sqlite3.Connection) -> Iterator[Event | None]:
-    """Yield events that can be read, and None for each that cannot."""
-    chunk = f"SELECT id, {COLUMNS} FROM events WHERE id > ? ORDER BY id LIMIT {_AT_ONCE}"
-    one = f"SELECT id, {COLUMNS} FROM events WHERE id = ?"
+def _events(damaged: sqlite3.Connection) -> Iterator[tuple[int, Event | None]]:
+    """Yield events that can be read with their runs, and None for each that cannot."""
+    chunk = f"SELECT id, run, {COLUMNS} FROM events WHERE id > ? ORDER BY id LIMIT {_AT_ONCE}"
+    one = f"SELECT id, run, {COLUMNS} FROM events WHERE id = ?"
     after, misses = 0, 0
     while misses < _MOST_MISSES:
         rows = _rows(damaged, chunk, after)
@@ -159,8 +162,7 @@ def _events(damaged: sqlite3.Connection) -> Iterator[Event | None]:
                 continue
         else:
             after = rows[-1][0]
-        for row in rows:
-            yield None if row is None else _event(row)
+        yield from map(_event, rows)
 
 
 def _rows(damaged: sqlite3.Connection, query: str, number: int) -> list[Any] | None:
@@ -175,7 +177,8 @@ def _in_order(numbers: Sequence[object]) -> bool:
     return whole and all(a < b for a, b in itertools.pairwise(numbers))  # type: ignore[operator]
 
 
-def _event(row: tuple[Any, ...]) -> Event | None:
+def _event(row: tuple[Any, ...] | None) -> tuple[int, Event | None]:
     with suppress(SurrokitError, *DAMAGE):
-        return event_of(row[0], row[1:])
-    return None
+        if row is not None:
+            return int(row[1]), event_of(row[0], row[2:])
+    return MODEL, None

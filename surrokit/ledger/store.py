@@ -1,4 +1,7 @@
-"""The SQLite file of a run: its tables, its lock, and how it is opened."""
+"""The SQLite file of runs and models: its tables, its lock, and how it is opened.
+
+All of this room raises ``LedgerError`` where a file cannot be read or written, or is damaged.
+"""
 
 from __future__ import annotations
 
@@ -20,51 +23,45 @@ from surrokit.types import FloatArray
 APPLICATION_ID = 0x5355524B  # "SURK"
 """What SQLite's header calls a ledger."""
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the tables."""
 
-PAGE_SIZE = 1024
-"""Bytes of a page: of a row that takes many, little is left empty."""
+MODEL = 0
+"""Number under which a file holds the evaluations of a model itself; runs are 1, 2, ..."""
 
-CHECKPOINT = 2**24 // PAGE_SIZE
-"""Pages after which SQLite moves what is written into the file itself."""
+_PAGE_SIZE = 1024  # bytes: of a row that takes many, little is left empty
+_CHECKPOINT = 2**24 // _PAGE_SIZE  # pages after which SQLite moves them into the file itself
 
 TABLES = {
-    "facts": "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "arrays": (
-        "CREATE TABLE arrays (name TEXT PRIMARY KEY, shape TEXT NOT NULL, data BLOB NOT NULL)"
+    "facts": (
+        "CREATE TABLE facts (run INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, "
+        "data BLOB, PRIMARY KEY (run, name))"
     ),
     "events": (
-        "CREATE TABLE events (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, outcome TEXT NOT NULL, "
-        "stage TEXT, iteration INTEGER, width INTEGER, seconds REAL, shapes TEXT, counts TEXT, "
-        "notes TEXT, positions BLOB, results BLOB, readings BLOB, crc INTEGER)"
+        "CREATE TABLE events (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, kind TEXT NOT NULL, "
+        "outcome TEXT NOT NULL, stage TEXT, iteration INTEGER, width INTEGER, seconds REAL, "
+        "shapes TEXT, counts TEXT, notes TEXT, positions BLOB, results BLOB, readings BLOB, "
+        "crc INTEGER)"
     ),
     "draws": (
-        "CREATE TABLE draws (id INTEGER PRIMARY KEY, stage TEXT NOT NULL, columns TEXT NOT NULL, "
-        "data BLOB NOT NULL, crc INTEGER NOT NULL)"
+        "CREATE TABLE draws (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, stage TEXT NOT NULL, "
+        "columns TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)"
     ),
 }
 """Name of a table to the statement that makes it.
 
-Files are known by their version, and by having these columns.
-
-``events`` holds batches of exact calls and marks between them, in the order in which they
-happened. ``readings`` are those of the clock since the event before.
+Files are known by their version, and by having these columns. Every row belongs to a run, or to
+:data:`MODEL`. ``facts`` holds plain data as JSON; an array has its shape there, and its numbers in
+``data``. ``events`` holds batches of exact calls and marks between them, in the order in which they
+happened; ``readings`` are those of the clock since the event before.
 """
 
 
 def has_tables(connection: sqlite3.Connection, names: Collection[str] = tuple(TABLES)) -> bool:
-    """Return whether a file has tables of a ledger, with all their columns.
+    """Return whether a file has some tables of a ledger, with all their columns or more.
 
-    They may have more columns. Views, triggers and virtual tables are no tables of a ledger:
-    whoever reads or writes these runs what is in the file.
-
-    Parameters
-    ----------
-    connection
-        To the file.
-    names
-        Of the tables.
+    Views, triggers and virtual tables are no tables of a ledger: whoever reads or writes these runs
+    what is in the file.
     """
     held = connection.execute("SELECT type, name, rootpage FROM sqlite_schema").fetchall()
     if any(kind not in ("table", "index") or not root for kind, _, root in held):
@@ -83,24 +80,28 @@ def _columns(connection: sqlite3.Connection, table: str) -> set[tuple[Any, ...]]
     return {(name, of, key, hidden) for _, name, of, _, _, key, hidden in rows}
 
 
+# --- the lock ---
+
 _LOCKED: set[str] = set()  # POSIX locks do not keep a process from itself
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(number: int) -> None:
+        msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(number: int) -> None:
+        fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class Lock:
-    """The right to write a ledger, which one process has at a time.
+    """The right to write runs to a file, which one process has at a time.
 
-    The lock is on a file beside the ledger, and ends with the process that holds it, however that
-    ends. Children of the process do not inherit it.
-
-    Parameters
-    ----------
-    path
-        The ledger.
-
-    Raises
-    ------
-    LedgerError
-        If a run holds the lock, or the file cannot be made.
+    The lock is on a file beside it, and ends with the process that holds it, however that ends.
+    Children of the process do not inherit it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -128,10 +129,7 @@ class Lock:
             try:
                 number = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             except OSError as error:
-                raise LedgerError(
-                    f"cannot write beside {path}: {error.strerror or error}; give a file in a "
-                    "folder that you may write to"
-                ) from error
+                raise _cannot_write(f"beside {path}", error) from error
             file = os.fdopen(number, "r+", encoding="utf-8", errors="replace")
             try:
                 _lock(number)
@@ -139,35 +137,38 @@ class Lock:
                 owner = file.read(80).strip() or "another process"
                 file.close()
                 raise LedgerError(_taken(path, owner)) from None
-            if _is_there(number, self._path):
-                return file
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(number), self._path.stat()):
+                    return file
             file.close()  # its owner removed it meanwhile
+
+
+def _taken(path: Path, owner: str) -> str:
+    return (
+        f"{path} is being written by a run ({owner}); wait for its end, or look at it with "
+        "surrokit.open_run(...)"
+    )
+
+
+def _cannot_write(what: object, error: OSError) -> LedgerError:
+    return LedgerError(
+        f"cannot write {what}: {error.strerror or error}; give a file in a folder that you may "
+        "write to"
+    )
 
 
 @contextmanager
 def made_beside(path: Path) -> Iterator[Path]:
-    """Yield another name for a new file, which gets its own at the end of the block.
-
-    Raises
-    ------
-    LedgerError
-        If there is such a file, or none can be made.
-    """
+    """Yield another name for a new file, which gets its own at the end of the block."""
     new = path.with_name(path.name + ".new")
     _forget(new)  # of a process that was killed
     try:
         if path.exists():
-            raise LedgerError(
-                f"{path} exists; go on with it by surrokit.resume({str(path)!r}, target), or "
-                "give another path"
-            )
+            raise LedgerError(f"{path} exists; give a path at which there is no file")
         yield new
         os.rename(new, path)
     except OSError as error:
-        raise LedgerError(
-            f"cannot write {path}: {error.strerror or error}; give a file in a folder that "
-            "you may write to"
-        ) from error
+        raise _cannot_write(path, error) from error
     finally:
         _forget(new)
 
@@ -178,34 +179,8 @@ def _forget(path: Path) -> None:
             path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
-def _taken(path: Path, owner: str) -> str:
-    return (
-        f"{path} is being written by a run ({owner}); wait for its end, or look at it with "
-        "surrokit.open_run(...)"
-    )
+# --- what may be wrong ---
 
-
-def _is_there(number: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(number), path.stat())
-    except OSError:
-        return False
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(number: int) -> None:
-        msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(number: int) -> None:
-        fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-_MAGIC = b"SQLite format 3\x00"
 DAMAGE = (
     ValueError,
     KeyError,
@@ -228,20 +203,12 @@ _OUT_OF_REACH = (
     sqlite3.SQLITE_FULL,
 )
 _NOTHING_BESIDE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-_SHORT_READ = sqlite3.SQLITE_IOERR_SHORT_READ  # of a file that has lost its end
-_PATIENCE = {"ro": 2.0, "rw": 10.0}
-"""Seconds for which a file may be held by others, to read and to write."""
+_PATIENCE = {"ro": 2.0, "rw": 10.0}  # seconds for which a file may be held by others
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what the block raises into an error that says what is wrong with the file.
-
-    Raises
-    ------
-    LedgerError
-        If the block raises an error that data may cause, or the file cannot be reached.
-    """
+    """Turn what the block raises into an error that says what is wrong with the file."""
     try:
         yield
     except SurrokitError:
@@ -252,7 +219,8 @@ def reading(path: Path) -> Iterator[None]:
 
 def _complain(path: Path, error: Exception) -> str:
     code = getattr(error, "sqlite_errorcode", None)
-    kind = None if code is None or code == _SHORT_READ else code & 0xFF
+    short = code == sqlite3.SQLITE_IOERR_SHORT_READ  # of a file that has lost its end
+    kind = None if code is None or short else code & 0xFF
     if kind in _HELD:
         return f"{path} is held by another process ({error}). Wait until it lets go of the file"
     if kind in _OUT_OF_REACH:
@@ -267,81 +235,53 @@ def _complain(path: Path, error: Exception) -> str:
 
 
 class Store:
-    """An open ledger.
+    """An open file, and the number of the run in it that is read and written."""
 
-    Parameters
-    ----------
-    path
-        The file.
-    connection
-        To it.
-    """
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, run: int = 1) -> None:
         self.path = path.absolute()  # whatever folder the process works in later
         self._connection = connection
+        self.run = run
 
     @classmethod
     @contextmanager
-    def created(cls, path: Path) -> Iterator[Store]:
-        """Yield a new ledger that only its owner can read, to be filled within the block.
+    def created(cls, path: Path, run: int = 1) -> Iterator[Store]:
+        """Yield a new file that only its owner can read, to be filled within the block.
 
         It gets its name at the end of the block, so that no other file than a whole one ever has
         it, whatever ends the process. Whoever may make the same file holds its lock.
-
-        Raises
-        ------
-        LedgerError
-            If there is a file already, or none can be made.
         """
         path = path.absolute()
         with made_beside(path) as new:
             os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            store = cls(new, connect(new, "rw"))
+            store = cls(new, connect(new, "rw"), run)
             store.path = path  # in messages
             try:
                 with store.writing():
-                    store._make_tables()
+                    store.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
+                    store.execute("PRAGMA journal_mode = WAL")
+                    store._set_up()
+                with store.transaction():
+                    for statement in TABLES.values():
+                        store.execute(statement)
+                    store.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                    store.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 yield store
                 store.gather()
             finally:
                 store.close()
 
-    def _make_tables(self) -> None:
-        self.execute(f"PRAGMA page_size = {PAGE_SIZE}")
-        self.execute("PRAGMA journal_mode = WAL")
-        self._set_up()
-        self.execute("BEGIN")
-        for statement in TABLES.values():
-            self.execute(statement)
-        self.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        self.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        self.execute("COMMIT")
-
     @classmethod
-    def open(cls, path: Path, *, write: bool = False, of: str = "run") -> Store:
-        """Open a ledger, to read it or to write on.
-
-        Parameters
-        ----------
-        path
-            The file.
-        write
-            Whether it may be written.
-        of
-            Whether it has to be that of a ``"run"``, or of a ``"model"`` alone.
-
-        Raises
-        ------
-        LedgerError
-            If there is none, it is no ledger, or it is damaged.
-        """
-        _check_header(path)
+    def open(cls, path: Path, *, write: bool = False, run: int | None = None) -> Store:
+        """Open a file to read it or to write on, at a run or, for None, at the last one."""
+        check_file(path)
+        with path.open("rb") as file:
+            if file.read(16) != b"SQLite format 3\x00":
+                raise _no_ledger(path, "its beginning is")
         with reading(path):
             store = cls(path, connect(path, "rw") if write else open_to_read(path))
             try:
                 store._check_schema()
-                store._check_owner(of)
+                store.run = store._find(run)
                 if write:
                     store._set_up()
             except BaseException:
@@ -351,50 +291,46 @@ class Store:
 
     def _set_up(self) -> None:
         self.execute("PRAGMA synchronous = NORMAL")
-        self.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
+        self.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT}")
 
-    def _check_owner(self, of: str) -> None:
-        is_model = "model" in self.facts()
-        if is_model and of == "run":
+    @property
+    def runs(self) -> list[int]:
+        """Numbers of the runs in the file."""
+        query = "SELECT DISTINCT run FROM facts WHERE run > 0 ORDER BY run"
+        return [int(number) for (number,) in self.rows(query)]
+
+    def _find(self, run: int | None) -> int:
+        runs = self.runs
+        if run is None and not runs:
             raise LedgerError(
                 f"{self.path} holds evaluations of a model, and no run; give it to "
                 "surrokit.model(..., path=...)"
             )
-        if not is_model and of == "model":
-            raise LedgerError(
-                f"{self.path} is the file of a run, and no model's; give the model its own file"
-            )
+        if run is not None and run != MODEL and run not in runs:
+            held = ", ".join(map(str, runs)) or "none"
+            raise LedgerError(f"{self.path} has no run {run!r}; its runs are {held}")
+        return runs[-1] if run is None else run
 
     def _check_schema(self) -> None:
         self.execute("PRAGMA trusted_schema = OFF")
         self.execute("PRAGMA cell_size_check = ON")
         number = self.rows("PRAGMA application_id")[0][0]
         version = self.rows("PRAGMA user_version")[0][0]
-        if number == APPLICATION_ID and version > SCHEMA_VERSION:
-            raise LedgerError(
-                f"{self.path} was written by a newer surrokit (tables of version {version}); "
-                "upgrade surrokit"
+        if number == APPLICATION_ID and version != SCHEMA_VERSION:
+            age, advice = (
+                ("a newer", "upgrade surrokit")
+                if version > SCHEMA_VERSION
+                else ("an older", "read it with that version, or begin a new run")
             )
-        if number == APPLICATION_ID and version < SCHEMA_VERSION:
             raise LedgerError(
-                f"{self.path} was written by an older surrokit, which kept evaluations in other "
-                "coordinates. Read it with that version, or begin a new run"
+                f"{self.path} was written by {age} surrokit (tables of version {version}); {advice}"
             )
         if number != APPLICATION_ID or not has_tables(self._connection):
-            raise LedgerError(
-                f"{self.path} is no ledger of surrokit, or its tables are damaged; give a file "
-                "that surrokit.sample(..., path=...) has written"
-            )
+            raise _no_ledger(self.path, "its tables are")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Turn errors of writing in the block into one that says what to do.
-
-        Raises
-        ------
-        LedgerError
-            If the block raises an error of SQLite.
-        """
+        """Turn errors of writing in the block into one that says what to do."""
         try:
             yield
         except sqlite3.Error as error:
@@ -405,44 +341,15 @@ class Store:
                 "room, and go on with surrokit.resume(...)"
             ) from error
 
-    def begin(self) -> None:
-        """Write nothing for good until :meth:`commit`, if this is not so already.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be written.
-        """
-        if not self._connection.in_transaction:
-            with self.writing():
-                self.execute("BEGIN IMMEDIATE")
-
-    def commit(self) -> None:
-        """Write for good what was written since :meth:`begin`.
-
-        Raises
-        ------
-        LedgerError
-            If it cannot be written.
-        """
-        if self._connection.in_transaction:
-            with self.writing():
-                self.execute("COMMIT")
-
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all that the block writes, or nothing of it.
-
-        Raises
-        ------
-        LedgerError
-            If it cannot be written.
-        """
-        self.commit()
-        self.begin()
+        """Write all that the block writes, or nothing of it."""
+        with self.writing():
+            self.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self.commit()
+            with self.writing():
+                self.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 self.execute("ROLLBACK")
@@ -472,114 +379,84 @@ class Store:
         return self._connection.execute(query, values).fetchall()
 
     def gather(self) -> None:
-        """Move all that is written into the file itself.
-
-        Raises
-        ------
-        LedgerError
-            If it cannot be written.
-        """
+        """Move all that is written into the file itself."""
         with self.writing():
             self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def copy(self) -> Path:
-        """Copy the file to one beside it that only its owner can read, and return its path.
-
-        Raises
-        ------
-        LedgerError
-            If it cannot be written.
-        """
-        names = (
-            self.path.with_name(f"{self.path.name}.before{n or ''}") for n in itertools.count()
-        )
+        """Copy the file to one beside it that only its owner can read, and return its path."""
+        name = f"{self.path.name}.before"
+        names = (self.path.with_name(f"{name}{n or ''}") for n in itertools.count())
         new = next(name for name in names if not name.exists())
-        self.commit()
         try:
             os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
-            raise LedgerError(
-                f"cannot write {new}: {error.strerror or error}; give a file in a folder that you "
-                "may write to"
-            ) from error
+            raise _cannot_write(new, error) from error
         with self.writing():
             self.execute("VACUUM INTO ?", (str(new),))
         return new
 
     def close(self) -> None:
-        """Write what is left, and close the file; errors are told of where they matter."""
-        with suppress(sqlite3.Error, LedgerError):
-            self.commit()
+        """Close the file; errors are told of where they matter."""
         with suppress(sqlite3.Error):
             self._connection.close()
 
-    # --- facts and arrays ---
+    # --- facts ---
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
-        """Write facts, which are plain data."""
+        """Write facts of the run: plain data, or arrays of numbers."""
+        statement = "INSERT OR REPLACE INTO facts (run, name, value, data) VALUES (?, ?, ?, ?)"
+        rows = [(self.run, name, *_fact(value)) for name, value in facts.items()]
         with self.writing():
-            self.execute_many(
-                "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)",
-                [(name, json.dumps(value)) for name, value in facts.items()],
-            )
+            self.execute_many(statement, rows)
 
     def facts(self) -> dict[str, Any]:
-        """Return all facts by name."""
+        """Return what the run has of plain data, by name."""
+        query = "SELECT name, value FROM facts WHERE run = ? AND data IS NULL"
         with reading(self.path):
-            return {n: json.loads(text) for n, text in self.rows("SELECT name, value FROM facts")}
-
-    def write_array(self, name: str, array: FloatArray) -> None:
-        """Write an array of numbers."""
-        shape, data = json.dumps(array.shape), np.ascontiguousarray(array, np.float64).tobytes()
-        with self.writing():
-            statement = "INSERT OR REPLACE INTO arrays (name, shape, data) VALUES (?, ?, ?)"
-            self.execute(statement, (name, shape, data))
+            return {name: json.loads(text) for name, text in self.rows(query, (self.run,))}
 
     def arrays(self) -> dict[str, FloatArray]:
-        """Return all arrays by name."""
+        """Return the arrays of the run by name."""
+        query = "SELECT name, value, data FROM facts WHERE run = ? AND data IS NOT NULL"
         with reading(self.path):
-            return {
-                name: array_of(data, json.loads(shape))
-                for name, shape, data in self.rows("SELECT name, shape, data FROM arrays")
-            }
+            rows = self.rows(query, (self.run,))
+            return {name: array_of(data, json.loads(shape)) for name, shape, data in rows}
+
+    def forget_run(self) -> None:
+        """Remove all that the file holds of the run."""
+        with self.transaction(), self.writing():
+            for table in TABLES:
+                self.execute(f"DELETE FROM {table} WHERE run = ?", (self.run,))
+
+
+def _fact(value: Any) -> tuple[str, bytes | None]:
+    """Return text and bytes of a fact."""
+    if isinstance(value, np.ndarray):
+        data = np.ascontiguousarray(value, np.float64).tobytes()
+        return json.dumps(value.shape), data
+    return json.dumps(value), None
 
 
 def array_of(data: bytes, shape: Sequence[int], dtype: str = "<f8") -> Any:
-    """Return an array of its own from bytes.
-
-    Raises
-    ------
-    ValueError
-        If the bytes do not fit the shape.
-    """
-    return np.frombuffer(data, dtype=dtype).reshape([_size(n) for n in shape]).copy()
+    """Return an array of its own from bytes."""
+    if any(not isinstance(n, int) or n < 0 for n in shape):
+        raise ValueError(f"{shape!r} is no shape of an array")
+    return np.frombuffer(data, dtype=dtype).reshape(shape).copy()
 
 
-def _size(n: object) -> int:
-    if not isinstance(n, int) or n < 0:
-        raise ValueError(f"{n!r} is no size of an array")
-    return n
+# --- files ---
 
 
-def _check_header(path: Path) -> None:
-    check_file(path)
-    with path.open("rb") as file:
-        first = file.read(len(_MAGIC))
-    if first != _MAGIC:
-        raise LedgerError(
-            f"{path} is no ledger of surrokit, or its beginning is damaged; give a file that "
-            "surrokit.sample(..., path=...) has written"
-        )
+def _no_ledger(path: Path, what: str) -> LedgerError:
+    return LedgerError(
+        f"{path} is no ledger of surrokit, or {what} damaged; give a file that "
+        "surrokit.sample(..., path=...) has written"
+    )
 
 
 def check_file(path: Path) -> None:
-    """Raise unless a file is there that can be read: to open a pipe would wait for a writer.
-
-    Raises
-    ------
-    LedgerError
-        If there is none.
-    """
+    """Raise unless a file is there that can be read: to open a pipe would wait for a writer."""
     why = None if path.is_file() or not path.exists() else "it is no plain file"
     if why is None:
         try:
@@ -594,16 +471,9 @@ def check_file(path: Path) -> None:
 
 
 def connect(path: Path, mode: str, *, immutable: bool = False) -> sqlite3.Connection:
-    """Return a connection to a file, to read (``ro``) or to write (``rw``).
+    """Return a connection to a file, to read (``"ro"``) or to write (``"rw"``).
 
-    Parameters
-    ----------
-    path
-        The file.
-    mode
-        What for.
-    immutable
-        Whether nobody writes the file or can, so that SQLite makes no file beside it.
+    Of a file that is ``immutable``, which nobody writes or can, SQLite makes no file beside it.
     """
     address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * immutable}"
     return sqlite3.connect(address, uri=True, isolation_level=None, timeout=_PATIENCE[mode])
@@ -618,14 +488,11 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     connection = connect(path, "ro")
     try:
         connection.execute("SELECT count(*) FROM sqlite_schema")
-    except sqlite3.OperationalError as error:
+    except sqlite3.Error as error:
         connection.close()
         beside = path.with_name(path.name + "-wal")
         whole = not (beside.exists() and beside.stat().st_size)
-        if whole and error.sqlite_errorcode & 0xFF in _NOTHING_BESIDE:
+        if whole and getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOTHING_BESIDE:
             return connect(path, "ro", immutable=True)
-        raise
-    except BaseException:
-        connection.close()
         raise
     return connection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
@@ -37,52 +38,25 @@ COLUMNS = (
 
 _AT_ONCE = 64
 
-_INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = f"INSERT INTO events (run, {COLUMNS}) VALUES ({', '.join('?' * 14)})"
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Event:
-    """A batch of exact calls, or a mark.
-
-    Parameters
-    ----------
-    number
-        In the order of events.
-    kind
-        What was evaluated, a name of :mod:`surrokit.capabilities`, or :data:`MARK`.
-    outcome
-        One of the outcomes above.
-    stage, iteration
-        When it happened; ``iteration`` counts those that were done by then.
-    positions : ndarray of shape (n, width)
-        In the coordinates of the model, perhaps with further columns; of a mark those of the
-        chains, in the sampling coordinates.
-    results : tuple of ndarray of shape (n, ...), optional
-        What came back; None where every row failed.
-    seconds
-        Of the batch.
-    counts
-        Kind to calls that were paid for.
-    causes
-        Row number to why it failed.
-    cures
-        Failures that a retry cured.
-    readings : ndarray of shape (k,)
-        Readings of the clock since the event before.
-    """
+    """A batch of exact calls, or a mark."""
 
     number: int = 0
-    kind: str
+    kind: str  # a name of surrokit.capabilities, or MARK
     outcome: str = DONE
     stage: str = ""
-    iteration: int = 0
-    positions: FloatArray
-    results: tuple[FloatArray, ...] | None = None
-    seconds: float = 0.0
-    counts: Mapping[str, int] = attrs.field(factory=dict)
-    causes: Mapping[int, Cause] = attrs.field(factory=dict)
+    iteration: int = 0  # those that were done by then
+    positions: FloatArray  # (n, width), of the model, or of the chains in sampling coordinates
+    results: tuple[FloatArray, ...] | None = None  # (n, ...) each; None where every row failed
+    seconds: float = 0.0  # of the batch
+    counts: Mapping[str, int] = attrs.field(factory=dict)  # kind to calls that were paid for
+    causes: Mapping[int, Cause] = attrs.field(factory=dict)  # row to why it failed
     cures: Sequence[Cure] = ()
-    readings: FloatArray
+    readings: FloatArray  # (k,), of the clock since the event before
 
     @property
     def is_mark(self) -> bool:
@@ -96,15 +70,9 @@ class Event:
 
 
 def write_events(store: Store, events: Iterable[Event]) -> None:
-    """Append events; they are safe when the store commits.
-
-    Raises
-    ------
-    LedgerError
-        If they cannot be written.
-    """
+    """Append events; they are safe when the store commits."""
     with store.writing():
-        store.execute_many(_INSERT, map(_row, events))
+        store.execute_many(_INSERT, [(store.run, *_row(event)) for event in events])
 
 
 def _row(event: Event) -> tuple[Any, ...]:
@@ -137,48 +105,27 @@ def _shapes_as_text(shapes: tuple[tuple[int, ...], ...]) -> str:
 
 
 def leave_events(store: Store, first: int) -> None:
-    """Note that events from a number on lie on a path that the run has left.
-
-    Raises
-    ------
-    LedgerError
-        If it cannot be written.
-    """
+    """Note that events from a number on lie on a path that the run has left."""
     with store.writing():
-        store.execute(
-            "UPDATE events SET outcome = ? WHERE id >= ? AND outcome = ?", (LEFT, first, DONE)
-        )
+        statement = "UPDATE events SET outcome = ? WHERE run = ? AND id >= ? AND outcome = ?"
+        store.execute(statement, (LEFT, store.run, first, DONE))
 
 
 def read_events(
     store: Store, *, after: int = 0, calls_alone: bool = False, asides_alone: bool = False
 ) -> Iterator[Event]:
-    """Yield events in order.
-
-    Parameters
-    ----------
-    store
-        The ledger.
-    after
-        Number of the event to begin after.
-    calls_alone
-        Whether marks are left out.
-    asides_alone
-        Whether all is left out but calls that were made aside.
-
-    Raises
-    ------
-    LedgerError
-        If one is damaged.
-    """
+    """Yield the events of a run in order, perhaps only calls, or those that were made aside."""
     also = f"AND kind != '{MARK}'" if calls_alone else ""
     also += f" AND outcome = '{ASIDE}'" if asides_alone else ""
-    query = f"SELECT id, {COLUMNS} FROM events WHERE id > ? {also} ORDER BY id LIMIT {_AT_ONCE}"
+    query = (
+        f"SELECT id, {COLUMNS} FROM events WHERE run = ? AND id > ? {also} "
+        f"ORDER BY id LIMIT {_AT_ONCE}"
+    )
     while True:
         with reading(store.path):
-            rows = store.rows(query, (after,))
+            rows = store.rows(query, (store.run, after))
             events = [event_of(number, row) for number, *row in rows]
-            if any(b.number <= a for a, b in zip([after, *_numbers(events)], events, strict=False)):
+            if any(b <= a for a, b in itertools.pairwise([after, *(row[0] for row in rows)])):
                 raise ValueError("events are out of order")
         yield from events
         if len(rows) < _AT_ONCE:
@@ -186,24 +133,15 @@ def read_events(
         after = rows[-1][0]
 
 
-def _numbers(events: Sequence[Event]) -> list[int]:
-    return [event.number for event in events]
-
-
 def last_event(store: Store) -> int:
-    """Return the number of the last event; 0 if there is none."""
+    """Return the number of the run's last event; 0 if there is none."""
+    query = "SELECT coalesce(max(id), 0) FROM events WHERE run = ?"
     with reading(store.path):
-        return int(store.rows("SELECT coalesce(max(id), 0) FROM events")[0][0])
+        return int(store.rows(query, (store.run,))[0][0])
 
 
 def event_of(number: int, row: Sequence[Any]) -> Event:
-    """Return the event of a row.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged.
-    """
+    """Return the event of a row."""
     kind, outcome, stage, iteration, width, seconds, shapes, counts, notes, *blobs, crc = row
     positions, results, readings = blobs
     if crc != _checksum(positions, results, readings):
@@ -302,14 +240,8 @@ class Tape:
 
     Only what is sure to happen again is kept: calls that returned, and the clock's readings up to
     them or up to the last iteration that was done. Whatever ends a run, the tape ends at such a
-    point, from which the run goes on as if nothing had been.
-
-    Parameters
-    ----------
-    store
-        The ledger.
-    leaves
-        Whether the run goes on where it departs from the ledger; else nothing is written.
+    point, from which the run goes on as if nothing had been. If it ``leaves`` no path, a run that
+    departs from its ledger raises, and nothing is written.
     """
 
     def __init__(self, store: Store, *, leaves: bool = True) -> None:
@@ -376,17 +308,9 @@ class Tape:
     def iteration_done(
         self, stage: str, iteration: int, positions: FloatArray, values: FloatArray
     ) -> None:
-        """Take note that an iteration is done.
+        """Take note that an iteration is done, with the chains at ``positions`` (n, dim).
 
-        Parameters
-        ----------
-        stage, iteration
-            Which.
-        positions : ndarray of shape (n, dim)
-            Of the chains.
-        values : ndarray of shape (n,)
-            Exact U there, which also tells of an energy that is not the one before.
-
+        Exact U there, ``values`` (n,), also tells of an energy that is not the one before.
         """
         self.stage, self.iteration = stage, iteration
         passed, self._passed = self._passed, None
@@ -416,11 +340,6 @@ class Tape:
 
         Data rows are evaluated again: they are cheap, and far too many to be kept. ``BudgetSpent``
         is raised where the run went on without a call that is made aside.
-
-        Raises
-        ------
-        LedgerError
-            If it cannot be written.
         """
         if self._inside or call.what == "rows":
             return call.evaluate(call.positions)
@@ -454,8 +373,11 @@ class Tape:
         before = dict(counts)
         self._inside = True
         try:
-            found = call.evaluate(call.positions) if not len(self._memo) else self._complete(call)
-            answer = _canonical(found)
+            if len(self._memo):  # of paths that were left
+                at = call.positions
+                answer = _canonical(self._memo.complete(call.what, at, at, call.evaluate))
+            else:
+                answer = _canonical(call.evaluate(call.positions))
         finally:
             self._inside = False
             seconds = time.perf_counter() - began
@@ -465,10 +387,6 @@ class Tape:
                 kept = answer or Answer(results=None)
                 self._keep(call.what, call.positions, kept, readings, outcome, seconds, paid)
         return answer
-
-    def _complete(self, call: Call) -> Answer:
-        """Return an answer for which nothing is evaluated that a path held which was left."""
-        return self._memo.complete(call.what, call.positions, call.positions, call.evaluate)
 
     # --- a path that is left ---
 
@@ -494,11 +412,6 @@ class Tape:
 
         What was evaluated along it is shown to the run with its next call, so that the run learns
         from it and evaluates none of it again. The file as it is stays as a copy, with its draws.
-
-        Raises
-        ------
-        LedgerError
-            If the run has come to its end, and nothing more is asked of it.
         """
         if not self._leaves:
             self._differs = True
@@ -584,13 +497,7 @@ class Tape:
             self.write()
 
     def write(self) -> None:
-        """Write for good what is kept.
-
-        Raises
-        ------
-        LedgerError
-            If it cannot be written.
-        """
+        """Write for good what is kept."""
         if self._unwritten:
             with self._store.transaction():
                 write_events(self._store, self._unwritten)

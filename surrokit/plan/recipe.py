@@ -620,7 +620,7 @@ def to_plain(value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         return to_plain(value.item())
-    if isinstance(value, np.ndarray) and value.dtype.kind in "bif":
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return {"array": value.tolist(), "dtype": value.dtype.str}
     if isinstance(value, tuple):
         return {"tuple": [to_plain(each) for each in value]}

@@ -9,15 +9,16 @@ import signal
 import stat
 import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import attrs
 
 from surrokit.errors import ConfigurationError, ProgramError, ResultTypeError
+from surrokit.limits import ended_after
 from surrokit.model.outcome import say_place
 
 LARGEST = 2**26
@@ -41,17 +42,10 @@ class Command:
 
     @classmethod
     def read(cls, given: object, folder: Path) -> Command:
-        """Return the command that a user gave, as one text or as words.
+        """Return the command that a user gave, as text to be split as a shell would, or as words.
 
         The program is called in folders of its own, so a word that names a file of ``folder`` is
         replaced by the file's full path, and ``{here}`` by that of ``folder``.
-
-        Parameters
-        ----------
-        given
-            Text, split as a shell would, or a sequence of words, taken as they are.
-        folder
-            Where the files lie that the command names.
 
         Raises
         ------
@@ -231,7 +225,8 @@ class Caller:
         stdin = os.devnull if self.command.reads_a_file else source
         with open(stdin, "rb") as read, printed.open("wb") as out, errors.open("wb") as err:
             process = self._start(folder, (read, out, err))
-            with self.in_flight.watch(process), _deadline(process, self.timeout) as passed:
+            end = partial(_end, process)
+            with self.in_flight.watch(process), ended_after(self.timeout, end) as passed:
                 status = process.wait()
         if passed.is_set():
             raise TimeoutError(
@@ -270,26 +265,6 @@ class Caller:
                 f"{self.command.text} ended well, but {what}; it must give JSON{_end_of(errors)}"
             )
         return text
-
-
-@contextmanager
-def _deadline(process: subprocess.Popen[bytes], seconds: float | None) -> Iterator[threading.Event]:
-    """End a process after a time, unless the block ends before; yield whether it did."""
-    passed = threading.Event()
-
-    def give_up() -> None:
-        if process.returncode is None:
-            passed.set()
-            _end(process)
-
-    timer = threading.Timer(seconds or 0.0, give_up)
-    timer.daemon = True
-    if seconds is not None:
-        timer.start()
-    try:
-        yield passed
-    finally:
-        timer.cancel()
 
 
 def _ending(status: int) -> str:

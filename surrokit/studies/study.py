@@ -286,8 +286,7 @@ class Study:
             for name, array in fresh.items()
         }
         with _opened(self.path, write=True) as store, store.transaction():
-            for name, array in joined.items():
-                store.write_array(_TOLD + name, array)
+            store.write_facts({_TOLD + name: array for name, array in joined.items()})
         self._told = joined
         known = self._results()
         if self._pending is not None:
@@ -359,7 +358,7 @@ class Study:
 
     def _keep(self, name: str, array: FloatArray) -> None:
         with _opened(self.path, write=True) as store, store.transaction():
-            store.write_array(ARRAYS + name, array)
+            store.write_facts({ARRAYS + name: array})
 
     def _results(self) -> dict[bytes, tuple[FloatArray, ...]]:
         if not self._told:
@@ -419,9 +418,8 @@ def _write(
     own = {ARRAYS + name: array for name, array in description.arrays().items()}
     with _opened(new, write=True) as store:
         with store.transaction():
-            store.write_facts({FACT: {**description.to_dict(), "max_calls": max_calls}})
-            for name, array in {**own, **arrays}.items():
-                store.write_array(name, array)
+            told_of = {FACT: {**description.to_dict(), "max_calls": max_calls}}
+            store.write_facts({**told_of, **own, **arrays})
         store.gather()
 
 

@@ -226,11 +226,17 @@ def test_another_model_is_refused(tmp_path):
         kept(Decay(), tmp_path / "model", parameters={"a": None, "b": None}, plausible=None)
 
 
-def test_files_of_models_and_of_runs_are_told_apart(tmp_path):
-    posterior = kept(Decay(), tmp_path / "model").posterior(data=DATA, noise_sd=0.1)
-    sk.sample(posterior, sampler="hmc", path=tmp_path / "run", **SIZES)
+def test_a_model_and_runs_of_its_posteriors_share_a_file(tmp_path):
+    path = tmp_path / "model"
+    shared = kept(Decay(), path)
     for read in (sk.Ledger, sk.open_run, sk.resume):
         with pytest.raises(LedgerError, match=r"no run; give it to surrokit\.model"):
-            read(tmp_path / "model")
-    with pytest.raises(LedgerError, match="is the file of a run"):
-        kept(Decay(), tmp_path / "run")
+            read(path)
+    posteriors = [shared.posterior(data=data, noise_sd=0.1) for data in (DATA, DATA[::-1])]
+    runs = [sk.sample(each, sampler="hmc", path=path, **SIZES) for each in posteriors]
+    later = Decay()
+    shared = kept(later, path)
+    for data, run in zip((DATA, DATA[::-1]), runs, strict=True):
+        again = sk.resume(path, shared.posterior(data=data, noise_sd=0.1), progress=False)
+        assert_array_equal(again.draws, run.draws)
+    assert len(later.at) <= 3  # to see that the model is the same

@@ -164,16 +164,6 @@ def single(q):
     return np.float32(np.float32(q @ q) / np.float32(2.0))
 
 
-def steep(q):
-    """A standard normal surrogate is wrong about this in a third of its proposals."""
-    return float(q @ q / 2 + 0.3 * np.sum(q**4))
-
-
-def gentle(q):
-    """A standard normal surrogate is right about this but for a fiftieth."""
-    return float(q @ q / 2 + 0.005 * np.sum(q**4))
-
-
 def refused_workers():
     """Return what a run with workers of its own raises; called in a worker of multiprocessing."""
     try:

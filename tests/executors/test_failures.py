@@ -13,7 +13,6 @@ import models
 import surrokit as sk
 from models import SIZES
 from surrokit.errors import EvaluationWarning, TargetError
-from surrokit.executors.terms import Terms
 from surrokit.executors.worker import StandIn, try_at
 from surrokit.model.model import model_of
 
@@ -41,23 +40,15 @@ def alone():
     return told()
 
 
-def test_there_are_failures_of_many_kinds(alone):
+@pytest.mark.parametrize(
+    "compute", [sk.Compute(executor="threads", workers=2), sk.Compute(workers=2), None]
+)
+def test_failures_are_those_of_a_run_without_workers(alone, compute, pool):
     assert set(alone[0]) == {
         *("exception Choked", "time-out", "warning RuntimeWarning", "NaN", "wrong shape"),
     }
     assert "models.py, line" in alone[0]["exception Choked"][2]
-
-
-def test_threads(alone):
-    assert told(compute=sk.Compute(executor="threads", workers=2)) == alone
-
-
-def test_processes(alone):
-    assert told(compute=sk.Compute(workers=2)) == alone
-
-
-def test_an_executor_that_is_given(alone, pool):
-    assert told(compute=sk.Compute(executor=pool)) == alone
+    assert told(compute=compute or sk.Compute(executor=pool)) == alone
 
 
 def test_retries(pool):
@@ -76,20 +67,10 @@ def test_an_exception_that_stops_the_run(pool):
     assert messages[0] == messages[1]
 
 
-def test_a_target_that_is_wrong_everywhere(pool):
-    target = sk.potential(lambda q: None, dim=2)
-    messages = []
-    for executor in (None, pool):
-        with pytest.raises(sk.errors.ResultTypeError, match="got None") as caught:
-            sk.sample(target, compute=sk.Compute(executor=executor), **OPTIONS)
-        messages.append(str(caught.value))
-    assert messages[0] == messages[1]
-
-
 def test_floating_point_errors_are_treated_alike(pool):
     """A run ignores them; outside a run they are what NumPy was told."""
     target = sk.potential(models.noisy, dim=2)
-    with Terms.check(pool, None, None).spread(target) as (spread, _):
+    with sk.Compute(executor=pool).spread(target) as spread:
         with np.errstate(all="ignore"):
             assert np.isfinite(spread.value(np.ones((1, 2)))).all()
         with np.errstate(all="raise"), pytest.raises(sk.errors.EvaluationError, match="divide"):
@@ -101,7 +82,7 @@ def test_floating_point_errors_are_treated_alike(pool):
 def test_a_warning_of_a_worker_is_given_here(pool):
     target = sk.potential(models.fails, dim=2)
     with (
-        Terms.check(pool, None, None).spread(target) as (spread, _),
+        sk.Compute(executor=pool).spread(target) as spread,
         pytest.warns(RuntimeWarning) as w,
     ):
         spread.value(np.array([[0.7, 0.0]]))

@@ -12,7 +12,6 @@ import pytest
 import models
 import surrokit as sk
 from models import SIZES
-from surrokit.executors.terms import Terms
 from surrokit.model.source import one_after_another
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")  # runs are short
@@ -95,32 +94,23 @@ def assert_same(run, other):
     assert run.failures == other.failures
 
 
-BY_THREADS = {"values", "differences", "adjoint", "rows"}
-"""The others go by processes: each kind of call is spread by one of the two every time."""
+@pytest.mark.parametrize(
+    ("name", "executor"),
+    [
+        *((name, "threads") for name in ("values", "differences", "adjoint", "rows")),
+        *((name, "given") for name in ("bounded", "jacobian", "surrogate")),
+        *[("gradients", "processes"), ("values", Backwards())],
+        pytest.param("weights", "given", marks=pytest.mark.long),
+    ],
+)
+def test_draws_are_those_of_a_run_without_workers(alone, name, executor, pool):
+    """Each kind of call is spread, by threads or by processes, and completed in any order."""
+    workers = 3 if executor in ("threads", "processes") else None
+    compute = sk.Compute(executor=pool if executor == "given" else executor, workers=workers)
+    assert_same(drawn(name, compute=compute), alone(name))
 
 
-def names(here):
-    return pytest.mark.parametrize(
-        "name",
-        [pytest.param(each, marks=[] if each in here else [pytest.mark.long]) for each in TARGETS],
-    )
-
-
-@names(BY_THREADS)
-def test_threads(alone, name):
-    assert_same(drawn(name, compute=sk.Compute(executor="threads", workers=3)), alone(name))
-
-
-@names(TARGETS.keys() - BY_THREADS - {"weights"})
-def test_processes(alone, name, pool):
-    assert_same(drawn(name, compute=sk.Compute(executor=pool)), alone(name))
-
-
-def test_processes_of_our_own(alone):
-    assert_same(drawn("gradients", compute=sk.Compute(workers=3)), alone("gradients"))
-
-
-def test_threads_that_are_given(alone):
+def test_threads_that_are_given_are_left(alone):
     with ThreadPoolExecutor(2) as threads:
         assert_same(drawn("adjoint", compute=sk.Compute(executor=threads)), alone("adjoint"))
         assert threads.submit(int).result() == 0  # they are not ours to end
@@ -149,19 +139,15 @@ def test_single_precision_is_noticed_in_workers(pool):
     assert told(compute=sk.Compute(executor=pool)) == told()
 
 
-def test_any_order_of_completion(alone):
-    assert_same(drawn("values", compute=sk.Compute(executor=Backwards())), alone("values"))
-
-
 def test_a_target_works_once_its_workers_have_gone():
     target = sk.potential(models.value, dim=2)
-    with Terms.check("threads", 2, None).spread(target) as (spread, _):
+    with sk.Compute(executor="threads", workers=2).spread(target) as spread:
         before = spread.value(np.ones((3, 2)))
     np.testing.assert_array_equal(spread.value(np.ones((3, 2))), before)
 
 
 def test_a_copy_goes_without_workers():
     target = sk.potential(models.value, dim=2)
-    with Terms.check("threads", 2, None).spread(target) as (spread, _):
+    with sk.Compute(executor="threads", workers=2).spread(target) as spread:
         other = pickle.loads(pickle.dumps(spread))
     assert other.model.each_row is one_after_another

@@ -53,16 +53,6 @@ def test_a_run_is_extended_by_the_workers_that_it_had(tmp_path, whole):
     assert again.draws.shape[1] == longer.draws.shape[1] + 5
 
 
-def test_what_is_known_from_before_is_not_paid_for_by_workers(tmp_path):
-    path = tmp_path / "run.surrokit"
-    first = sk.sample(target(), **OPTIONS, path=path)
-    again = sk.sample(
-        target(), warm_start=path, compute=sk.Compute(executor="threads", workers=2), **OPTIONS
-    )
-    assert again.total_calls == 0
-    np.testing.assert_array_equal(again.draws, first.draws)
-
-
 MODEL = """
 import surrokit as sk
 from neighbour import SCALE

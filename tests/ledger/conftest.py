@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from ledgers import KINDS, SIZES, Counted
+from ledgers import KINDS, SIZES, SMALL, Counted, plain
 
 import surrokit as sk
 
@@ -20,3 +20,10 @@ def whole(tmp_path_factory):
         return made[kind]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory):
+    """A run of few evaluations, so that much of its file is structure."""
+    path = tmp_path_factory.mktemp("small") / "a"
+    return sk.sample(plain(Counted()), path=path, **SMALL), path

@@ -150,7 +150,11 @@ def main(n, folder):
     for i in range(n):
         of_study = i % 3 == 2
         whole, settings = (study, asked["settings"]) if of_study else (run, facts["settings"])
-        generator = {**facts["generator"], "name": str(rng.choice(PATHS))} if i % 10 == 9 else None
+        generator = (
+            {"dict": {**facts["generator"]["dict"], "name": str(rng.choice(PATHS))}}
+            if i % 10 == 9
+            else None
+        )
         write(folder / "a", whole, settings_of(rng, entries, targets, settings), generator)
         readers = {
             "study": lambda: sk.study(folder / "a").ask(),

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 
 import surrokit as sk
 
+HERE = Path(__file__).parent
 SIZES = {"chains": 2, "seed": 3, "progress": False}
+SMALL = {"sampler": "hmc", "warmup": 6, "draws": 6, **SIZES}
 
 
 class Counted:
@@ -47,7 +55,7 @@ def values(paid):
     return sk.potential(log_density=log_density, parameters={"rate": (0, None), "slope": None})
 
 
-def forward(paid):
+def forward(paid, data=(0.5, 0.2, 0.3), noise_sd=0.4, prior_sd=1.0):
     """A forward map with Jacobian."""
 
     def outputs(q):
@@ -58,66 +66,74 @@ def forward(paid):
         paid()
         return np.array([[1.0, 0.2 * q[1]], [-0.2, 1.0], [0.5 * np.cos(0.5 * q[0]), 0.0]])
 
-    return sk.forward_potential(
-        outputs,
-        jacobian,
-        data=[0.5, 0.2, 0.3],
-        noise_sd=0.4,
-        prior=sk.gaussian_prior(),
-        dim=2,
-    )
+    observed = {"data": data, "noise_sd": noise_sd, "prior": sk.gaussian_prior(0.0, prior_sd)}
+    return sk.forward_potential(outputs, jacobian, dim=2, **observed)
 
 
+LEARNT = {"sampler": "hmc", "surrogate": ("additive", {"n_nodes": 20})}
+WEIGHTS = ("weights", {"chains": 16, "warmup": 60, "effective": 800})
 KINDS = {
     "hmc": (plain, {"sampler": "hmc", "warmup": 60, "draws": 40}),
     "sub-chain": (
         forward,
-        {
-            "sampler": "sub-chain",
-            "surrogate": ("additive", {"n_nodes": 20}),
-            "explorer": "rounds",
-            "draws": 30,
-        },
+        {**LEARNT, "sampler": "sub-chain", "explorer": "rounds", "draws": 30},
     ),
     "automatic": (forward, {"draws": 30, "max_calls": 4000}),
-    "values": (values, {"draws": 20, "max_calls": 3000}),
+    "values": (values, {"draws": 20, "max_calls": 1500}),
     "weights": (
         forward,
-        {
-            "sampler": "hmc",
-            "surrogate": ("additive", {"n_nodes": 20}),
-            "explorer": "rounds",
-            "correction": ("weights", {"chains": 16, "warmup": 60, "effective": 800}),
-            "max_calls": 110,
-        },
+        {**LEARNT, "explorer": "rounds", "correction": WEIGHTS, "max_calls": 110},
     ),
-    "while-learning": (
-        plain,
-        {
-            "sampler": "hmc",
-            "surrogate": ("additive", {"n_nodes": 20}),
-            "schedule": "greville",
-            "warmup": 60,
-            "draws": 40,
-        },
-    ),
+    "while-learning": (plain, {**LEARNT, "schedule": "greville", "warmup": 60, "draws": 40}),
     "limited": (plain, {"sampler": "hmc", "warmup": 60, "draws": 400, "max_calls": 900}),
 }
 
 
-def cut(path, new, n):
-    """Copy a ledger as a kill would have left it after n events."""
+def cut(path, new, n=10**9):
+    """Copy a file as a kill would have left it after n events."""
     shutil.copy(path, new)
-    connection = sqlite3.connect(new)
-    connection.execute("DELETE FROM events WHERE id > ?", (n,))
-    connection.execute("DELETE FROM draws")
-    connection.commit()
-    connection.close()
+    change(new, f"DELETE FROM events WHERE id > {n}", "DELETE FROM draws")
     return new
 
 
+def change(path, *statements):
+    """Do statements, each alone or with its values, to a file."""
+    with closing(sqlite3.connect(path)) as connection:
+        for each in statements:
+            connection.execute(*([each] if isinstance(each, str) else each))
+        connection.commit()
+
+
 def query(path, question):
-    connection = sqlite3.connect(path)
-    rows = connection.execute(question).fetchall()
-    connection.close()
-    return rows
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(question).fetchall()
+
+
+FORGET_ACCOUNT = "DELETE FROM facts WHERE name = 'account'"
+"""As if the run had been killed."""
+
+
+def fact(path, name):
+    return json.loads(query(path, f"SELECT value FROM facts WHERE name = '{name}'")[0][0])
+
+
+def set_fact(path, name, value):
+    change(path, ("UPDATE facts SET value = ? WHERE name = ?", (json.dumps(value), name)))
+
+
+def same(one, other):
+    """Whether two runs have the same draws to the bit, and the same costs."""
+    return (
+        np.array_equal(one.draws, other.draws)
+        and np.array_equal(one.warmup.draws, other.warmup.draws)
+        and np.array_equal(one.kept.values, other.kept.values, equal_nan=True)
+        and one.calls == other.calls
+        and one.adaptation == other.adaptation
+    )
+
+
+def call(*command, **more):
+    """Run Python in another process, and return what it prints."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
+    settings = {"capture_output": True, "text": True, "timeout": 120, "check": True, **more}
+    return subprocess.run([sys.executable, *map(str, command)], env=environment, **settings)

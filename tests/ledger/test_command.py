@@ -7,21 +7,23 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
-from ledgers import cut
+from ledgers import FORGET_ACCOUNT, SMALL, Counted, change, cut, plain
 
 import surrokit as sk
 from surrokit.cli import show
 from surrokit.cli.main import cli
-from surrokit.errors import LedgerError
+from surrokit.errors import ConfigurationError, LedgerError
 
 TARGET = """
 import surrokit as sk
 bell = sk.potential(value_and_gradient=lambda q: (0.5 * q @ q, q), dim=2)
 """
+OPTIONS = ["--sampler", "hmc", "--warmup", "40", "--draws", "30", "--chains", "2", "--seed", "1"]
 
-SMALL = ["--sampler", "hmc", "--warmup", "40", "--draws", "30", "--chains", "2", "--seed", "1"]
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
 
 def call(*arguments, fails=False):
@@ -42,23 +44,35 @@ def ran(tmp_path):
     """A run of the command line: its file, and its target."""
     (tmp_path / "bell.py").write_text(TARGET)
     target = f"{tmp_path / 'bell.py'}:bell"
-    call("sample", target, *SMALL, "--path", tmp_path / "a")
+    call("sample", target, *OPTIONS, "--path", tmp_path / "a")
     return tmp_path / "a", target
 
 
-def test_a_run_is_extended(ran, tmp_path):
+def test_a_run_is_shown_written_and_extended(ran, tmp_path):
     path, target = ran
+    printed = call("show", path).output
+    assert "ended" in printed
+    assert "q[1]" in printed
+    assert "evaluations saved to" in call("show", path, "--export", tmp_path / "a.csv").output
+    assert (tmp_path / "a.csv").read_text().startswith("order,kind")
     result = call("resume", path, target, "--draws", 50, "--json", tmp_path / "figures.json")
     assert "exact calls" in result.output
     assert json.loads((tmp_path / "figures.json").read_text())["draws"] == 50
-    assert sk.open_run(path).draws.shape == (2, 50, 2)
+    call("sample", "gaussian", *OPTIONS, "--path", path)
+    assert "q[2]" not in call("show", path).output
+    call("resume", path, target, "--run", 1, "--draws", 52)
+    assert sk.open_run(path, 1).draws.shape == (2, 52, 2)
+    assert "92 iterations" in call("show", path, "--run", 1).output
+    result = call("sample", target, *OPTIONS, "--warm-start", path)
+    told = next(line for line in result.output.splitlines() if line.startswith("exact calls "))
+    assert told.split()[-1] == "none"
 
 
 def test_a_termination_shows_what_there_is(tmp_path):
     """As batch systems send it before they kill."""
     slow = "import time\n" + TARGET.replace("(0.5", "(time.sleep(0.005) or 0.5")
     (tmp_path / "slow.py").write_text(slow)
-    arguments = ["sample", f"{tmp_path / 'slow.py'}:bell", *SMALL, "--path", str(tmp_path / "a")]
+    arguments = ["sample", f"{tmp_path / 'slow.py'}:bell", *OPTIONS, "--path", str(tmp_path / "a")]
     command = [sys.executable, "-c", "from surrokit.cli.main import main; main()", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -84,72 +98,63 @@ def test_limits_are_given_and_removed(ran):
     assert "'many' is neither a number nor none" in result.output
 
 
-def test_another_run_begins_warm(ran, tmp_path):
-    path, target = ran
-    result = call("sample", target, *SMALL, "--warm-start", path)
-    told = next(line for line in result.output.splitlines() if line.startswith("exact calls "))
-    assert told.split()[-1] == "none"
-
-
-def test_a_run_is_shown(ran):
-    path, _ = ran
-    result = call("show", path)
-    assert "ended" in result.output
-    assert "q[1]" in result.output
-
-
 def test_a_run_is_followed_until_it_ends(ran, tmp_path, monkeypatch):
-    path, target = ran
-    held = cut(path, tmp_path / "b", 30)
-    waits = []
+    from surrokit.cli.target import resolve_target
+
+    held, waits = cut(ran[0], tmp_path / "b", 30), []
 
     def wait(seconds):
         waits.append(seconds)
-        sk.resume(held, _target(target), progress=False)
+        sk.resume(held, resolve_target(ran[1], {}), progress=False)
 
     monkeypatch.setattr(show.time, "sleep", wait)
     monkeypatch.setattr(show, "SECONDS", 0.5)
-    forget_account(held)
+    change(held, FORGET_ACCOUNT)
     result = call("show", held, "--follow")
     assert waits == [0.5]
     assert "no iteration" in result.output
     assert "ended" in result.output
 
 
-def test_a_damaged_file_is_salvaged(ran, tmp_path):
-    path, target = ran
-    data = path.read_bytes()
-    (tmp_path / "b").write_bytes(data[: int(0.8 * len(data))])
-    result = call("show", tmp_path / "b", "--salvage", tmp_path / "c")
-    assert "events from which the run can be resumed" in result.output
-    call("resume", tmp_path / "c", target)
-
-
-def test_a_table_is_written(ran, tmp_path):
-    result = call("show", ran[0], "--export", tmp_path / "a.csv")
-    assert "evaluations saved to" in result.output
-    assert (tmp_path / "a.csv").read_text().startswith("order,kind")
-
-
-def _target(text):
-    from surrokit.cli.target import resolve_target
-
-    return resolve_target(text, {})
-
-
-def forget_account(path):
-    import sqlite3
-
-    connection = sqlite3.connect(path)
-    connection.execute("DELETE FROM facts WHERE name = 'account'")
-    connection.commit()
-    connection.close()
-
-
-@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 def test_a_run_that_ended_without_draws_says_why(ran, tmp_path):
     path = tmp_path / "b"
-    call("sample", ran[1], *SMALL, "--max-calls", 30, "--path", path)
+    call("sample", ran[1], *OPTIONS, "--max-calls", 30, "--path", path)
     lines = call("show", path).output.splitlines()
     assert lines[1].startswith("no draws; exact calls: ")
     assert "all that max_calls allowed went into the warm-up" in lines[2]
+
+
+# --- targets that a file may name ---
+
+
+@pytest.mark.parametrize(
+    "target", ["gaussian", ("gaussian", {"mean": (1.5, 0.5)}), ("banana", {"n_observations": 20})]
+)
+def test_a_registered_target_is_in_the_file(tmp_path, target):
+    run = sk.sample(target, path=tmp_path / "a", **SMALL)
+    again = sk.resume(tmp_path / "a", draws=8, progress=False)
+    assert np.array_equal(again.draws[:, :6], run.draws)
+    longer = sk.open_run(tmp_path / "a").extend(3, progress=False)
+    assert np.array_equal(longer.draws[:, :8], again.draws)
+
+
+def test_the_command_resumes_without_a_target(tmp_path):
+    name = ["gaussian", "--set", "target.mean=1.5,0.5"]
+    call("sample", *name, *OPTIONS, "--path", tmp_path / "a")
+    call("resume", tmp_path / "a", "--draws", 32)
+    assert sk.open_run(tmp_path / "a").asked["target"] == ("gaussian", {"mean": (1.5, 0.5)})
+    assert sk.open_run(tmp_path / "a").draws.shape == (2, 32, 2)
+    for more in (["--set", "target.dim=3"], ["--one-by-one"]):
+        result = call("resume", tmp_path / "a", *more, fails=True)
+        assert "give TARGET after FILE" in str(result.exception)
+
+
+def test_any_other_target_is_given_again_and_the_error_says_how(small, tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(small[1].read_bytes())
+    advice = r"Give it again: surrokit\.resume\('a', target, \.\.\.\), or surrokit resume a TARGET"
+    for go_on in (sk.open_run(path).extend, lambda _: sk.resume(path, progress=False)):
+        with pytest.raises(ConfigurationError, match=advice):
+            go_on(5)
+    longer = sk.open_run(path).extend(5, target=plain(Counted()), progress=False)
+    assert longer.draws.shape[1] == 11

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import attrs
 import numpy as np
 import pytest
-from ledgers import SIZES, Counted, cut, query
+from ledgers import SIZES, Counted, cut, query, same
 
 import surrokit as sk
 from surrokit.ledger.fingerprint import check_row
@@ -19,10 +18,8 @@ KINDS = {
     "differences": ("differences", {"sampler": ("hmc", {"n_steps": 3}), "warmup": 20, "draws": 15}),
     "gradients": ("exact", {"sampler": ("hmc", {"n_steps": 3}), "warmup": 40, "draws": 40}),
 }
-ANSWERS = {
-    "retried": sk.Compute(on_error="retry", retries=2),
-    "rejected": sk.Compute(),
-}
+RETRY = sk.Compute(on_error="retry", retries=2)
+CASES = {"values": RETRY, "differences": sk.Compute(), "gradients": sk.Compute()}
 
 
 def by_chance(paid, gradient, seed=1):
@@ -59,13 +56,13 @@ def account(run):
     )
 
 
-@pytest.fixture(scope="module", params=[(k, a) for k in KINDS for a in ANSWERS], ids="-".join)
+@pytest.fixture(scope="module", params=CASES)
 def whole(request, tmp_path_factory):
-    kind, answer = request.param
+    kind = request.param
     path = tmp_path_factory.mktemp("failing") / "a"
     gradient, settings = KINDS[kind]
     paid = Counted()
-    settings = {**settings, "compute": ANSWERS[answer], **SIZES}
+    settings = {**settings, "compute": CASES[kind], **SIZES}
     run = sk.sample(by_chance(paid, gradient), path=path, **settings)
     assert paid.n == sum(run.calls.values())
     return run, path, gradient, settings
@@ -82,14 +79,16 @@ def test_a_run_is_done_again_with_its_failures(whole, tmp_path):
         assert run.recheck.worked > 0
     paid = Counted()
     target = by_chance(paid, gradient, seed=99)
-    again = sk.resume(cut(path, tmp_path / "a", 10**9), target, check=False)
+    again = sk.resume(cut(path, tmp_path / "a"), target, check=False)
     assert paid.n == 0
-    assert np.array_equal(again.draws, run.draws)
-    assert np.array_equal(again.warmup.draws, run.warmup.draws)
+    assert same(again, run)
     assert account(again) == account(run)
+    opened = sk.open_run(path)
+    assert opened.recheck == run.recheck
+    assert account(opened)[2] == account(run)[2]
 
 
-@pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.95])
+@pytest.mark.parametrize("part", [0.3, 0.95])
 def test_a_run_is_cut_and_goes_on(part, whole, tmp_path):
     """What the target does by chance after the cut differs; what came before does not."""
     _, path, gradient, _ = whole
@@ -116,7 +115,7 @@ PAID = (
 
 def test_a_run_that_looked_again_is_extended(whole, tmp_path):
     run, path, gradient, settings = whole
-    held = cut(path, tmp_path / "a", 10**9)
+    held = cut(path, tmp_path / "a")
     wanted = settings["draws"] + 20
     paid = Counted()
     longer = sk.resume(held, by_chance(paid, gradient, seed=5), draws=wanted, check=False)
@@ -125,15 +124,6 @@ def test_a_run_that_looked_again_is_extended(whole, tmp_path):
     again = sk.resume(held, by_chance(Counted(), gradient, seed=6), check=False)
     assert np.array_equal(again.draws, longer.draws)
     assert account(again) == account(longer)
-
-
-def test_an_opened_run_tells_its_failures(whole):
-    run, path, *_ = whole
-    opened = sk.open_run(path)
-    assert attrs.asdict(opened.recheck) == attrs.asdict(run.recheck)
-    assert {name: kind.to_dict() for name, kind in opened.failure_kinds.items()} == {
-        name: kind.to_dict() for name, kind in run.failure_kinds.items()
-    }
 
 
 def test_a_limit_that_forbade_to_look_again_is_raised(tmp_path):
@@ -150,6 +140,6 @@ def test_a_limit_that_forbade_to_look_again_is_raised(tmp_path):
 
 def test_the_check_of_a_target_that_fails_by_chance_insists(whole):
     _, path, gradient, _ = whole
-    for seed in range(30):
+    for seed in range(10):
         with sk.Ledger(path) as ledger:
             check_row(ledger.store, by_chance(Counted(), gradient, seed))

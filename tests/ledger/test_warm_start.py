@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ledgers import KINDS, SIZES, Counted, forward, plain, values
+from ledgers import KINDS, SIZES, SMALL, WEIGHTS, Counted, forward, plain, same, values
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, LedgerError
@@ -13,47 +13,29 @@ from surrokit.ledger.known import read_known
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
 
-@pytest.mark.parametrize("kind", ["hmc", "values"])
-def test_the_same_run_pays_for_nothing(kind, whole, tmp_path):
-    run, path = whole(kind)
-    target, settings = KINDS[kind]
-    if kind == "values":
-        settings = {**settings, "sampler": "random-walk", "warmup": 30}
-        path = tmp_path / "first"
-        run = sk.sample(target(Counted()), path=path, **settings, **SIZES)
-    paid = Counted()
+@pytest.mark.parametrize("target", [plain, values])
+def test_the_same_run_pays_for_nothing(target, tmp_path):
+    settings = {"sampler": "random-walk", "warmup": 30, "draws": 20}
+    path, paid = tmp_path / "first", Counted()
+    run = sk.sample(target(Counted()), path=path, **settings, **SIZES)
     again = sk.sample(target(paid), warm_start=path, **settings, **SIZES)
     assert np.array_equal(again.draws, run.draws)
     assert sum(again.calls.values()) == 0
     assert paid.n == 1  # the check that the target is the same
 
 
-def test_a_surrogate_learns_from_ledgers(whole, tmp_path):
-    _, path = whole("sub-chain")
-    other = tmp_path / "other"
+def test_a_surrogate_learns_from_all_runs_of_its_target(whole, tmp_path):
+    """In several files or in one; runs of other targets there are left alone."""
     target, settings = KINDS["sub-chain"]
+    other = tmp_path / "other"
+    sk.sample(plain(Counted()), path=other, **SMALL)
     cold = sk.sample(target(Counted()), path=other, **settings, **{**SIZES, "seed": 5})
-    warm = sk.sample(
-        target(Counted()), warm_start=[path, other], **settings, **{**SIZES, "seed": 6}
-    )
-    assert warm.adaptation.training_rows > cold.adaptation.training_rows
-
-
-@pytest.mark.parametrize("kind", ["while-learning", "automatic"])
-def test_a_warm_run_is_resumed_without_the_ledgers_it_began_from(kind, whole, tmp_path):
-    _, path = whole(kind)
-    copy = tmp_path / "copy"
-    copy.write_bytes(path.read_bytes())
-    target, settings = KINDS[kind]
-    run = sk.sample(
-        target(Counted()), warm_start=copy, path=tmp_path / "a", **settings, **{**SIZES, "seed": 4}
-    )
-    copy.unlink()
-    paid = Counted()
-    again = sk.resume(tmp_path / "a", target(paid), check=False)
-    assert np.array_equal(again.draws, run.draws)
-    assert again.calls == run.calls
-    assert paid.n == 0
+    sk.sample(values(Counted()), path=other, **{**SMALL, "sampler": "random-walk"})
+    sizes = {**settings, **SIZES, "seed": 6}
+    warm = sk.sample(target(Counted()), warm_start=[whole("sub-chain")[1], other], **sizes)
+    one = sk.sample(target(Counted()), warm_start=other, **sizes)
+    learnt = [run.adaptation.training_rows for run in (cold, one, warm)]
+    assert learnt == sorted(set(learnt))
 
 
 def test_of_a_batch_only_unknown_positions_are_paid_for(tmp_path):
@@ -78,24 +60,6 @@ def test_the_ledger_of_another_target_teaches_nothing(other, whole):
 def test_what_is_no_path_is_refused(given):
     with pytest.raises(ConfigurationError, match="warm_start must be the path of a run's file"):
         sk.sample(plain(Counted()), warm_start=given, **SIZES)
-
-
-def test_another_energy_is_told_when_a_run_is_resumed(tmp_path):
-    """The outputs are the same, so only where the chains go, and their U, tell."""
-
-    def target(noise_sd):
-        return sk.forward_potential(
-            lambda q: q + 0.1 * q**2,
-            data=[0.5, 0.2],
-            noise_sd=noise_sd,
-            dim=2,
-            prior=sk.gaussian_prior(),
-        )
-
-    settings = {"sampler": "random-walk", "warmup": 30, "draws": 20, **SIZES}
-    sk.sample(target(0.4), path=tmp_path / "a", **settings)
-    with pytest.raises(LedgerError):
-        sk.resume(tmp_path / "a", target(0.41))
 
 
 ROUNDS = {**KINDS["sub-chain"][1], "draws": 150, **SIZES}
@@ -163,6 +127,15 @@ def test_draws_of_chains_that_are_apart_are_not_gone_on_from(tmp_path):
     assert len(read_known([tmp_path / "together"], target)[2]) == 800
 
 
+def test_of_runs_on_other_data_a_map_is_known_and_no_draw(enough):
+    target = forward(Counted(), noise_sd=0.8)
+    memo, evaluations, past = read_known([enough[1]], target)
+    assert past is None
+    assert min(len(memo), len(evaluations)) > 300
+    np.testing.assert_allclose(evaluations.values, target.value(evaluations.positions), rtol=1e-12)
+    assert read_known([enough[1]], forward(Counted()))[2] is not None
+
+
 def test_weighted_draws_are_not_gone_on_from(whole):
     _, path = whole("weights")
     assert read_known([path], forward(Counted()))[2] is None
@@ -173,8 +146,7 @@ def test_a_recalled_run_is_resumed_without_the_ledger(enough, tmp_path):
         forward(Counted()), warm_start=enough[1], path=tmp_path / "a", **{**ROUNDS, "seed": 4}
     )
     again = sk.resume(tmp_path / "a", forward(Counted()))
-    assert np.array_equal(again.draws, run.draws)
-    assert again.calls == run.calls
+    assert same(again, run)
 
 
 def test_weighted_answers_begin_from_draws_of_chains(enough):
@@ -182,7 +154,7 @@ def test_weighted_answers_begin_from_draws_of_chains(enough):
     settings = {
         **ROUNDS,
         "draws": None,
-        "correction": ("weights", {"chains": 16, "warmup": 60, "effective": 800}),
+        "correction": WEIGHTS,
         "max_calls": 80,
         "seed": 2,
     }

@@ -19,10 +19,6 @@ def test_a_command_is_split_as_a_shell_would_and_given_to_none(tmp_path):
     assert command.text == "sh -c 'echo $HOME; ls *' '{input}'"
 
 
-def test_words_are_taken_as_they_are(tmp_path):
-    assert Command.read(["sh", "a b"], tmp_path).words == ("sh", "a b")
-
-
 def test_files_of_the_folder_get_their_full_path_and_others_stay(tmp_path):
     (tmp_path / "mesh.dat").touch()
     (tmp_path / "data").mkdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import sys
 import time
 from pathlib import Path
@@ -167,10 +166,6 @@ def test_a_program_that_takes_too_long_is_ended_with_those_it_started(shell, tmp
     assert not (kept / "late").exists()
 
 
-def test_a_program_in_time_is_not_disturbed(shell):
-    assert shell("""sleep 0.1; echo '{"log_density": 1}'""", timeout=30).value(POSITION) == -1.0
-
-
 def test_files_of_failed_calls_are_kept_where_they_are_wanted(shell, tmp_path):
     kept = tmp_path / "deep" / "kept"
     cause = cause_of(shell("echo out; echo err >&2; exit 1", keep_failed=kept))
@@ -189,11 +184,6 @@ def test_a_program_that_has_gone_since_is_a_failure(tmp_path):
     target = sk.command_potential("./model", dim=2, folder=tmp_path)
     program.unlink()
     assert "model could not be started: [Errno 2] No such file" in str(cause_of(target))
-
-
-def test_a_target_of_a_program_can_be_pickled(model):
-    target = pickle.loads(pickle.dumps(sk.command_potential(model, gradient=True, dim=2)))
-    assert target.value(POSITION).shape == (1,)
 
 
 def test_a_program_has_no_terminal_for_its_input_when_it_reads_a_file(tmp_path):

@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.errors import ResultTypeError, TargetError
 from surrokit_problems.lynx_hare import LynxHare, lynx_hare
 from waiting import is_alive, wait_until
 
@@ -134,29 +134,6 @@ def test_a_program_that_fails_is_rejected_and_counted(shell):
     assert run.draws[..., 0].max() < 1.0
 
 
-def test_a_program_that_hangs_counts_as_a_time_out(shell):
-    target = shell(_beyond("sleep 60"), timeout=0.3)
-    run = sk.sample(target, **{**WALK, "draws": 8})
-    assert run.failure_kinds["time-out"].count == run.failures > 0
-
-
-def test_nonsense_in_the_middle_of_a_run_is_a_failure(shell):
-    run = sk.sample(shell(_beyond("echo nonsense")), **WALK)
-    assert run.failure_kinds["wrong type"].count == run.failures > 0
-
-
-def test_nonsense_from_the_start_ends_the_run(shell):
-    with pytest.raises(ResultTypeError, match=r"the answer of sh model\.sh is no JSON"):
-        sk.sample(shell("echo nonsense"), **WALK)
-
-
-def test_a_failure_can_be_raised(shell):
-    with pytest.raises(
-        TargetError, match=r"the target raised ProgramError: sh model\.sh ended with"
-    ):
-        sk.sample(shell(_beyond("exit 3")), compute=sk.Compute(on_error="raise"), **WALK)
-
-
 def test_a_program_that_fails_by_chance_is_cured_by_retries(shell, tmp_path):
     flaky = f"""
     if [ -e {tmp_path}/tried ]; then rm {tmp_path}/tried; else touch {tmp_path}/tried; exit 1; fi
@@ -165,14 +142,6 @@ def test_a_program_that_fails_by_chance_is_cured_by_retries(shell, tmp_path):
     run = sk.sample(target, compute=sk.Compute(on_error="retry"), **{**WALK, "draws": 5})
     assert run.failures == 0
     assert run.failure_kinds["exception ProgramError"].cured > 5
-
-
-def test_a_run_with_a_file_goes_on_to_the_bit(model, tmp_path):
-    target = sk.command_potential(model, gradient=True, dim=2)
-    whole = sk.sample(target, **HMC)
-    sk.sample(target, path=tmp_path / "run.surrokit", **{**HMC, "draws": 3})
-    on = sk.resume(tmp_path / "run.surrokit", target, draws=6)
-    assert np.array_equal(on.draws, whole.draws)
 
 
 def _beyond(lines):
@@ -198,7 +167,7 @@ run = sk.sample(target, sampler="random-walk", draws=10**5, compute=sk.Compute(*
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
-@pytest.mark.parametrize("crew", ["none", "threads", "processes"])
+@pytest.mark.parametrize("crew", ["none", "processes"])
 def test_programs_end_with_an_interrupted_run(tmp_path, crew):
     run = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", RUN, str(tmp_path), crew],
@@ -208,6 +177,7 @@ def test_programs_end_with_an_interrupted_run(tmp_path, crew):
         start_new_session=True,
     )
     wait_until(lambda: len(_pids(tmp_path)) == (1 if crew == "none" else 2))
+    time.sleep(0.3)  # a program may run before the process that starts it goes on
     os.killpg(run.pid, signal.SIGINT)
     run.communicate(timeout=30)
     wait_until(lambda: not any(is_alive(pid) for pid in _pids(tmp_path)), seconds=10.0)

@@ -11,8 +11,8 @@ import pytest
 import models
 import surrokit as sk
 from models import SIZES
+from surrokit.compute import cores
 from surrokit.errors import ConfigurationError, WorkerError
-from surrokit.executors.terms import Terms, cores
 from surrokit.testing.targets import Gaussian
 
 OPTIONS = {**SIZES, "sampler": "random-walk"}
@@ -24,44 +24,37 @@ def refused(match, target=TARGET, error=ConfigurationError, **settings):
         sk.sample(target, compute=sk.Compute(**settings), **OPTIONS)
 
 
-@pytest.mark.parametrize("executor", ["process", 4, ThreadPoolExecutor, object()])
-def test_an_executor_is_a_word_or_an_executor(executor):
-    refused(
-        r"executor must be 'processes', 'threads', or a concurrent.futures.Executor, such as "
-        r"ProcessPoolExecutor\(4\), got",
-        executor=executor,
-    )
+WORD = "executor must be 'processes', 'threads', or a concurrent.futures.Executor, such as Pro"
+TIMEOUT = (
+    r"worker process .*compute=sk.Compute\(executor='processes', timeout=1\), or raise TimeoutE"
+)
 
 
-@pytest.mark.parametrize("workers", [0, -1, 1.5, "two", True])
-def test_workers_are_a_number(workers):
-    refused("workers must be a whole number of at least 1, got", workers=workers)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        *(({"executor": odd}, WORD) for odd in ("process", 4, ThreadPoolExecutor, object())),
+        *(
+            ({"workers": odd}, "workers must be a whole number")
+            for odd in (0, -1, 1.5, "two", True)
+        ),
+        ({"executor": ThreadPoolExecutor(1), "workers": 2}, "an executor, which has workers alrea"),
+        *(
+            ({"workers": 2, "timeout": odd}, "timeout must be a number of seconds above 0, got")
+            for odd in (0, -1.0, float("inf"), "long", True)
+        ),
+        ({"timeout": 1.0}, TIMEOUT),
+        ({"executor": "threads", "timeout": 1.0}, TIMEOUT),
+    ],
+)
+def test_what_cannot_work_is_refused(settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        sk.Compute(**settings)
 
 
-def test_an_executor_has_its_own_workers():
-    with ThreadPoolExecutor(1) as threads:
-        refused("an executor, which has workers already", executor=threads, workers=2)
-
-
-@pytest.mark.parametrize("timeout", [0, -1.0, float("inf"), "long", True])
-def test_a_timeout_is_a_number(timeout):
-    refused("timeout must be a number of seconds above 0, got", workers=2, timeout=timeout)
-
-
-@pytest.mark.parametrize("executor", [None, "threads"])
-def test_a_timeout_needs_processes_of_our_own(executor):
-    refused(
-        "timeout is kept by killing the worker process .* pass "
-        r"compute=sk.Compute\(executor='processes', timeout=1\), or raise TimeoutError in the "
-        "target itself",
-        executor=executor,
-        timeout=1.0,
-    )
-
-
-def test_workers_alone_are_processes_one_for_each_core():
-    assert Terms.check(None, 3, None).executor == "processes"
-    assert Terms.check(None, None, None).executor is None
+def test_there_are_as_many_calls_at_once_as_workers():
+    assert sk.Compute(workers=3).at_once == 3
+    assert sk.Compute().at_once == 1
     assert 1 <= cores() <= (os.cpu_count() or 1)
 
 
