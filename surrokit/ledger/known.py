@@ -23,8 +23,8 @@ from surrokit.model.outcome import Answer, Results
 from surrokit.plan.parts import is_ready
 from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential
+from surrokit.result.advice import LARGEST_RHAT
 from surrokit.result.records import FEWEST_EFFECTIVE
-from surrokit.result.verdict import LARGEST_RHAT
 from surrokit.targets.differences import Differences, with_slopes
 from surrokit.types import FloatArray, IntArray
 

@@ -1,25 +1,36 @@
-"""Findings about a run's draws, with advice on what to do."""
+"""What can be wrong with the chains of a run, in sentences with advice."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
 from surrokit.cost.budget import LIMITS, calls_paid, length_bias
+from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.interfaces import Status
+from surrokit.marginals import heavy_tails
 from surrokit.result.mode_visits import ModeVisits
-from surrokit.types import FloatArray
+from surrokit.result.records import FEWEST_EFFECTIVE
+from surrokit.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from surrokit.history import Trace
     from surrokit.result.run import Run
-    from surrokit.types import FloatArray
 
 FEWEST_ITERATIONS = 20
 """Fewest kept iterations for advice on acceptance and on paths."""
 
+LARGEST_RHAT = 1.01
+"""R-hat above which chains disagree (Vehtari et al. 2021, doi:10.1214/20-BA1221)."""
+
+LEAST_INFORMATION = 0.3
+"""Energy fraction of missing information below which tails are not reached (Betancourt 2016,
+arXiv:1604.00695)."""
+
+_MOST_NAMED = 3  # numbers that a sentence names
 _NOTHING = 0.02  # path acceptance, or part of moves, below which next to nothing is accepted
 _LITTLE = 0.05  # the same for acceptance where paths work, and for moves where paths fail
 _PATHS_WORK = 0.2  # path acceptance above which the step size is not to blame
@@ -261,3 +272,98 @@ def _find_divergences(run: Run) -> list[str | None]:
         if diverged > unmentioned * n_paths
         else None,
     ]
+
+
+# --- how chains mix ---
+
+
+def _least_draws(run: Run) -> int:
+    return MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS
+
+
+def too_short(run: Run) -> Iterator[str]:
+    """Yield that draws are too few for R-hat, if so."""
+    if 0 < len(run.kept) < _least_draws(run):
+        n = _least_draws(run)
+        yield f"R-hat is missing, as it needs {n} draws of each chain; draw more"
+
+
+def is_judged(run: Run) -> bool:
+    """Whether draws are as many as were asked for, or few because of a limit."""
+    return len(run.kept) >= FEWEST_ITERATIONS or run.stopped in LIMITS  # nobody asked for so few
+
+
+def _first_named(run: Run, places: IntArray, told: Callable[[int], str]) -> str:
+    more = f" and {places.size - _MOST_NAMED} more" if places.size > _MOST_NAMED else ""
+    return ", ".join(f"{run.labels[i]!r}{told(i)}" for i in places[:_MOST_NAMED]) + more
+
+
+def disagreement(run: Run) -> Iterator[str]:
+    """Yield numbers on which chains disagree, or whose R-hat is missing."""
+    if len(run.kept) < _least_draws(run):
+        return
+    rhat = run.rhat()
+    if (over := np.flatnonzero(rhat > LARGEST_RHAT)).size:
+        worst = over[np.argsort(-rhat[over], kind="stable")]
+        which = _first_named(run, worst, lambda i: f" {rhat[i]:.4g}")
+        yield (
+            f"R-hat is above {LARGEST_RHAT} for {which}: chains do not agree on these yet; draw "
+            "more, and where it stays look at the chains one by one: they may sit in modes of "
+            "their own, or have begun too far out"
+        )
+    missing = np.isnan(rhat) & run.parameters.varies
+    if missing.any():
+        still = ", ".join(label for label, one in zip(run.labels, missing, strict=True) if one)
+        yield f"R-hat is missing for {still}: the chains hardly moved there, or never"
+
+
+def few_effective(run: Run) -> Iterator[str]:
+    """Yield that effective draws are few, if so."""
+    if len(run.kept) < _least_draws(run) or not is_judged(run):
+        return
+    ess = run.ess()
+    if not np.isnan(ess).all() and (least := float(np.nanmin(ess))) < FEWEST_EFFECTIVE:
+        yield (
+            f"the draws of {run.labels[int(np.nanargmin(ess))]!r} are worth {least:.0f} effective "
+            f"ones where {FEWEST_EFFECTIVE} are the least to go by; draw more"
+        )
+
+
+def energy(run: Run) -> Iterator[str]:
+    """Yield where momenta change the energy too little to reach the tails."""
+    if len(run.kept) < FEWEST_ITERATIONS:
+        return
+    fractions = energy_information(run.kept.energy)
+    moving = run.kept.accepted.mean(axis=1) >= 0.5  # else rejections are to blame
+    low = np.flatnonzero((fractions < LEAST_INFORMATION) & moving)
+    if low.size:
+        yield (
+            f"the energy fraction of missing information is {np.nanmin(fractions):.2g} in "
+            f"{chains_named(low)}, where {LEAST_INFORMATION} is the least to go by: fresh "
+            "momenta hardly change the energy, so tails and necks are visited too rarely; give the "
+            "target other coordinates, in which its scales are alike everywhere"
+        )
+
+
+def slow_tails(run: Run) -> Iterator[str]:
+    """Yield which tails chains go through slowly, where they learn no warp for them."""
+    learns = run.surrogate is None and run.sampler.tunes & {"warp", "heavy_warp"}
+    heavy = np.flatnonzero(heavy_tails(run.draws.reshape(-1, run.draws.shape[2])))
+    followed = GRADIENT in run.sampler.needs or run.calls.get("gradient", 0) > 0
+    if learns or not heavy.size or not followed:
+        return
+    without = (
+        ""
+        if run.surrogate is None
+        else ("without a surrogate, which learns little of such tails, ")
+    )
+    yield (
+        f"draws of {_first_named(run, heavy, lambda _: '')} have heavy tails on both sides, where "
+        f"chains go slowly; use sampler='hmc' {without}with all its settings left to be tuned: it "
+        "learns coordinates in which such tails are normal"
+    )
+
+
+def chains_named(which: IntArray) -> str:
+    """Return some chains in words."""
+    return f"{'chain' if which.size == 1 else 'chains'} {', '.join(map(str, which))}"
