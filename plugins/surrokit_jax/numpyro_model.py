@@ -9,12 +9,12 @@ import attrs
 import numpy as np
 
 import surrokit as sk
+from surrokit.arguments import load_library
 from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap, Reported
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.coordinates.transforms import map_of
 from surrokit.errors import ConfigurationError, NotASumError
-from surrokit.registry.components import load_library
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.targets.summed import (

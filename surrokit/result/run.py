@@ -231,17 +231,11 @@ class Views:
         ConfigurationError
             If it is another run's, or rows times draws are too many.
         """
-        import attrs
+        from surrokit.output.arviz import to_arviz
 
-        from surrokit.output.arviz import Draws, equally_weighted, log_likelihood_of, to_arviz
-
-        if isinstance(seed, np.random.Generator):  # which is drawn from twice
+        if isinstance(seed, np.random.Generator):
             seed = int(seed.integers(2**32))
-        draws = Draws.unweighted(self, seed)
-        if log_likelihood is not None:
-            by_row = {"row": log_likelihood_of(equally_weighted(self, seed), log_likelihood)}
-            draws = attrs.evolve(draws, groups={**draws.groups, "log_likelihood": by_row})
-        return to_arviz(draws)
+        return to_arviz(self, seed, log_likelihood)
 
     def to_pandas(self) -> Any:
         """Return the draws as a data frame: ``chain``, ``draw``, and a column for each number.
@@ -260,9 +254,9 @@ class Views:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a file, in the form that its ending asks for.
 
-        ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them, and weighted
-        draws as :meth:`to_arviz` returns them; names there have ÷ for each slash, which these forms
-        refuse, and an underscore where they are those of axes, such as ``chain`` and ``draw``.
+        ``.nc`` (netCDF) holds draws and statistics as ArviZ reads them, and weighted draws as
+        :meth:`to_arviz` returns them; names there have ÷ for each slash, which it refuses, and an
+        underscore where they are those of axes, such as ``chain`` and ``draw``.
         ``.csv`` and ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``,
         of weighted draws ``log_weight``, and one for each of ``labels``, with any unit.
 
@@ -275,7 +269,7 @@ class Views:
         """
         from surrokit.output.saving import save
 
-        save(self, path, RESAMPLING_SEED)
+        save(self, path)
 
     def _repr_html_(self) -> str:
         """Return the verdict and the first numbers as notebooks show them."""
