@@ -29,6 +29,20 @@ MIN_DRAWS = 4
 MOST_AT_ONCE = 2**24
 """Numbers of which a diagnostic makes copies at a time; of more, parameters take turns."""
 
+LARGEST_RHAT = 1.01
+"""R-hat above which chains disagree (Vehtari et al. 2021, doi:10.1214/20-BA1221)."""
+
+FEWEST_EFFECTIVE = 100
+"""Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
+itself tells little."""
+
+LEAST_INFORMATION = 0.3
+"""Energy fraction of missing information below which tails are not reached (Betancourt 2016,
+arXiv:1604.00695)."""
+
+MISSING = "missing"
+"""Stands in a table for NaN."""
+
 _EXPONENTS = (-1021, 1023)  # of powers of two that are normal doubles
 _ROUNDING = 1e7  # R-hat above which the variance within chains is only rounding error
 
@@ -41,6 +55,15 @@ def _check(draws: npt.ArrayLike) -> FloatArray:
             "add the missing axes, for example draws[None] for one chain"
         )
     return array
+
+
+def format_figure(column: str, value: float) -> str:
+    """Return a figure of a column as tables print it; :data:`MISSING` for NaN."""
+    if np.isnan(value):
+        return MISSING
+    if column.startswith("ess"):
+        return f"{value:.0f}"
+    return f"{value:.3f}" if column == "rhat" else f"{value:.4g}"
 
 
 def units(draws: FloatArray) -> FloatArray:

@@ -9,11 +9,16 @@ import numpy as np
 
 from surrokit.capabilities import GRADIENT
 from surrokit.cost.budget import LIMITS, calls_paid, length_bias
-from surrokit.diagnostics import MIN_DRAWS, energy_information
+from surrokit.diagnostics import (
+    FEWEST_EFFECTIVE,
+    LARGEST_RHAT,
+    LEAST_INFORMATION,
+    MIN_DRAWS,
+    energy_information,
+)
 from surrokit.interfaces import Status
 from surrokit.marginals import heavy_tails
 from surrokit.result.mode_visits import ModeVisits
-from surrokit.result.records import FEWEST_EFFECTIVE
 from surrokit.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -22,13 +27,6 @@ if TYPE_CHECKING:
 
 FEWEST_ITERATIONS = 20
 """Fewest kept iterations for advice on acceptance and on paths."""
-
-LARGEST_RHAT = 1.01
-"""R-hat above which chains disagree (Vehtari et al. 2021, doi:10.1214/20-BA1221)."""
-
-LEAST_INFORMATION = 0.3
-"""Energy fraction of missing information below which tails are not reached (Betancourt 2016,
-arXiv:1604.00695)."""
 
 _MOST_NAMED = 3  # numbers that a sentence names
 _NOTHING = 0.02  # path acceptance, or part of moves, below which next to nothing is accepted

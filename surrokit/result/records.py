@@ -15,10 +15,6 @@ from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer, Figures
 from surrokit.weighted.round import Estimate
 
-FEWEST_EFFECTIVE = 100
-"""Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
-itself tells little."""
-
 
 @attrs.frozen(kw_only=True)
 class Finding:

@@ -273,7 +273,7 @@ class Views:
 
     def _repr_html_(self) -> str:
         """Return the verdict and the first numbers as notebooks show them."""
-        from surrokit.report.reprs import show_run
+        from surrokit.report.words import show_run
 
         return show_run(self)
 

@@ -10,7 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import is_whole, unmasked
-from surrokit.diagnostics import QUANTILES, effective_sample_size, mean_error, r_hat, units
+from surrokit.diagnostics import (
+    QUANTILES,
+    effective_sample_size,
+    format_figure,
+    mean_error,
+    r_hat,
+    units,
+)
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer, Figures
@@ -157,9 +164,6 @@ def _first(estimate: Estimate) -> Estimate:
     names = ("value", "error", "effective", "degrees")
     return attrs.evolve(estimate, **{name: getattr(estimate, name)[0] for name in names})
 
-
-MISSING = "missing"
-"""Stands in a table for NaN."""
 
 WIDTH = 80
 """Characters of a line that a terminal holds."""
@@ -324,21 +328,12 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """Return the table as notebooks show it."""
-        from surrokit.report.reprs import show_summary
+        from surrokit.report.words import show_summary
 
         return show_summary(self)
 
     def __repr__(self) -> str:
         return f"<Summary of {len(self.labels)} parameters>\n{self}"
-
-
-def format_figure(column: str, value: float) -> str:
-    """Return a figure of a column as tables print it; :data:`MISSING` for NaN."""
-    if np.isnan(value):
-        return MISSING
-    if column.startswith("ess"):
-        return f"{value:.0f}"
-    return f"{value:.3f}" if column == "rhat" else f"{value:.4g}"
 
 
 def _moments(draws: FloatArray) -> dict[str, FloatArray]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from surrokit.cost.budget import LIMITS
+from surrokit.diagnostics import FEWEST_EFFECTIVE
 from surrokit.failures import FailureKind, tell_chance, tell_infinite
 from surrokit.marginals import heavy_tails
 from surrokit.result.advice import (
@@ -24,7 +25,7 @@ from surrokit.result.advice import (
     too_short,
 )
 from surrokit.result.mode_visits import exchanged, unbelieved, unseen_modes
-from surrokit.result.records import FEWEST_EFFECTIVE, Finding, Rescue, Verdict
+from surrokit.result.records import Finding, Rescue, Verdict
 from surrokit.result.run import Run
 from surrokit.surrogate.training import part_beyond
 
