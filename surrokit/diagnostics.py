@@ -67,19 +67,10 @@ def format_figure(column: str, value: float) -> str:
 
 
 def units(draws: FloatArray) -> FloatArray:
-    """Return a power of two for each parameter, a unit in which squares of draws stay finite.
+    """Return a power of two for each parameter, shape (dim,), in which squares stay finite.
 
-    Division by a power of two is exact: results that do not depend on scale keep every bit.
-
-    Parameters
-    ----------
-    draws : ndarray of shape (chains, draws, dim)
-        Kept draws.
-
-    Returns
-    -------
-    ndarray of shape (dim,)
-        About the largest magnitude of each parameter; 1 where that is 0.
+    It is about the largest magnitude of draws (chains, draws, dim); 1 where that is 0. Division by
+    a power of two is exact: results that do not depend on scale keep every bit.
     """
     exponents = np.frexp(np.abs(draws).max(axis=(0, 1), initial=0.0))[1]
     return np.asarray(np.ldexp(1.0, np.clip(exponents, *_EXPONENTS)))
@@ -107,7 +98,7 @@ def _moving(draws: FloatArray) -> BoolArray:
 
 
 def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> FloatArray:
-    """Return the effective sample size of each parameter, over all chains.
+    """Return the effective sample size of each parameter, shape (dim,), over all chains.
 
     The default is the least of three kinds, because no one number answers every question. Chains
     whose successive draws alternate around the mean, for example, estimate the mean better than
@@ -116,16 +107,11 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
     Parameters
     ----------
     draws : array_like of shape (chains, draws, dim)
-        Kept draws.
+        Kept draws. The result is NaN for parameters that no chain moved, or with fewer than four.
     kind
         ``"bulk"`` (for means and medians), ``"tail"`` (the smaller of the 5 % and 95 % quantiles),
         ``"square"`` (for spreads: bulk of squared distances from the mean), ``"least"`` (the least
         of these three), or ``"paper"``.
-
-    Returns
-    -------
-    ndarray of shape (dim,)
-        NaN for parameters that no chain moved, or with fewer than four draws.
 
     Raises
     ------
@@ -162,20 +148,11 @@ def _ess_of_arviz(draws: FloatArray, kind: EssKind) -> FloatArray:
 
 
 def r_hat(draws: npt.ArrayLike) -> FloatArray:
-    """Return rank-normalised split R-hat of each parameter.
+    """Return rank-normalised split R-hat of each parameter, shape (dim,).
 
-    A single chain is first cut into two.
-
-    Parameters
-    ----------
-    draws : array_like of shape (chains, draws, dim)
-        Kept draws.
-
-    Returns
-    -------
-    ndarray of shape (dim,)
-        NaN for parameters that stand still in every half chain, or with fewer than four draws;
-        infinite where the variance within chains is only rounding error.
+    It is of draws (chains, draws, dim); a single chain is first cut into two. NaN for parameters
+    that stand still in every half chain, or with fewer than four draws; infinite where the variance
+    within chains is only rounding error.
 
     Raises
     ------
@@ -204,21 +181,12 @@ def _halves(draws: FloatArray) -> FloatArray:
 
 
 def energy_information(energy: npt.ArrayLike) -> FloatArray:
-    """Return the energy fraction of missing information of each chain.
+    """Return the energy fraction of missing information of each chain, shape (chains,).
 
-    It is the part of the energy's variance that fresh momenta make up (Betancourt 2016,
-    arXiv:1604.00695, equation 3): low where the energy varies much more than momenta can change it
-    in one transition.
-
-    Parameters
-    ----------
-    energy : array_like of shape (chains, draws)
-        Energies with which paths began.
-
-    Returns
-    -------
-    ndarray of shape (chains,)
-        NaN where an energy is not finite, or with fewer than four draws.
+    By the energies (chains, draws) with which paths began, it is the part of the energy's variance
+    that fresh momenta make up (Betancourt 2016, arXiv:1604.00695, equation 3): low where the energy
+    varies much more than momenta can change it in one transition. NaN where an energy is not
+    finite, or with fewer than four draws.
 
     Raises
     ------
@@ -239,21 +207,10 @@ def energy_information(energy: npt.ArrayLike) -> FloatArray:
 
 
 def highest_density(draws: npt.ArrayLike, probability: float) -> FloatArray:
-    """Return the shortest interval of each parameter that holds so much of its draws.
+    """Return the shortest interval of each parameter that holds so much, shape (dim, 2).
 
-    It is ArviZ's highest-density interval, all chains together.
-
-    Parameters
-    ----------
-    draws : array_like of shape (chains, draws, dim)
-        Kept draws.
-    probability
-        Between zero and one.
-
-    Returns
-    -------
-    ndarray of shape (dim, 2)
-        Lower and upper ends; NaN without draws.
+    It is ArviZ's highest-density interval of draws (chains, draws, dim), all chains together; NaN
+    without draws.
 
     Raises
     ------
@@ -292,12 +249,7 @@ def check_probability(probability: object) -> None:
 
 
 def mean_error(draws: npt.ArrayLike) -> FloatArray:
-    """Return the Monte Carlo standard error of each parameter's mean, shape (dim,).
-
-    Parameters
-    ----------
-    draws : array_like of shape (chains, draws, dim)
-        Kept draws.
+    """Return the Monte Carlo standard error of each mean, shape (dim,), of draws (..., dim).
 
     Raises
     ------
@@ -317,19 +269,10 @@ QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 
 
 def relative_error(draws: npt.ArrayLike) -> FloatArray:
-    """Return the largest Monte Carlo error of each parameter, in its standard deviations.
+    """Return the largest Monte Carlo error of each parameter, shape (dim,), in its own sds.
 
-    It is the largest of those of mean, standard deviation and the :data:`QUANTILES`.
-
-    Parameters
-    ----------
-    draws : array_like of shape (chains, draws, dim)
-        Kept draws.
-
-    Returns
-    -------
-    ndarray of shape (dim,)
-        NaN for parameters that no chain moved, or with fewer than four draws.
+    It is the largest of those of mean, standard deviation and the :data:`QUANTILES` of draws
+    (chains, draws, dim); NaN for parameters that no chain moved, or with fewer than four draws.
 
     Raises
     ------
@@ -357,17 +300,8 @@ def _error_of_arviz(draws: FloatArray, **way: Any) -> FloatArray:
 def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatArray:
     """Return |mean of the first t draws - E q| / |E q| for every t (section 5.3 of the paper).
 
-    Parameters
-    ----------
-    draws : array_like of shape (chains, draws, dim)
-        All draws, from the first on.
-    mean : array_like of shape (dim,)
-        E q, known or from a much longer run.
-
-    Returns
-    -------
-    ndarray of shape (chains, draws)
-        One curve for each chain.
+    Each chain has a curve, shape (chains, draws), of draws (chains, draws, dim) from the first on.
+    The mean E q, shape (dim,), is known or from a much longer run.
 
     Raises
     ------

@@ -12,7 +12,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError
 from surrokit.potentials import USUAL_ORDER
-from surrokit.predictive.classes import MultinomialClasses
+from surrokit.predictive.families import MultinomialClasses
 from surrokit.predictive.rows import RowPredictor
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray

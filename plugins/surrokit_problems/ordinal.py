@@ -11,7 +11,7 @@ from scipy import sparse
 from surrokit import capabilities as can
 from surrokit.arguments import check_positions
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.predictive.classes import OrdinalClasses
+from surrokit.predictive.families import OrdinalClasses
 from surrokit.predictive.rows import RowPredictor
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.targets.summed import SumAndRest

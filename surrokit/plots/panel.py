@@ -198,21 +198,11 @@ def draw_dots(
 
 @attrs.frozen(kw_only=True, eq=False)
 class Sample:
-    """Draws of equal weight, as pictures show them.
+    """Draws of equal weight, as pictures show them."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, dim)
-        Draws of the target.
-    chains : ndarray of shape (chains, m, dim)
-        Chains as they went; of weighted answers, those on the surrogate.
-    distribution
-        Of weighted answers, by all that they know; None of plain draws.
-    """
-
-    rows: FloatArray
-    chains: FloatArray
-    distribution: Distribution | None = None
+    rows: FloatArray  # draws of the target, shape (n, dim)
+    chains: FloatArray  # as they went, shape (chains, m, dim); of weighted answers, the surrogate's
+    distribution: Distribution | None = None  # of weighted answers, by all that they know
 
     @classmethod
     def of(cls, run: Any) -> Sample:

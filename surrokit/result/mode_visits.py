@@ -34,29 +34,16 @@ _MOST_NUMBERS = 4  # coordinates of a mode in a message: those in which modes di
 class ModeVisits:
     """Draws by mode.
 
-    Parameters
-    ----------
-    found
-        All modes.
-    modes
-        Those that matter.
-    shares : ndarray of shape (k,)
-        Part of the draws at each mode.
-    missed : ndarray of shape (k,)
-        Whether no draw has come near the mode, and hardly any is nearest to it. In many dimensions
-        draws may all be far from where the normal approximation at a mode has its mass.
-    moves
-        How often a chain went from one mode to another.
-    expected
-        How often independent draws would.
+    A mode is missed if no draw has come near it, and hardly any is nearest to it. In many
+    dimensions draws may all be far from where the normal approximation at a mode has its mass.
     """
 
-    found: Modes
-    modes: Modes
-    shares: FloatArray
-    missed: BoolArray
-    moves: int
-    expected: float
+    found: Modes  # all of them
+    modes: Modes  # those that matter
+    shares: FloatArray  # part of the draws at each of these, shape (k,)
+    missed: BoolArray  # whether each of these is, shape (k,)
+    moves: int  # how often a chain went from one mode to another
+    expected: float  # how often independent draws would
 
     @classmethod
     def of(cls, modes: Modes, positions: FloatArray) -> ModeVisits:
@@ -92,12 +79,8 @@ class ModeVisits:
     def tell(self, labels: list[str], draws: FloatArray) -> str:
         """Return each mode's place, height and share of the draws, in words.
 
-        Parameters
-        ----------
-        labels
-            A name for each of the user's numbers.
-        draws : ndarray of shape (chains, draws, len(labels))
-            Draws in the user's coordinates, whose spread is the unit in which modes are apart.
+        The spread of draws (chains, draws, n) in the user's coordinates, by their labels, is the
+        unit in which modes are apart.
         """
         modes = self.modes
         heights = modes.values - modes.values[0]

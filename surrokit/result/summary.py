@@ -42,18 +42,9 @@ def expectation(
 ) -> Estimate:
     """Return the mean of a function; see :meth:`surrokit.result.run.Run.expectation`.
 
-    Parameters
-    ----------
-    draws : ndarray of shape (chains, draws, dim)
-        In the user's coordinates.
-    answer
-        Weighted or sharpened answers; None for the plain mean of draws.
-    calls
-        Exact calls of the whole run.
-    function, batched
-        As there.
-    independent
-        Returns how many independent draws the draws or answers are worth at least.
+    It is that of weighted or sharpened answers, or the plain mean of draws (chains, draws, dim) in
+    the user's coordinates. ``independent`` returns how many independent draws these are worth at
+    least.
     """
     if not draws.shape[1]:
         raise ConfigurationError("there are no draws to take a mean over; draw some first")
@@ -64,7 +55,10 @@ def expectation(
         else attrs.evolve(answer, calls=calls).expectation(values)
     )
     estimate = _unseen(estimate, independent)
-    return estimate if values.many else _first(estimate)
+    if values.many:
+        return estimate
+    names = ("value", "error", "effective", "degrees")
+    return attrs.evolve(estimate, **{name: getattr(estimate, name)[0] for name in names})
 
 
 def _unseen(estimate: Estimate, independent: Callable[[], float]) -> Estimate:
@@ -91,17 +85,7 @@ def resample(
     n: int,
     rng: np.random.Generator | int | None,
 ) -> FloatArray:
-    """Return draws of equal weight; see :meth:`surrokit.result.run.Run.resampled`.
-
-    Parameters
-    ----------
-    draws : ndarray of shape (chains, draws, dim)
-        Any.
-    log_weights : ndarray of shape (chains, draws) or None
-        Of the draws; None if all are one.
-    n, rng
-        As there.
-    """
+    """Return draws of equal weight; see :meth:`surrokit.result.run.Run.resampled`."""
     flat = draws.reshape(-1, draws.shape[2])
     if not is_whole(n, 1) or not len(flat):
         raise ConfigurationError(
@@ -159,12 +143,6 @@ def _of_draws(draws: FloatArray, values: FloatArray, calls: float) -> Estimate:
     )
 
 
-def _first(estimate: Estimate) -> Estimate:
-    """Return an estimate of one number, as a number."""
-    names = ("value", "error", "effective", "degrees")
-    return attrs.evolve(estimate, **{name: getattr(estimate, name)[0] for name in names})
-
-
 WIDTH = 80
 """Characters of a line that a terminal holds."""
 
@@ -184,8 +162,8 @@ class Summary:
 
     Parameters
     ----------
-    labels
-        One name for each row.
+    labels, titles
+        One name for each row; and what is printed, its name with its unit.
     columns
         Column name to ndarray of shape (dim,): ``mean``, ``sd``, ``q05``, ``q50``, ``q95``,
         ``ess`` (the least of the three that follow), ``ess_bulk`` (for means), ``ess_tail``,
@@ -199,19 +177,15 @@ class Summary:
         What stands below the table.
     wide
         Whether all columns are printed.
-    titles
-        What is printed for each row: its name with its unit; the labels unless given.
     """
 
     labels: list[str]
     columns: dict[str, FloatArray]
     remarks: str = ""
     wide: bool = False
-    titles: list[str] = attrs.field()
-
-    @titles.default
-    def _name_rows(self) -> list[str]:
-        return self.labels
+    titles: list[str] = attrs.field(
+        default=attrs.Factory(lambda self: self.labels, takes_self=True)
+    )
 
     @classmethod
     def of(cls, draws: FloatArray, labels: list[str], calls: float) -> Summary:
@@ -238,16 +212,7 @@ class Summary:
     ) -> Summary:
         """Return the summary of weighted answers, with an error for each figure.
 
-        Parameters
-        ----------
-        figures
-            The answers.
-        labels
-            A name for each number.
-        calls
-            Exact calls that they cost.
-        rhat : ndarray of shape (dim,)
-            Of chains on the surrogate.
+        ``rhat`` (dim,) is that of chains on the surrogate.
         """
         estimates = figures.named
         columns = {
@@ -261,13 +226,7 @@ class Summary:
         return cls(labels=labels, columns=columns)
 
     def with_interval(self, ends: FloatArray) -> Summary:
-        """Return the summary with columns ``hdi_low`` and ``hdi_high`` behind the quantiles.
-
-        Parameters
-        ----------
-        ends : ndarray of shape (dim, 2)
-            Of the highest-density interval of each number.
-        """
+        """Return the summary with columns ``hdi_low`` and ``hdi_high``, from ends (dim, 2)."""
         added = {"hdi_low": ends[:, 0], "hdi_high": ends[:, 1]}
         at = list(self.columns).index("ess")
         items = list(self.columns.items())
@@ -296,15 +255,7 @@ class Summary:
         return dict(self.rows())
 
     def table(self, titles: Mapping[str, str], corner: str = "") -> str:
-        """Return the table as text.
-
-        Parameters
-        ----------
-        titles
-            Columns that are shown, in their order, each with what stands above it.
-        corner
-            What stands above the names.
-        """
+        """Return the table as text: columns with what stands above each, and above the names."""
         names = _align([corner, *self.titles], "<")
         cells = {
             name: _align(

@@ -87,6 +87,7 @@ def test_draws_are_those_of_a_run_that_calls_the_model(described, target, settin
         assert str(study.run.summary()) == str(run.summary())
 
 
+@pytest.mark.filterwarnings("ignore::surrokit.errors.EvaluationWarning")
 def test_a_study_goes_on_in_later_processes_with_any_part_told(tmp_path):
     """Each time it is opened anew, some positions are told of, in another order; some failed."""
     settings = {"parameters": PARAMETERS, **WALK}
