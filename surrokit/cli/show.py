@@ -140,30 +140,30 @@ def show(path: Path, follow: bool, salvage: Path | None, export: Path | None, wi
 def _show_run(path: Path, *, follow: bool, wide: bool) -> None:
     """Print the summary, the costs and the verdict of a run, again until it ends if ``follow``."""
     from surrokit.ledger.reader import Ledger
+    from surrokit.sessions import Watch
     from surrokit.studies.description import waits_for
 
     seen = -1
     while True:
         with Ledger(path) as ledger:
-            account, progress = ledger.account or {}, ledger.progress
             waits = waits_for(ledger)
         if waits is not None:
             say(f"{path}: {waits}")
             _print_file(path, wide=wide)
             return
-        state, iteration = account.get("state", "starting"), account.get("iteration", 0)
-        goes_on = state in ("starting", "running")
-        said = progress if goes_on else None
-        changed = iteration != seen or not goes_on
+        watch = Watch.of(path)
+        said = watch.note if watch.goes_on else None
+        changed = watch.iteration != seen or not watch.goes_on
         if changed:
-            say(f"{path}: {state}, {iteration} iterations")
+            say(f"{path}: {watch.state}, {watch.iteration} iterations")
         if said is not None:
             say(said)
         if changed:
-            _print_file(path, wide=wide, silent=said is not None, ended=state == "ended")
-        if not (follow and goes_on):
+            ended = watch.state == "ended"
+            _print_file(path, wide=wide, silent=said is not None, ended=ended)
+        if not (follow and watch.goes_on):
             return
-        seen = iteration
+        seen = watch.iteration
         time.sleep(SECONDS)
 
 
@@ -242,10 +242,11 @@ def report(path: Path, out: Path | None, interval: float) -> None:
     """
     from surrokit.live import look_at
     from surrokit.report.page import check_report, write_report
+    from surrokit.sessions import Watch
 
     page = path.with_suffix(".html") if out is None else out
     check_report(page)
-    run, note = look_at(path)
+    run, note = look_at(path, Watch.of(path))
     write_report(run, page, interval=interval, note=note)
     say(f"report written to {page}")
 

@@ -83,12 +83,8 @@ def specs_of(
 def name_or_target(target: Any, settings: Mapping[str, Any], *, one_by_one: bool = False) -> Any:
     """Return a target as :func:`surrokit.sample` takes it; a registered one stays a name.
 
-    The file of a run then has the name, from which it can be resumed.
-
-    Parameters
-    ----------
-    target, settings, one_by_one
-        As for :func:`resolve_target`; None stands for the target that a file names.
+    The file of a run then has the name, from which it can be resumed. Arguments are those of
+    :func:`resolve_target`; None stands for the target that a file names.
 
     Raises
     ------

@@ -183,9 +183,7 @@ class Summary:
     columns: dict[str, FloatArray]
     remarks: str = ""
     wide: bool = False
-    titles: list[str] = attrs.field(
-        default=attrs.Factory(lambda self: self.labels, takes_self=True)
-    )
+    titles: list[str] = attrs.Factory(lambda self: self.labels, takes_self=True)
 
     @classmethod
     def of(cls, draws: FloatArray, labels: list[str], calls: float) -> Summary:

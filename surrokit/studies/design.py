@@ -26,7 +26,7 @@ def spread(
     spread as the starts of chains do.
 
     The target knows the values at positions ``told`` (k, dim), in the parameters' own coordinates,
-    and may say where it expects itself to be; ``pending`` (m, dim) are positions that the run wants.
+    and may say where it expects itself to be; the run wants positions ``pending`` (m, dim).
     """
     from scipy.special import ndtri
 
