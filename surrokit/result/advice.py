@@ -22,7 +22,6 @@ from surrokit.result.mode_visits import ModeVisits
 from surrokit.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from surrokit.history import Trace
     from surrokit.result.run import Run
 
 FEWEST_ITERATIONS = 20
@@ -44,12 +43,13 @@ _BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the ru
 def advice(run: Run) -> list[str]:
     """Return complaints about the kept draws, each with what to do about it."""
     found = [_broken_gradients(run), _broke_its_word(run), _separate_modes(run), _cut(run)]
-    found += _at_bounds(run)
+    bounds = [*_at_bounds(run)]
+    paths: list[str] = []
     if len(run.kept) >= FEWEST_ITERATIONS:
         rejected = _rejected(run)
-        found += [rejected or _stuck(run), *_unsolved(run.kept)]
-        found += [] if rejected else _find_divergences(run)
-    return [complaint for complaint in found if complaint is not None]
+        found += [*bounds, rejected or _stuck(run)]
+        bounds, paths = [], [*_unsolved(run), *(() if rejected else _diverging(run))]
+    return [complaint for complaint in (*found, *bounds, *paths) if complaint is not None]
 
 
 def _broken_gradients(run: Run) -> str | None:
@@ -75,27 +75,19 @@ def _broken_gradients(run: Run) -> str | None:
     )
 
 
-def _at_bounds(run: Run) -> list[str | None]:
-    """Return a complaint for each bound that draws come too close to, and None for any other."""
+def _at_bounds(run: Run) -> Iterator[str]:
+    """Yield a complaint for each bound that draws come too close to."""
     columns = run.draws.reshape(-1, run.draws.shape[2])
-    return [
-        _at_bound(label, columns[:, i], bound)
-        for bounds in run.parameters.bounds()
-        for i, (label, bound) in enumerate(zip(run.labels, bounds, strict=True))
-        if np.isfinite(bound)
-    ]
-
-
-def _at_bound(label: str, draws: FloatArray, bound: float) -> str | None:
-    close = int((np.abs(draws - bound) <= _CLOSE * np.spacing(np.abs(bound))).sum())
-    if not close:
-        return None
-    return (
-        f"{close} of {len(draws)} draws of {label!r} lie within {_CLOSE} floating-point numbers of "
-        f"its bound {bound:g}: whatever probability lies closer still is lost; "
-        "move the bound to 0, where numbers are dense (1 - p in place of p), or sample a "
-        "logarithm"
-    )
+    for bounds in run.parameters.bounds():
+        for i, bound in enumerate(bounds):
+            close = np.abs(columns[:, i] - bound) <= _CLOSE * np.spacing(np.abs(bound))
+            if np.isfinite(bound) and close.any():
+                yield (
+                    f"{close.sum()} of {len(columns)} draws of {run.labels[i]!r} lie within "
+                    f"{_CLOSE} floating-point numbers of its bound {bound:g}: whatever probability "
+                    "lies closer still is lost; move the bound to 0, where numbers are dense "
+                    "(1 - p in place of p), or sample a logarithm"
+                )
 
 
 def _broke_its_word(run: Run) -> str | None:
@@ -236,40 +228,41 @@ def _longest_stand(moved: np.ndarray) -> int:
     return int(np.diff(ends).max()) - 1
 
 
-def _unsolved(kept: Trace) -> list[str | None]:
-    n_paths = kept.status.size
-    unsolved = int((kept.status == Status.NOT_CONVERGED).sum())
-    no_return = int((kept.status == Status.NOT_REVERSIBLE).sum())
-    return [
-        f"the implicit equations of {unsolved} of {n_paths} kept paths were not solved, and these "
-        "paths were rejected; lower step_size, or let the integrator make more iterations"
-        if unsolved > _MANY_FAILURES * n_paths
-        else None,
-        f"{no_return} of {n_paths} kept paths did not lead back to where they began, and were "
-        "rejected; lower step_size"
-        if no_return > _MANY_FAILURES * n_paths
-        else None,
-    ]
+def _unsolved(run: Run) -> Iterator[str]:
+    status = run.kept.status
+    unsolved = int((status == Status.NOT_CONVERGED).sum())
+    no_return = int((status == Status.NOT_REVERSIBLE).sum())
+    if unsolved > _MANY_FAILURES * status.size:
+        yield (
+            f"the implicit equations of {unsolved} of {status.size} kept paths were not solved, "
+            "and these paths were rejected; lower step_size, or let the integrator make more "
+            "iterations"
+        )
+    if no_return > _MANY_FAILURES * status.size:
+        yield (
+            f"{no_return} of {status.size} kept paths did not lead back to where they began, and "
+            "were rejected; lower step_size"
+        )
 
 
-def _find_divergences(run: Run) -> list[str | None]:
-    kept, n_paths = run.kept, run.kept.status.size
+def _diverging(run: Run) -> Iterator[str]:
+    status = run.kept.status
     # on a surrogate more may diverge: the target need not bend where its surrogate does
     unmentioned = _SOME if run.surrogate is None else _MANY_FAILURES
-    not_finite = int((kept.status == Status.NOT_FINITE).sum())
-    diverged = int((kept.divergent & (kept.status == Status.OK)).sum())
-    return [
-        f"{not_finite} of {n_paths} kept paths met a position, momentum or gradient that is not "
-        "finite, and were rejected: the potential cannot be followed there, and draws may miss "
-        "what lies behind; mend its gradient, declare bounds, or lower step_size"
-        if not_finite > _MANY_FAILURES * n_paths
-        else None,
-        f"{diverged} of {n_paths} kept paths diverged: the potential bends too sharply there for "
-        "the step, and draws may miss the region; raise target_acceptance of the sampler or lower "
-        "step_size, or give the target other parameters, such as logarithms"
-        if diverged > unmentioned * n_paths
-        else None,
-    ]
+    not_finite = int((status == Status.NOT_FINITE).sum())
+    diverged = int((run.kept.divergent & (status == Status.OK)).sum())
+    if not_finite > _MANY_FAILURES * status.size:
+        yield (
+            f"{not_finite} of {status.size} kept paths met a position, momentum or gradient that "
+            "is not finite, and were rejected: the potential cannot be followed there, and draws "
+            "may miss what lies behind; mend its gradient, declare bounds, or lower step_size"
+        )
+    if diverged > unmentioned * status.size:
+        yield (
+            f"{diverged} of {status.size} kept paths diverged: the potential bends too sharply "
+            "there for the step, and draws may miss the region; raise target_acceptance of the "
+            "sampler or lower step_size, or give the target other parameters, such as logarithms"
+        )
 
 
 # --- how chains mix ---

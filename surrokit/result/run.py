@@ -46,25 +46,21 @@ class Run:
 
     Parameters
     ----------
-    parameters
-        Names and shapes.
-    kept, warmup
-        Traces of the kept iterations, and of warm-up with exploration.
+    parameters, kept, warmup
+        Names and shapes; traces of the kept iterations, and of warm-up with exploration.
     calls
         Exact evaluations by kind, in positions (``rows``: in data rows), exploration and training
         included. ``gradient`` counts positions evaluated with value and gradient together.
     vain_calls
         Positions that idle workers evaluated ahead and that were not wanted; they are no part of
         ``calls``, and only those since the run was last resumed are known.
-    failures
+    failures, failure_kinds
         Positions at which the target raised, or returned NaN or U = -inf; they were rejected.
-        Broken gradients are among them.
-    failure_kinds
-        The same by kind, such as ``NaN`` or ``exception ValueError``, the most frequent first.
-    recheck
-        What came of evaluating failed positions once more.
-    broken_gradients
-        Positions where U is finite and its gradient is not: their number, and the likeliest one.
+        Broken gradients are among them. Kinds are such as ``NaN`` or ``exception ValueError``, the
+        most frequent first.
+    recheck, broken_gradients
+        What came of evaluating failed positions once more; and positions where U is finite and its
+        gradient is not: their number, and the likeliest one.
     seconds
         ``warmup`` (exploration included), ``training`` and ``sampling``.
     adaptation
@@ -83,10 +79,9 @@ class Run:
         Kind of part to its description.
     surrogate
         The surrogate of the last proposals; None if these were made on the exact potential.
-    sampler
-        The tuned sampler; another run that is given it needs no warm-up.
-    kernel
-        The sampler as bound last, with its potential and step size; None where no chain moved.
+    sampler, kernel
+        The tuned sampler, with which another run needs no warm-up; and as it was bound last, with
+        its potential and step size. None where no chain moved.
     chosen
         The parts that were picked, why, and what replaced them later; None where nothing was
         picked or replaced.
@@ -99,23 +94,17 @@ class Run:
     exchange
         An exchange of parameters that leaves the density unchanged, where draws are on one side of
         it alone; None where none was found.
-    n_rows
-        Data rows of a target that is a sum over rows.
-    modes
-        Where searches for modes ended; None without searches.
-    weights
-        What came of weighted answers; None where none were asked for.
+    n_rows, modes, weights
+        Data rows of a target that is a sum over rows; where searches for modes ended; what came of
+        weighted answers. None without.
     verdict
         All that a reader of the figures must know.
     more
         Goes on with a run that has a file.
     sharpened
-        Answers with the surrogate's draws for a control; None unless :func:`surrokit.sharpen` made
-        them.
-    observed_data
-        What was observed, by name, as far as the target tells; empty of a run that was opened.
-    predictor
-        Makes predictions of draws, as far as the target knows how.
+        Answers with the surrogate's draws for a control, by :func:`surrokit.sharpen`; None without.
+    observed_data, predictor
+        What was observed, by name, and what makes predictions of draws, as far as the target tells.
     asked
         What :func:`surrokit.sample` was given, by name, an ellipsis for each object. The seed is
         one that makes the same draws, also where none was given. None of a run made otherwise.
@@ -178,11 +167,6 @@ class Run:
         return None if self.weights is None else self.weights.answer
 
     @property
-    def _believed(self) -> Weights | None:
-        """What came of weighted answers; None where draws are the target's."""
-        return None if self.answer is None else self.weights
-
-    @property
     def log_weights(self) -> FloatArray | None:
         """Log weights of the kept draws, of mean one, shape (chains, draws); None if all are one.
 
@@ -203,12 +187,12 @@ class Run:
         ConfigurationError
             If there are no weighted answers.
         """
-        if self._believed is None:
+        if self.weights is None or self.answer is None:
             raise ConfigurationError(
                 "a normalising constant takes weighted answers, and this run has none; pass "
                 "correction='weights'"
             )
-        return self._believed.log_normalizer
+        return self.weights.log_normalizer
 
     def resampled(self, n: int, rng: np.random.Generator | int | None = None) -> FloatArray:
         """Return draws of equal weight, shape (n, dim), some of them alike.
@@ -318,8 +302,8 @@ class Run:
         of independent exact draws that would be as good: for the worst of mean, standard deviation
         and quantiles by default, else for the mean.
         """
-        if self._believed is not None:
-            figures = self._believed.figures
+        if self.weights is not None and self.answer is not None:
+            figures = self.weights.figures
             return figures.effective if kind == "least" else figures.mean.effective
         return effective_sample_size(self.draws, kind)
 
@@ -328,7 +312,9 @@ class Run:
 
         Of weighted answers it is that of the chains on the surrogate.
         """
-        return r_hat(self.draws) if self._believed is None else self._believed.rhat
+        if self.weights is None or self.answer is None:
+            return r_hat(self.draws)
+        return self.weights.rhat
 
     @property
     def total_calls(self) -> float:
@@ -364,9 +350,8 @@ class Run:
         ConfigurationError
             If there is no such parameter, or the probability is not between zero and one.
         """
-        every, told = range(len(self.labels)), self._believed
+        every, better = range(len(self.labels)), self.weights if self.answer else self.sharpened
         rows = list(every) if parameters is None else self.parameters.find(parameters)
-        better = self.sharpened if told is None else told
         if better is None:
             draws = self.draws if parameters is None else self.draws[:, :, rows]
             named = [self.labels[row] for row in rows]

@@ -256,7 +256,7 @@ def test_a_chain_that_stands_still_is_complained_of(bounded_run):
     (found,) = advice(changed(bounded_run, accepted=accepted))
     assert "chain 1 did not move for 50 kept iterations, though up to 0.50 of" in found
     slow = np.zeros((3, 50), dtype=bool)  # of so few acceptances a long stand says nothing
-    slow[:, 0] = True
+    slow[0, :3] = True
     assert not advice(changed(bounded_run, accepted=slow))
 
 
