@@ -97,6 +97,13 @@ def _moving(draws: FloatArray) -> BoolArray:
     return np.asarray((draws.max(axis=1) > draws.min(axis=1)).any(axis=0))
 
 
+def _of_moving(draws: FloatArray, figure: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Return a figure of draws in units of their own; NaN where they stand still or are few."""
+    if draws.shape[1] < MIN_DRAWS:
+        return np.full(draws.shape[2], np.nan)
+    return np.where(_moving(draws), figure(draws / units(draws)), np.nan)
+
+
 def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> FloatArray:
     """Return the effective sample size of each parameter, shape (dim,), over all chains.
 
@@ -126,15 +133,13 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
             f"kind of effective sample size must be one of {', '.join(get_args(EssKind))}, "
             f"got {kind!r}"
         )
-    if array.shape[1] < MIN_DRAWS:
-        return np.full(array.shape[2], np.nan)
     if _are_many(array):
         return _in_turns(lambda part: effective_sample_size(part, kind), array)
     if kind == "least":
         return np.asarray(np.min([effective_sample_size(array, one) for one in LEAST_OF], axis=0))
-    scaled = array / units(array)
-    found = _initial_monotone(scaled) if kind == "paper" else _ess_of_arviz(scaled, kind)
-    return np.where(_moving(array), found, np.nan)
+    if kind == "paper":
+        return _of_moving(array, _initial_monotone)
+    return _of_moving(array, lambda scaled: _ess_of_arviz(scaled, kind))
 
 
 def _ess_of_arviz(draws: FloatArray, kind: EssKind) -> FloatArray:
@@ -160,19 +165,18 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
         If draws are not three-dimensional.
     """
     array = _check(draws)
-    if array.shape[1] < MIN_DRAWS:
-        return np.full(array.shape[2], np.nan)
     if _are_many(array):
         return _in_turns(r_hat, array)
+    array = _halves(array) if len(array) == 1 else array
+    found = _of_moving(array, _rank_normalised)
+    found = np.where(found > _ROUNDING, np.inf, found)
+    return np.where(_moving(_halves(array)), found, np.nan) if array.shape[1] else found
+
+
+def _rank_normalised(draws: FloatArray) -> FloatArray:
     from arviz_stats.base import array_stats
 
-    if len(array) == 1:
-        array = _halves(array)
-        if array.shape[1] < MIN_DRAWS:
-            return np.full(array.shape[2], np.nan)
-    found = _by_parameter(array_stats.rhat, array / units(array), method="rank")
-    found = np.where(found > _ROUNDING, np.inf, found)
-    return np.where(_moving(_halves(array)), found, np.nan)
+    return _by_parameter(array_stats.rhat, draws, method="rank")
 
 
 def _halves(draws: FloatArray) -> FloatArray:
@@ -257,11 +261,7 @@ def mean_error(draws: npt.ArrayLike) -> FloatArray:
         If draws are not three-dimensional.
     """
     array = _check(draws)
-    if array.shape[1] < MIN_DRAWS:
-        return np.full(array.shape[2], np.nan)
-    unit = units(array)
-    found = unit * _error_of_arviz(array / unit, method="mean")
-    return np.where(_moving(array), found, np.nan)
+    return units(array) * _of_moving(array, lambda scaled: _error_of_arviz(scaled, method="mean"))
 
 
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
@@ -279,16 +279,15 @@ def relative_error(draws: npt.ArrayLike) -> FloatArray:
     ShapeError
         If draws are not three-dimensional.
     """
-    array = _check(draws)
-    if array.shape[1] < MIN_DRAWS:
-        return np.full(array.shape[2], np.nan)
-    scaled = array / units(array)
+    return _of_moving(_check(draws), _largest_error)
+
+
+def _largest_error(draws: FloatArray) -> FloatArray:
     ways: list[dict[str, Any]] = [{"method": "mean"}, {"method": "sd"}]
     ways += [{"method": "quantile", "prob": probability} for probability in QUANTILES.values()]
-    errors = [_error_of_arviz(scaled, **way) for way in ways]
+    errors = [_error_of_arviz(draws, **way) for way in ways]
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.max(errors, axis=0) / scaled.std(axis=(0, 1))
-    return np.where(_moving(array), found, np.nan)
+        return np.asarray(np.max(errors, axis=0) / draws.std(axis=(0, 1)))
 
 
 def _error_of_arviz(draws: FloatArray, **way: Any) -> FloatArray:

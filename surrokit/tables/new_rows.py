@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import attrs
@@ -113,7 +114,7 @@ class FormulaReader:
             formula=asked.right,
             na_action="ignore",
             output="numpy",
-            transform_state=_copied(self.transforms),
+            transform_state=deepcopy(dict(self.transforms)),  # which transforms may change
             encoder_state={
                 name: (kinds.NUMERICAL, {})
                 if levels is None
@@ -273,10 +274,3 @@ def _from_plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {_from_plain(key): _from_plain(each) for key, each in value["pairs"]}
     return value
-
-
-def _copied(value: Any) -> Any:
-    """Return a copy of what transforms remember, which they may change."""
-    if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
-    return list(value) if isinstance(value, list) else value

@@ -193,7 +193,21 @@ ODD_NAMES = {
     "v": sk.vector(2),
     "v_dim_0": None,
     **dict.fromkeys(
-        ("x=1", "a/b", "a÷b", "a b", " a ", "it's", '"q"', "line\nbreak", "tab\t", "draws", "x[0]"),
+        (
+            "x=1",
+            "a/b",
+            "a÷b",
+            "a/b÷c",
+            "a÷b/c",
+            "a b",
+            " a ",
+            "it's",
+            '"q"',
+            "line\nbreak",
+            "tab\t",
+            "draws",
+            "x[0]",
+        ),
         None,
     ),
     **dict.fromkeys(
