@@ -108,9 +108,9 @@ def test_the_page_follows_a_run(tmp_path):
     def model(q):
         nonlocal count
         count += 1
-        if count in (1, 600, 1200):
+        if count in (1, 600):
             time.sleep(0.6)  # the file is written about twice a second
-        elif count in (2, 602, 1202):
+        elif count in (2, 602):
             pages[count] = Watched(path, 5.0).page()
         return normal(q)
 
@@ -118,14 +118,12 @@ def test_the_page_follows_a_run(tmp_path):
     plain = sk.sample(sk.potential(value_and_gradient=normal, dim=2), **SIZES)
     run = sk.sample(target, path=path, **SIZES)
     np.testing.assert_array_equal(run.draws, plain.draws)
-    assert len(pages) == 3
-    first, *later = pages.values()
+    first, page = pages.values()
     assert "refresh" in first
-    for page in later:
-        assert "The run goes on, or was killed: " in page
-        assert "This page is read again every 5 seconds." in page
-        assert "interrupted" not in page
-        assert 'http-equiv="refresh" content="5"' in page
+    assert "The run goes on, or was killed: " in page
+    assert "This page is read again every 5 seconds." in page
+    assert "interrupted" not in page
+    assert 'http-equiv="refresh" content="5"' in page
     assert "The run goes on" not in Watched(path, 5.0).page()
 
 
