@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.families import OrdinalClasses
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("formulaic")
@@ -198,6 +199,15 @@ def test_classes_have_a_row_for_each_level(family):
     assert_allclose(np.array(shares).T, probabilities, atol=0.06)
     with pytest.raises(ConfigurationError, match="which have no mean and no interval"):
         run.predict(NEW, kind="response")
+
+
+def test_small_probabilities_of_ordered_classes_keep_their_digits():
+    (found,) = OrdinalClasses().probabilities(
+        np.array([[1.0, 0.0, 1.0]]), np.array([[-50.0], [50.0]]), np.zeros(2)
+    )
+    assert_allclose(found[0, 2], np.exp(-51.0))
+    assert_allclose(found[1, 0], np.exp(-50.0))
+    assert_allclose(found.sum(axis=1), 1.0)
 
 
 RNG = np.random.default_rng(2)

@@ -159,6 +159,7 @@ def test_doubtful_figures_are_marked_by_more_than_colour(every_page, hostile):
     found = Parsed(every_page["hostile"])
     assert any(each.get("class") == "doubtful" for each in found.named("span"))
     assert f"{hostile.rhat().max():.3f} !" in found.text("span")
+    assert f"{hostile.ess().min():.0f} !" in found.text("span")
 
 
 def test_trust_has_what_the_run_has(every_page):
