@@ -47,7 +47,6 @@ def costs(run: Any) -> dict[str, str | None]:
         "surrogates deployed": deployed if adaptation.deployments else None,
         "draws of each chain": None if run.stopped == "draws" else str(len(run.kept)),
         "exact calls": calls(run),
-        "exact calls ahead, for nothing": str(run.vain_calls) if run.vain_calls else None,
         "exact calls per effective draw": _figure(each, 2),
     }
 
