@@ -167,10 +167,12 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
     array = _check(draws)
     if _are_many(array):
         return _in_turns(r_hat, array)
-    array = _halves(array) if len(array) == 1 else array
+    if len(array) == 1 and array.shape[1] >= MIN_DRAWS:
+        array = _halves(array)
     found = _of_moving(array, _rank_normalised)
-    found = np.where(found > _ROUNDING, np.inf, found)
-    return np.where(_moving(_halves(array)), found, np.nan) if array.shape[1] else found
+    if array.shape[1] < MIN_DRAWS:
+        return found
+    return np.where(_moving(_halves(array)), np.where(found > _ROUNDING, np.inf, found), np.nan)
 
 
 def _rank_normalised(draws: FloatArray) -> FloatArray:
