@@ -114,6 +114,6 @@ def read_measurements() -> FloatArray:
     """Return the 169 measurements, in the order of the forward map."""
     data = resources.files("surrokit_problems").joinpath("aristoff-bangerth.txt")
     with data.open(encoding="utf-8") as lines:
-        measurements: FloatArray = np.loadtxt(lines)
+        measurements: FloatArray = np.loadtxt(lines).ravel()
     measurements.setflags(write=False)
     return measurements

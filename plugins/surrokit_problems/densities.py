@@ -17,19 +17,13 @@ from surrokit.types import Capabilities, FloatArray
 class GaussianPotential(ShownTarget):
     """U(q) = (q - mean)^T covariance^-1 (q - mean) / 2, in nats.
 
-    Parameters
-    ----------
-    mean : array_like of shape (dim,)
-        Of the target.
-    covariance : array_like of shape (dim, dim)
-        Of the target.
+    ``mean`` has shape (dim,) and ``covariance`` (dim, dim).
 
     Raises
     ------
-    ConfigurationError
-        If the covariance is not symmetric and positive definite, or an entry is not finite.
-    ShapeError
-        If the shapes do not agree; the methods, if positions are not rows of ``dim`` numbers.
+    ConfigurationError, ShapeError
+        If the covariance is not symmetric and positive definite, an entry is not finite, or shapes
+        do not agree; the methods, if positions are not rows of ``dim`` numbers.
     """
 
     capabilities: ClassVar[Capabilities] = frozenset(
@@ -121,10 +115,8 @@ def gaussian(
 
     Raises
     ------
-    ConfigurationError
-        If the covariance is not symmetric and positive definite, or an entry is not finite.
-    ShapeError
-        If the shapes do not agree.
+    ConfigurationError, ShapeError
+        As the class.
     """
     if covariance is not None:
         dim = len(np.atleast_1d(covariance))

@@ -49,12 +49,8 @@ def column_from(name: str, given: Any, n_rows: int) -> FloatArray | None:
 
     Raises
     ------
-    ConfigurationError
-        If one is not finite.
-    ShapeError
-        If there is not one for each row.
-    TargetError
-        If a file cannot be read, or something is not numbers.
+    ConfigurationError, ShapeError, TargetError
+        If one is not finite, there is not one for each row, or they cannot be read.
     """
     if given is None:
         return None
@@ -88,12 +84,9 @@ def check_design(design: Any, response: Any) -> tuple[Design, FloatArray]:
 
     Raises
     ------
-    ConfigurationError
-        If an entry is not finite.
-    ShapeError
-        If the design is not a matrix with a row for each response.
-    TargetError
-        If a file cannot be read, or something is not numbers.
+    ConfigurationError, ShapeError, TargetError
+        If an entry is not finite, the design is not a matrix with a row for each response, or
+        something cannot be read as numbers.
     """
     design, y = _design_from(design), array_from(response, "response")
     if sparse.issparse(design):
@@ -134,16 +127,18 @@ def _check_finite(name: str, numbers: FloatArray) -> None:
         )
 
 
-def blocks(design: Design, n_results: int, reused: bool = True) -> Iterator[tuple[slice, Design]]:
+def blocks(
+    design: Design, n_results: int, reused: bool = True, cached: int = _NUMBERS_IN_A_BLOCK
+) -> Iterator[tuple[slice, Design]]:
     """Yield slices of the rows, and the rows.
 
     ``n_results``, numbers made of each row, bound the temporaries. A block that is ``reused``
-    should stay in the processor's cache.
+    should stay in the processor's cache, and has about ``cached`` numbers.
     """
     n_rows, dim = design.shape
     size = _RESULTS_IN_A_BLOCK // max(1, n_results)
     if reused and not sparse.issparse(design):
-        size = min(size, _NUMBERS_IN_A_BLOCK // dim)
+        size = min(size, cached // dim)
     size = max(1024, size)
     with one_thread():  # blocks are too small for more, which would wait for each other
         for start in range(0, n_rows, size):

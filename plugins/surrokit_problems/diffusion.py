@@ -57,18 +57,10 @@ _STIFFNESS = 0.25 * np.array(
 class Diffusion:
     """A mesh, the modes of log c on it, and where the solution is observed.
 
-    Parameters
-    ----------
-    mesh
-        The finite elements.
-    modes : ndarray of shape (dim, 4 * cells^2)
-        At the quadrature points.
-    lift : ndarray of shape (cells + 1, cells + 1)
-        Any function on the nodes with the Dirichlet values.
-    observation : ndarray of shape (k, cells + 1)
-        From nodes to places of observation along either axis.
-    source
-        f, which is constant, times the area of a cell.
+    ``modes (dim, 4 * cells^2)`` are given at the quadrature points; ``lift (cells + 1, cells + 1)``
+    is any function on the nodes with the Dirichlet values, ``observation (k, cells + 1)`` leads
+    from nodes to places of observation along either axis, and ``source`` is f, which is constant,
+    times the area of a cell.
     """
 
     mesh: SquareMesh
@@ -131,18 +123,9 @@ class Diffusion:
 class SolvedDiffusion:
     """The solution at one position, and its derivatives with the factor that gave it.
 
-    Keeps to :class:`surrokit.potentials.ForwardDerivatives` with one row.
-
-    Parameters
-    ----------
-    diffusion
-        What was solved.
-    coefficient : ndarray of shape (4, cells^2)
-        c over its maximum, at the quadrature points.
-    factor : ndarray of shape (cells + 1, number of free nodes)
-        Cholesky factor of the stiffness matrix, in bands.
-    solution : ndarray of shape (cells + 1, cells + 1)
-        u on the nodes.
+    Keeps to :class:`surrokit.potentials.ForwardDerivatives` with one row. ``coefficient
+    (4, cells^2)`` is c over its maximum at the quadrature points, ``factor`` that of the stiffness
+    matrix in bands, and ``solution (cells + 1, cells + 1)`` u on the nodes.
     """
 
     diffusion: Diffusion

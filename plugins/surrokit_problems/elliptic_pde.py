@@ -66,18 +66,14 @@ class EllipticPde(PotentialOfOutputs):
         Parameters.
     observations
         Places along either side; the data are their square.
-    noise_sd
-        Standard deviation of the data's errors.
-    prior_sd
-        Of each parameter.
+    noise_sd, prior_sd
+        Standard deviations of the data's errors, and of each parameter.
     length
         Of the covariance, in units of the side.
     seed
         For ``truth`` and the errors.
-    outputs
-        Whether the forward map is offered, or U alone.
-    derivatives
-        Whether any derivative is offered.
+    outputs, derivatives
+        Whether the forward map is offered, or U alone; and whether any derivative is.
 
     Notes
     -----
@@ -197,12 +193,7 @@ class EllipticPde(PotentialOfOutputs):
 class FlowSolutions:
     """What one solution of the equation gives at one position.
 
-    Parameters
-    ----------
-    flow, energy
-        From positions to outputs, and from these to U.
-    dim
-        Numbers in a position.
+    ``flow`` leads from positions to outputs, and ``energy`` from these to U.
     """
 
     flow: Diffusion
@@ -263,16 +254,8 @@ _LEAST = 1e-8
 class LineModes:
     """Eigenfunctions of the squared-exponential covariance of variance 1 on [0, 1].
 
-    Parameters
-    ----------
-    length
-        l, in units of the interval.
-    eigenvalues : ndarray of shape (n_modes,)
-        Of the integral operator, decreasing.
-    nodes : ndarray of shape (n_nodes,)
-        Gauss-Legendre nodes.
-    weighted : ndarray of shape (n_nodes, n_modes)
-        Each eigenfunction at the nodes, times the weights, over its eigenvalue.
+    ``eigenvalues (n_modes,)`` decrease; ``nodes (n_nodes,)`` are Gauss and Legendre's, and
+    ``weighted (n_nodes, n_modes)`` eigenfunctions there, times the weights, over their eigenvalues.
     """
 
     length: float
@@ -315,13 +298,8 @@ class LineModes:
 class SquareModes:
     """The leading terms of the expansion on the unit square.
 
-    Parameters
-    ----------
-    line
-        Eigenfunctions of one coordinate.
-    pairs : ndarray of int, shape (n_modes, 2)
-        Which of them, in x1 and in x2, are multiplied: by decreasing eigenvalue, and in the order
-        of the first among equal ones.
+    ``pairs (n_modes, 2)`` say which eigenfunctions of a line are multiplied, in x1 and in x2: by
+    decreasing eigenvalue, and in the order of the first among equal ones.
     """
 
     line: LineModes

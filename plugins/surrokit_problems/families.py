@@ -1,32 +1,23 @@
 """Families of terms for generalised linear models: functions of one linear predictor.
 
 To give one's own, make a :class:`Family` of three functions and a bound; the posterior is right if
-the functions are each other's derivatives and the bound holds.
-
-Remainders of expansions keep nearly all digits however short the step is. Written as a difference,
-f(x + t) - f(x) - f'(x) t - f''(x) t^2 / 2, a remainder loses them. Its integral form does not:
-
-    R(x, t) = t^3 / 2 * the integral over s from 0 to 1 of (1 - s)^2 f'''(x + s t).
-
-Where the next singularity of f is far away for the step, a few nodes of the Gauss-Jacobi rule for
-the weight (1 - s)^2 integrate to the last digits.
+the functions are each other's derivatives and the bound holds. :func:`family` makes the ones that
+have names.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
-from scipy.special import roots_jacobi
 
 from surrokit.errors import ConfigurationError
 from surrokit.potentials import USUAL_ORDER
-from surrokit.predictive.families import ResponseFamily
-from surrokit.types import BoolArray, FloatArray
+from surrokit.predictive.families import ResponseFamily, response_family
+from surrokit.types import FloatArray
+from surrokit_problems.family_terms import TERMS
 
 Responses: TypeAlias = Literal["real", "binary", "count", "positive", "time"]
 """Any numbers; zeros and ones; whole numbers from 0; positive ones; and times to an event.
@@ -49,13 +40,10 @@ Function: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """Of linear predictors and responses, entry by entry with broadcasting."""
 
 Remainder: TypeAlias = Callable[..., FloatArray]
-"""Of predictors e, responses, steps t (and what was prepared): f(e + t) less its expansion.
+"""Of predictors e, responses and steps t: f(e + t) less its expansion.
 
 To second order; of a family that has ``third``, to the ``order`` of that keyword, 2 or 3.
 """
-
-Preparation: TypeAlias = Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]]
-"""Of linear predictors and responses: more arrays of their shape."""
 
 Bound: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 """Of predictors e, responses and reaches s: the largest absolute derivative from e - s to e + s."""
@@ -91,9 +79,8 @@ class Family:
     responses
         What responses can be; others are rejected.
     remainder
-        The error of the expansion, where it is known without cancellation; else
-        it is made of the functions above, with the rounding errors of these: some 1e-16 times f,
-        however small the remainder is. With ``third`` it is given an ``order`` too, of 2 or 3.
+        The error of the expansion, where f is so large that rounding it would show in a difference
+        of values, which is taken otherwise. With ``third`` it is given an ``order`` too, of 2 or 3.
     third
         f''', where it is known: expansions may then be of third order.
     fourth_bound
@@ -101,8 +88,6 @@ class Family:
     constant
         What ``value`` leaves out of minus the log density or probability, a function of responses;
         it counts in the evidence alone. None where that is not known.
-    prepare
-        Makes of e and y what remainders need besides, once for all steps from there.
     predicts
         Means and draws of responses, for predictions of new rows; None for no predictions.
 
@@ -124,7 +109,6 @@ class Family:
     remainder: Remainder | None = None
     third: Function | None = None
     fourth_bound: float | Bound | None = None
-    prepare: Preparation | None = None
     constant: Callable[[FloatArray], FloatArray] | None = None
     predicts: ResponseFamily | None = None
 
@@ -151,31 +135,24 @@ class Family:
         assert bound is not None
         return np.full(len(predictor), bound)
 
-    def prepare_rows(self, predictor: FloatArray, response: FloatArray) -> tuple[FloatArray, ...]:
-        """Return what :meth:`remaining_of` needs of each row: arrays of the shape of these."""
-        more = () if self.prepare is None else self.prepare(predictor, response)
-        return predictor, response, *more
-
-    def remaining_of(
-        self, prepared: Sequence[FloatArray], step: FloatArray, order: int = USUAL_ORDER
+    def remaining(
+        self, e: FloatArray, y: FloatArray, step: FloatArray, order: int = USUAL_ORDER
     ) -> FloatArray:
         """Return what expansions at e leave out at e + t, of the shape of the steps t.
 
         To second order that is f(e + t) - f(e) - f'(e) t - f''(e) t^2 / 2; with an order of 3,
-        which needs ``third``, the term of third order is taken off too. ``prepared`` is what
-        :meth:`prepare_rows` returns, or some rows of it.
+        which needs ``third``, the term of third order is taken off too.
         """
-        e, y, *more = prepared
         if self.remainder is not None:
             orders = {} if self.third is None else {"order": order}
-            return self.remainder(e, y, step, *more, **orders)
+            return self.remainder(e, y, step, **orders)
         slopes = self.first(e, y) + 0.5 * step * self.second(e, y)
         if order != USUAL_ORDER:
             assert self.third is not None
             slopes += self.third(e, y) / 6.0 * step * step
         return np.asarray(self.value(e + step, y) - self.value(e, y) - step * slopes)
 
-    def check_responses(self, response: FloatArray) -> None:
+    def check_responses(self, y: FloatArray) -> None:
         """Raise unless all responses, finite numbers of shape (n_rows,), are of the family's kind.
 
         Raises
@@ -183,7 +160,6 @@ class Family:
         ConfigurationError
             If one is not.
         """
-        y = response
         fine = {
             "real": np.ones(len(y), dtype=bool),
             "binary": np.isin(y, (0.0, 1.0)),
@@ -209,81 +185,39 @@ class Family:
         if self.local:
             raise ConfigurationError(
                 f"{which}_bound of the family {self.name!r}, which is local, must be a function of "
-                f"predictors, responses and reaches, got {bound}; give that function, or leave out "
-                "local=True if the number holds at every predictor"
+                f"predictors, responses and reaches, got {bound}; leave out local=True if the "
+                "number holds at every predictor"
             )
 
 
-# Largest step, by the radius of convergence, and how many nodes do there. Relatively to R, x dR/dx
-# and t dR/dt the error is below 1e-13 with each, for logarithms (whose singularity is the nearest
-# that can be, at the radius) and for the families here.
-_NODES = ((0.016, 3), (0.06, 4), (0.12, 5), (0.24, 6), (0.36, 8), (0.48, 10))
-_LONGEST = _NODES[-1][0]
-_DIGITS = 1e-17
+def family(name: str, **settings: float) -> Family:
+    """Return a family by its name and known numbers, which are positive.
 
+    Those are ``scale`` of ``"gaussian"``, ``"logistic-errors"`` and ``"student"``, which has
+    ``degrees`` too; ``size`` of ``"negative-binomial"``; and ``shape`` of ``"gamma"`` and
+    ``"weibull"``. ``"logistic"``, ``"probit"``, ``"poisson"`` and ``"exponential"`` have none.
 
-def second_order_remainders(
-    steps: FloatArray,
-    sizes: FloatArray,
-    third: Callable[[FloatArray], FloatArray],
-    difference: Callable[[BoolArray], FloatArray],
-) -> FloatArray:
-    """Return R, of the shape of the steps.
-
-    Parameters
-    ----------
-    steps : ndarray
-        t.
-    sizes : ndarray
-        abs(t) in units of the distance from x to the nearest singularity of f in the complex plane,
-        or of something shorter; of the same shape.
-    third
-        f''' at x and moves of shape (n, *shape of the steps), which it may overwrite.
-    difference
-        R as a difference for a mask of steps: where they are longer than half of that distance.
+    Raises
+    ------
+    ConfigurationError
+        If there is no such family or setting, or one is not positive.
     """
-    largest = sizes.max(initial=0.0)
-    if largest <= _LONGEST:
-        return _integral(steps, third, largest)
-    far = sizes > _LONGEST  # not where sizes are NaN
-    found = _integral(np.where(far, 0.0, steps), third, sizes[~far].max(initial=0.0))
-    found[far] = difference(far)
-    return found
+    predicts = response_family(name, settings)
+    for key, number in predicts.settings.items():
+        if not 0.0 < number < np.inf:
+            raise ConfigurationError(f"{key} must be positive and finite, got {number}")
+    terms = TERMS[name](**predicts.settings)
+    shown = (f"{key} {number:g}" for key, number in predicts.settings.items())
+    return Family(
+        name=", ".join([name, *shown]),
+        value=terms.value,
+        first=terms.first,
+        second=terms.second,
+        constant=terms.constant,
+        predicts=predicts,
+        **terms.more,
+    )
 
 
-def _integral(
-    steps: FloatArray, third: Callable[[FloatArray], FloatArray], largest: float
-) -> FloatArray:
-    n = next((n for size, n in _NODES if largest <= size), _NODES[-1][1])
-    nodes, weights = unit_rule(n, 2, 0)
-    total = (weights @ third(np.multiply.outer(nodes, steps)).reshape(n, -1)).reshape(steps.shape)
-    total *= 0.5
-    for _ in range(3):
-        total *= steps
-    return np.asarray(total)
-
-
-@cache
-def unit_rule(n: int, down: int, up: int) -> tuple[FloatArray, FloatArray]:
-    """Return n nodes and weights, shape (n,), for (1 - s)^down s^up on the unit interval."""
-    nodes, weights = roots_jacobi(n, down, up)  # for (1 - u)^down (1 + u)^up from -1 to 1
-    return 0.5 * (1.0 + nodes), weights / 2.0 ** (down + up + 1)
-
-
-def exponential_remainder(u: FloatArray, order: int, largest: float) -> FloatArray:
-    """Return exp(u) less its terms up to u^order, 2 or 3.
-
-    ``largest`` is the largest abs(u), and best below about 1.
-    """
-    last = order + 2
-    while largest ** (last - order - 1) * math.factorial(order + 1) > _DIGITS * math.factorial(
-        last
-    ):
-        last += 1
-    total = np.full(u.shape, 1.0 / math.factorial(last))
-    for k in range(last - 1, order, -1):
-        total *= u
-        total += 1.0 / math.factorial(k)
-    for _ in range(order + 1):
-        total *= u
-    return total
+LOGISTIC = family("logistic")
+"""Responses 0 and 1 with probability 1 / (1 + exp(-e)) of 1."""

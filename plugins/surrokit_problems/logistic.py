@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import attrs
 import numpy as np
@@ -13,29 +12,26 @@ from scipy import sparse
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_positions, check_vectors
-from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.limits import one_thread
+from surrokit.errors import ConfigurationError
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray
-from surrokit_problems.design import Design, back, check_design, forms, squares
-from surrokit_problems.logistic_terms import LOGISTIC
+from surrokit_problems.design import Design, back, blocks, check_design, forms, squares
+from surrokit_problems.families import LOGISTIC
 from surrokit_problems.rows import LinearRows, TermsWork
-from surrokit_problems.terms import LinearTerms, NormalPrior
+from surrokit_problems.terms import USUAL_PRIOR, LinearTerms, NormalPrior
 
 _OFFERED: Capabilities = frozenset(
     {can.GRADIENT, can.GRADIENT_ALONE, *can.HESSIANS, *can.METRICS, can.ROWS, can.ROWS_THIRD_ORDER}
 )
-_NUMBERS_IN_A_BLOCK = 200_000
-_NUMBERS_FOR_ONE = 400_000
-_RESULTS_IN_A_BLOCK = 1_000_000
+_NUMBERS_FOR_MANY, _NUMBERS_FOR_ONE = 200_000, 400_000  # of a block of rows, by positions
 _FACTORS_IN_A_PRODUCT = 8
 
 
 class LogisticRegression(LinearRows):
     """U of the coefficients b: responses Bernoulli(1 / (1 + exp(-x . b))), and a normal prior.
 
-    U(b) = sum_i log(1 + exp(x_i . b)) - sum_i y_i x_i . b + b . b / (2 variance), and the constant
-    of the prior, in nats; section 5.1 of Zhang, Shahbaba and Zhao (2017).
+    U(b) = sum_i log(1 + exp(x_i . b)) - sum_i y_i x_i . b - log prior(b), in nats; section 5.1 of
+    Zhang, Shahbaba and Zhao (2017).
 
     Parameters
     ----------
@@ -45,18 +41,14 @@ class LogisticRegression(LinearRows):
         rows): leave it as it is while the potential lives. A sparse one is never made dense.
     response : array_like of shape (n_rows,), or path
         Zeros and ones.
-    prior_variance : float or ndarray of shape (dim,)
-        Of every coefficient, or of each; an infinite one of some is a flat prior.
+    prior
+        Normal; a number is the standard deviation of all coefficients; None for a flat one.
 
     Raises
     ------
-    ConfigurationError
-        If a response is not 0 or 1, an entry of the design is not finite, or the variance is not
-        positive.
-    ShapeError
-        If the design is not a matrix with a row for each response.
-    TargetError
-        If a file cannot be read.
+    ConfigurationError, ShapeError, TargetError
+        If a response is not 0 or 1, an entry of the design is not finite, shapes do not agree, or
+        something cannot be read as numbers.
 
     Notes
     -----
@@ -70,47 +62,12 @@ class LogisticRegression(LinearRows):
         self,
         design: str | Path | npt.ArrayLike | sparse.sparray | sparse.spmatrix,
         response: str | Path | npt.ArrayLike,
-        prior_variance: float | FloatArray = 100.0,
+        prior: GaussianPrior | float | None = USUAL_PRIOR,
     ) -> None:
-        alone = np.ndim(prior_variance) == 0
-        if not (np.min(prior_variance) > 0.0 and (not alone or prior_variance < np.inf)):
-            raise ConfigurationError(
-                f"prior_variance must be positive and finite, got {prior_variance}; the paper has "
-                "100"
-            )
         x, y = check_design(design, response)
-        if not alone and np.shape(prior_variance) != x.shape[1:]:
-            raise ShapeError(
-                f"prior_variance must be one number or have shape {x.shape[1:]}, one for each "
-                f"coefficient, got {np.shape(prior_variance)}"
-            )
-        precision = np.broadcast_to(1.0 / prior_variance, x.shape[1:]).astype(np.float64)
-        self._set(x, y, NormalPrior(mean=np.zeros(x.shape[1]), precision=precision))
-
-    @classmethod
-    def of(
-        cls, design: Any, response: Any, prior: GaussianPrior | float | None
-    ) -> LogisticRegression:
-        """Return the regression with a normal prior; a number is an sd, None a flat prior.
-
-        Raises
-        ------
-        ConfigurationError, ShapeError, TargetError
-            As the class, and if it is no normal prior of these coefficients.
-        """
-        x, y = check_design(design, response)
-        made = cls.__new__(cls)
-        normal = NormalPrior.of(prior, x.shape[1])
-        if prior is not None:
-            sd = prior.sd if isinstance(prior, GaussianPrior) else np.float64(prior)
-            variance = np.broadcast_to(np.square(sd), normal.mean.shape)
-            normal = attrs.evolve(normal, precision=1.0 / variance)
-        made._set(x, y, normal)
-        return made
-
-    def _set(self, x: Design, y: FloatArray, prior: NormalPrior) -> None:
         LOGISTIC.check_responses(y)
-        super().__init__(x, LinearTerms(family=LOGISTIC, response=y), prior, _OddsWork)
+        terms = LinearTerms(family=LOGISTIC, response=y)
+        super().__init__(x, terms, NormalPrior.of(prior, x.shape[1]), _OddsWork)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -220,19 +177,13 @@ class _OddsWork:
 
     def passes(self, b: FloatArray, reused: bool = True) -> Iterator[_OddsPass]:
         minus_b = np.ascontiguousarray(-b.T)
-        n_rows, dim = self.design.shape
-        size = _RESULTS_IN_A_BLOCK // max(1, len(b))
-        if reused and not sparse.issparse(self.design):
-            size = min(size, (_NUMBERS_IN_A_BLOCK if len(b) > 1 else _NUMBERS_FOR_ONE) // dim)
-        size = max(1024, size)
-        with one_thread():  # blocks are too small for more, which would wait for each other
-            for start in range(0, n_rows, size):
-                x = self.design if size >= n_rows else self.design[start : start + size]
-                with np.errstate(over="ignore", invalid="ignore"):
-                    odds = x @ minus_b
-                    np.exp(odds, out=odds)
-                    odds += 1.0
-                yield _OddsPass(x, odds)
+        cached = _NUMBERS_FOR_MANY if len(b) > 1 else _NUMBERS_FOR_ONE
+        for _, x in blocks(self.design, len(b), reused, cached):
+            with np.errstate(over="ignore", invalid="ignore"):
+                odds = x @ minus_b
+                np.exp(odds, out=odds)
+                odds += 1.0
+            yield _OddsPass(x, odds)
 
     def start(self, b: FloatArray) -> FloatArray:
         return np.zeros(len(b))
@@ -255,22 +206,42 @@ class _OddsWork:
         return np.asarray(gradient - self.weighted_rows + self.prior.gradient(b))
 
 
+def logistic(
+    design: str | Path | npt.ArrayLike | sparse.sparray | sparse.spmatrix,
+    response: str | Path | npt.ArrayLike,
+    prior_variance: float = 100.0,
+) -> LogisticRegression:
+    """Return logistic regression with a normal prior of one variance about 0.
+
+    Parameters
+    ----------
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
+        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
+        or .npz file that holds them.
+    response : array_like of shape (n_rows,), or path
+        Zeros and ones.
+    prior_variance
+        Of every coefficient, positive.
+
+    Raises
+    ------
+    ConfigurationError, ShapeError, TargetError
+        If the variance is not positive; and as :class:`LogisticRegression`.
+    """
+    if not 0.0 < prior_variance < np.inf:
+        raise ConfigurationError(
+            f"prior_variance must be positive and finite, got {prior_variance}; the paper has 100"
+        )
+    return LogisticRegression(design, response, float(np.sqrt(prior_variance)))
+
+
 def simulate_regression(
     n_rows: int, dim: int, seed: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw a design, responses and the coefficients behind them.
+    """Draw a design (n_rows, dim), responses (n_rows,) and the coefficients (dim,) behind them.
 
     The design is (1/10, X1) with the entries of X1 from N(0, 1/100); coefficients are uniform on
     [0, 1]; responses are Bernoulli(1 / (1 + exp(-x . b))).
-
-    Returns
-    -------
-    design : ndarray of shape (n_rows, dim)
-        Covariates, the constant in front.
-    response : ndarray of shape (n_rows,)
-        Zeros and ones.
-    coefficients : ndarray of shape (dim,)
-        The truth.
 
     Raises
     ------
@@ -311,4 +282,4 @@ def simulated_logistic(
         If a number is not positive.
     """
     design, response, _ = simulate_regression(n_rows, dim, seed)
-    return LogisticRegression(design, response, prior_variance)
+    return logistic(design, response, prior_variance)

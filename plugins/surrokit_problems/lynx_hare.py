@@ -102,10 +102,9 @@ class LynxHare(PotentialOfOutputs):
         """Return starting positions about a guess from the counts, shape (n, 8).
 
         Small oscillations have frequency sqrt(alpha gamma) about the levels gamma / delta of hare
-        and alpha / beta of lynx. The guess takes these from the period, a little faster since
-        large oscillations are slower than small ones, and from the mean counts; the initial
-        populations are the first counts. Scatter is 15 % lognormal in every parameter: from 20 %
-        on, some starts lie nearer to a minor mode where all variation is noise.
+        and alpha / beta of lynx, which the guess takes from the period, large oscillations being a
+        little slower, and from the mean counts. Scatter is 15 % lognormal: from 20 % on, some
+        starts lie nearer to a minor mode where all variation is noise.
         """
         rate = 1.15 * 2.0 * np.pi / _PERIOD
         hare, lynx = COUNTS.mean(axis=0)
@@ -119,10 +118,9 @@ def lynx_hare() -> BoundedPotential:
 
 
 class _Populations:
-    """Log populations, and their derivatives."""
+    """Log populations and their derivatives: NaN outside the support."""
 
     def at(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
-        """Solve inside the support; NaN outside it, and an error that names what failed inside."""
         if rows.ndim == 1:
             return in_a_batch_of_one(self, what, rows)
         n, inside = len(rows), np.flatnonzero(_in_support(rows))
@@ -172,10 +170,7 @@ class LynxHareEnergy:
     sigmas lognormal(-1, 1); those of the case study by Carpenter (2018), "Predator-prey population
     dynamics: the Lotka-Volterra model in Stan".
 
-    Parameters
-    ----------
-    log_counts : ndarray of shape (n_times, 2)
-        Logarithms of the counts of hare and lynx.
+    ``log_counts (n_times, 2)`` are those of hare and lynx.
     """
 
     log_counts: FloatArray

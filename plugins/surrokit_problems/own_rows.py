@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -17,7 +16,7 @@ from surrokit.potentials import Ball, check_ball
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
-from surrokit_problems.rows import check_centre
+from surrokit_problems.rows import check_shape
 from surrokit_problems.terms import Expansion, NormalPrior
 
 Rows: TypeAlias = Any
@@ -40,24 +39,19 @@ class OwnRows(ShownTarget):
     """
 
     def __init__(
-        self,
-        functions: _RowFunctions,
-        data: _RowData,
-        prior: NormalPrior,
-        bound: FloatArray | BoundFunction | None,
+        self, terms: _OwnTerms, prior: NormalPrior, bound: FloatArray | BoundFunction | None
     ) -> None:
-        self._functions, self._data = functions, data
-        self._prior, self._bound = prior, bound
+        self._terms, self._prior, self._bound = terms, prior, bound
 
     @property
     def dim(self) -> int:
         """Numbers in a position."""
-        return self._functions.dim
+        return self._terms.dim
 
     @property
     def n_rows(self) -> int:
         """Number of terms."""
-        return len(self._data)
+        return len(self._terms)
 
     @property
     def unnormalized(self) -> tuple[str, ...]:
@@ -67,16 +61,15 @@ class OwnRows(ShownTarget):
     @property
     def observed_data(self) -> dict[str, Any]:
         """The arrays: by the user's names, else ``data``, with a number where there are several."""
-        return self._data.by_name
+        return self._terms.arrays
 
     @property
     def capabilities(self) -> Capabilities:
         """Gradient and Hessian if these were given; ``rows`` with a bound beside."""
-        offered: set[str] = set()
-        if self._functions.gradient is not None:
-            offered |= {can.GRADIENT, can.GRADIENT_ALONE}
-            offered |= {can.HESSIAN} if self._has_hessian else set()
-        if self._has_hessian and self._bound is not None:
+        order = self._terms.order
+        offered = {can.GRADIENT, can.GRADIENT_ALONE} if order > 0 else set()
+        offered |= {can.HESSIAN} if order > 1 else set()
+        if order > 1 and self._bound is not None:
             offered |= {can.ROWS, can.ROWS_IN_BALLS} if callable(self._bound) else {can.ROWS}
         return frozenset(offered)
 
@@ -86,17 +79,13 @@ class OwnRows(ShownTarget):
         if can.ROWS in self.capabilities:
             return {}
         lacking = [
-            *(["gradient= and hessian= (or derivatives='jax')"] * (not self._has_hessian)),
+            *(["gradient= and hessian= (or derivatives='jax')"] * (self._terms.order < 2)),
             *(["bound=, of third derivatives"] * (self._bound is None)),
         ]
         return {
             can.ROWS: "its rows cannot stand for all of them, as rows_potential was given no "
             + ", and no ".join(lacking)
         }
-
-    @property
-    def _has_hessian(self) -> bool:
-        return self._functions.gradient is not None and self._functions.hessian is not None
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -119,22 +108,20 @@ class OwnRows(ShownTarget):
 
     def _sum(self, total: FloatArray, order: int, b: FloatArray) -> FloatArray:
         """Add a derivative of all terms, shape (n, ...), at positions b."""
-        for rows in self._data.blocks(_BLOCK if order < 2 else max(1, _BLOCK // self.dim)):
+        size = _BLOCK if order < 2 else max(1, _BLOCK // self.dim)
+        for start in range(0, self.n_rows, size):
+            found = self._terms.at(order, slice(start, start + size))
             for k, q in enumerate(b):
-                total[k] += self._functions.at(order, q, rows).sum(axis=0)
+                total[k] += found(q).sum(axis=0)
         return total
 
     def column_moments(self, rows: IntArray | None = None) -> FloatArray | None:
         """Return the mean Hessian of terms at the origin and of the prior, shape (dim, dim).
 
-        None where there are no Hessians, or it is not positive semidefinite.
-
-        Parameters
-        ----------
-        rows : ndarray of int, shape (m,), optional
-            Rows that it is the mean over; None for all.
+        It is over some ``rows (m,)`` or all; None where there are no Hessians, or it is not
+        positive semidefinite.
         """
-        if not self._has_hessian:
+        if self._terms.order < 2:
             return None
         alone = self.select(np.arange(self.n_rows) if rows is None else rows)
         with np.errstate(all="ignore"):
@@ -152,10 +139,9 @@ class OwnRows(ShownTarget):
         ShapeError
             If the centre is not one position.
         """
-        at = check_centre(centre, self.dim)[None]
+        at = check_shape("centre", centre, (self.dim,))[None]
         return _OwnExpansion(
-            functions=self._functions,
-            data=self._data,
+            terms=self._terms,
             prior=self._prior,
             centre=at[0],
             gradient=self._sum(np.zeros((1, self.dim)), 1, at)[0],
@@ -179,7 +165,8 @@ class OwnRows(ShownTarget):
             stretch = float(np.linalg.norm(factor, 2))
             return np.asarray(self._bound / 6.0 * stretch**3)
         ball = check_ball(ball, "terms whose bound is a function")
-        found = self._bound(self._data.given, factor.copy(), ball.centre.copy(), ball.radius)
+        rows = self._terms.form(self._terms.arrays)
+        found = self._bound(rows, factor.copy(), ball.centre.copy(), ball.radius)
         numbers = np.asarray(unmasked(found), dtype=np.float64)
         if numbers.shape != (self.n_rows,):
             raise ShapeError(
@@ -193,14 +180,11 @@ class OwnRows(ShownTarget):
             )
         return numbers / 6.0
 
-    def select(self, rows: IntArray) -> Self:
+    def select(self, rows: IntArray) -> OwnRows:
         """Return the sum of some rows' terms alone, without the prior."""
-        chosen, numbers = copy.copy(self), np.asarray(rows, dtype=np.int64)
-        chosen._data = _RowData(self._data.take(numbers))
-        chosen._prior = NormalPrior.of(None, self.dim)
-        bound = self._bound
-        chosen._bound = bound if bound is None or callable(bound) else bound[numbers]
-        return chosen
+        numbers, bound = np.asarray(rows, dtype=np.int64), self._bound
+        chosen = bound if bound is None or callable(bound) else bound[numbers]
+        return OwnRows(self._terms.select(numbers), NormalPrior.of(None, self.dim), chosen)
 
 
 def own_rows(
@@ -256,12 +240,12 @@ def own_rows(
         )
     if hessian is not None and gradient is None:
         raise ConfigurationError("hessian goes with gradient, got it alone; give gradient as well")
-    functions = _RowFunctions(dim, terms, gradient, hessian)
+    functions: tuple[RowFunction | None, ...] = (terms, gradient, hessian)
     if derivatives == "jax":
         _check_jax()
-        functions = _RowFunctions(dim, *(_JaxFunction(terms, order) for order in range(3)))
-    rows = _RowData(data)
-    return OwnRows(functions, rows, NormalPrior.of(prior, dim), _bound_from(bound, len(rows)))
+        functions = tuple(_JaxFunction(terms, order) for order in range(3))
+    own = _OwnTerms(dim, functions, *_read(data))
+    return OwnRows(own, NormalPrior.of(prior, dim), _bound_from(bound, len(own)))
 
 
 def _bound_from(given: Any, n_rows: int) -> FloatArray | BoundFunction | None:
@@ -281,12 +265,31 @@ def _bound_from(given: Any, n_rows: int) -> FloatArray | BoundFunction | None:
     return np.broadcast_to(numbers, (n_rows,)).copy()
 
 
-def _arrays_from(given: Any) -> Any:
+def _read(given: Any) -> tuple[dict[str, Any], Callable[[dict[str, Any]], Rows]]:
+    """Return arrays with one row for each term by name, and what gives them their form again."""
+    form: Callable[[dict[str, Any]], Rows] = _only
+    named: dict[str, Any] = {"data": given}
     if isinstance(given, Mapping):
-        given = matched_rows(given)
+        form, named = dict, {str(name): array for name, array in given.items()}
     elif isinstance(given, tuple):
-        given = tuple(matched_rows({f"data[{k}]": each for k, each in enumerate(given)}).values())
-    return _each(_protected, given)
+        form, named = _all, {f"data_{place}": array for place, array in enumerate(given)}
+    arrays = {name: _protected(array) for name, array in matched_rows(named).items()}
+    shapes = [array.shape for array in arrays.values()]
+    lengths = {shape[:1] for shape in shapes}
+    if len(lengths) != 1 or lengths & {(), (0,)}:
+        raise ShapeError(
+            "data must be arrays with one row for each term, at least one row, got "
+            f"{shapes}; give them the same first dimension"
+        )
+    return arrays, form
+
+
+def _all(arrays: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(arrays.values())
+
+
+def _only(arrays: dict[str, Any]) -> Any:
+    return arrays["data"]
 
 
 def _protected(array: Any) -> Any:
@@ -296,78 +299,48 @@ def _protected(array: Any) -> Any:
     return view
 
 
-def _arrays_in(given: Any) -> list[Any]:
-    if isinstance(given, Mapping):
-        return list(given.values())
-    return list(given) if isinstance(given, tuple) else [given]
-
-
-def _each(function: Any, given: Any) -> Any:
-    """Return what a function makes of each array, in the same form."""
-    if isinstance(given, Mapping):
-        return {name: function(array) for name, array in given.items()}
-    if isinstance(given, tuple):
-        return tuple(function(array) for array in given)
-    return function(given)
-
-
 @attrs.frozen(eq=False)
-class _RowData:
-    """Arrays with one row for each term: one, or several in a tuple or a dictionary."""
-
-    given: Any = attrs.field(converter=_arrays_from)
-
-    def __attrs_post_init__(self) -> None:
-        shapes = [array.shape for array in _arrays_in(self.given)]
-        lengths = {shape[:1] for shape in shapes}
-        if len(lengths) != 1 or lengths & {(), (0,)}:
-            raise ShapeError(
-                "data must be arrays with one row for each term, at least one row, got "
-                f"{shapes}; give them the same first dimension"
-            )
-
-    def __len__(self) -> int:
-        return len(_arrays_in(self.given)[0])
-
-    def take(self, rows: slice | IntArray) -> Rows:
-        return _each(lambda array: array[rows], self.given)
-
-    def blocks(self, size: int) -> Iterator[Rows]:
-        for start in range(0, len(self), size):
-            yield self.take(slice(start, start + size))
-
-    @property
-    def by_name(self) -> dict[str, Any]:
-        """The arrays: by the user's names, else ``data``, with a number where there are several."""
-        if isinstance(self.given, Mapping):
-            return {str(name): array for name, array in self.given.items()}
-        if isinstance(self.given, tuple):
-            return {f"data_{place}": array for place, array in enumerate(self.given)}
-        return {"data": self.given}
-
-
-@attrs.frozen(eq=False)
-class _RowFunctions:
-    """Log-likelihood terms of m rows, (m,), and derivatives, (m, dim) and (m, dim, dim)."""
+class _OwnTerms:
+    """Log-likelihood terms of rows of data, and their first and second derivatives."""
 
     dim: int
-    terms: RowFunction
-    gradient: RowFunction | None
-    hessian: RowFunction | None
+    functions: tuple[RowFunction | None, ...]
+    arrays: dict[str, Any]
+    form: Callable[[dict[str, Any]], Rows]
 
-    def at(self, order: int, q: FloatArray, rows: Rows) -> FloatArray:
-        """Return minus a derivative of log likelihoods of n rows, shape (n, ...)."""
-        name = ("terms", "gradient", "hessian")[order]
-        function = (self.terms, self.gradient, self.hessian)[order]
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    @property
+    def order(self) -> int:
+        """Of the highest derivative."""
+        return [*[each is not None for each in self.functions], False].index(False) - 1
+
+    def select(self, rows: IntArray) -> _OwnTerms:
+        arrays = {name: _protected(array[rows]) for name, array in self.arrays.items()}
+        return attrs.evolve(self, arrays=arrays)
+
+    def at(self, order: int, rows: slice | IntArray) -> Callable[[FloatArray], FloatArray]:
+        """Return minus a derivative of n rows' terms, shape (n, ...), as a function of q."""
+        arrays = {name: array[rows] for name, array in self.arrays.items()}
+        function, some, n = (
+            self.functions[order],
+            self.form(arrays),
+            len(next(iter(arrays.values()))),
+        )
+        shape, name = (n, *[self.dim] * order), ("terms", "gradient", "hessian")[order]
         assert function is not None
-        n = len(_arrays_in(rows)[0])
-        found = np.asarray(unmasked(function(q.copy(), rows)), dtype=np.float64)
-        if found.shape != (n, *[self.dim] * order):
-            raise ShapeError(
-                f"{name} must return shape {(n, *[self.dim] * order)} for {n} rows, got "
-                f"{found.shape}; return one result for each row"
-            )
-        return -found
+
+        def evaluate(q: FloatArray) -> FloatArray:
+            found = np.asarray(unmasked(function(q.copy(), some)), dtype=np.float64)
+            if found.shape != shape:
+                raise ShapeError(
+                    f"{name} must return shape {shape} for {n} rows, got {found.shape}; return one "
+                    "result for each row"
+                )
+            return -found
+
+        return evaluate
 
 
 def _check_jax() -> None:
@@ -425,11 +398,9 @@ class _OwnExpansion(Expansion):
     """Second-order expansions of a user's terms.
 
     Nothing is kept of single rows: the derivatives of those that are drawn are computed again.
-    Remainders are differences of values, with the rounding errors of these.
     """
 
-    functions: _RowFunctions
-    data: _RowData
+    terms: _OwnTerms
 
     def _of_pairs(
         self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray
@@ -445,20 +416,18 @@ class _OwnExpansion(Expansion):
         return list(found)
 
     def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
-        for start in range(0, len(self.data), _EXPANDED):
-            rows = np.arange(start, min(start + _EXPANDED, len(self.data)))
+        for start in range(0, len(self.terms), _EXPANDED):
+            rows = np.arange(start, min(start + _EXPANDED, len(self.terms)))
             expand, all_rows = self._expanded(rows), np.arange(len(rows))
             yield np.array([expand(q, all_rows) for q in positions])
 
     def _expanded(self, rows: IntArray) -> Callable[[FloatArray, IntArray], FloatArray]:
         """Return what gives remainders at one position, shape (m,), of m among these rows."""
-        chosen = self.data.take(rows)
-        values, slopes, bends = (self.functions.at(k, self.centre, chosen) for k in range(3))
+        values, slopes, bends = (self.terms.at(k, rows)(self.centre) for k in range(3))
 
         def remainders(q: FloatArray, ours: IntArray) -> FloatArray:
             h = q - self.centre
             expansion = values[ours] + (slopes[ours] + 0.5 * (bends[ours] @ h)) @ h
-            there = self.functions.at(0, q, self.data.take(rows[ours]))
-            return np.asarray(there - expansion)
+            return np.asarray(self.terms.at(0, rows[ours])(q) - expansion)
 
         return remainders

@@ -101,7 +101,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="logistic",
-        factory="surrokit_problems.logistic:LogisticRegression",
+        factory="surrokit_problems.logistic:logistic",
         summary="Logistic regression on a design and responses, arrays or files; may be sparse",
         references=(f"{_PAPER}, section 5.1",),
         examples=(_BINARY,),

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from surrokit.errors import ConfigurationError, TargetError
 from surrokit.types import FloatArray
-from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.logistic import LogisticRegression, logistic
 
 Directions: TypeAlias = Literal["normal", "orthonormal"]
 """How a random projection is drawn."""
@@ -77,7 +77,7 @@ def bank_regression(path: str | Path | None = None) -> tuple[FloatArray, FloatAr
     """
     if path is None:
         raise TargetError(f"path must be that of {_BANK}, got none; {_BANK_ADVICE}")
-    return _bank_matrices(_columns_of(_text_of(path, _BANK), str(path)))
+    return _bank_matrices(_text_of(path, _BANK))
 
 
 def bank(path: str | Path | None = None, prior_variance: float = 100.0) -> LogisticRegression:
@@ -92,12 +92,10 @@ def bank(path: str | Path | None = None, prior_variance: float = 100.0) -> Logis
 
     Raises
     ------
-    ConfigurationError
-        If the variance is not positive.
-    TargetError
-        If the data cannot be read, or are not those expected.
+    ConfigurationError, TargetError
+        If the variance is not positive, or the data are not those expected.
     """
-    return LogisticRegression(*bank_regression(path), prior_variance)
+    return logistic(*bank_regression(path), prior_variance)
 
 
 def a9a_regression(
@@ -177,15 +175,13 @@ def a9a(
 
     Raises
     ------
-    ConfigurationError
-        If ``projected`` or the variance makes no sense, or there are no such directions.
-    TargetError
-        If the data cannot be read, or are not those expected.
+    ConfigurationError, TargetError
+        As :func:`a9a_regression`, and if the variance is not positive.
     """
     design, response = a9a_regression(path, projected, seed, directions)
     # one entry in eight is not zero: with compressed rows a value takes a third of the time
     rows = sparse.csr_array(design) if projected is None else design
-    return LogisticRegression(rows, response, prior_variance)
+    return logistic(rows, response, prior_variance)
 
 
 def _text_of(path: str | Path, what: str) -> str:
@@ -218,32 +214,28 @@ def _with_intercept(columns: FloatArray) -> FloatArray:
     return np.column_stack([np.ones(len(columns)), scaled])
 
 
-def _columns_of(text: str, path: str) -> dict[str, tuple[str, ...]]:
-    header, *rows = csv.reader(text.splitlines(), delimiter=";") if text.strip() else [[]]
-    odd = next((row for row, fields in enumerate(rows) if len(fields) != len(header)), None)
-    if odd is not None:
-        raise TargetError(
-            f"every line of {path} must have {len(header)} fields separated by ';', got "
-            f"{len(rows[odd])} in line {odd + 2}; {_BANK_ADVICE}"
-        )
-    columns = zip(*rows, strict=True) if rows else ((),) * len(header)
-    return dict(zip(header, columns, strict=True))
-
-
-def _bank_matrices(table: Mapping[str, Sequence[str]]) -> tuple[FloatArray, FloatArray]:
-    """Return design and responses from columns of text by name."""
-    missing = [name for name in (*_COLUMNS, "job", "y") if name not in table]
+def _bank_matrices(text: str) -> tuple[FloatArray, FloatArray]:
+    """Return design and responses from lines of fields."""
+    reader = csv.DictReader(text.splitlines(), delimiter=";")
+    header, rows = reader.fieldnames or [], list(reader)
+    missing = [name for name in (*_COLUMNS, "job", "y") if name not in header]
     if missing:
         raise TargetError(
             f"the table must be {_BANK}, got one without {', '.join(missing)}; {_BANK_ADVICE}"
         )
-    kept = [row for row, housing in enumerate(table["housing"]) if row and housing != "unknown"]
-    columns = {
-        name: _numbers(name, [table[name][row] for row in kept]) for name in (*_COLUMNS, "job", "y")
+    odd = [place for place, row in enumerate(rows) if None in (*row, *row.values())]
+    if odd:
+        raise TargetError(
+            f"every line of {_BANK} must have {len(header)} fields separated by ';', got another "
+            f"number in line {odd[0] + 2}; {_BANK_ADVICE}"
+        )
+    kept = [row for row in rows[1:] if row["housing"] != "unknown"]
+    numbers = {
+        name: _numbers(name, [row[name] for row in kept]) for name in (*_COLUMNS, "job", "y")
     }
-    dummies = columns["job"][:, None] == np.arange(len(_JOBS))
-    numbers = np.column_stack([*(columns[name] for name in _COLUMNS), dummies])
-    return _with_intercept(numbers), columns["y"]
+    dummies = numbers["job"][:, None] == np.arange(len(_JOBS))
+    columns = np.column_stack([*(numbers[name] for name in _COLUMNS), dummies])
+    return _with_intercept(columns), numbers["y"]
 
 
 def _numbers(name: str, entries: Sequence[str]) -> FloatArray:
@@ -279,22 +271,16 @@ def _fetched_a9a() -> tuple[FloatArray, FloatArray]:
 
     try:
         bunch = fetch_openml(data_id=_OPENML_ID, as_frame=False, parser="liac-arff")
-    except (OSError, ValueError) as error:
-        raise TargetError(
-            f"OpenML data set {_OPENML_ID} could not be fetched: {error}; {_A9A_ADVICE}"
-        ) from error
-    try:
         features = sparse.csr_array(bunch.data, dtype=np.float64)[:_N_ROWS].toarray()
         labels = np.asarray(bunch.target, dtype=np.float64)[:_N_ROWS]
-    except (TypeError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise TargetError(
-            f"OpenML data set {_OPENML_ID} must hold numbers, got others ({error}); {_A9A_ADVICE}"
+            f"OpenML data set {_OPENML_ID} could not be fetched as numbers: {error}; {_A9A_ADVICE}"
         ) from error
     n_ones = int((labels > 0).sum())
     if features.shape != (_N_ROWS, _N_FEATURES) or n_ones != _N_ONES:
         raise TargetError(
-            f"OpenML data set {_OPENML_ID} must begin with the {_N_ROWS} rows of {_N_FEATURES} "
-            f"features of a9a, {_N_ONES} of them labelled +1, got shape {features.shape} with "
-            f"{n_ones}; {_A9A_ADVICE}"
+            f"OpenML data set {_OPENML_ID} must begin with the {_N_ROWS} rows of a9a, got shape "
+            f"{features.shape} with {n_ones} labels of +1; {_A9A_ADVICE}"
         )
     return features, labels

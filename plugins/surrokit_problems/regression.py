@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,36 +11,18 @@ from surrokit.arguments import matched_rows
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.predictive.families import suggest
 from surrokit.targets.gaussian import GaussianPrior
-from surrokit_problems import ready_made
+from surrokit_problems import families
+from surrokit_problems.classes import MultinomialLogit, OrdinalLogit, ordinal
 from surrokit_problems.design import array_from
-from surrokit_problems.families import Family
+from surrokit_problems.families import LOGISTIC, Family
+from surrokit_problems.family_terms import TERMS
 from surrokit_problems.logistic import LogisticRegression
-from surrokit_problems.logistic_terms import LOGISTIC
-from surrokit_problems.multinomial import MultinomialLogit
-from surrokit_problems.ordinal import OrdinalLogit, ordinal
-from surrokit_problems.probit import PROBIT
 from surrokit_problems.rows import GeneralizedLinearModel
 
 Regression: TypeAlias = (
     GeneralizedLinearModel | LogisticRegression | MultinomialLogit | OrdinalLogit
 )
 """A sum over rows."""
-
-MULTINOMIAL = "multinomial"
-ORDINAL = "ordinal"
-
-_NAMED: Mapping[str, tuple[Family | Callable[..., Family], tuple[str, ...]]] = {
-    "gaussian": (ready_made.gaussian, ("scale",)),
-    "student": (ready_made.student_errors, ("scale", "degrees")),
-    "logistic-errors": (ready_made.logistic_errors, ("scale",)),
-    "logistic": (LOGISTIC, ()),
-    "probit": (PROBIT, ()),
-    "poisson": (ready_made.poisson, ()),
-    "negative-binomial": (ready_made.negative_binomial, ("size",)),
-    "gamma": (ready_made.gamma, ("shape",)),
-    "exponential": (ready_made.exponential, ()),
-    "weibull": (ready_made.weibull, ("shape",)),
-}
 
 
 def regression(
@@ -83,25 +65,18 @@ def regression(
     event : array_like of shape (n_rows,), or path, optional
         For times: 1 where the event came at that time, 0 where it had not come yet. None if it
         always came.
-    scale
-        Of errors, positive; 1 unless given.
-    degrees
-        Of freedom, of Student's errors, positive; 4 unless given.
+    scale, degrees
+        Of errors, 1 unless given; and of freedom, of Student's errors, 4 unless given.
     size
-        Of negative binomial counts, with variance m + m^2 / size; positive, 1
-        unless given.
+        Of negative binomial counts, with variance m + m^2 / size; 1 unless given.
     shape
-        Of gamma and Weibull distributions, positive; 1 unless given.
+        Of gamma and Weibull distributions; 1 unless given.
 
     Raises
     ------
-    ConfigurationError
-        If there is no such family, it has no such setting, numbers make no sense, or pandas objects
-        have rows that cannot be matched by their indices.
-    ShapeError
-        If shapes do not agree.
-    TargetError
-        If a file cannot be read, or something is not numbers.
+    ConfigurationError, ShapeError, TargetError
+        If there is no such family or setting, numbers make no sense, pandas objects have rows that
+        cannot be matched by their indices, shapes do not agree, or a file cannot be read.
     """
     if not isinstance(family, str | Family):
         raise ConfigurationError(
@@ -113,17 +88,18 @@ def regression(
     design, response, offset, weights, event = rows.values()
     given = {"scale": scale, "degrees": degrees, "size": size, "shape": shape}
     settings = {name: number for name, number in given.items() if number is not None}
-    if family == MULTINOMIAL:
+    if family == "multinomial":
         _refuse("multinomial", {**settings, "offset": offset, "event": event})
         return MultinomialLogit(design, response, prior, weights)
-    if family == ORDINAL:
+    if family == "ordinal":
         _refuse("ordinal", {**settings, "event": event})
         return ordinal(design, response, prior, offset, weights)
-    chosen = _family(family, settings)
+    chosen = _chosen(family, settings)
     if event is not None or chosen.responses == "time":
         response = _times(chosen, response, event)
-    if chosen is LOGISTIC and offset is None and weights is None:
-        return LogisticRegression.of(design, response, prior)
+    plain = offset is None and weights is None
+    if plain and (chosen is LOGISTIC or family == "logistic"):
+        return LogisticRegression(design, response, prior)
     return GeneralizedLinearModel(design, response, chosen, prior, offset, weights)
 
 
@@ -132,19 +108,17 @@ def _shown(family: Any) -> str:
     return f"{type(family).__name__} of shape {shape}" if shape else repr(family)[:60]
 
 
-def _family(family: str | Family, settings: dict[str, float]) -> Family:
-    if isinstance(family, Family):
-        _refuse(family.name, settings)
-        return family
-    if family not in _NAMED:
-        names = sorted([*_NAMED, MULTINOMIAL, ORDINAL])
+def _chosen(given: str | Family, settings: dict[str, float]) -> Family:
+    if isinstance(given, Family):
+        _refuse(given.name, settings)
+        return given
+    if given not in TERMS:
+        names = sorted([*TERMS, "multinomial", "ordinal"])
         raise ConfigurationError(
-            f"family must be one of {', '.join(names)}, or a Family, got {family!r}"
-            f"{suggest(family, names)}"
+            f"family must be one of {', '.join(names)}, or a Family, got {given!r}"
+            f"{suggest(given, names)}"
         )
-    found, own = _NAMED[family]
-    _refuse(family, {name: number for name, number in settings.items() if name not in own})
-    return found if isinstance(found, Family) else found(**settings)
+    return families.family(given, **settings)
 
 
 def _refuse(family: str, settings: Mapping[str, Any]) -> None:

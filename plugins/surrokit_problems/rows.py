@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
@@ -45,26 +45,9 @@ OF_SUMS: Capabilities = frozenset(
 """What all sums over rows offer."""
 
 
-class RowsPass(Protocol):
-    """What is computed of one block of rows at n positions, with m predictors for each."""
-
-    @property
-    def x(self) -> Design:
-        """The block, shape (rows, columns)."""
-
-    def total(self) -> FloatArray:
-        """Return the sum of the terms, shape (n,)."""
-
-    def slopes(self) -> FloatArray:
-        """Return first derivatives, shape (rows, n) or (rows, n, m); the last call of a pass."""
-
-    def bends(self) -> FloatArray:
-        """Return second derivatives, shape (rows, n) or (rows, n, m, m)."""
-
-
 @attrs.frozen(eq=False)
 class _TermsPass:
-    """A block of rows by the functions of its terms, with predictors e."""
+    """A block of rows at n positions, with predictors e of shape (rows, n) or (rows, n, m)."""
 
     terms: Any
     rows: slice
@@ -72,12 +55,15 @@ class _TermsPass:
     e: FloatArray
 
     def total(self) -> FloatArray:
+        """Return the sum of the terms, shape (n,)."""
         return np.asarray(self.terms.value(self.e, self.rows).sum(axis=0))
 
     def slopes(self) -> FloatArray:
+        """Return first derivatives, of the shape of e; the last call of a pass."""
         return np.asarray(self.terms.first(self.e, self.rows))
 
     def bends(self) -> FloatArray:
+        """Return second derivatives, shape (rows, n) or (rows, n, m, m)."""
         return np.asarray(self.terms.second(self.e, self.rows))
 
 
@@ -85,10 +71,7 @@ class _TermsPass:
 class TermsWork:
     """How sums are computed: by functions of terms, in blocks that stay in the processor's cache.
 
-    Parameters
-    ----------
-    design, terms, prior
-        Of the sum.
+    Another class may stand in its place that has the same methods, and passes like its own.
     """
 
     design: Design
@@ -123,17 +106,9 @@ class TermsWork:
 class RowSum(ShownTarget, ABC):
     """U(b) = a sum over rows of terms of linear predictors - log prior(b), in nats.
 
-    Parameters
-    ----------
-    design
-        As :func:`~surrokit_problems.design.check_design` returns it.
-    terms
-        Functions of m predictors e of each row: :class:`~surrokit_problems.terms.LinearTerms`, or
-        another class with these methods, and results of shape (rows, n, m) or (rows, n, m, m).
-    prior
-        Of the coefficients.
-    work
-        Another class with the methods of :class:`TermsWork`.
+    ``terms`` are functions of m predictors e of each row, as those of
+    :class:`~surrokit_problems.terms.LinearTerms`, with results of shape (rows, n, m) or
+    (rows, n, m, m) where m is not 1.
     """
 
     def __init__(
@@ -219,13 +194,8 @@ class RowSum(ShownTarget, ABC):
     def column_moments(self, rows: IntArray | None = None) -> FloatArray:
         """Return the mean of x_i x_i^T, shape (dim, dim), with the prior's precision in its unit.
 
-        It is the same for each predictor of a row. Times the number of rows and the curvature of a
-        term it is about the Hessian.
-
-        Parameters
-        ----------
-        rows : ndarray of int, shape (m,), optional
-            Rows that it is the mean over; None for all.
+        It is over some ``rows (m,)`` or all. Times the number of rows and the curvature of a term
+        it is about the Hessian.
         """
         some: Rows = slice(None) if rows is None else rows
         design = self._design if rows is None else self._design[rows]
@@ -235,9 +205,8 @@ class RowSum(ShownTarget, ABC):
         total = np.zeros((design.shape[1], design.shape[1]))
         for part, block in blocks(design, design.shape[1]):
             total += gram(block, shares[part])
-        with np.errstate(
-            all="ignore"
-        ):  # about a term's second derivative: where coefficients are 0
+        # about a term's second derivative: where coefficients are 0
+        with np.errstate(all="ignore"):
             zero = self._terms.predictors(np.zeros((n_rows, m)), some)
             bends = np.abs(self._terms.second(zero, some)).reshape(-1, m, m)
             curvature = float(np.einsum("rii->ri", bends).mean())
@@ -257,7 +226,7 @@ class RowSum(ShownTarget, ABC):
             If the order is neither, or is 3 for terms without third derivatives.
         """
         self._check_order(order)
-        at = check_centre(centre, self.dim)
+        at = check_shape("centre", centre, (self.dim,))
         level = float(self._prior.value(at[None])[0]) + self._terms.constant
         gradient, hessian = np.zeros((1, self.dim)), np.zeros((1, self.dim, self.dim))
         predictors = np.empty((self.n_rows, self._terms.n_predictors))
@@ -286,7 +255,7 @@ class RowSum(ShownTarget, ABC):
         RowSum.__init__(chosen, self._design[numbers], terms, prior, type(self._work))
         return chosen
 
-    def _add_bends(self, one: RowsPass, hessian: FloatArray) -> None:
+    def _add_bends(self, one: Any, hessian: FloatArray) -> None:
         """Add X^T diag(bends) X to a Hessian, shape (n, dim, dim), for all pairs of predictors."""
         n, m, columns = len(hessian), self._terms.n_predictors, one.x.shape[1]
         bends = one.bends().reshape(one.x.shape[0], n, m, m)
@@ -346,7 +315,7 @@ class LinearRows(RowSum, ABC):
             As :meth:`expand`; or if the family has no bound everywhere, and there is no ball.
         """
         self._check_order(order)
-        lengths = self._lengths(check_factor(factor, self.dim))
+        lengths = self._lengths(check_shape("factor", factor, (self.dim, self.dim)))
         predictors, reach = np.zeros(self.n_rows), np.full(self.n_rows, np.inf)
         if self.family.local:
             ball = check_ball(ball, f"terms of the family {self.family.name!r}")
@@ -402,7 +371,7 @@ class GeneralizedLinearModel(LinearRows):
     response : array_like of shape (n_rows,), or path
         One for each row, of the kind that the family has.
     family
-        The terms f, such as :data:`~surrokit_problems.probit.PROBIT`, or one's own.
+        The terms f, such as :data:`~surrokit_problems.families.LOGISTIC`, or one's own.
     prior
         Normal; a number is the standard deviation of all coefficients; None for a flat one.
     offset : array_like of shape (n_rows,), or path, optional
@@ -412,13 +381,9 @@ class GeneralizedLinearModel(LinearRows):
 
     Raises
     ------
-    ConfigurationError
-        If a number is not finite, a weight is negative, or a response is none of the family's.
-    ShapeError
-        If the design is not a matrix with a row for each response, or the prior, offsets or weights
-        do not fit it.
-    TargetError
-        If a file cannot be read, or something is not numbers.
+    ConfigurationError, ShapeError, TargetError
+        If a number is not finite, a weight is negative, a response is none of the family's, shapes
+        do not agree, or something cannot be read as numbers.
     """
 
     def __init__(
@@ -449,37 +414,20 @@ class GeneralizedLinearModel(LinearRows):
         return OF_SUMS | more
 
 
-def check_centre(centre: FloatArray, dim: int) -> FloatArray:
-    """Return where terms are to be expanded, as a copy.
+def check_shape(name: str, given: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Return where terms are expanded, or a factor L of a covariance L L^T, as a copy.
 
     Raises
     ------
     ShapeError
-        If the centre is not one position.
+        If it has another shape.
     """
-    at = np.array(centre, dtype=np.float64)
-    if at.shape != (dim,):
-        raise ShapeError(f"centre must have shape ({dim},), got {at.shape}")
-    return at
+    array = np.array(given, dtype=np.float64)
+    if array.shape != shape:
+        raise ShapeError(f"{name} must have shape {shape}, got {array.shape}")
+    return array
 
 
-def check_factor(factor: FloatArray, dim: int) -> FloatArray:
-    """Return the factor L of a covariance of the coefficients.
-
-    Raises
-    ------
-    ShapeError
-        If it is not a square matrix for these coefficients.
-    """
-    matrix = np.asarray(factor, dtype=np.float64)
-    if matrix.shape != (dim, dim):
-        raise ShapeError(
-            f"factor must have shape ({dim}, {dim}), got {matrix.shape}; it is L, "
-            "with L L^T a covariance of the coefficients"
-        )
-    return matrix
-
-
-def _to_coefficients(one: RowsPass, slopes: FloatArray, b: FloatArray) -> FloatArray:
+def _to_coefficients(one: Any, slopes: FloatArray, b: FloatArray) -> FloatArray:
     """Return slopes in predictors, shape (rows, ...), as those in coefficients b (n, dim)."""
     return back(one.x, slopes.reshape(len(slopes), -1)).reshape(b.shape)

@@ -24,17 +24,12 @@ Rows: TypeAlias = slice | IntArray
 USUAL_PRIOR = gaussian_prior(0.0, 10.0)
 """Of every coefficient, as in section 5.1 of Zhang, Shahbaba and Zhao (2017)."""
 
-_STEPS_AT_ONCE = 16384  # more, and what is made of them leaves the processor's cache
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class NormalPrior:
     """Minus the log density of independent normal coefficients; a flat one counts as 1.
 
-    Parameters
-    ----------
-    mean, precision : ndarray of shape (dim,)
-        Of each; a precision of 0 for none.
+    ``mean`` and ``precision`` have shape (dim,), with a precision of 0 for a flat one.
     """
 
     mean: FloatArray
@@ -102,15 +97,7 @@ class LinearTerms:
     """The terms w_i f(e_i) with predictors e_i = x_i . q + o_i.
 
     Predictors are given for some rows, shape (rows,), or for n positions at once, (rows, n).
-
-    Parameters
-    ----------
-    family
-        f and its derivatives.
-    response : ndarray of shape (n_rows,)
-        Of every row.
-    offset, weights : ndarray of shape (n_rows,), optional
-        o_i and w_i; None for zeros and ones.
+    ``offset`` and ``weights``, o_i and w_i, are None for zeros and ones.
     """
 
     family: Family
@@ -149,45 +136,37 @@ class LinearTerms:
 
     def value(self, e: FloatArray, rows: Rows) -> FloatArray:
         """Return the terms, of the shape of the predictors."""
-        return self._weigh(self.family.value(e, beside(self.response[rows], e)), rows)
+        found = self.family.value(e, beside(self.response[rows], e))
+        return weighed(found, self.weights, rows)
 
     def first(self, e: FloatArray, rows: Rows) -> FloatArray:
         """Return first derivatives in e."""
-        return self._weigh(self.family.first(e, beside(self.response[rows], e)), rows)
+        found = self.family.first(e, beside(self.response[rows], e))
+        return weighed(found, self.weights, rows)
 
     def second(self, e: FloatArray, rows: Rows) -> FloatArray:
         """Return second derivatives in e."""
-        return self._weigh(self.family.second(e, beside(self.response[rows], e)), rows)
+        found = self.family.second(e, beside(self.response[rows], e))
+        return weighed(found, self.weights, rows)
 
     def third(self, e: FloatArray) -> FloatArray:
         """Return third derivatives in the predictors of all rows, of a family that has them."""
         assert self.family.third is not None
-        return self._weigh(self.family.third(e, self.response), slice(None))
+        return weighed(self.family.third(e, self.response), self.weights)
 
     def bounds(self, e: FloatArray, reach: FloatArray, order: int) -> FloatArray:
         """Return bounds of the derivatives after an order, for all rows: shape (n_rows,)."""
-        return self._weigh(self.family.bounds(e, self.response, reach, order), slice(None))
+        return weighed(self.family.bounds(e, self.response, reach, order), self.weights)
 
-    def prepare(self, e: FloatArray) -> tuple[FloatArray, ...]:
-        """Return what :meth:`remaining` needs of all rows, arrays of shape (n_rows,)."""
-        prepared = self.family.prepare_rows(e, self.response)
-        return prepared if self.weights is None else (*prepared, self.weights)
+    def remaining(self, e: FloatArray, rows: Rows, steps: FloatArray, order: int) -> FloatArray:
+        """Return what expansions leave out, shape (k, m), for steps (k, m) from e of m rows."""
+        found = self.family.remaining(e, self.response[rows], steps, order)
+        return found if self.weights is None else np.asarray(found * self.weights[rows])
 
-    def remaining(
-        self, prepared: Sequence[FloatArray], steps: FloatArray, order: int = USUAL_ORDER
-    ) -> FloatArray:
-        """Return what expansions leave out, shape (k, m), for steps (k, m) of m rows' predictors.
 
-        ``prepared`` are these rows of what :meth:`prepare` returned, shape (m,) each.
-        """
-        if self.weights is None:
-            return self.family.remaining_of(prepared, steps, order)
-        return np.asarray(prepared[-1] * self.family.remaining_of(prepared[:-1], steps, order))
-
-    def _weigh(self, found: FloatArray, rows: Rows) -> FloatArray:
-        if self.weights is None:
-            return found
-        return np.asarray(found * beside(self.weights[rows], found))
+def weighed(found: FloatArray, weights: FloatArray | None, rows: Rows = slice(None)) -> FloatArray:
+    """Return numbers of rows, shape (rows, ...), times the weights of these."""
+    return found if weights is None else np.asarray(found * beside(weights[rows], found))
 
 
 def beside(column: FloatArray, results: FloatArray) -> FloatArray:
@@ -199,18 +178,9 @@ def beside(column: FloatArray, results: FloatArray) -> FloatArray:
 class Expansion(ABC):
     """Expansions that keep to :class:`surrokit.potentials.RowExpansion`.
 
-    Parameters
-    ----------
-    centre, gradient : ndarray of shape (dim,)
-        Where the terms were expanded, and the sum of their gradients there.
-    hessian : ndarray of shape (dim, dim)
-        The sum of their Hessians there.
-    level
-        U at the centre, prior included, in nats.
-    prior
-        Of the coefficients.
-    third : ndarray of shape (dim, dim, dim), optional
-        The sum of third derivatives there, if the terms are expanded to third order.
+    ``gradient (dim,)``, ``hessian (dim, dim)`` and ``third (dim, dim, dim)`` are sums of the terms'
+    derivatives at the ``centre (dim,)``, the last if they are expanded to third order; ``level`` is
+    U there, prior included, in nats.
     """
 
     centre: FloatArray
@@ -296,47 +266,23 @@ class Expansion(ABC):
 class LinearExpansion(Expansion):
     """Expansions of the terms w_i f(x_i . q + o_i).
 
-    Parameters
-    ----------
-    terms
-        Family, responses, offsets and weights.
-    design : array or sparse array of shape (n_rows, dim)
-        x_i.
-    predictors : ndarray of shape (n_rows,)
-        x_i . centre + o_i.
+    ``predictors (n_rows,)`` are those at the centre.
     """
 
     terms: LinearTerms
     design: Design
     predictors: FloatArray
-    _prepared: tuple[FloatArray, ...] = attrs.field(init=False)
-
-    @_prepared.default
-    def _prepare(self) -> tuple[FloatArray, ...]:
-        return self.terms.prepare(self.predictors)
 
     def _of_pairs(
         self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray
     ) -> Sequence[FloatArray]:
-        steps = np.array(ends)
-        steps -= self.centre
-        prepared = [each.take(rows) for each in self._prepared]
-        return list(self._remaining(prepared, along(self.design, rows, owners, steps)))
+        steps = along(self.design, rows, owners, np.array(ends) - self.centre)
+        return list(self._remaining(rows, steps))
 
     def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
         steps = positions - self.centre
         for rows, block in blocks(self.design, len(steps)):
-            prepared = [each[rows] for each in self._prepared]
-            yield self._remaining(prepared, products(block, steps))
+            yield self._remaining(rows, products(block, steps))
 
-    def _remaining(self, prepared: Sequence[FloatArray], steps: FloatArray) -> FloatArray:
-        """Return what the expansions leave out, shape (k, m), for steps of the predictors."""
-        if steps.size <= _STEPS_AT_ONCE:
-            return self.terms.remaining(prepared, steps, self.order)
-        found = np.empty(steps.shape)
-        width = max(1, _STEPS_AT_ONCE // len(steps))
-        for start in range(0, steps.shape[1], width):
-            part = slice(start, start + width)
-            some = [each[part] for each in prepared]
-            found[:, part] = self.terms.remaining(some, steps[:, part], self.order)
-        return found
+    def _remaining(self, rows: Rows, steps: FloatArray) -> FloatArray:
+        return self.terms.remaining(self.predictors[rows], rows, steps, self.order)

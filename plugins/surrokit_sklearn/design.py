@@ -92,14 +92,9 @@ class Rows:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Columns:
-    """Features about their means in units of their standard deviations, with an intercept.
+    """Features less their ``centre``, over their ``scale``, behind ones if there is an intercept.
 
-    Parameters
-    ----------
-    centre, scale : ndarray of shape (n_features,)
-        What is taken off each feature, and what it is divided by.
-    intercept
-        Whether there is a column of ones, the first one.
+    Both have shape (n_features,).
     """
 
     centre: FloatArray

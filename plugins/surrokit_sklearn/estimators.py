@@ -122,8 +122,7 @@ def seeded(estimator: Any, seed: int) -> Any:
 def takes_weights(regressor: Any) -> bool:
     """Return whether ``fit`` takes weights, in every regressor that it passes them to.
 
-    With metadata routing an estimator made of estimators passes on only what was requested, and
-    counts as one that does not.
+    With metadata routing an estimator made of estimators counts as one that does not.
     """
     from sklearn import get_config
     from sklearn.base import is_regressor
@@ -154,8 +153,7 @@ def weight_arguments(regressor: Any, weights: FloatArray) -> dict[str, FloatArra
 def returns_deviations(regressor: Any) -> bool:
     """Return whether ``predict`` takes ``return_std``; of a pipeline, whether its last step's does.
 
-    With metadata routing a pipeline passes on only what was requested, and counts as one that
-    does not.
+    With metadata routing a pipeline counts as one that does not.
     """
     from sklearn import get_config
     from sklearn.pipeline import Pipeline

@@ -1,13 +1,13 @@
 """Analytic gradients of what fitted scikit-learn regressors predict.
 
-A regressor is a chain: transformers, each of which pulls derivatives by its outputs back to its
-inputs, and at its end a function with a gradient. That is a linear one, a sum of kernels
-sum_j w_j k(x, c_j), or a perceptron. :func:`gradient_of` and :func:`pullback_of` add more.
+They are those of linear functions, of sums of kernels sum_j w_j k(x, c_j), and of perceptrons, also
+behind scalers. There differences of predictions take 2 to 100 times as long. In pipelines with
+other transformers, where it is 1.3 to 2.7 times, they are taken. :func:`gradient_of` adds more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import getattr_static
 from typing import Any, TypeAlias, TypeVar
@@ -17,27 +17,21 @@ from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 from scipy.special import expit
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
-from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, NuSVR
 
-from surrokit.types import FloatArray, IntArray
+from surrokit.types import FloatArray
 
 Gradient: TypeAlias = Callable[[FloatArray], FloatArray]
 """Derivatives of the prediction, shape (n, n_features), at inputs of shape (n, n_features)."""
 
-Pullback: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
-"""From inputs (n, n_features) of a transformer and derivatives by its outputs, shape (n, n_out),
-to derivatives by its inputs, shape (n, n_features)."""
-
 Maker = TypeVar("Maker", bound=Callable[[Any], Any])
 
 _GRADIENTS: dict[type, Callable[[Any], Gradient | None]] = {}
-_PULLBACKS: dict[type, Callable[[Any], Pullback | None]] = {}
 
 
 def gradient_of(*regressors: type) -> Callable[[Maker], Maker]:
@@ -57,25 +51,12 @@ def gradient_of(*regressors: type) -> Callable[[Maker], Maker]:
     ... def my_gradient(fitted):
     ...     return lambda inputs: 2.0 * inputs * fitted.slopes_
     """
-    return partial(_register, _GRADIENTS, regressors)
 
+    def register(make: Maker) -> Maker:
+        _GRADIENTS.update(dict.fromkeys(regressors, make))
+        return make
 
-def pullback_of(*transformers: type) -> Callable[[Maker], Maker]:
-    """Register a function that makes the :data:`Pullback` of fitted transformers of some types.
-
-    As :func:`gradient_of`.
-
-    Parameters
-    ----------
-    *transformers
-        Classes of transformers.
-    """
-    return partial(_register, _PULLBACKS, transformers)
-
-
-def _register(makers: dict[type, Any], classes: tuple[type, ...], make: Maker) -> Maker:
-    makers.update(dict.fromkeys(classes, make))
-    return make
+    return register
 
 
 def analytic_gradient(regressor: Any) -> Gradient | None:
@@ -87,51 +68,14 @@ def analytic_gradient(regressor: Any) -> Gradient | None:
     own: Gradient | None = getattr(regressor, "predict_gradient", None)
     if own is not None:
         return own
-    make = _registered(_GRADIENTS, regressor, "predict")
-    found = None if make is None else make(regressor)
-    return _linear_gradient(regressor) if found is None else found
-
-
-def analytic_pullback(transformer: Any) -> Pullback | None:
-    """Return the pullback of a fitted transformer, or None if it is not known."""
-    make = _registered(_PULLBACKS, transformer, "transform")
-    return None if make is None else make(transformer)
-
-
-def _registered(makers: Mapping[type, Any], estimator: Any, method: str) -> Any | None:
-    cls = type(estimator)
+    cls, found = type(regressor), None
     # Looked up without descriptors: those of meta-estimators make a new function at each access.
-    own = getattr_static(cls, method, None)
+    predict = getattr_static(cls, "predict", None)
     for ancestor in cls.__mro__:
-        if ancestor in makers and getattr_static(ancestor, method, None) is own:
-            return makers[ancestor]
-    return None
-
-
-# --- chains ---
-
-
-@gradient_of(Pipeline)
-def pipeline_gradient(pipeline: Any) -> Gradient | None:
-    """Return the gradient by the chain rule, if every step has its own."""
-    last = analytic_gradient(pipeline.steps[-1][1])
-    steps = [step for _, step in pipeline.steps[:-1] if step not in (None, "passthrough")]
-    pulls = [pull for pull in map(analytic_pullback, steps) if pull is not None]
-    if last is None or len(pulls) < len(steps):
-        return None
-    return partial(_chain, steps, pulls, last)
-
-
-def _chain(
-    steps: Sequence[Any], pulls: Sequence[Pullback], last: Gradient, inputs: FloatArray
-) -> FloatArray:
-    seen = [inputs]
-    for step in steps:
-        seen.append(np.asarray(step.transform(seen[-1]), dtype=np.float64))
-    slopes = last(seen.pop())
-    for pull in reversed(pulls):
-        slopes = pull(seen.pop(), slopes)
-    return slopes
+        if ancestor in _GRADIENTS and getattr_static(ancestor, "predict", None) is predict:
+            found = _GRADIENTS[ancestor](regressor)
+            break
+    return _linear_gradient(regressor) if found is None else found
 
 
 @gradient_of(GridSearchCV, RandomizedSearchCV)
@@ -140,74 +84,22 @@ def search_gradient(search: Any) -> Gradient | None:
     return analytic_gradient(search.best_estimator_)
 
 
-# --- transformers ---
-
-
-@pullback_of(StandardScaler)
-def scaler_pullback(transformer: Any) -> Pullback:
-    """Return the pullback of a map that divides each input by a scale, or by nothing."""
-    scale = np.ones(transformer.n_features_in_)
-    return partial(_divide, scale if transformer.scale_ is None else transformer.scale_)
-
-
-def _divide(scale: FloatArray, _: FloatArray, slopes: FloatArray) -> FloatArray:
-    return np.asarray(slopes * (1.0 / scale))
-
-
-@pullback_of(PolynomialFeatures)
-def monomial_pullback(transformer: Any) -> Pullback:
-    """Return the pullback of monomials, by the product rule: a term for each factor of each.
-
-    A monomial of degree p is a product of p inputs, repeats included; the term of one factor is the
-    product of the others, and is part of the derivative by that factor's input.
-    """
-    powers = np.asarray(transformer.powers_, dtype=np.int64)
-    n_out, dim = powers.shape
-    degrees = powers.sum(axis=1)
-    greatest = int(degrees.max(initial=1))
-    # The factors of each monomial, filled up with input number dim, which is always 1.
-    filled = np.column_stack([powers, greatest - degrees])
-    factors = np.repeat(np.tile(np.arange(dim + 1), n_out), filled.ravel()).reshape(n_out, greatest)
-    features, places = np.nonzero(factors < dim)
-    others = factors[features][~np.eye(greatest, dtype=bool)[places]]
-    others = others.reshape(len(features), greatest - 1)
-    targets = factors[features, places]
-    order = np.argsort(targets, kind="stable")
-    occurring, starts = np.unique(targets[order], return_index=True)
-    return partial(_pull_monomials, features[order], others[order], occurring, starts)
-
-
-def _pull_monomials(
-    features: IntArray,
-    others: IntArray,
-    occurring: IntArray,
-    starts: IntArray,
-    inputs: FloatArray,
-    slopes: FloatArray,
-) -> FloatArray:
-    result = np.zeros(inputs.shape)
-    if len(features):
-        with_one = np.column_stack([inputs, np.ones(len(inputs))])
-        terms = slopes[:, features]
-        for factor in others.T:
-            terms = terms * with_one[:, factor]
-        result[:, occurring] = np.add.reduceat(terms, starts, axis=1)
-    return result
-
-
-@pullback_of(Nystroem)
-def nystroem_pullback(transformer: Any) -> Pullback | None:
-    """Return the pullback of kernels with a few inputs, times a matrix."""
-    kernel = _named_kernel(transformer, transformer.gamma)
-    if kernel is None or transformer.kernel_params:
+@gradient_of(Pipeline)
+def pipeline_gradient(pipeline: Any) -> Gradient | None:
+    """Return the gradient behind scalers; None behind other transformers."""
+    last = analytic_gradient(pipeline.steps[-1][1])
+    steps = [step for _, step in pipeline.steps[:-1] if step not in (None, "passthrough")]
+    if last is None or any(type(step) is not StandardScaler for step in steps):
         return None
-    return partial(_pull_kernels, kernel, transformer.components_, transformer.normalization_)
+    return partial(_behind, steps, last)
 
 
-def _pull_kernels(
-    kernel: Any, centres: FloatArray, matrix: FloatArray, inputs: FloatArray, slopes: FloatArray
-) -> FloatArray:
-    return kernel_slope(kernel, centres, slopes @ matrix, inputs)
+def _behind(scalers: Sequence[Any], last: Gradient, inputs: FloatArray) -> FloatArray:
+    factor: Any = 1.0
+    for scaler in scalers:
+        inputs = np.asarray(scaler.transform(inputs), dtype=np.float64)
+        factor = factor if scaler.scale_ is None else factor / scaler.scale_
+    return np.asarray(last(inputs) * factor)
 
 
 # --- linear functions ---
@@ -307,7 +199,7 @@ def kernel_slope(
     """Return the derivatives by x of sum_j w_j k(x, c_j), shape (n, dim).
 
     It is for kernel objects of which :func:`is_known` is true. ``inputs (n, dim)`` are x,
-    ``centres (m, dim)`` are c_j, and ``weights`` w_j, shape (m,), or (n, m) if they depend on x.
+    ``centres (m, dim)`` are c_j, and ``weights`` w_j, shape (m,), or (n, m) within a product.
     """
     return _SLOPES[type(kernel)](kernel, centres, weights, inputs)
 

@@ -30,16 +30,9 @@ _WARMUP_NEAR = 20
 
 @attrs.frozen(kw_only=True, eq=False)
 class Laplace:
-    """A normal distribution at a mode.
+    """A normal distribution at a mode, with the Hessian of U there as precision.
 
-    Parameters
-    ----------
-    mean : ndarray of shape (dim,)
-        The mode.
-    precision : ndarray of shape (dim, dim)
-        The Hessian of U there.
-    factor : ndarray of shape (dim, dim)
-        L, lower triangular, with L L^T the covariance.
+    ``factor (dim, dim)`` is L, lower triangular, with L L^T the covariance.
     """
 
     mean: FloatArray

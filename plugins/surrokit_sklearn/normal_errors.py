@@ -37,20 +37,8 @@ class NormalErrors:
     exp(-(e a / s)^2 / 2) with e = 1e-3: without that factor errors of 0 would have infinite density
     where the columns meet every response.
 
-    Parameters
-    ----------
-    count
-        n: rows, each as often as its weight says.
-    least : ndarray of shape (k,)
-        m.
-    gram : ndarray of shape (k, k)
-        G.
-    residual
-        r.
-    prior
-        Of the coefficients, with mean and sd of shape (k,).
-    scale
-        a.
+    ``count`` is n, of rows as often as their weights say, ``least (k,)`` m, ``gram (k, k)`` G,
+    ``residual`` r and ``scale`` a. The ``prior`` of the coefficients has mean and sd of shape (k,).
     """
 
     count: float

@@ -47,8 +47,8 @@ Summary: TypeAlias = Callable[[FloatArray], FloatArray]
 class _Regression:
     """What is fitted: a family as :func:`surrokit.rows_potential` takes it, and its rows.
 
-    The search for intercepts starts at ``start``; their priors are about ``centre``, and the scales
-    of all priors are in units of ``unit``. A fit to few of the rows must include ``kept``.
+    Intercepts are searched for from ``start``, with priors about ``centre``; ``unit`` is that of
+    all priors' scales. A fit to few of the rows must include ``kept``.
     """
 
     family: str
@@ -97,21 +97,13 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         unnamed = [f"x{k}" for k in range(self.n_features_in_)]
         return list(map(str, self.__dict__.get("feature_names_in_", unnamed)))
 
-    def _coefficient_names(self, n_predictors: int) -> list[str]:
-        """Return names of coefficients: features, behind their class if there are several."""
-        columns = ["Intercept"] * self.fit_intercept + self._feature_names
-        if n_predictors > 1:
-            columns = [f"{label}: {column}" for label in self.classes_[1:] for column in columns]
-        return unlike(columns)
-
     def _sample(self, task: _Regression) -> tuple[FloatArray, FloatArray]:
-        """Draw from the posterior of a sum over rows.
-
-        Returns intercepts (n_draws, n_predictors) and coefficients (n_draws, n_predictors,
-        n_features), in units of the features.
-        """
+        """Return draws of intercepts (n_draws, n_predictors) and coefficients (..., n_features)."""
         columns, design, prior = self._columns(task)
-        names = self._coefficient_names(task.n_predictors)
+        names = ["Intercept"] * self.fit_intercept + self._feature_names
+        if task.n_predictors > 1:
+            names = [f"{label}: {column}" for label in self.classes_[1:] for column in names]
+        names = unlike(names)
         weights, response = task.rows.weights, task.rows.response
 
         def plain(rows: Any) -> Potential:
@@ -246,7 +238,8 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
                 f"{type(self).__name__} needs at least two classes, got one class, "
                 f"{self.classes_[0]}"
             )
-        rows = _merged(attrs.evolve(counting, response=numbers.astype(np.float64)))
+        rows = attrs.evolve(counting, response=numbers.astype(np.float64))
+        rows = rows if len(rows) >= MANY else rows.merge()
         task = _Regression(
             family="logistic" if n_classes == 2 else "multinomial",
             rows=rows,
@@ -262,13 +255,7 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return posterior means of classes' probabilities, shape (n_samples, n_classes).
-
-        Raises
-        ------
-        ValueError
-            If the inputs have other features than those in the fit.
-        """
+        """Return posterior means of classes' probabilities, shape (n_samples, n_classes)."""
         return self._summarise(X, self._probabilities, _mean)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
@@ -276,13 +263,7 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
         return np.asarray(np.log(self.predict_proba(X)))
 
     def predict(self, X: Any) -> Any:
-        """Return the class of the largest probability, shape (n_samples,).
-
-        Raises
-        ------
-        ValueError
-            As :meth:`predict_proba`.
-        """
+        """Return the class of the largest probability, shape (n_samples,)."""
         chances = self.predict_proba(X)
         return self.classes_[chances.argmax(axis=1)]
 
@@ -294,7 +275,7 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
         Raises
         ------
         ValueError
-            If ``level`` is not between 0 and 1; as :meth:`predict_proba`.
+            If ``level`` is not between 0 and 1.
         """
         return self._interval(X, level, self._probabilities)
 
@@ -375,7 +356,8 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         inputs, response = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
         )
-        rows = _merged(Rows.of(inputs, np.asarray(response, dtype=np.float64), sample_weight))
+        rows = Rows.of(inputs, np.asarray(response, dtype=np.float64), sample_weight)
+        rows = rows if len(rows) >= MANY else rows.merge()
         self._family, settings = _read_family(self.family, self.settings)
         task, scales = _regression(self._family, settings, rows), None
         if self._family.name == "gaussian" and "scale" not in settings:
@@ -394,13 +376,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         return self
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the posterior mean of the mean response, shape (n_samples,).
-
-        Raises
-        ------
-        ValueError
-            If the inputs have other features than those in the fit.
-        """
+        """Return the posterior mean of the mean response, shape (n_samples,)."""
         check_is_fitted(self)
         if self._family.of_errors:  # linear in the coefficients
             return self._summarise(
@@ -423,7 +399,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         Raises
         ------
         ValueError
-            If ``level`` is not between 0 and 1, or ``kind`` another one; as :meth:`predict`.
+            If ``level`` is not between 0 and 1, or ``kind`` another one.
         """
         if kind not in ("mean", "response"):
             raise ValueError(f"kind must be 'mean' or 'response', got {kind!r}")
@@ -437,14 +413,14 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         )
 
     def _means(self, inputs: FloatArray) -> FloatArray:
-        """Return mean responses by each draw, shape (n, n_draws)."""
         return self._family.mean(self._predictors(inputs))
 
     def _predictors(self, inputs: FloatArray) -> FloatArray:
+        """Return linear predictors by each draw, shape (n, n_draws)."""
         return np.asarray(inputs @ self.coef_draws_.T + self.intercept_draws_)
 
     def _sample_with_scale(self, task: _Regression) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return draws of intercept, coefficients and the errors' scale: first that, then they."""
+        """Return draws of intercept, coefficients, and the scale, given which they are drawn."""
         columns, design, prior = self._columns(task)
         target = NormalErrors.of(design, task.rows, prior=prior, scale=_SPREADS * task.unit)
         rng = _generator(self.random_state)
@@ -454,23 +430,14 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         return *columns.undo(target.draw_coefficients(logs, rng)), np.exp(logs)
 
 
-def _merged(rows: Rows) -> Rows:
-    return rows if len(rows) >= MANY else rows.merge()
-
-
 def _regression(family: ResponseFamily, settings: Mapping[str, Any], rows: Rows) -> _Regression:
     mean = rows.mean()
+    about: dict[str, Any]
     if family.of_errors:
-        return _Regression(
-            family=family.name,
-            rows=rows,
-            settings=settings,
-            start=mean,
-            centre=mean,
-            unit=rows.spread(),
-        )
-    start = np.log(max(mean, 0.5 / len(rows))) / family.log_mean if family.log_mean else mean
-    return _Regression(family=family.name, rows=rows, settings=settings, start=start)
+        about = {"start": mean, "centre": mean, "unit": rows.spread()}
+    else:
+        about = {"start": np.log(max(mean, 0.5 / len(rows))) / family.log_mean}
+    return _Regression(family=family.name, rows=rows, settings=settings, **about)
 
 
 def _read_family(

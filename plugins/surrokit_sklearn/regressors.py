@@ -77,17 +77,10 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit to some rows, and forget all others.
 
-        Parameters
-        ----------
-        X : array_like of shape (n_samples, n_features)
-            Inputs.
-        y : array_like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        gradients : array_like of shape (n_samples, n_features), optional
-            Derivatives of the target by the inputs; rows of NaN where they are not known. For
-            targets of several columns of shape (n_samples, n_outputs, n_features).
-        sample_weight : array_like of shape (n_samples,), optional
-            How often each row counts; a row that counts twice is the same as two.
+        ``X`` has shape (n_samples, n_features) and ``y`` (n_samples,) or (n_samples, n_outputs).
+        ``gradients`` are derivatives of the target by the inputs, of the shape of X, or for several
+        outputs (n_samples, n_outputs, n_features); rows of NaN where they are not known.
+        ``sample_weight (n_samples,)`` says how often each row counts.
 
         Raises
         ------
@@ -143,8 +136,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the inputs have other features than those in the fit, or an online fit kept no rows
-            to tell deviations by.
+            If these are asked of an online fit, which keeps no rows.
         """
         inputs = self._check_inputs(X)
         mean = self._by_output([surrogate.value(inputs) for surrogate in self._surrogates])
@@ -158,11 +150,6 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Return derivatives of the prediction by the inputs.
 
         Their shape is (n_samples, n_features) or (n_samples, n_outputs, n_features).
-
-        Raises
-        ------
-        ValueError
-            If the inputs have other features than those in the fit.
         """
         inputs = self._check_inputs(X)
         return self._by_output([_gradient(each, inputs) for each in self._surrogates])
@@ -176,8 +163,6 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether there is a fit."""
         return "surrogate_" in self.__dict__
-
-    # --- rows ---
 
     def _check_inputs(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -215,8 +200,6 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
             for k in range(outputs.shape[1])
         ]
-
-    # --- fits ---
 
     def _learner(self) -> Any:
         settings = self.get_params(deep=False)

@@ -115,13 +115,7 @@ class EstimatorSurrogate(ShownSurrogate):
 
 @attrs.define(kw_only=True, eq=False)
 class EstimatorLearner(KeepingLearner):
-    """Fits a copy of the regressor to all that was observed; the seed draws its random states.
-
-    Parameters
-    ----------
-    settings
-        How to fit.
-    """
+    """Fits a copy of the regressor to all that was observed; the seed draws its random states."""
 
     settings: EstimatorSurrogate
 

@@ -237,7 +237,7 @@ REFUSED = {
         {"formula": "log_exposure ~ age", "family": "gamma"},
         "response must be positive, got -",
     ),
-    "no such setting": ({"size": 2.0}, "has no size"),
+    "no such setting": ({"size": 2.0}, "has no setting size"),
     "no such prior": ({"prior": {"agee": 1.0}}, "prior asks for 'agee'.*do you mean 'age'"),
     "a prior of 0": ({"prior": {"age": 0.0}}, "prior of 'age' must be a positive"),
     "a prior that is text": ({"prior": "wide"}, "prior must be a standard deviation"),

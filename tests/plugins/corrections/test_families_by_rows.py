@@ -14,7 +14,7 @@ from surrokit.potentials import Ball, move_bounds
 from surrokit.testing import check_potential
 from surrokit.testing.parts import proposal_at
 from surrokit_corrections.subsampled import Subsampled
-from surrokit_problems.ready_made import poisson
+from surrokit_problems.families import family
 
 SIGMAS = 5.0
 """Of every comparison of a mean: a false alarm in 1.7 million, and fewer than 200 of them."""
@@ -180,10 +180,12 @@ def test_a_move_out_of_all_balls_is_decided_by_all_rows(name):
 
 def short_of_reach(e, y, reach):
     """A bound that holds at the centre, and not in a ball about it."""
-    return poisson().third_bound(e, y, 0.0 * reach)
+    return family("poisson").third_bound(e, y, 0.0 * reach)
 
 
-SHORT_OF_REACH = attrs.evolve(poisson(), third_bound=short_of_reach, third=None, fourth_bound=None)
+SHORT_OF_REACH = attrs.evolve(
+    family("poisson"), third_bound=short_of_reach, third=None, fourth_bound=None
+)
 
 
 def test_a_bound_that_forgets_the_reach_is_seen_by_the_contract():

@@ -16,8 +16,8 @@ from surrokit.errors import TargetError
 from surrokit.interfaces import ChainState
 from surrokit.testing.parts import proposal_at
 from surrokit_corrections.subsampled import Subsampled
+from surrokit_problems.families import LOGISTIC
 from surrokit_problems.logistic import LogisticRegression
-from surrokit_problems.logistic_terms import LOGISTIC
 from surrokit_problems.rows import GeneralizedLinearModel
 
 SIGMAS = 5.0
@@ -31,7 +31,7 @@ def growth_lost(e, y, t, order):
     return np.log1p(p * np.expm1(t)) - p * t * (1.0 + 0.5 * (1.0 - p) * t) - cubic
 
 
-OLD = attrs.evolve(LOGISTIC, remainder=growth_lost, prepare=None)
+OLD = attrs.evolve(LOGISTIC, remainder=growth_lost)
 
 
 def separable(n=2000):

@@ -16,10 +16,8 @@ from surrokit.testing.parts import proposal_at
 from surrokit.testing.wrappers import Wrapped
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_corrections.thinning import AliasTable, CumulativeTable
+from surrokit_problems.families import LOGISTIC, family
 from surrokit_problems.logistic import LogisticRegression
-from surrokit_problems.logistic_terms import LOGISTIC
-from surrokit_problems.probit import PROBIT
-from surrokit_problems.ready_made import student_errors
 from surrokit_problems.rows import GeneralizedLinearModel
 
 SIGMAS = 5.0
@@ -42,8 +40,10 @@ MODELS = {
     "logistic": lambda: LogisticRegression(DESIGN, RESPONSE),
     "sparse": lambda: LogisticRegression(sparse.csr_array(DESIGN), RESPONSE),
     "logistic family": lambda: GeneralizedLinearModel(DESIGN, RESPONSE, LOGISTIC),
-    "probit": lambda: GeneralizedLinearModel(DESIGN, RESPONSE, PROBIT),
-    "student": lambda: GeneralizedLinearModel(DESIGN, RESPONSE, student_errors(3.0, 0.5)),
+    "probit": lambda: GeneralizedLinearModel(DESIGN, RESPONSE, family("probit")),
+    "student": lambda: GeneralizedLinearModel(
+        DESIGN, RESPONSE, family("student", degrees=3.0, scale=0.5)
+    ),
     "weighted": lambda: sk.rows_potential(
         "logistic", DESIGN, RESPONSE, prior=10.0, offset=0.3 * COUNTS, weights=1.0 + COUNTS
     ),

@@ -7,6 +7,7 @@ from scipy.stats import multivariate_normal, norm
 
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit_problems.densities import Banana, GaussianPotential, figure_three_covariance
+from surrokit_problems.plugin import surrokit_components
 
 MEAN = np.array([1.0, -2.0, 0.5])
 COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 0.5, 0.1], [0.0, 0.1, 1.0]])
@@ -14,18 +15,12 @@ COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 0.5, 0.1], [0.0, 0.1, 1.0]])
 
 def test_value_is_minus_the_log_density_up_to_a_constant():
     positions = np.random.default_rng(0).standard_normal((6, 3))
-    values = GaussianPotential(MEAN, COVARIANCE).value(positions)
+    potential = GaussianPotential(MEAN, COVARIANCE)
     expected = -multivariate_normal(MEAN, COVARIANCE).logpdf(positions)
-    assert_allclose(np.diff(values), np.diff(expected), rtol=1e-10)
-
-
-def test_the_hessian_is_the_precision():
-    hessian = GaussianPotential(MEAN, COVARIANCE).hessian(np.ones((2, 3)))
-    assert_allclose(hessian, [np.linalg.inv(COVARIANCE)] * 2)
-
-
-def test_draws_have_the_mean_and_covariance():
-    draws = GaussianPotential(MEAN, COVARIANCE).sample(np.random.default_rng(2), 200_000)
+    assert_allclose(np.diff(potential.value(positions)), np.diff(expected), rtol=1e-10)
+    assert_allclose(potential.value(np.array([[np.inf, -np.inf, 0.0], [1e200, 0, 0]])), np.inf)
+    assert_allclose(potential.hessian(np.ones((2, 3))), [np.linalg.inv(COVARIANCE)] * 2)
+    draws = potential.sample(np.random.default_rng(2), 200_000)
     assert_allclose(draws.mean(axis=0), MEAN, atol=0.02)
     assert_allclose(np.cov(draws.T), COVARIANCE, atol=0.03)
 
@@ -35,11 +30,6 @@ def test_the_covariance_of_figure_three():
     assert covariance.shape == (32, 32)
     assert_allclose(covariance @ np.ones(32), np.ones(32))
     assert_allclose(np.linalg.eigvalsh(covariance)[:-1], 0.01)
-
-
-def test_value_is_infinite_at_infinity():
-    potential = GaussianPotential(MEAN, COVARIANCE)
-    assert_allclose(potential.value(np.array([[np.inf, -np.inf, 0.0], [1e200, 0, 0]])), np.inf)
 
 
 @pytest.mark.parametrize(
@@ -75,14 +65,16 @@ def test_metric_is_the_hessian_expected_over_data():
     assert_allclose(potential.metric(theta), expected[None])
 
 
-def test_the_data_are_reproducible_and_about_the_truth():
-    assert_allclose(Banana().data, Banana().data)
-    assert abs(Banana().data.mean() - 1.0) < 4 * 2.0 / np.sqrt(100)
-
-
 @pytest.mark.parametrize(
     "settings", [{"sigma_y": 0.0}, {"sigma_theta": np.inf}, {"n_observations": 0}]
 )
 def test_settings_of_the_banana_are_positive(settings):
     with pytest.raises(ConfigurationError, match="must be positive and finite"):
         Banana(**settings)
+
+
+@pytest.mark.parametrize("component", [each for each in surrokit_components() if each.examples])
+def test_every_target_takes_no_positions(component):
+    potential = component.make(component.examples[0])
+    value, gradient = potential.value_and_gradient(np.empty((0, potential.dim)))
+    assert (value.shape, gradient.shape) == ((0,), (0, potential.dim))

@@ -12,11 +12,8 @@ from scipy.special import expit
 import surrokit as sk
 from surrokit import capabilities as can
 from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
-from surrokit.interfaces import ChainState
 from surrokit.potentials import Ball
 from surrokit.testing import check_potential
-from surrokit.testing.parts import proposal_at
-from surrokit_corrections.subsampled import Subsampled
 
 RNG = np.random.default_rng(0)
 X = 0.7 * RNG.standard_normal((150, 2))
@@ -72,6 +69,12 @@ def test_they_are_the_regression_that_is_written_out():
     for method in ("value", "gradient", "hessian"):
         found = getattr(ours, method)(POSITIONS)
         assert_allclose(found, getattr(LOGISTIC, method)(POSITIONS), rtol=1e-10)
+    ball, factor = Ball(centre=np.zeros(2), radius=2.0), np.array([[0.4, 0.0], [0.1, 0.3]])
+    assert_allclose(ours.row_bounds(factor, ball=ball), LOGISTIC.row_bounds(factor))
+    some = np.array([3, 8, 8])
+    assert_allclose(ours.select(some).value(POSITIONS), LOGISTIC.select(some).value(POSITIONS))
+    bounds = own(bound=WIDEST).row_bounds(factor)
+    assert_allclose(own(bound=WIDEST).select(some).row_bounds(factor), bounds[some])
     one, other = ours.expand(POSITIONS[0]), LOGISTIC.expand(POSITIONS[0])
     assert_allclose(one.value(POSITIONS), other.value(POSITIONS), rtol=1e-10)
     rows, owners = np.array([3, 0, 3, 149]), np.array([0, 1, 2, 2])
@@ -82,55 +85,22 @@ def test_they_are_the_regression_that_is_written_out():
     )
 
 
-def test_decisions_are_those_of_the_regression():
-    ball = Ball(centre=np.zeros(2), radius=2.0)
-    factor = np.array([[0.4, 0.0], [0.1, 0.3]])
-    assert_allclose(own(bound=bound).row_bounds(factor, ball=ball), LOGISTIC.row_bounds(factor))
-    options = {**QUICK, "sampler": ("random-walk", {"step_size": 0.3})}
-    by_order = ("subsampled", {"order": 2})
-    ours = sk.sample(own(bound=bound), correction=by_order, **options)
-    full = sk.sample(own(), **options)
-    assert ours.calls["rows"] > 0
-    assert full.calls["rows"] == 0
-    assert_allclose(ours.draws.mean(axis=(0, 1)), full.draws.mean(axis=(0, 1)), atol=0.3)
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("given", [WIDEST, bound], ids=["each", "own"])
-def test_rows_decide_as_the_rule_says(given):
-    """A mean of 20000 decisions is within 5 standard errors: a false alarm in 1.7 million."""
-    correction = Subsampled(order=2).bind(own(bound=given)).prepare(np.zeros(2))
-    thinning = correction.thinning
-    z = np.array([[0.4, -0.3], [1.5, 1.1]])
-    ends = thinning.expansion.centre + np.linalg.solve(thinning.whitening.T, z.T).T
-    v = thinning.expansion.value(ends)
-    increase = LOGISTIC.expand(thinning.expansion.centre).increases(ends[:1], ends[1:])[0]
-    probability = min(1.0, np.exp(v[0] - v[1] + 1.0)) * np.exp(-increase)
-    n = 20_000
-    state = ChainState(positions=np.tile(ends[0], (n, 1)), values=np.zeros(n), cache={})
-    proposal = proposal_at(np.tile(ends[1], (n, 1)), np.full(n, 1.0))
-    _, info = correction.decide(state, proposal, np.random.default_rng(0))
-    error = np.sqrt(probability * (1.0 - probability) / n)
-    assert abs(info.accepted.mean() - probability) < 5.0 * error
-
-
 def test_without_a_bound_rows_cannot_decide_and_all_else_works():
     ours = own()
     assert can.ROWS not in ours.capabilities
     message = r"needs rows from the target.*was given no bound=, of third derivatives"
     with pytest.raises(CapabilityError, match=message):
         sk.sample(ours, sampler="hmc", correction="subsampled", **QUICK)
-    run = sk.sample(ours, sampler="hmc", surrogate="quadratic", explorer="rounds", **QUICK)
-    assert run.acceptance.mean() > 0.5
 
 
-def test_values_alone_are_enough_to_draw():
+def test_values_alone_are_enough_but_for_rows():
     ours = sk.rows_potential(terms, (X, Y), dim=2, prior=3.0)
     assert ours.capabilities == frozenset()
     with pytest.raises(CapabilityError, match=r"no gradient= and hessian= .*, and no bound="):
         sk.sample(ours, sampler="random-walk", correction="subsampled", **QUICK)
-    run = sk.sample(ours, sampler="random-walk", **QUICK)
-    assert run.draws.shape == (2, 60, 2)
+    assert_allclose(ours.value(POSITIONS), LOGISTIC.value(POSITIONS))
+    with pytest.raises(ConfigurationError, match="response goes with the family of a regression"):
+        sk.rows_potential(terms, X, Y, dim=2)
 
 
 def test_data_come_in_the_form_that_they_were_given_in():
@@ -169,11 +139,6 @@ def test_data_are_to_have_a_row_for_each_term():
     for data in ((X, Y[:-1]), np.zeros((0, 2)), 3.0, ()):
         with pytest.raises(ShapeError, match="data must be arrays with one row for each term"):
             sk.rows_potential(terms, data, dim=2)
-
-
-def test_a_response_goes_with_families():
-    with pytest.raises(ConfigurationError, match="response goes with the family of a regression"):
-        sk.rows_potential(terms, X, Y, dim=2)
 
 
 def test_results_are_to_have_a_row_each():

@@ -103,30 +103,25 @@ def test_lines_that_are_not_those_expected(table, tmp_path):
     path = written(table, tmp_path / "bank.csv")
     whole = path.read_text()
     path.write_text(whole + "1;2;3\n")
-    with pytest.raises(TargetError, match="must have 16 fields separated by ';', got 3 in line 28"):
+    with pytest.raises(
+        TargetError, match="must have 16 fields separated by ';', got another number in line 28"
+    ):
         bank_regression(path)
     path.write_text(whole.splitlines()[0] + "\n")
     with pytest.raises(TargetError, match="at least 2 rows, got 0"):
         bank_regression(path)
+    for content in ("", "age,job\n1,2\n", "\n\n"):
+        path.write_text(content)
+        with pytest.raises(TargetError, match=r"bank-additional-full\.csv"):
+            bank_regression(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"age,job\n1,2\n", b"\n\n"])
-def test_wrong_file(content, tmp_path):
-    path = tmp_path / "other.csv"
-    path.write_bytes(content)
-    with pytest.raises(TargetError, match=r"bank-additional-full\.csv"):
-        bank_regression(path)
-
-
-@pytest.mark.parametrize("name", ["absent.csv", "broken.csv.gz", "binary.csv"])
-def test_unreadable_file(name, tmp_path):
+def test_unreadable_files(tmp_path):
     (tmp_path / "broken.csv.gz").write_bytes(b"not gzip")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x81")
-    with pytest.raises(TargetError, match=f"{name} could not be read"):
-        bank_regression(tmp_path / name)
-
-
-def test_without_a_file_the_message_says_where_it_is():
+    for name in ("absent.csv", "broken.csv.gz", "binary.csv"):
+        with pytest.raises(TargetError, match=f"{name} could not be read"):
+            bank_regression(tmp_path / name)
     with pytest.raises(TargetError, match=r"got none; download bank-additional\.zip"):
         bank_regression()
 
@@ -148,8 +143,6 @@ TEXT = "-1 3:1 11:1 123:1 \n+1 1:0.5\n-1\n\n+1 2:-1.5e1 3:1\n"
     [
         ("", "the file must be LIBSVM's training file a9a, lines of .* got no lines; download a9a"),
         ("+1 3:1 124:1\n", "the file must be LIBSVM's training file a9a"),
-        ("+1 0:1\n", "the file must be LIBSVM's training file a9a"),
-        ("+1 3:1 7\n", "the file must be LIBSVM's training file a9a"),
         ("age;job\n", "the file must be LIBSVM's training file a9a"),
         ("3 1:1\n", "labels of a9a must be -1 and"),
     ],
@@ -226,7 +219,9 @@ def test_fetching_that_fails(monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
-    with pytest.raises(TargetError, match="1430 could not be fetched: no network; download a9a"):
+    with pytest.raises(
+        TargetError, match="1430 could not be fetched as numbers: no network; download a9a"
+    ):
         a9a_regression()
 
 

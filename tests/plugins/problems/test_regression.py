@@ -1,4 +1,4 @@
-"""The door to regressions: families by name, offsets, weights, events and priors."""
+"""Regressions: families by name, dense and sparse rows, offsets, weights, events and priors."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import pickle
 
 import numpy as np
 import pytest
-from autograd import elementwise_grad
-from autograd import numpy as anp
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.special import log_softmax
+from scipy.special import expit
+from scipy.stats import norm
 
 import surrokit as sk
 from surrokit import capabilities as can
-from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.errors import ConfigurationError, ShapeError, TargetError
+from surrokit.potentials import Ball
 from surrokit.registry.catalogue import Catalogue
 from surrokit.testing import check_potential
-from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.families import LOGISTIC, Family
+from surrokit_problems.logistic import LogisticRegression, simulate_regression
+from surrokit_problems.rows import GeneralizedLinearModel
 
 RNG = np.random.default_rng(0)
 X = 0.6 * RNG.standard_normal((300, 3)) * (RNG.random((300, 3)) < 0.7)
@@ -52,27 +54,26 @@ def target(name, design=X, prior=2.0, chosen=slice(None), **more):
     )
 
 
-@EACH
-def test_every_family_keeps_to_the_contract(name):
-    """Dense designs are checked with the examples of the part."""
+def failures(make):
+    """Return the checks of a target that do not pass, which are those of its contract."""
+    return [result.name for result in check_potential(make) if result.outcome == "failed"]
+
+
+@pytest.mark.parametrize("name", ["student", "logistic", "poisson"])
+def test_sparse_regressions_keep_to_the_contract(name):
+    """Dense ones are the examples of the part, a family each."""
     thin = sparse.csr_array(X)
-    results = check_potential(lambda: target(name, thin, offset=OFFSET, weights=WEIGHTS))
-    assert [result for result in results if result.outcome == "failed"] == []
-    assert "check_row_bounds" in [result.name.partition("[")[0] for result in results]
+    assert failures(lambda: target(name, thin, offset=OFFSET, weights=WEIGHTS)) == []
 
 
 @EACH
-def test_weights_count_rows_as_often(name):
+def test_weights_count_rows_as_often_and_offsets_are_columns(name):
     often = np.repeat(np.arange(300), WEIGHTS.astype(int))
     weighted = target(name, weights=WEIGHTS)
     repeated = target(name, X[often], chosen=often)
     for method in ("value", "gradient", "hessian"):
         found, expected = (getattr(one, method)(POSITIONS) for one in (weighted, repeated))
         assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-@EACH
-def test_an_offset_is_a_column_whose_coefficient_is_one(name):
     beside = target(name, np.column_stack([X, OFFSET]), prior=None)
     ours = target(name, offset=OFFSET, prior=None)
     with_one = np.column_stack([POSITIONS, np.ones(3)])
@@ -80,42 +81,29 @@ def test_an_offset_is_a_column_whose_coefficient_is_one(name):
     assert_allclose(ours.gradient(POSITIONS), beside.gradient(with_one)[:, :3], rtol=1e-9)
 
 
-def written_out(name, e):
-    """Return the terms as autograd can read them, up to a constant."""
-    y, exp, log = FAMILIES[name][0], anp.exp, anp.log
-    return {
-        "gaussian": lambda: (y - e) ** 2 / 0.5,
-        "student": lambda: 2.0 * log(1.0 + (y - e) ** 2 / 3.0),
-        "logistic-errors": lambda: 2.0 * log(1.0 + exp((y - e) / 2.0)) - (y - e) / 2.0,
-        "logistic": lambda: log(1.0 + exp(e)) - y * e,
-        "poisson": lambda: exp(e) - y * e,
-        "negative-binomial": lambda: (y + 2.0) * log(2.0 + exp(e)) - y * e,
-        "gamma": lambda: 1.5 * (e + y * exp(-e)),
-        "exponential": lambda: y * exp(e) - EVENTS * e,
-        "weibull": lambda: y**1.3 * exp(e) - EVENTS * e,
-    }[name]()
-
-
-@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "probit"])
-def test_derivatives_are_those_of_automatic_differentiation(name):
-    ours = target(name, prior=None)
-    derivatives = [lambda e: written_out(name, e)]
-    for _ in range(3):
-        derivatives.append(elementwise_grad(derivatives[-1]))
-    for q in POSITIONS:
-        first, second, third = (function(X @ q) for function in derivatives[1:])
-        assert_allclose(ours.gradient(q[None])[0], X.T @ first, rtol=1e-9, atol=1e-9)
-        hessian = X.T @ (second[:, None] * X)
-        assert_allclose(ours.hessian(q[None])[0], hessian, rtol=1e-9, atol=1e-9)
-        if can.ROWS_THIRD_ORDER in ours.capabilities:
-            h = 0.1 * POSITIONS
-            along = h @ X.T
-            expansion = ours.value(q[None]) + along @ first + along**2 @ second / 2
-            expansion += along**3 @ third / 6
-            found = ours.expand(q, order=3).value(q + h)
-            assert_allclose(found, expansion, rtol=1e-10, atol=1e-10)
-    constant = ours.value(POSITIONS) - [derivatives[0](X @ q).sum() for q in POSITIONS]
-    assert_allclose(constant, constant[0], atol=1e-8)
+@EACH
+def test_sparse_designs_change_nothing_and_regressions_travel(name):
+    dense = target(name)
+    factor, rows, owners = np.tril(np.ones((3, 3))), np.array([3, 0, 3, 299]), np.arange(4) % 3
+    ball = {"ball": Ball(centre=np.zeros(3), radius=1.0)} if dense.family.local else {}
+    expected = dense.expand(POSITIONS[0]).changes(POSITIONS, -POSITIONS, rows, owners)
+    for form in (sparse.csr_array, sparse.csc_matrix, sparse.coo_matrix):
+        thin = pickle.loads(pickle.dumps(target(name, form(X))))
+        assert thin.capabilities == dense.capabilities
+        for method in ("value", "gradient", "hessian"):
+            found = getattr(thin, method)(POSITIONS)
+            assert_allclose(found, getattr(dense, method)(POSITIONS), rtol=1e-9, atol=1e-9)
+        product = dense.hessian_product(POSITIONS, POSITIONS)
+        assert_allclose(thin.hessian_product(POSITIONS, POSITIONS), product, atol=1e-9)
+        assert_allclose(thin.row_bounds(factor, **ball), dense.row_bounds(factor, **ball))
+        expansion = pickle.loads(pickle.dumps(thin.expand(POSITIONS[0])))
+        assert_allclose(
+            expansion.changes(POSITIONS, -POSITIONS, rows, owners), expected, atol=1e-12
+        )
+        some = thin.select(rows)
+        assert_allclose(some.value(POSITIONS), dense.select(rows).value(POSITIONS))
+        assert can.CONVEX not in some.capabilities  # rows alone may leave directions flat
+    assert (can.CONVEX in dense.capabilities) == (name != "student")
 
 
 def test_priors_are_normal_and_flat_unless_given():
@@ -144,6 +132,8 @@ def test_the_fast_logistic_regression_is_that_of_the_family(prior, form):
     plain = target("logistic", form(X), prior=prior, weights=np.ones(300))
     assert isinstance(fast, LogisticRegression)
     assert not isinstance(plain, LogisticRegression)
+    more = {*can.HESSIANS, *can.METRICS} - {can.HESSIAN, can.HESSIAN_PRODUCT}
+    assert more == fast.capabilities - plain.capabilities
     vectors = POSITIONS[::-1]
     pairs = [(t.value(POSITIONS), *t.value_and_gradient(POSITIONS)) for t in (fast, plain)]
     for found, expected in zip(*pairs, strict=True):
@@ -155,70 +145,110 @@ def test_the_fast_logistic_regression_is_that_of_the_family(prior, form):
     assert_allclose(fast.hessian_product(POSITIONS, vectors), product)
     assert_allclose(fast.value(1e4 * POSITIONS), plain.value(1e4 * POSITIONS), rtol=1e-12)
     assert (can.CONVEX in fast.capabilities) == (can.CONVEX in plain.capabilities)
+    apart = target("logistic", X, prior=prior)
+    for name, factors in (
+        ("hessian_diagonal_gradient", (vectors,)),
+        ("hessian_trace_gradient", (np.einsum("ni,nj->nij", POSITIONS, vectors),)),
+        ("hessian_form_gradient", (vectors,)),
+        ("metric", ()),
+    ):
+        found, expected = (getattr(one, name)(POSITIONS, *factors) for one in (fast, apart))
+        assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@EACH
-def test_regressions_and_their_expansions_travel(name):
-    for ours in (target(name), target(name, sparse.csr_array(X), weights=WEIGHTS)):
-        again = pickle.loads(pickle.dumps(ours))
-        expansion = pickle.loads(pickle.dumps(again.expand(POSITIONS[0])))
-        assert_allclose(expansion.value(POSITIONS[:1]), ours.value(POSITIONS[:1]))
+def test_several_blocks_are_the_sum_of_their_rows():
+    rng = np.random.default_rng(2)
+    design, response = rng.standard_normal((70_001, 3)), (rng.random(70_001) < 0.4) * 1.0
+    e = design @ POSITIONS.T
+    terms = np.logaddexp(0.0, e) - response[:, None] * e
+    prior = -norm(0, 2.0).logpdf(POSITIONS).sum(axis=1)
+    residuals = (expit(e) - response[:, None]).T @ design + POSITIONS / 4.0
+    for ours in (
+        LogisticRegression(design, response, 2.0),
+        GeneralizedLinearModel(design, response, LOGISTIC, 2.0),
+    ):
+        value, gradient = ours.value_and_gradient(POSITIONS)
+        assert_allclose(value, terms.sum(axis=0) + prior, rtol=1e-12)
+        assert_allclose(gradient, residuals, rtol=1e-9, atol=1e-9)
 
 
-CLASSES = np.arange(300) % 4
+def test_far_out_logistic_values_are_right_and_derivatives_those_of_the_prior():
+    ours = LogisticRegression(X, EVENTS)
+    far = np.array([[1e4] * 3, [0.1] * 3, [-1e8] * 3])
+    value, gradient = ours.value_and_gradient(far)
+    z = X @ far.T
+    terms = (np.logaddexp(0, z) - EVENTS[:, None] * z).sum(axis=0)
+    prior = 0.5 * np.square(far).sum(axis=1) / 100 + 3 * np.log(10.0 * np.sqrt(2.0 * np.pi))
+    assert_allclose(value, terms + prior, rtol=1e-12)
+    assert np.isfinite(gradient).all()
+    away, ones = np.array([[1e8, 1e8, 1e8], [-1e8, -1e8, -1e8]]), np.ones((2, 3))
+    plain = LogisticRegression(1.0 + np.abs(X), EVENTS)
+    assert_allclose(plain.hessian_product(away, ones), 0.01 * ones, atol=1e-12)
+    assert_allclose(plain.hessian_form_gradient(away, ones), 0.0, atol=1e-12)
+    assert_allclose(plain.hessian_trace_gradient(away, np.ones((2, 3, 3))), 0.0, atol=1e-12)
+    assert_allclose(ours.value(np.array([[np.inf] * 3, [np.nan, 0, 0]])), np.inf)
+    separated = LogisticRegression(np.ones((8, 1)), np.ones(8), None)
+    assert_allclose(separated.value(np.array([[20.0]])), 8 * np.log1p(np.exp(-20)), atol=1e-14)
 
 
-def multinomial(design=X, response=CLASSES, **more):
-    return sk.rows_potential("multinomial", design, response, **{"prior": 2.0, **more})
+def test_simulated_data_follow_the_recipe():
+    design, response, truth = simulate_regression(50_000, 10, seed=3)
+    assert_allclose(design[:, 0], 0.1)
+    assert_allclose(design[:, 1:].std(axis=0), 0.1, rtol=0.02)
+    assert ((truth >= 0) & (truth <= 1)).all()
+    assert abs(response.mean() - expit(design @ truth).mean()) < 4 * 0.5 / np.sqrt(50_000)
+    again = simulate_regression(50_000, 10, seed=3)
+    assert_allclose(again[0], design)
+    assert_allclose(again[1], response)
 
 
-def test_multinomial_regressions_keep_to_the_contract():
-    results = check_potential(lambda: multinomial(sparse.csr_array(X), weights=WEIGHTS))
-    assert [result for result in results if result.outcome == "failed"] == []
+def test_a_family_of_ones_own():
+    smooth = Family(
+        name="smooth absolute errors",
+        value=lambda e, y: np.sqrt(1.0 + np.square(y - e)),
+        first=lambda e, y: (e - y) / np.sqrt(1.0 + np.square(y - e)),
+        second=lambda e, y: (1.0 + np.square(y - e)) ** -1.5,
+        third_bound=3 * 0.5 / 1.25**2.5,  # of 3 u / (1 + u^2)^(5/2), at u = 1/2
+        convex=True,
+    )
+    assert failures(lambda: sk.rows_potential(smooth, X, COUNTS, prior=2.0)) == []
 
 
-def test_multinomial_values_are_those_of_softmax():
-    q = RNG.standard_normal((2, 9))
-    found = multinomial(prior=None).value(q)
-    for one, b in zip(found, q.reshape(2, 3, 3), strict=True):
-        predictors = np.column_stack([np.zeros(300), X @ b.T])
-        assert one == pytest.approx(-log_softmax(predictors, axis=1)[range(300), CLASSES].sum())
+def test_a_bound_that_is_too_small_is_seen_by_the_contract():
+    optimistic = Family(
+        name="optimistic",
+        value=LOGISTIC.value,
+        first=LOGISTIC.first,
+        second=LOGISTIC.second,
+        third_bound=0.5 * LOGISTIC.third_bound,
+        responses="binary",
+    )
+    # one column: moves along it attain the bound of rows with p near 0.21 and 0.79
+    design = np.ones((60, 1))
+    results = check_potential(lambda: GeneralizedLinearModel(design, np.ones(60), optimistic))
+    failed = [result for result in results if result.outcome == "failed"]
+    assert [result.name.partition("[")[0] for result in failed] == ["check_row_bounds"]
+    assert "times its bound beyond its expansion to order 2" in failed[0].message
 
 
-def test_with_two_classes_it_is_logistic_regression():
-    two, logistic = multinomial(response=EVENTS), target("logistic")
-    assert_allclose(two.value(POSITIONS), logistic.value(POSITIONS), rtol=1e-12)
-    assert_allclose(two.hessian(POSITIONS), logistic.hessian(POSITIONS), rtol=1e-10)
-    factor = np.tril(np.ones((3, 3)))
-    rows, owners = np.arange(300), np.arange(300) % 3
-    for order in (2, 3):
-        bounds = logistic.row_bounds(factor, order=order)
-        assert_allclose(two.row_bounds(factor, order=order), bounds, rtol=1e-12)
-        ours, theirs = (one.expand(POSITIONS[0], order=order) for one in (two, logistic))
-        assert_allclose(ours.value(POSITIONS), theirs.value(POSITIONS), rtol=1e-12)
-        for size in (1e-3, 0.3, 30.0):
-            ends = POSITIONS[0] + size * POSITIONS
-            found = ours.remainders(ends, rows, owners)
-            expected = theirs.remainders(ends, rows, owners)
-            assert_allclose(found, expected, rtol=1e-6, atol=1e-15 + 1e-15 * size**2)
+@pytest.mark.parametrize("name", ["logistic", "regression"])
+def test_components_take_files(name, tmp_path):
+    sparse.save_npz(tmp_path / "x.npz", sparse.csr_array(X))
+    np.save(tmp_path / "y.npy", EVENTS)
+    settings = {"design": str(tmp_path / "x.npz"), "response": tmp_path / "y.npy"}
+    given = {"family": "probit"} if name == "regression" else {}
+    expected = sk.make("potential", name, design=X, response=EVENTS, **given).value(POSITIONS)
+    assert_allclose(sk.make("potential", name, **settings, **given).value(POSITIONS), expected)
 
 
-@pytest.mark.parametrize("power", [3, 4])
-def test_multinomial_bounds_hold_and_are_attained(power):
-    """Third and fourth derivatives along directions, against ranges of predictors' changes."""
-    rng = np.random.default_rng(1)
-    largest = 0.0
-    constant = {3: 1 / (6 * np.sqrt(3)), 4: 1 / 8}[power]
-    for _ in range(3000):
-        chances = rng.dirichlet(np.full(4, rng.choice([0.1, 0.5, 3.0])))
-        v = np.append(rng.standard_normal(3), 0.0) * (rng.random(4) < 0.7)
-        centred = v - chances @ v
-        derivative = chances @ centred**power
-        derivative -= 3.0 * (chances @ centred**2) ** 2 if power == 4 else 0.0
-        limit = constant * np.ptp(v) ** power
-        assert abs(derivative) <= limit * (1 + 1e-9)
-        largest = max(largest, abs(derivative) / max(limit, 1e-300))
-    assert largest > 0.98
+def test_files_that_hold_no_array_are_refused(tmp_path):
+    (tmp_path / "x.npy").write_text("1 2 3")
+    (tmp_path / "x.npz").write_text("no")
+    for name in ("x.npy", "absent.npy", "x.npz"):
+        with pytest.raises(TargetError, match=rf"design must be .*{name} could not be read"):
+            LogisticRegression(tmp_path / name, EVENTS)
+    with pytest.raises(TargetError, match="response must be an array of numbers"):
+        LogisticRegression(X, ["no"] * 300)
 
 
 @pytest.mark.parametrize(
@@ -228,9 +258,9 @@ def test_multinomial_bounds_hold_and_are_attained(power):
         ("poisson", COUNTS + 0.5, {}, "response must be whole numbers of at least 0, got"),
         ("gamma", COUNTS, {}, "response must be positive, got 0 in row"),
         ("logistic", COUNTS, {}, r"response must be zeros and ones, got .* in row \d+; recode"),
-        ("poisson", COUNTS, {"scale": 2.0}, "the family 'poisson' has no scale; leave that out"),
-        ("multinomial", CLASSES, {"offset": OFFSET}, "'multinomial' has no offset; leave that out"),
-        ("multinomial", CLASSES + 1, {}, r"must be whole numbers 0, 1, \.\.\., m, each of which"),
+        ("logistic", EVENTS + np.nan, {}, "response must be finite, got"),
+        ("poisson", COUNTS, {"scale": 2.0}, "the family 'poisson' has no setting scale"),
+        (LOGISTIC, EVENTS, {"scale": 2.0}, "the family 'logistic' has no scale; leave that out"),
         ("gamma", TIMES, {"event": EVENTS}, "event goes with times, which the family 'gamma"),
         ("weibull", -TIMES, {}, "response must be times above 0, got -"),
         ("weibull", TIMES, {"event": 2 * EVENTS}, "event must be zeros and ones, got others"),
@@ -238,6 +268,8 @@ def test_multinomial_bounds_hold_and_are_attained(power):
         ("poisson", COUNTS, {"offset": OFFSET * np.nan}, "offset must be finite, got"),
         ("poisson", COUNTS, {"prior": "wide"}, "prior must be that of surrokit.gaussian_prior"),
         ("negative-binomial", COUNTS, {"size": -1.0}, "size must be positive and finite, got -1"),
+        (X, COUNTS, {}, "family must be a name or a Family, got .*. Give the family first, then"),
+        (3, COUNTS, {}, "family must be a name or a Family, got 3. Give the family first"),
     ],
 )
 def test_what_makes_no_sense_is_refused(family, response, settings, message):
@@ -245,47 +277,51 @@ def test_what_makes_no_sense_is_refused(family, response, settings, message):
         sk.rows_potential(family, X, response, **settings)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_designs_that_are_not_finite_are_refused(form):
+    design = form(np.where(X > 0.5, np.inf, X))
+    with pytest.raises(ConfigurationError, match="design must be finite, got"):
+        sk.rows_potential("probit", design, EVENTS)
+
+
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("family", "settings", "message"),
     [
-        ({"weights": WEIGHTS[:-1]}, r"weights must have shape \(300,\), one number for each row"),
-        ({"prior": sk.gaussian_prior(0.0, [1.0, 2.0])}, r"sd of the prior must .* shape \(3,\)"),
+        ("poisson", {"weights": WEIGHTS[:-1]}, r"weights must have shape \(300,\), one number for"),
+        ("logistic", {"prior": sk.gaussian_prior(0.0, [1.0, 2.0])}, r"sd of the prior .* \(3,\)"),
+        ("weibull", {"event": EVENTS[:-1]}, r"event must have the shape of response, \(300,\), g"),
+        ("poisson", {"data": X[0]}, r"design must have shape .* got \(3,\) and \(300,\)"),
+        ("poisson", {"data": X[1:]}, r"design must have shape .* got \(299, 3\) and \(300,\)"),
     ],
 )
-def test_shapes_are_to_agree(settings, message):
-    for family in ("poisson", "logistic"):
-        with pytest.raises(ShapeError, match=message):
-            sk.rows_potential(family, X, EVENTS, **settings)
+def test_shapes_are_to_agree(family, settings, message):
+    given = {"data": X, "response": FAMILIES[family][0], **settings}
     with pytest.raises(ShapeError, match=message):
-        sk.rows_potential("multinomial", X[:, :1], CLASSES, **settings)
+        sk.rows_potential(family, **given)
 
 
-@pytest.mark.parametrize("first", [X, sparse.csr_array(X), X.tolist(), 3])
-def test_the_family_comes_first(first):
-    message = "family must be a name or a Family, got .*\\. Give the family first, then des"
-    with pytest.raises(ConfigurationError, match=message):
-        sk.rows_potential(first, COUNTS, "poisson")
-
-
-def test_events_and_times_are_to_agree():
-    with pytest.raises(ShapeError, match=r"event must have the shape of response, \(300,\), got"):
-        sk.rows_potential("weibull", X, TIMES, event=EVENTS[:-1])
-
-
-def test_multinomial_expansions_and_bounds_say_what_they_need():
-    ours = multinomial()
-    with pytest.raises(ShapeError, match=r"centre must have shape \(9,\), got \(3,\)"):
-        ours.expand(np.zeros(3))
-    with pytest.raises(ShapeError, match=r"factor must have shape \(9, 9\), got \(3,\)"):
-        ours.row_bounds(np.zeros(3))
-    for ask in (ours.expand, ours.row_bounds):
-        with pytest.raises(ConfigurationError, match="to an order of 2 or 3, got 4"):
-            ask(np.eye(9), order=4)
-
-
-def test_bounds_that_hold_in_balls_alone_need_one():
+def test_expansions_and_bounds_say_what_they_need():
+    probit, logistic = target("probit"), target("logistic")
+    with pytest.raises(ShapeError, match=r"centre must have shape \(3,\), got \(3, 3\)"):
+        probit.expand(POSITIONS)
+    with pytest.raises(ShapeError, match=r"factor must have shape \(3, 3\), got \(3,\)"):
+        probit.row_bounds(POSITIONS[0])
+    for ask in (probit.expand, probit.row_bounds):
+        with pytest.raises(ConfigurationError, match=r"'probit' .* to an order of 2, got 3; give"):
+            ask(np.eye(3), order=3)
+    with pytest.raises(ConfigurationError, match="to an order of 2 or 3, got 4; give one of these"):
+        logistic.expand(POSITIONS[0], order=4)
     with pytest.raises(ConfigurationError, match="'poisson' have no bound at every position; give"):
         target("poisson").row_bounds(np.eye(3))
+
+
+def test_settings_of_simulated_and_plain_logistic_regressions():
+    with pytest.raises(ConfigurationError, match="prior_variance must be positive and finite, got"):
+        sk.make("potential", "logistic", design=X, response=EVENTS, prior_variance=0.0)
+    with pytest.raises(ConfigurationError, match="n_rows and dim must be at least 1"):
+        sk.make("potential", "simulated-logistic", n_rows=0)
+    narrow = sk.make("potential", "logistic", design=X, response=EVENTS, prior_variance=4.0)
+    assert_allclose(narrow.value(POSITIONS), target("logistic").value(POSITIONS))
 
 
 def test_without_a_plugin_it_says_what_to_do(monkeypatch):

@@ -5,17 +5,13 @@ import re
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.decomposition import PCA
 from sklearn.ensemble import VotingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
-from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
     BayesianRidge,
-    HuberRegressor,
-    Lasso,
     LinearRegression,
     PoissonRegressor,
     Ridge,
@@ -24,12 +20,11 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, LinearSVR, NuSVR
 
 from surrokit_sklearn import AdditiveNetworkRegressor
-from surrokit_sklearn.gradients import analytic_gradient, gradient_of, pullback_of
-from surrokit_sklearn.ready_made import nystroem_ridge, polynomial_ridge
+from surrokit_sklearn.gradients import analytic_gradient, gradient_of
 
 DIM = 3
 SCALES = np.array([0.6, 1.5, 3.0])
@@ -54,60 +49,37 @@ def perceptron(activation):
     return MLPRegressor(hidden_layer_sizes=(8, 5), activation=activation, **settings)
 
 
-LINEAR = [LinearRegression(), Ridge(), Lasso(0.01), BayesianRidge(), HuberRegressor(), LinearSVR()]
-PIPELINES = [
-    polynomial_ridge(degree=1),
-    polynomial_ridge(degree=4),
-    make_pipeline(PolynomialFeatures(3, interaction_only=True), Ridge()),
-    make_pipeline(PolynomialFeatures((2, 3)), Ridge()),
-    make_pipeline(PolynomialFeatures(0), LinearRegression()),
-    make_pipeline(StandardScaler(), PolynomialFeatures(2), BayesianRidge()),
+KNOWN = [
+    *(LinearRegression(), Ridge(), BayesianRidge(), LinearSVR()),
     make_pipeline(StandardScaler(with_std=False), KernelRidge(kernel="rbf")),
     make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), LinearRegression())),
     Pipeline([("nothing", "passthrough"), ("none", None), ("last", Ridge())]),
-    nystroem_ridge(n_components=20).set_params(nystroem__random_state=0),
-    make_pipeline(Nystroem(kernel="poly", degree=2, coef0=0.5, n_components=8), Ridge()),
     make_pipeline(StandardScaler(), AdditiveNetworkRegressor(n_nodes=20, random_state=0)),
     GridSearchCV(KernelRidge(kernel="rbf"), {"gamma": [0.1, 1.0]}, cv=KFold(2)),
-]
-KERNEL_MACHINES = [
     *[KernelRidge(kernel=name, alpha=100.0) for name in ("linear", "rbf", "poly")],
     KernelRidge(kernel="polynomial", degree=2, gamma=0.3, coef0=2.0),
-    KernelRidge(kernel="rbf", gamma=0.7),
     *[SVR(kernel=name, C=2.0) for name in ("linear", "rbf", "poly")],
     SVR(gamma="auto", degree=2, coef0=1.5, kernel="poly"),
     NuSVR(gamma=0.2),
-]
-PROCESSES = [
     GaussianProcessRegressor(optimizer=None, alpha=1e-4),
     process(2.0 * kernels.RBF(1.3) + kernels.WhiteKernel(0.1), normalize_y=True),
     process(kernels.RBF(SCALES)),
-    *[process(kernels.Matern(1.4, nu=nu)) for nu in (0.5, 1.5, 2.5, np.inf)],
+    *[process(kernels.Matern(1.4, nu=nu)) for nu in (0.5, 1.5, np.inf)],
     process(kernels.Matern(SCALES, nu=2.5)),
-    process(kernels.RationalQuadratic(1.2, 0.7)),
     process(kernels.DotProduct(0.5) ** 2 + kernels.ConstantKernel(3.0)),
-    process(kernels.DotProduct(1.0) * kernels.RBF(2.0)),
-    process((kernels.RBF() * kernels.Matern(nu=1.5) + kernels.RationalQuadratic()) ** 2),
+    process((kernels.RBF() * kernels.Matern(nu=1.5) + kernels.RationalQuadratic(1.2, 0.7)) ** 2),
+    *[perceptron(name) for name in ("relu", "tanh", "logistic", "identity")],
 ]
-PERCEPTRONS = [perceptron(name) for name in ("relu", "tanh", "logistic", "identity")]
-KNOWN = [*LINEAR, *PIPELINES, *KERNEL_MACHINES, *PROCESSES, *PERCEPTRONS]
-
 UNKNOWN = [
     KNeighborsRegressor(),
     KernelRidge(kernel="laplacian"),
     SVR(kernel="poly", coef0=-1.0),
     KernelRidge(kernel=lambda x, y: x @ y),
-    SVR(kernel="sigmoid"),
-    process(kernels.Matern(nu=3.3)),
-    process(kernels.RBF() + kernels.Matern(nu=0.7)),
-    process(kernels.Matern(nu=0.7) ** 2),
+    process(kernels.RBF() * kernels.Matern(nu=0.7)),
     process(kernels.ExpSineSquared(1.5, 6.0) + kernels.WhiteKernel(100.0)),
     make_pipeline(PCA(), Ridge()),
-    make_pipeline(MinMaxScaler(), Ridge()),
-    make_pipeline(Nystroem(kernel=lambda x, y: float(x @ y), n_components=4), Ridge()),
     make_pipeline(StandardScaler(), KNeighborsRegressor()),
     VotingRegressor([("one", Ridge()), ("two", SVR())]),
-    TransformedTargetRegressor(Ridge()),
 ]
 
 
@@ -159,16 +131,6 @@ class Cubed(RegressorMixin, BaseEstimator):
         return (X**3).sum(axis=1) + self.level_
 
 
-class Doubled(TransformerMixin, BaseEstimator):
-    """A transformer of unknown type."""
-
-    def fit(self, X, y=None):
-        return self
-
-    def transform(self, X):
-        return 2.0 * X
-
-
 class Sloped(Cubed):
     """A regressor with a gradient of its own."""
 
@@ -188,13 +150,11 @@ class Renamed(KernelRidge):
 
 
 def test_types_can_be_added():
-    both = fitted(make_pipeline(Doubled(), Cubed()))
-    assert analytic_gradient(both) is None
+    made = fitted(Cubed())
+    assert analytic_gradient(made) is None
     gradient_of(Cubed)(lambda regressor: lambda inputs: 3.0 * inputs**2)
-    assert analytic_gradient(both) is None
-    pullback_of(Doubled)(lambda transformer: lambda inputs, slopes: 2.0 * slopes)
     inputs = np.array([[1.0, 2.0, 3.0]])
-    np.testing.assert_allclose(analytic_gradient(both)(inputs), 24.0 * inputs**2)
+    np.testing.assert_allclose(analytic_gradient(made)(inputs), 3.0 * inputs**2)
 
 
 def test_a_gradient_of_its_own_is_taken():

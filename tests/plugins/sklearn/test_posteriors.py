@@ -1,7 +1,6 @@
 """Estimators with draws of posteriors inside."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -9,9 +8,6 @@ import scipy.stats
 from numpy.testing import assert_allclose
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import surrokit as sk
 from surrokit.errors import SamplingWarning
@@ -31,6 +27,8 @@ REALS = 2.0 * PREDICTOR + RNG.normal(size=N) * 1.5
 TIMES = RNG.exponential(np.exp(-0.3 * PREDICTOR))
 WEIGHTS = RNG.integers(0, 3, size=N).astype(float)
 QUICK = {"target_ess": 400, "random_state": 0}
+FEW = {"sampling": {"target_ess": None, "warmup": 20, "draws": 20}, "random_state": 0}
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
 FAMILIES = {
     "gaussian": (REALS, {}),
@@ -74,32 +72,6 @@ def test_draws_of_a_logistic_regression_are_those_of_its_posterior():
     assert_allclose(found.predict_proba(x[7:8])[0, 1], chance, atol=0.02)
 
 
-@pytest.mark.statistical
-@pytest.mark.long
-def test_the_scale_of_normal_errors_is_inferred():
-    """Against a run on coefficients and scale together; false-alarm rate below 1e-5."""
-    found = BayesianGLMRegressor(target_ess=2000, random_state=0).fit(X, REALS)
-    columns = Columns.of(Rows.of(X, REALS, None), intercept=True, standardize=True)
-    z, unit = columns.design(X), REALS.std()
-    declared = {
-        "b": sk.real(3),
-        "s": sk.positive(prior=scipy.stats.t(3, 0, 2.5 * unit)),
-    }
-
-    def value(b, s):
-        e = (REALS - z @ b) / s
-        prior = (b - [REALS.mean(), 0, 0]) / (unit * np.array([10.0, 2.5, 2.5]))
-        return 0.5 * e @ e + N * np.log(s) + 0.5 * prior @ prior
-
-    target = sk.potential(value, gradient="differences", parameters=declared)
-    run = sk.sample(target, sampler="hmc", draws=1000, seed=1, progress=False)
-    intercepts, slopes = columns.undo(run["b"].reshape(-1, 3))
-    near(slopes, run, found.coef_, share=1.5)
-    near(intercepts, run, found.intercept_, share=1.5)
-    near(run["s"].reshape(-1), run, found.scale_, share=1.5)
-    assert_allclose(found.coef_draws_.std(axis=0), slopes.std(axis=0), rtol=0.15)
-
-
 def test_what_is_left_of_coefficients_is_a_potential():
     target = NormalErrors.of(
         np.column_stack([np.ones(N), X]),
@@ -129,10 +101,26 @@ def test_the_density_of_a_scale_is_that_of_all_with_coefficients_integrated_out(
     assert_allclose(found - found[0], np.array(expected) - expected[0], rtol=1e-6)
 
 
+def test_coefficients_given_the_scale_are_normal():
+    """Means and covariances of 10,000 draws, within 5 standard errors."""
+    z, rows, s = np.column_stack([np.ones(N), X]), Rows.of(X, REALS, WEIGHTS), 1.7
+    mean, sd = np.array([0.5, 0.0, 0.1]), np.array([3.0, 2.0, 0.5])
+    z = z[WEIGHTS > 0.0]
+    target = NormalErrors.of(z, rows, prior=sk.gaussian_prior(mean, sd), scale=3.0)
+    drawn = target.draw_coefficients(np.full(10_000, np.log(s)), np.random.default_rng(1))
+    precision = (z * rows.weights[:, None]).T @ z / s**2 + np.diag(sd**-2.0)
+    right = (z * rows.weights[:, None]).T @ rows.response / s**2 + mean / sd**2
+    lower = np.linalg.cholesky(precision)
+    white = (drawn - np.linalg.solve(precision, right)) @ lower
+    assert_allclose(white.mean(axis=0), 0.0, atol=0.05)
+    assert_allclose(np.cov(white.T), np.eye(3), atol=0.08)
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_finds_what_responses_were_made_of(name):
     response, settings = FAMILIES[name]
-    found = BayesianGLMRegressor(family=name, settings=settings, **QUICK).fit(X, response)
+    quick = {"target_ess": 100, "random_state": 0}
+    found = BayesianGLMRegressor(family=name, settings=settings, **quick).fit(X, response)
     sign = {"gamma": -1.0}.get(name, 1.0)
     factor = 2.0 if name in ("gaussian", "student") else 0.3 * sign
     truth = factor * np.array([0.5, -0.1])
@@ -151,7 +139,7 @@ def test_every_family_finds_what_responses_were_made_of(name):
 
 def test_classes_are_reported_as_they_came():
     labels = np.where(EVENTS == 1, "yes", "no")
-    found = BayesianLogisticRegression(**QUICK).fit(X, labels)
+    found = BayesianLogisticRegression(**FEW).fit(X, labels)
     chances = found.predict_proba(X)
     assert found.classes_.tolist() == ["no", "yes"]
     assert_allclose(chances.sum(axis=1), 1.0)
@@ -167,7 +155,7 @@ def test_classes_are_reported_as_they_came():
 
 def test_several_classes_have_a_reference():
     labels = np.digitize(PREDICTOR + RNG.logistic(size=N), [0.0, 1.0])
-    found = BayesianLogisticRegression(**QUICK).fit(X, labels)
+    found = BayesianLogisticRegression(target_ess=100, random_state=0).fit(X, labels)
     assert found.coef_.shape == (3, 2)
     assert not found.coef_[0].any()
     assert not found.intercept_[0]
@@ -182,18 +170,16 @@ def test_several_classes_have_a_reference():
 # --- units, weights and priors ---
 
 
-@pytest.mark.parametrize("standardize", [True, False])
-def test_what_is_reported_is_in_units_of_the_features(standardize):
-    flat = {"prior_scale": None, "intercept_scale": None, "target_ess": 2000, "random_state": 0}
-    found = BayesianGLMRegressor(family="poisson", standardize=standardize, **flat).fit(X, COUNTS)
+def test_what_is_reported_is_in_units_of_the_features():
+    flat = {"prior_scale": None, "intercept_scale": None, "target_ess": 300, "random_state": 0}
+    found = BayesianGLMRegressor(family="poisson", **flat).fit(X, COUNTS)
     plain = PoissonRegressor(alpha=0.0, max_iter=1000).fit(X, COUNTS)
     sd = found.coef_draws_.std(axis=0)
     assert (np.abs(found.coef_ - plain.coef_) < 0.3 * sd).all()
     assert abs(found.intercept_ - plain.intercept_) < 0.3 * found.intercept_draws_.std()
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS])
-@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("weights", "intercept"), [(None, False), (WEIGHTS, True)])
 def test_columns_are_standardised_and_undone(weights, intercept):
     inputs = np.column_stack([X, np.full(N, 7.0)])
     rows = Rows(inputs=inputs, response=REALS, weights=weights)
@@ -216,7 +202,7 @@ def test_features_in_their_own_units_need_no_standardising():
     z = np.random.default_rng(0).normal(size=(300, 2))
     inputs = np.column_stack([60_000.0 + 20_000.0 * z[:, 0], 2007.0 + 5.0 * z[:, 1]])
     events = (np.random.default_rng(1).random(300) < expit(z[:, 0])).astype(int)
-    settings = {"prior_scale": None, "intercept_scale": None, "random_state": 0, "target_ess": 300}
+    settings = {"prior_scale": None, "intercept_scale": None, "random_state": 0, "target_ess": 150}
     apart, alike = (
         BayesianLogisticRegression(standardize=standardize, **settings).fit(inputs, events)
         for standardize in (False, True)
@@ -230,10 +216,10 @@ def test_features_in_their_own_units_need_no_standardising():
 def test_a_weight_counts_as_so_many_rows(estimator):
     y = EVENTS if estimator is BayesianLogisticRegression else REALS
     times, order = WEIGHTS.astype(int), np.random.default_rng(0).permutation(N)
-    weighted = estimator(**QUICK).fit(X, y, sample_weight=WEIGHTS)
-    repeated = estimator(**QUICK).fit(X.repeat(times, axis=0), y.repeat(times))
-    turned = estimator(**QUICK).fit(X[order], y[order], sample_weight=WEIGHTS[order])
-    plain = estimator(**QUICK).fit(X, y)
+    weighted = estimator(**FEW).fit(X, y, sample_weight=WEIGHTS)
+    repeated = estimator(**FEW).fit(X.repeat(times, axis=0), y.repeat(times))
+    turned = estimator(**FEW).fit(X[order], y[order], sample_weight=WEIGHTS[order])
+    plain = estimator(**FEW).fit(X, y)
     assert np.array_equal(weighted.coef_draws_, repeated.coef_draws_)
     assert np.array_equal(weighted.coef_draws_, turned.coef_draws_)
     assert not np.allclose(weighted.coef_, plain.coef_)
@@ -242,24 +228,18 @@ def test_a_weight_counts_as_so_many_rows(estimator):
 def test_rows_without_weight_are_no_rows():
     labels = np.where(np.arange(N) < 5, 2, EVENTS)
     weights = (np.arange(N) >= 5).astype(float)
-    found = BayesianLogisticRegression(**QUICK).fit(X, labels, sample_weight=weights)
-    plain = BayesianLogisticRegression(**QUICK).fit(X[5:], EVENTS[5:])
+    found = BayesianLogisticRegression(**FEW).fit(X, labels, sample_weight=weights)
+    plain = BayesianLogisticRegression(**FEW).fit(X[5:], EVENTS[5:])
     assert found.classes_.tolist() == [0, 1]
     assert np.array_equal(found.coef_draws_, plain.coef_draws_)
 
 
-def test_a_tighter_prior_draws_coefficients_to_zero():
-    wide = BayesianGLMRegressor(family="poisson", **QUICK).fit(X, COUNTS)
-    tight = BayesianGLMRegressor(family="poisson", prior_scale=0.01, **QUICK).fit(X, COUNTS)
-    assert (np.abs(tight.coef_) < 0.2 * np.abs(wide.coef_)).all()
-
-
 def test_priors_decide_where_data_do_not():
     x = np.linspace(-1, 1, 30)[:, None]
-    separated = BayesianLogisticRegression(**QUICK).fit(x, (x[:, 0] > 0).astype(int))
+    separated = BayesianLogisticRegression(**FEW).fit(x, (x[:, 0] > 0).astype(int))
     assert 0.5 < separated.coef_[0, 0] * x.std() < 20.0
     collinear = np.column_stack([X, X[:, 0] - 2.0 * X[:, 1]])
-    assert np.isfinite(BayesianLogisticRegression(**QUICK).fit(collinear, EVENTS).coef_).all()
+    assert np.isfinite(BayesianLogisticRegression(**FEW).fit(collinear, EVENTS).coef_).all()
 
 
 def test_responses_that_are_met_exactly_have_small_errors():
@@ -269,7 +249,7 @@ def test_responses_that_are_met_exactly_have_small_errors():
 
 
 def test_a_known_scale_is_taken():
-    found = BayesianGLMRegressor(settings={"scale": 1.5}, **QUICK).fit(X, REALS)
+    found = BayesianGLMRegressor(settings={"scale": 1.5}, **FEW).fit(X, REALS)
     assert found.scale_ == 1.5
     assert (found.scale_draws_ == 1.5).all()
     refitted = found.set_params(family="poisson", settings=None).fit(X, COUNTS)
@@ -287,18 +267,15 @@ def many():
     return x, (rng.random(len(x)) < expit(e)).astype(int), rng.poisson(np.exp(0.5 * e))
 
 
-@pytest.mark.parametrize("case", ["logistic", "weights", "poisson"])
+@pytest.mark.parametrize("case", ["weights", "poisson"])
 def test_with_many_rows_a_few_of_them_decide(many, case):
-    x, events, counts = many
-    weights = np.where(np.arange(len(x)) % 2, 2.0, 0.0) if case == "weights" else None
+    x, response, counts = many
+    weights = np.where(np.arange(len(x)) % 2, 2.0, 0.0)
+    estimator, plain = BayesianLogisticRegression(**QUICK), LogisticRegression(C=1e4)
     if case == "poisson":
-        estimator, plain = (
-            BayesianGLMRegressor(family="poisson", **QUICK),
-            PoissonRegressor(alpha=0),
-        )
-    else:
-        estimator, plain = BayesianLogisticRegression(**QUICK), LogisticRegression(C=1e4)
-    response = counts if case == "poisson" else events
+        weights, response = None, counts
+        estimator = BayesianGLMRegressor(family="poisson", **QUICK)
+        plain = PoissonRegressor(alpha=0)
     found = estimator.fit(x, response, sample_weight=weights)
     assert found.run_.calls["rows"] > 0
     assert found.run_.calls["gradient"] <= 2
@@ -344,35 +321,18 @@ def test_rare_classes_are_in_the_fit_to_few_rows(many):
     labels[[17, 4711, 30_001]] = 2
     few = {"target_ess": None, "draws": 2, "warmup": 2}
     found = BayesianLogisticRegression(chains=2, sampling=few, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SamplingWarning)
-        assert found.fit(x, labels).coef_.shape == (3, 4)
+    assert found.fit(x, labels).coef_.shape == (3, 4)
 
 
 # --- as an estimator ---
 
 
 def test_a_fit_can_be_repeated_and_pickled():
-    fits = [BayesianGLMRegressor(family="poisson", **QUICK).fit(X, COUNTS) for _ in range(2)]
+    fits = [BayesianGLMRegressor(family="poisson", **FEW).fit(X, COUNTS) for _ in range(2)]
+    assert fits[0].coef_draws_.shape == (80, 2)
     assert np.array_equal(fits[0].coef_draws_, fits[1].coef_draws_)
     again = pickle.loads(pickle.dumps(fits[0]))
     assert np.array_equal(again.predict(X), fits[0].predict(X))
-
-
-def test_they_go_into_pipelines_and_searches():
-    quick = {"target_ess": None, "draws": 50, "warmup": 50}
-    model = BayesianLogisticRegression(sampling=quick, random_state=0)
-    grid = {"bayesianlogisticregression__prior_scale": [0.1, 2.5]}
-    search = GridSearchCV(make_pipeline(StandardScaler(), model), grid, cv=2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SamplingWarning)
-        assert search.fit(X, EVENTS).best_score_ > 0.5
-
-
-def test_settings_of_the_run_may_be_given():
-    settings = {"sampler": "nuts", "target_ess": None, "draws": 150, "warmup": 150}
-    found = BayesianLogisticRegression(sampling=settings, **QUICK).fit(X, EVENTS)
-    assert found.coef_draws_.shape == (600, 1, 2)
 
 
 def test_findings_on_the_draws_are_warnings():
@@ -417,25 +377,16 @@ def test_weights_that_make_no_sense_are_refused(weights, message):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "names"),
+    ("estimator", "response", "column", "names"),
     [
-        (np.column_stack([X, np.full(N, 7.0)]), "x2"),
-        (np.column_stack([X, X[:, 0] - 2.0 * X[:, 1]]), "x0, x1, x2"),
-    ],
-    ids=["constant", "collinear"],
-)
-@pytest.mark.parametrize(
-    ("estimator", "response"),
-    [
-        (BayesianLogisticRegression(prior_scale=None), EVENTS),
-        (BayesianLogisticRegression(prior_scale=None), np.arange(N) % 3),
-        (BayesianGLMRegressor(prior_scale=None, family="poisson"), COUNTS),
-        (BayesianGLMRegressor(prior_scale=None), REALS),
+        (BayesianLogisticRegression(prior_scale=None), EVENTS, np.full(N, 7.0), "x2"),
+        (BayesianLogisticRegression(prior_scale=None), np.arange(N) % 3, X[:, 1], "x1, x2"),
+        (BayesianGLMRegressor(prior_scale=None), REALS, X @ [1.0, -2.0], "x0, x1, x2"),
     ],
 )
-def test_dependent_columns_with_flat_priors_are_refused_by_name(estimator, response, inputs, names):
+def test_dependent_columns_with_flat_priors_are_refused_by_name(estimator, response, column, names):
     with pytest.raises(ValueError, match=f"columns {names} of the design are linearly dependent"):
-        estimator.fit(inputs, response)
+        estimator.fit(np.column_stack([X, column]), response)
 
 
 def test_names_of_features_are_those_of_the_table():
@@ -451,7 +402,7 @@ def test_one_class_is_refused():
 
 
 def test_intervals_that_make_no_sense_are_refused():
-    found = BayesianGLMRegressor(**QUICK).fit(X, REALS)
+    found = BayesianGLMRegressor(**FEW).fit(X, REALS)
     with pytest.raises(ValueError, match="level must be between 0 and 1, got 90"):
         found.predict_interval(X, level=90)
     with pytest.raises(ValueError, match="kind must be 'mean' or 'response', got 'new'"):

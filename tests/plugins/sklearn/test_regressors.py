@@ -99,6 +99,8 @@ def test_they_are_imported_from_the_package():
 
 def test_a_smooth_function_is_learnt(regressor):
     regressor.fit(*data(200))
+    assert HESSIAN in regressor.surrogate_.capabilities
+    assert regressor.surrogate_.quality.n_points > 0
     assert regressor.score(MIDDLE, function(MIDDLE)) > 0.97
     error = regressor.predict_gradient(MIDDLE) - slopes(MIDDLE)
     assert np.linalg.norm(error) < 0.25 * np.linalg.norm(slopes(MIDDLE))
@@ -109,22 +111,6 @@ def test_gradients_are_those_of_predictions(regressor, differences):
     expected = differences(regressor.predict, MIDDLE[:5], step=1e-4)
     found = regressor.predict_gradient(MIDDLE[:5])
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
-
-
-def test_the_sign_and_the_units_of_the_target_do_not_matter(regressor):
-    inputs, targets = data()
-    one = clone(regressor).fit(inputs, targets).predict(inputs[:5])
-    other = clone(regressor).fit(inputs, 100.0 - 1e3 * targets).predict(inputs[:5])
-    # Hyperparameters are searched for from other starts then, so processes agree less closely.
-    room = 1.0 if type(regressor) in map(type, NETWORKS) else 50.0
-    np.testing.assert_allclose(other, 100.0 - 1e3 * one, rtol=1e-3, atol=room)
-
-
-def test_the_fitted_surrogate_is_a_potential(regressor):
-    regressor.fit(*data())
-    assert HESSIAN in regressor.surrogate_.capabilities
-    assert regressor.surrogate_.hessian(np.zeros((2, DIM))).shape == (2, DIM, DIM)
-    assert regressor.surrogate_.quality.n_points > 0
 
 
 def test_clones_and_pickles(regressor):
@@ -140,14 +126,6 @@ def test_clones_and_pickles(regressor):
     fresh = clone(regressor)
     assert not hasattr(fresh, "surrogate_")
     np.testing.assert_array_equal(fresh.fit(inputs, targets).predict(inputs), expected)
-
-
-def test_random_states_may_be_generators_of_the_old_kind():
-    one, other = (
-        AdditiveNetworkRegressor(n_nodes=20, random_state=state).fit(*data(30))
-        for state in (5, np.random.RandomState(5))
-    )
-    np.testing.assert_array_equal(one.predict(NEW), other.predict(NEW))
 
 
 def test_pipelines_and_grid_searches(network):
@@ -174,17 +152,6 @@ def test_a_partial_fit_is_a_fit_to_all(regressor):
     )
     again = clone(regressor).fit(inputs[:30], -targets[:30]).fit(inputs, targets)
     np.testing.assert_array_equal(again.predict(NEW), whole.predict(NEW))
-
-
-def test_a_partial_fit_keeps_the_seed_that_was_drawn():
-    network = AdditiveNetworkRegressor(n_nodes=20, weight_scale=1.0)
-    inputs, targets = data()
-    first = network.fit(inputs, targets).predict(inputs[:3])
-    # A row that is there already changes nothing but its weight.
-    again = network.partial_fit(inputs[:1], targets[:1]).predict(inputs[:3])
-    np.testing.assert_allclose(again, first, atol=0.2)
-    other = clone(network).fit(inputs, targets).predict(inputs[:3])
-    assert np.abs(other - first).max() > 1e-8
 
 
 _ONE_SCALE = {
@@ -244,30 +211,9 @@ def test_gradients_help(network):
         return np.std(fitted.predict(MIDDLE) - function(MIDDLE))
 
     assert error(slopes(inputs)) < error(some) < error(None)
-
-
-def test_gradients_help_a_process_and_come_in_parts():
-    inputs, targets = data(20)
-    process = clone(PROCESSES[0])
-    values = process.fit(inputs, targets).score(MIDDLE, function(MIDDLE))
-    whole = clone(process).fit(inputs, targets, slopes(inputs))
-    assert whole.score(MIDDLE, function(MIDDLE)) > max(values, 0.97)
-    process.fit(inputs[:10], targets[:10], slopes(inputs[:10]))
-    process.partial_fit(inputs[10:], targets[10:], slopes(inputs[10:]))
-    np.testing.assert_allclose(process.predict(MIDDLE), whole.predict(MIDDLE), rtol=1e-10)
-    # Rows without gradients after rows with some.
-    process.partial_fit(MIDDLE[:5], function(MIDDLE[:5]))
-    assert process.surrogate_.n_gradients == 20
-
-
-def test_a_grid_search_passes_on_the_gradients_of_its_folds(network):
-    inputs, targets = data(30)
-    scores = []
-    for train_on, known in (("values", None), ("values-and-gradients", slopes(inputs))):
-        one = clone(network).set_params(train_on=train_on)
-        search = GridSearchCV(one, {"ridge": [1e-6]}, cv=KFold(3), error_score="raise")
-        scores.append(search.fit(inputs, targets, gradients=known).best_score_)
-    assert scores[0] < scores[1]
+    parts = clone(network).fit(inputs[:10], targets[:10], slopes(inputs[:10]))
+    parts.partial_fit(inputs[10:], targets[10:])  # without gradients after rows with some
+    assert 0.0 < np.std(parts.predict(MIDDLE) - function(MIDDLE)) < error(None)
 
 
 def test_a_weight_counts_as_so_many_rows(regressor):
@@ -286,18 +232,16 @@ def test_a_weight_counts_as_so_many_rows(regressor):
     assert np.allclose(parts.predict(NEW), found[0])
 
 
-@pytest.mark.parametrize("with_gradients", [False, True])
-def test_several_outputs_are_learnt_at_once(regressor, with_gradients):
+def test_several_outputs_are_learnt_at_once(regressor):
     inputs, targets = data()
     both = np.column_stack([targets, inputs[:, 1] ** 2])
     bent = np.zeros_like(inputs)
     bent[:, 1] = 2.0 * inputs[:, 1]
-    gradients = np.stack([slopes(inputs), bent], axis=1) if with_gradients else None
+    gradients = np.stack([slopes(inputs), bent], axis=1)
     found = regressor.fit(inputs, both, gradients=gradients)
     std = found.predict(NEW, return_std=True)[1]
     for k in range(2):
-        one = None if gradients is None else gradients[:, k]
-        alone = clone(regressor).fit(inputs, both[:, k], gradients=one)
+        alone = clone(regressor).fit(inputs, both[:, k], gradients=gradients[:, k])
         assert np.array_equal(found.predict(NEW)[:, k], alone.predict(NEW))
         assert np.array_equal(found.predict_gradient(NEW)[:, k], alone.predict_gradient(NEW))
         assert np.array_equal(std[:, k], alone.predict(NEW, return_std=True)[1])
@@ -324,25 +268,24 @@ def test_standard_deviations_of_processes_grow_away_from_the_data(process):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("weight", [1.0, 4.0])
-def test_standard_deviations_of_networks_are_those_of_errors(network, weight):
-    """Forty fits to other noise: the mean square of errors in units of these is near 1.
+def test_standard_deviations_of_networks_are_those_of_errors(network):
+    """Twelve fits to other noise: the mean square of errors in units of these is near 1.
 
-    A mean of 40 fits' mean squares, each of about 20 parameters, is wrong by 0.1 at most in 99.9
+    A mean of 12 fits' mean squares, each of about 20 parameters, is wrong by 0.2 at most in 99.9
     of 100 cases; what the network cannot be comes on top.
     """
     rng = np.random.default_rng(3)
     inputs = rng.uniform(-2.0, 2.0, (150, 2))
     new = rng.uniform(-1.7, 1.7, (50, 2))
     squares = []
-    for seed in range(40):
+    for seed in range(12):
         noise = np.random.default_rng(seed).standard_normal(150)
         targets = inputs[:, 0] - inputs[:, 1] ** 2 + 0.3 * noise
         fitted = network.set_params(n_nodes=60, random_state=0)
-        fitted.fit(inputs, targets, sample_weight=np.full(150, weight))
+        fitted.fit(inputs, targets, sample_weight=np.full(150, 4.0))
         mean, std = fitted.predict(new, return_std=True)
-        squares.append(np.square((mean - new[:, 0] + new[:, 1] ** 2) / std).mean() / weight)
-    assert 0.6 < np.mean(squares) < 1.5
+        squares.append(np.square((mean - new[:, 0] + new[:, 1] ** 2) / std).mean() / 4.0)
+    assert 0.5 < np.mean(squares) < 1.6
 
 
 def test_the_posterior_of_the_linear_layer_is_that_of_a_ridge_regression(network):
@@ -369,16 +312,6 @@ def test_the_posterior_of_the_linear_layer_is_that_of_a_ridge_regression(network
     mean, std = fitted.predict(NEW, return_std=True)
     assert np.allclose(mean, phi @ np.linalg.solve(matrix, right))
     assert np.allclose(std**2, expected)
-
-
-def test_standard_deviations_are_those_of_the_last_fit(network):
-    inputs, targets = data(120, seed=1, noise=0.3)
-    fitted = network.fit(inputs, targets)
-    before = fitted.predict(NEW, return_std=True)[1]
-    after = pickle.loads(pickle.dumps(fitted)).predict(NEW, return_std=True)[1]
-    assert np.array_equal(before, after)
-    fitted.fit(inputs, 2.0 * targets)
-    assert np.allclose(fitted.predict(NEW, return_std=True)[1], 2.0 * before)
 
 
 # --- what is refused ---
@@ -420,12 +353,3 @@ def test_gradients_that_make_no_sense(network):
     wrong[7, 1] = np.inf
     with pytest.raises(ValueError, match="finite, or NaN where they are not known, but row 7 is"):
         network.fit(inputs, targets, gradients=wrong)
-
-
-def test_other_features(network):
-    with pytest.raises(ValueError, match="is not fitted"):
-        network.predict_gradient(NEW)
-    network.fit(*data(20))
-    for method in (network.predict_gradient, lambda rows: network.partial_fit(rows, np.zeros(5))):
-        with pytest.raises(ValueError, match=r"X has 2 features, but .*expecting 3 features"):
-            method(np.zeros((5, 2)))

@@ -1,0 +1,486 @@
+"""Bayesian regression of classes: multinomial logistic regression, and the cumulative logit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, combinations_with_replacement, permutations
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from scipy import sparse
+
+from surrokit import capabilities as can
+from surrokit.arguments import check_positions
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.potentials import USUAL_ORDER
+from surrokit.predictive.families import MultinomialClasses, OrdinalClasses
+from surrokit.predictive.rows import RowPredictor
+from surrokit.targets.gaussian import GaussianPrior
+from surrokit.targets.summed import SumAndRest
+from surrokit.types import Capabilities, FloatArray, IntArray
+from surrokit_problems.design import (
+    Design,
+    along,
+    blocks,
+    check_design,
+    column_from,
+    squared_norms,
+    third_moments,
+    weights_from,
+)
+from surrokit_problems.families import LOGISTIC
+from surrokit_problems.family_terms import FOURTH_BOUND, THIRD_BOUND
+from surrokit_problems.rows import OF_SUMS, GeneralizedLinearModel, RowSum, check_shape
+from surrokit_problems.terms import USUAL_PRIOR, Expansion, NormalPrior, Rows, weighed
+
+_COMMON_SHIFT, _STRETCH = 1.0, 0.3  # of cutpoints at the start, in logits and on a log scale
+
+
+class MultinomialLogit(RowSum):
+    """Responses 0, 1, ..., m with probabilities in proportion to 1, exp(e_1), ..., exp(e_m).
+
+    Predictors are e_k = x . b_k; the position is b_1, ..., b_m, one after the other. A term is
+    log(1 + sum_k exp(e_k)) - e_y, in nats, with e_0 = 0.
+
+    Parameters
+    ----------
+    design : array_like or SciPy sparse matrix of shape (n_rows, n_columns), or path
+        Covariates, a column of ones included where an intercept is wanted.
+    response : array_like of shape (n_rows,), or path
+        Whole numbers from 0 to m, each of which occurs.
+    prior
+        Normal; a number is the standard deviation of all coefficients; None for a flat one.
+    weights : array_like of shape (n_rows,), or path, optional
+        How often each row counts.
+
+    Raises
+    ------
+    ConfigurationError, ShapeError, TargetError
+        If a number is not finite, a weight is negative, responses are not 0 to m, shapes do not
+        agree, or something cannot be read as numbers.
+
+    Notes
+    -----
+    Along a direction in which predictors change by v_1, ..., v_m, the third derivative of a term is
+    the third central moment of a variable that is v_k with the probability of class k, and v_0 = 0.
+    With w the range of these numbers it is at most w^3 / (6 sqrt(3)): for a given mean the moment
+    is largest for a variable with two values, these being ends of the range, and then it is
+    p (1 - p) (1 - 2 p) w^3. The fourth derivative is the fourth cumulant, which is at most w^4 / 8:
+    it is at least -2 times the variance squared, which is at most w^2 / 4, and at most
+    s w^2 - 3 s^2 for a variance s, which is w^4 / 12 or less.
+    """
+
+    def __init__(
+        self,
+        design: Any,
+        response: Any,
+        prior: GaussianPrior | float | None = USUAL_PRIOR,
+        weights: Any = None,
+    ) -> None:
+        x, y = check_design(design, response)
+        terms = _ClassTerms(
+            response=y.astype(np.int64),
+            weights=weights_from(weights, len(y)),
+            n_predictors=_count_classes("multinomial", y) - 1,
+        )
+        super().__init__(x, terms, NormalPrior.of(prior, terms.n_predictors * x.shape[1]))
+
+    @property
+    def predictor(self) -> RowPredictor:
+        """What predicts classes of new rows."""
+        return RowPredictor.of(MultinomialClasses(), self._design.shape[1], has_offset=False)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it offers besides the value; ``convex`` with a prior."""
+        more = {can.ROWS_THIRD_ORDER, can.CONVEX} if self._prior.proper else {can.ROWS_THIRD_ORDER}
+        return OF_SUMS | more
+
+    def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
+        """Return w_i^3 / (36 sqrt(3)), shape (n_rows,), or w_i^4 / 192 with an order of 3.
+
+        w_i is the most by which two predictors of a row can part along L u, with L the
+        ``factor (dim, dim)`` and |u| = 1: the largest |(L_j - L_k)^T x_i|, with L_k the rows of L
+        that belong to class k, and L_0 = 0.
+
+        Raises
+        ------
+        ShapeError
+            If the factor is not a square matrix for these coefficients.
+        ConfigurationError
+            As :meth:`expand`.
+        """
+        self._check_order(order)
+        matrix = check_shape("factor", factor, (self.dim, self.dim))
+        d = self._design.shape[1]
+        each = [np.zeros((d, self.dim)), *matrix.reshape(-1, d, self.dim)]
+        squares = np.zeros(self.n_rows)
+        for one, other in combinations(each, 2):
+            np.maximum(squares, squared_norms(self._design, one - other), out=squares)
+        if order == 3:
+            return weighed(FOURTH_BOUND / 24.0 * squares**2, self._terms.weights)
+        return weighed(THIRD_BOUND / 6.0 * squares**1.5, self._terms.weights)
+
+    def _check_order(self, order: int) -> None:
+        if order not in (2, 3):
+            raise ConfigurationError(
+                f"multinomial terms are expanded to an order of 2 or 3, got {order!r}; give one of "
+                "these"
+            )
+
+    def _expansion(self, order: int, predictors: FloatArray, **found: Any) -> _MultinomialExpansion:
+        third = None if order == USUAL_ORDER else self._third(_chances(predictors))
+        return _MultinomialExpansion(predictors=predictors, third=third, **found)
+
+    def _third(self, p: FloatArray) -> FloatArray:
+        """Return the sum of third derivatives in b, (dim, dim, dim), for p of shape (n_rows, m)."""
+        m, d = self._terms.n_predictors, self._design.shape[1]
+        total = np.zeros((m, d, m, d, m, d))
+        for classes in combinations_with_replacement(range(m), 3):
+            moments = weighed(_third_moments(p, *classes), self._terms.weights)
+            part = third_moments(self._design, moments)
+            for i, j, k in set(permutations(classes)):
+                total[i, :, j, :, k] += part
+        return total.reshape(self.dim, self.dim, self.dim)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _ClassTerms:
+    """The terms log(1 + sum_k exp(e_k)) - e_y of rows, with responses y (n_rows,).
+
+    Predictors have shape (rows, n, m): for each row, position and class but 0.
+    """
+
+    response: IntArray
+    weights: FloatArray | None
+    n_predictors: int
+
+    constant: ClassVar[float] = 0.0
+    unnormalized: ClassVar[tuple[str, ...]] = ()
+
+    def predictors(self, products: FloatArray, rows: Rows) -> FloatArray:
+        del rows
+        return products.reshape(len(products), -1, self.n_predictors)
+
+    def select(self, rows: IntArray) -> _ClassTerms:
+        weights = None if self.weights is None else self.weights[rows]
+        return attrs.evolve(self, response=self.response[rows], weights=weights)
+
+    def value(self, e: FloatArray, rows: Rows) -> FloatArray:
+        chosen = np.einsum("rnm,rm->rn", e, self._shown(rows))
+        return weighed(_log_sum(e) - chosen, self.weights, rows)
+
+    def first(self, e: FloatArray, rows: Rows) -> FloatArray:
+        return weighed(_chances(e) - self._shown(rows)[:, None, :], self.weights, rows)
+
+    def second(self, e: FloatArray, rows: Rows) -> FloatArray:
+        p = _chances(e)
+        matrices = -p[..., :, None] * p[..., None, :]
+        each = np.arange(self.n_predictors)
+        matrices[..., each, each] += p
+        return weighed(matrices, self.weights, rows)
+
+    def _shown(self, rows: Rows) -> FloatArray:
+        """Return which class each row has, shape (rows, m), as zeros and ones."""
+        classes = np.arange(1, self.n_predictors + 1)
+        return np.asarray(self.response[rows][:, None] == classes, dtype=np.float64)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _MultinomialExpansion(Expansion):
+    """Expansions of multinomial terms, with predictors (n_rows, m) at the centre."""
+
+    terms: _ClassTerms
+    design: Design
+    predictors: FloatArray
+
+    def _of_pairs(
+        self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray
+    ) -> Sequence[FloatArray]:
+        m, d, n_sets = self.terms.n_predictors, self.design.shape[1], len(ends)
+        steps = (np.array(ends) - self.centre).reshape(n_sets, -1, m, d)
+        by_class = np.moveaxis(steps, 2, 1).reshape(n_sets * m, -1, d)
+        s = along(self.design, rows, owners, by_class).reshape(n_sets, m, -1)
+        left = self._remaining(rows, np.ascontiguousarray(np.moveaxis(s, 2, 0)))
+        return list(left.T)
+
+    def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
+        columns = (positions - self.centre).reshape(-1, self.design.shape[1]).T
+        for rows, x in blocks(self.design, len(positions) * self.terms.n_predictors):
+            yield self._remaining(rows, self.terms.predictors(x @ columns, rows)).T
+
+    def _remaining(self, rows: Rows, s: FloatArray) -> FloatArray:
+        """Return what expansions leave out, shape (rows, n), for changes s (rows, n, m) of e.
+
+        With c_k the change of predictor k less the mean of all changes under the probabilities p
+        at the centre, that is log(sum p exp(c)) less half of sum p c^2.
+        """
+        e = self.predictors[rows][:, None]
+        p = _chances(e)
+        mean = (p * s).sum(axis=2)
+        rest = 1.0 / (1.0 + np.exp(np.minimum(e, 700.0)).sum(axis=2))  # of class 0
+        c = s - mean[..., None]
+        found = _log_sum(e + s) - _log_sum(e) - mean
+        found -= 0.5 * ((p * c * c).sum(axis=2) + rest * mean * mean)
+        if self.third is not None:
+            found -= ((p * c**3).sum(axis=2) - rest * mean**3) / 6.0
+        return weighed(found, self.terms.weights, rows)
+
+
+def _chances(e: FloatArray) -> FloatArray:
+    """Return the probabilities of all classes but 0, of the shape of the predictors (..., m)."""
+    return np.asarray(np.exp(e - _log_sum(e)[..., None]))
+
+
+def _log_sum(e: FloatArray) -> FloatArray:
+    """Return log(1 + sum_k exp(e_k)) over the last axis."""
+    top = np.maximum(e.max(axis=-1), 0.0)
+    return np.asarray(top + np.log(np.exp(-top) + np.exp(e - top[..., None]).sum(axis=-1)))
+
+
+def _third_moments(p: FloatArray, i: int, j: int, k: int) -> FloatArray:
+    """Return third central moments of what shows classes i, j and k, shape (rows,)."""
+    a, b, c = p[:, i], p[:, j], p[:, k]
+    found = 2.0 * a * b * c
+    for (one, other), rest in (((i, j), c), ((i, k), b), ((j, k), a)):
+        if one == other:
+            found -= p[:, one] * rest
+    return np.asarray(found + a if i == j == k else found)
+
+
+@attrs.frozen(eq=False)
+class OrdinalLogit(SumAndRest):
+    """Responses 0, 1, ..., m with P(response <= k) = 1 / (1 + exp(x . b + o - c_k)).
+
+    The position is b, then the cutpoints c_0 < c_1 < ... < c_(m-1); elsewhere U is infinite. There
+    is no intercept, as cutpoints may move together. :func:`ordinal` makes it.
+
+    ``terms`` are logistic, with the prior of all parameters, and the ``rest`` is what gaps of
+    cutpoints cost. ``shares (m,)`` are those of responses of at most 0, ..., m - 1, and ``sizes``
+    the largest absolute numbers of the columns.
+
+    Notes
+    -----
+    With F(t) = 1 / (1 + exp(-t)) and a > b,
+
+        F(a) - F(b) = F(a) F(-b) (1 - exp(b - a)).
+
+    So minus the log probability of a category between two cutpoints is a term
+    log(1 + exp(-a)) of the upper one, a term log(1 + exp(b)) of the lower one, and
+    -log(1 - exp(-gap)), which is the same for all rows of a category. The first two are terms of
+    logistic regression, linear in the position, whose derivatives are bounded everywhere; a row of
+    the least or the greatest category has one of them, every other has two. The last ones are the
+    rest, which needs no rows.
+    """
+
+    n_columns: int
+    shares: FloatArray
+    sizes: FloatArray
+    has_offset: bool
+
+    @property
+    def predictor(self) -> RowPredictor:
+        """What predicts classes of new rows."""
+        return RowPredictor.of(OrdinalClasses(), self.n_columns, has_offset=self.has_offset)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Those of a sum and a rest, and ``initial``."""
+        offered: Capabilities = SumAndRest.capabilities.fget(self)  # type: ignore[attr-defined]
+        return offered | {can.INITIAL}
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return starting positions, shape (n, dim): about the cutpoints of the shares alone."""
+        slopes = rng.uniform(-1.0, 1.0, (n, self.n_columns)) / (self.n_columns + 1) / self.sizes
+        logits = np.log(self.shares) - np.log1p(-self.shares)
+        stretched = np.exp(rng.uniform(-_STRETCH, _STRETCH, (n, 1))) * (logits - logits.mean())
+        common = logits.mean() + rng.uniform(-_COMMON_SHIFT, _COMMON_SHIFT, (n, 1))
+        return np.hstack([slopes, common + stretched])
+
+    def probabilities(self, positions: FloatArray, design: Any, offset: Any = None) -> FloatArray:
+        """Return the probability of each category, shape (n, n_rows, m + 1).
+
+        ``positions (n, dim)`` are draws of coefficients and cutpoints; ``design (n_rows,
+        n_columns)``, an array or a sparse matrix, and ``offset (n_rows,)`` need not be those of the
+        fit.
+
+        Raises
+        ------
+        ShapeError
+            If the shapes do not agree.
+        """
+        q = check_positions(positions, self.dim)
+        x = design if sparse.issparse(design) else np.asarray(design, dtype=np.float64)
+        if x.ndim != 2 or x.shape[1] != self.n_columns:
+            raise ShapeError(
+                f"design must have shape (n_rows, {self.n_columns}), a column for each "
+                f"coefficient, got {x.shape}"
+            )
+        known = np.zeros(x.shape[0]) if offset is None else np.asarray(offset, dtype=np.float64)
+        if known.shape != (x.shape[0],):
+            raise ShapeError(f"offset must have shape {(x.shape[0],)}, got {known.shape}")
+        return OrdinalClasses().probabilities(q, x, known)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Gaps:
+    """The sum of -n_k log(1 - exp(c_(k-1) - c_k)) over neighbouring cutpoints, in nats.
+
+    It is infinite unless they increase, and its derivatives are then 0. ``counts``, shape (m - 1,),
+    are n_k, the rows of the categories between two cutpoints.
+    """
+
+    n_columns: int
+    counts: FloatArray
+
+    @property
+    def dim(self) -> int:
+        return self.n_columns + len(self.counts) + 1
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        gaps, inside = self._inside(positions)
+        return np.where(inside > 0.0, -np.log(-np.expm1(-gaps)) @ self.counts, np.inf)
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        gaps, inside = self._inside(positions)
+        with np.errstate(over="ignore"):
+            slopes = -self.counts / np.expm1(gaps)
+        gradient = np.zeros(positions.shape)
+        gradient[:, self.n_columns + 1 :] += slopes
+        gradient[:, self.n_columns : -1] -= slopes
+        return self.value(positions), gradient * inside[:, None]
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        gaps, inside = self._inside(positions)
+        with np.errstate(over="ignore"):
+            bends = self.counts / (4.0 * np.sinh(0.5 * gaps) ** 2) * inside[:, None]
+        found = np.zeros((len(positions), self.dim, self.dim))
+        for k, bend in enumerate(bends.T, start=self.n_columns):
+            found[:, k, k] += bend
+            found[:, k + 1, k + 1] += bend
+            found[:, k, k + 1] -= bend
+            found[:, k + 1, k] -= bend
+        return found
+
+    def _inside(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return gaps, and 1 where they are all positive; elsewhere they are 1, and it is 0."""
+        gaps = np.diff(check_positions(positions, self.dim)[:, self.n_columns :], axis=1)
+        inside: FloatArray = np.asarray((gaps > 0.0).all(axis=1), dtype=np.float64)
+        return np.where(inside[:, None] > 0.0, gaps, 1.0), inside
+
+
+def ordinal(
+    design: Any,
+    response: Any,
+    prior: GaussianPrior | float | None = None,
+    offset: Any = None,
+    weights: Any = None,
+) -> OrdinalLogit:
+    """Return a regression of ordered categories.
+
+    Parameters
+    ----------
+    design : array_like or SciPy sparse matrix of shape (n_rows, n_columns), or path
+        Covariates, without a column of ones.
+    response : array_like of shape (n_rows,), or path
+        Whole numbers from 0 to m, each of which occurs.
+    prior
+        Normal, of all coefficients and then all cutpoints; a number is the standard deviation of
+        all; None for a flat one.
+    offset, weights : array_like of shape (n_rows,), or path, optional
+        Known parts of the predictors, and how often each row counts.
+
+    Raises
+    ------
+    ConfigurationError, ShapeError, TargetError
+        As :class:`MultinomialLogit`, and if a column is constant.
+    """
+    x, y = check_design(design, response)
+    _check_columns(x)
+    counted = weights_from(weights, len(y))
+    counts = _counts(y, np.ones(len(y)) if counted is None else counted)
+    rows, cutpoints, upper = _terms(y.astype(np.int64), len(counts) - 1)
+    known = column_from("offset", offset, len(y))
+    sizes = abs(x).max(axis=0)
+    sizes = sizes.toarray() if sparse.issparse(sizes) else np.asarray(sizes)
+    return OrdinalLogit(
+        GeneralizedLinearModel(
+            _beside(x[rows], cutpoints, len(counts) - 1),
+            upper,
+            LOGISTIC,
+            prior,
+            None if known is None else -known[rows],
+            None if counted is None else counted[rows],
+        ),
+        _Gaps(n_columns=x.shape[1], counts=counts[1:-1]),
+        n_columns=x.shape[1],
+        shares=np.cumsum(counts)[:-1] / counts.sum(),
+        sizes=np.where(sizes > 0.0, sizes, 1.0).reshape(x.shape[1]),
+        has_offset=known is not None,
+    )
+
+
+def _terms(response: IntArray, n_cutpoints: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return row and cutpoint of every term, and 1 for upper cutpoints and 0 for lower ones."""
+    above, below = np.flatnonzero(response < n_cutpoints), np.flatnonzero(response > 0)
+    rows = np.concatenate([above, below])
+    cutpoints = np.concatenate([response[above], response[below] - 1])
+    upper = np.repeat([1.0, 0.0], [len(above), len(below)])
+    order = np.argsort(rows, kind="stable")  # the terms of a row lie side by side
+    return rows[order], cutpoints[order], upper[order]
+
+
+def _beside(rows: Design, cutpoints: IntArray, n_cutpoints: int) -> Design:
+    """Return the design of c - x . b, shape (n_terms, n_columns + n_cutpoints)."""
+    n_terms = len(cutpoints)
+    if sparse.issparse(rows):
+        places = (np.ones(n_terms), (np.arange(n_terms), cutpoints))
+        chosen = sparse.csr_array(places, shape=(n_terms, n_cutpoints))
+        return sparse.hstack([-rows, chosen], format="csr")
+    found = np.zeros((n_terms, rows.shape[1] + n_cutpoints))
+    np.negative(rows, out=found[:, : rows.shape[1]])
+    found[np.arange(n_terms), rows.shape[1] + cutpoints] = 1.0
+    return found
+
+
+def _counts(response: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the weight of each category, shape (m + 1,)."""
+    n_classes = _count_classes("ordinal", response[weights > 0.0])
+    if response.max() >= n_classes:
+        raise ConfigurationError(
+            f"response {response.max():g} of an ordinal regression has rows of weight 0 alone, so "
+            "that data leave its cutpoints undecided; drop these rows"
+        )
+    return np.asarray(np.bincount(response.astype(np.int64), weights), dtype=np.float64)
+
+
+def _count_classes(kind: str, response: FloatArray) -> int:
+    found = np.unique(response)
+    if len(found) < 2 or not np.array_equal(found, np.arange(len(found))):
+        raise ConfigurationError(
+            f"response of a regression that is {kind} must be whole numbers 0, 1, ..., m, each of "
+            f"which occurs in a row that counts, and at least two of them, got "
+            f"{found[:10].tolist()}; number the classes from 0, without those that never occur"
+        )
+    return len(found)
+
+
+def _check_columns(design: Design) -> None:
+    """Raise if a column is constant, unless it is 0."""
+    if not design.shape[0]:
+        return
+    least, most = design.min(axis=0), design.max(axis=0)
+    if sparse.issparse(design):
+        least, most = least.toarray(), most.toarray()
+    constant = np.flatnonzero((np.ravel(least) == np.ravel(most)) & (np.ravel(most) != 0.0))
+    if constant.size:
+        raise ConfigurationError(
+            f"column {constant[0]} of the design is {np.ravel(most)[constant[0]]:g} in every row, "
+            "but an ordinal regression has cutpoints in place of an intercept; leave that column "
+            "out"
+        )
