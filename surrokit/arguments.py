@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -11,7 +12,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeError
 from surrokit.types import FloatArray
 
 _MARK = "surrokit"
@@ -378,3 +379,29 @@ def _index(values: Any) -> Any:
     index = getattr(values, "index", None)
     known = all(hasattr(index, name) for name in ("equals", "isin", "is_unique"))
     return index if known and hasattr(values, "iloc") and hasattr(values, "to_numpy") else None
+
+
+def load_library(name: str, extra: str, purpose: str = "for this target") -> Any:
+    """Return an optional library.
+
+    Parameters
+    ----------
+    name
+        How it is imported.
+    extra
+        The extra of surrokit that brings it.
+    purpose
+        What it is needed for, in words that follow "is needed".
+
+    Raises
+    ------
+    MissingDependencyError
+        If it cannot be imported.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{name} is needed {purpose} and cannot be imported ({error}); run "
+            f"python -m pip install 'surrokit[{extra}]'"
+        ) from error

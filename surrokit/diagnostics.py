@@ -29,6 +29,20 @@ MIN_DRAWS = 4
 MOST_AT_ONCE = 2**24
 """Numbers of which a diagnostic makes copies at a time; of more, parameters take turns."""
 
+LARGEST_RHAT = 1.01
+"""R-hat above which chains disagree (Vehtari et al. 2021, doi:10.1214/20-BA1221)."""
+
+FEWEST_EFFECTIVE = 100
+"""Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
+itself tells little."""
+
+LEAST_INFORMATION = 0.3
+"""Energy fraction of missing information below which tails are not reached (Betancourt 2016,
+arXiv:1604.00695)."""
+
+MISSING = "missing"
+"""Stands in a table for NaN."""
+
 _EXPONENTS = (-1021, 1023)  # of powers of two that are normal doubles
 _ROUNDING = 1e7  # R-hat above which the variance within chains is only rounding error
 
@@ -43,20 +57,20 @@ def _check(draws: npt.ArrayLike) -> FloatArray:
     return array
 
 
+def format_figure(column: str, value: float) -> str:
+    """Return a figure of a column as tables print it; :data:`MISSING` for NaN."""
+    if np.isnan(value):
+        return MISSING
+    if column.startswith("ess"):
+        return f"{value:.0f}"
+    return f"{value:.3f}" if column == "rhat" else f"{value:.4g}"
+
+
 def units(draws: FloatArray) -> FloatArray:
-    """Return a power of two for each parameter, a unit in which squares of draws stay finite.
+    """Return a power of two for each parameter, shape (dim,), in which squares stay finite.
 
-    Division by a power of two is exact: results that do not depend on scale keep every bit.
-
-    Parameters
-    ----------
-    draws : ndarray of shape (chains, draws, dim)
-        Kept draws.
-
-    Returns
-    -------
-    ndarray of shape (dim,)
-        About the largest magnitude of each parameter; 1 where that is 0.
+    It is about the largest magnitude of draws (chains, draws, dim); 1 where that is 0. Division by
+    a power of two is exact: results that do not depend on scale keep every bit.
     """
     exponents = np.frexp(np.abs(draws).max(axis=(0, 1), initial=0.0))[1]
     return np.asarray(np.ldexp(1.0, np.clip(exponents, *_EXPONENTS)))
@@ -83,8 +97,15 @@ def _moving(draws: FloatArray) -> BoolArray:
     return np.asarray((draws.max(axis=1) > draws.min(axis=1)).any(axis=0))
 
 
+def _of_moving(draws: FloatArray, figure: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Return a figure of draws in units of their own; NaN where they stand still or are few."""
+    if draws.shape[1] < MIN_DRAWS:
+        return np.full(draws.shape[2], np.nan)
+    return np.where(_moving(draws), figure(draws / units(draws)), np.nan)
+
+
 def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> FloatArray:
-    """Return the effective sample size of each parameter, over all chains.
+    """Return the effective sample size of each parameter, shape (dim,), over all chains.
 
     The default is the least of three kinds, because no one number answers every question. Chains
     whose successive draws alternate around the mean, for example, estimate the mean better than
@@ -93,16 +114,11 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
     Parameters
     ----------
     draws : array_like of shape (chains, draws, dim)
-        Kept draws.
+        Kept draws. The result is NaN for parameters that no chain moved, or with fewer than four.
     kind
         ``"bulk"`` (for means and medians), ``"tail"`` (the smaller of the 5 % and 95 % quantiles),
         ``"square"`` (for spreads: bulk of squared distances from the mean), ``"least"`` (the least
         of these three), or ``"paper"``.
-
-    Returns
-    -------
-    ndarray of shape (dim,)
-        NaN for parameters that no chain moved, or with fewer than four draws.
 
     Raises
     ------
@@ -117,15 +133,13 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
             f"kind of effective sample size must be one of {', '.join(get_args(EssKind))}, "
             f"got {kind!r}"
         )
-    if array.shape[1] < MIN_DRAWS:
-        return np.full(array.shape[2], np.nan)
     if _are_many(array):
         return _in_turns(lambda part: effective_sample_size(part, kind), array)
     if kind == "least":
         return np.asarray(np.min([effective_sample_size(array, one) for one in LEAST_OF], axis=0))
-    scaled = array / units(array)
-    found = _initial_monotone(scaled) if kind == "paper" else _ess_of_arviz(scaled, kind)
-    return np.where(_moving(array), found, np.nan)
+    if kind == "paper":
+        return _of_moving(array, _initial_monotone)
+    return _of_moving(array, lambda scaled: _ess_of_arviz(scaled, kind))
 
 
 def _ess_of_arviz(draws: FloatArray, kind: EssKind) -> FloatArray:
@@ -139,20 +153,11 @@ def _ess_of_arviz(draws: FloatArray, kind: EssKind) -> FloatArray:
 
 
 def r_hat(draws: npt.ArrayLike) -> FloatArray:
-    """Return rank-normalised split R-hat of each parameter.
+    """Return rank-normalised split R-hat of each parameter, shape (dim,).
 
-    A single chain is first cut into two.
-
-    Parameters
-    ----------
-    draws : array_like of shape (chains, draws, dim)
-        Kept draws.
-
-    Returns
-    -------
-    ndarray of shape (dim,)
-        NaN for parameters that stand still in every half chain, or with fewer than four draws;
-        infinite where the variance within chains is only rounding error.
+    It is of draws (chains, draws, dim); a single chain is first cut into two. NaN for parameters
+    that stand still in every half chain, or with fewer than four draws; infinite where the variance
+    within chains is only rounding error.
 
     Raises
     ------
@@ -160,19 +165,20 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
         If draws are not three-dimensional.
     """
     array = _check(draws)
-    if array.shape[1] < MIN_DRAWS:
-        return np.full(array.shape[2], np.nan)
     if _are_many(array):
         return _in_turns(r_hat, array)
+    if len(array) == 1 and array.shape[1] >= MIN_DRAWS:
+        array = _halves(array)
+    found = _of_moving(array, _rank_normalised)
+    if array.shape[1] < MIN_DRAWS:
+        return found
+    return np.where(_moving(_halves(array)), np.where(found > _ROUNDING, np.inf, found), np.nan)
+
+
+def _rank_normalised(draws: FloatArray) -> FloatArray:
     from arviz_stats.base import array_stats
 
-    if len(array) == 1:
-        array = _halves(array)
-        if array.shape[1] < MIN_DRAWS:
-            return np.full(array.shape[2], np.nan)
-    found = _by_parameter(array_stats.rhat, array / units(array), method="rank")
-    found = np.where(found > _ROUNDING, np.inf, found)
-    return np.where(_moving(_halves(array)), found, np.nan)
+    return _by_parameter(array_stats.rhat, draws, method="rank")
 
 
 def _halves(draws: FloatArray) -> FloatArray:
@@ -181,21 +187,12 @@ def _halves(draws: FloatArray) -> FloatArray:
 
 
 def energy_information(energy: npt.ArrayLike) -> FloatArray:
-    """Return the energy fraction of missing information of each chain.
+    """Return the energy fraction of missing information of each chain, shape (chains,).
 
-    It is the part of the energy's variance that fresh momenta make up (Betancourt 2016,
-    arXiv:1604.00695, equation 3): low where the energy varies much more than momenta can change it
-    in one transition.
-
-    Parameters
-    ----------
-    energy : array_like of shape (chains, draws)
-        Energies with which paths began.
-
-    Returns
-    -------
-    ndarray of shape (chains,)
-        NaN where an energy is not finite, or with fewer than four draws.
+    By the energies (chains, draws) with which paths began, it is the part of the energy's variance
+    that fresh momenta make up (Betancourt 2016, arXiv:1604.00695, equation 3): low where the energy
+    varies much more than momenta can change it in one transition. NaN where an energy is not
+    finite, or with fewer than four draws.
 
     Raises
     ------
@@ -216,21 +213,10 @@ def energy_information(energy: npt.ArrayLike) -> FloatArray:
 
 
 def highest_density(draws: npt.ArrayLike, probability: float) -> FloatArray:
-    """Return the shortest interval of each parameter that holds so much of its draws.
+    """Return the shortest interval of each parameter that holds so much, shape (dim, 2).
 
-    It is ArviZ's highest-density interval, all chains together.
-
-    Parameters
-    ----------
-    draws : array_like of shape (chains, draws, dim)
-        Kept draws.
-    probability
-        Between zero and one.
-
-    Returns
-    -------
-    ndarray of shape (dim, 2)
-        Lower and upper ends; NaN without draws.
+    It is ArviZ's highest-density interval of draws (chains, draws, dim), all chains together; NaN
+    without draws.
 
     Raises
     ------
@@ -269,12 +255,7 @@ def check_probability(probability: object) -> None:
 
 
 def mean_error(draws: npt.ArrayLike) -> FloatArray:
-    """Return the Monte Carlo standard error of each parameter's mean, shape (dim,).
-
-    Parameters
-    ----------
-    draws : array_like of shape (chains, draws, dim)
-        Kept draws.
+    """Return the Monte Carlo standard error of each mean, shape (dim,), of draws (..., dim).
 
     Raises
     ------
@@ -282,11 +263,7 @@ def mean_error(draws: npt.ArrayLike) -> FloatArray:
         If draws are not three-dimensional.
     """
     array = _check(draws)
-    if array.shape[1] < MIN_DRAWS:
-        return np.full(array.shape[2], np.nan)
-    unit = units(array)
-    found = unit * _error_of_arviz(array / unit, method="mean")
-    return np.where(_moving(array), found, np.nan)
+    return units(array) * _of_moving(array, lambda scaled: _error_of_arviz(scaled, method="mean"))
 
 
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
@@ -294,35 +271,25 @@ QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 
 
 def relative_error(draws: npt.ArrayLike) -> FloatArray:
-    """Return the largest Monte Carlo error of each parameter, in its standard deviations.
+    """Return the largest Monte Carlo error of each parameter, shape (dim,), in its own sds.
 
-    It is the largest of those of mean, standard deviation and the :data:`QUANTILES`.
-
-    Parameters
-    ----------
-    draws : array_like of shape (chains, draws, dim)
-        Kept draws.
-
-    Returns
-    -------
-    ndarray of shape (dim,)
-        NaN for parameters that no chain moved, or with fewer than four draws.
+    It is the largest of those of mean, standard deviation and the :data:`QUANTILES` of draws
+    (chains, draws, dim); NaN for parameters that no chain moved, or with fewer than four draws.
 
     Raises
     ------
     ShapeError
         If draws are not three-dimensional.
     """
-    array = _check(draws)
-    if array.shape[1] < MIN_DRAWS:
-        return np.full(array.shape[2], np.nan)
-    scaled = array / units(array)
+    return _of_moving(_check(draws), _largest_error)
+
+
+def _largest_error(draws: FloatArray) -> FloatArray:
     ways: list[dict[str, Any]] = [{"method": "mean"}, {"method": "sd"}]
     ways += [{"method": "quantile", "prob": probability} for probability in QUANTILES.values()]
-    errors = [_error_of_arviz(scaled, **way) for way in ways]
+    errors = [_error_of_arviz(draws, **way) for way in ways]
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.max(errors, axis=0) / scaled.std(axis=(0, 1))
-    return np.where(_moving(array), found, np.nan)
+        return np.asarray(np.max(errors, axis=0) / draws.std(axis=(0, 1)))
 
 
 def _error_of_arviz(draws: FloatArray, **way: Any) -> FloatArray:
@@ -334,17 +301,8 @@ def _error_of_arviz(draws: FloatArray, **way: Any) -> FloatArray:
 def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatArray:
     """Return |mean of the first t draws - E q| / |E q| for every t (section 5.3 of the paper).
 
-    Parameters
-    ----------
-    draws : array_like of shape (chains, draws, dim)
-        All draws, from the first on.
-    mean : array_like of shape (dim,)
-        E q, known or from a much longer run.
-
-    Returns
-    -------
-    ndarray of shape (chains, draws)
-        One curve for each chain.
+    Each chain has a curve, shape (chains, draws), of draws (chains, draws, dim) from the first on.
+    The mean E q, shape (dim,), is known or from a much longer run.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -79,13 +79,7 @@ class Trace:
         return len(self.seconds)
 
     def chosen(self, places: IntArray) -> Trace:
-        """Return the iterations at some places as those of one chain.
-
-        Parameters
-        ----------
-        places : ndarray of int, shape (n,)
-            Counted through all chains, one after another.
-        """
+        """Return iterations at places (n,), counted chain after chain, as those of one chain."""
         when = places % max(1, len(self))
         found: dict[str, Any] = {
             **{name: _flat(getattr(self, name))[places][None] for name in (*_PLACES, *DTYPES)},
@@ -108,16 +102,11 @@ class Trace:
             if failure is not Status.OK
         }
 
-    def statistics(self, log_weights: FloatArray | None = None) -> dict[str, npt.NDArray[Any]]:
+    def statistics(self) -> dict[str, npt.NDArray[Any]]:
         """Return the statistics of the sampler by ArviZ's names, each (chains, iterations).
 
         ``lp`` is left out where a correction did not evaluate the target at every draw, and
         ``energy`` where not every draw is from a path.
-
-        Parameters
-        ----------
-        log_weights : ndarray of shape (chains, draws), optional
-            Of weighted draws.
         """
         known = {"lp": -self.values, "energy": self.energy}
         return {
@@ -126,7 +115,6 @@ class Trace:
             "diverging": self.divergent,
             "n_steps": self.n_steps,
             "step_size": np.tile(self.step_size, (len(self.draws), 1)),
-            **({} if log_weights is None else {"log_weight": log_weights}),
         }
 
 
@@ -144,17 +132,11 @@ DTYPES = {
 }
 """Name to type of the columns that have a number for each chain."""
 
+_OF_STEPS = [name for name in DTYPES if name not in ("values", "energy")]
+
 
 def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: CoordinateMap) -> Trace:
-    """Return the trace of columns as :meth:`History.columns` returns them.
-
-    Parameters
-    ----------
-    columns
-        Name to array.
-    transform
-        The map to the user's coordinates.
-    """
+    """Return the trace of columns as :meth:`History.columns` returns them."""
     arrays = {name: np.swapaxes(array, 0, 1) for name, array in columns.items()}
     numbers = columns["numbers"]
     calls = numbers[:, 3:].astype(np.int64)
@@ -191,24 +173,12 @@ BLOCK = 256
 _UNDISTURBED = 0.1  # quantile of iterations' times that other work on the machine does not disturb
 
 
-@attrs.define(eq=False)
-class _Row:
-    """One iteration."""
-
-    state: ChainState
-    info: StepInfo
-    numbers: tuple[float, ...]
-    outputs: FloatArray | None
+_Row: TypeAlias = tuple[ChainState, StepInfo, tuple[float, ...], FloatArray | None]
+"""One iteration, with its numbers and outputs."""
 
 
 class History:
-    """Gathers a :class:`~surrokit.history.Trace`.
-
-    Parameters
-    ----------
-    chains, dim
-        Sizes.
-    """
+    """Gathers a :class:`~surrokit.history.Trace` of so many chains and dimensions."""
 
     def __init__(self, chains: int, dim: int) -> None:
         self._chains = chains
@@ -233,7 +203,7 @@ class History:
     ) -> None:
         """Take in one iteration."""
         counts = (calls[kind] for kind in CALL_KINDS)
-        self._rows.append(_Row(state, info, (step_size, seconds, failures, *counts), outputs))
+        self._rows.append((state, info, (step_size, seconds, failures, *counts), outputs))
         if len(self._rows) == BLOCK:
             self._settle()
 
@@ -320,28 +290,21 @@ class History:
 
     def _gather(self, rows: list[_Row]) -> Columns:
         """Return iterations as arrays."""
-        n, infos = len(rows), [row.info for row in rows]
-        by_chain = {
-            "values": [row.state.values for row in rows],
-            "accepted": [info.accepted for info in infos],
-            "divergent": [info.divergent for info in infos],
-            "acceptance": [info.acceptance for info in infos],
-            "path_acceptance": [info.path_acceptance for info in infos],
-            "n_steps": [info.n_steps for info in infos],
-            "status": [info.status for info in infos],
-            "energy": [_energy_of(info) for info in infos],
-        }
-        shape = (n, self._chains, self._dim)
+        n = len(rows)
+        states, infos, numbers, outputs = zip(*rows, strict=True) if rows else ((), (), (), ())
+        by_chain = {name: [getattr(info, name) for info in infos] for name in _OF_STEPS}
+        by_chain["values"] = [state.values for state in states]
+        by_chain["energy"] = [
+            np.full(self._chains, np.nan) if info.energy is None else info.energy for info in infos
+        ]
+        positions = np.array([state.positions for state in states])
         found: Columns = {
-            "positions": np.array([row.state.positions for row in rows]).reshape(shape),
-            "numbers": np.array([row.numbers for row in rows]).reshape(n, 3 + len(CALL_KINDS)),
+            "positions": positions.reshape(n, self._chains, self._dim),
+            "numbers": np.array(numbers).reshape(n, 3 + len(CALL_KINDS)),
         }
-        for name, each in by_chain.items():
-            found[name] = np.array(each, dtype=DTYPES[name]).reshape(n, self._chains)
-        for name, optional in (
-            ("outputs", [row.outputs for row in rows]),
-            ("ends", [info.ends for info in infos]),
-        ):
+        for name, kind in DTYPES.items():
+            found[name] = np.array(by_chain[name], dtype=kind).reshape(n, self._chains)
+        for name, optional in (("outputs", outputs), ("ends", [info.ends for info in infos])):
             if (array := _stack(optional)) is not None:
                 found[name] = array
         return found
@@ -359,15 +322,10 @@ def _join(name: str, parts: list[Columns], like: npt.NDArray[Any]) -> npt.NDArra
     return found
 
 
-def _stack(rows: list[FloatArray | None]) -> FloatArray | None:
+def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:
     """Return rows as one array, with NaN in the place of those that are missing."""
     known = [row for row in rows if row is not None]
     if not known:
         return None
     missing = np.full(known[0].shape, np.nan)
     return np.stack([missing if row is None else row for row in rows])
-
-
-def _energy_of(info: StepInfo) -> FloatArray:
-    """Return the energies of paths (n,); NaN where there are none."""
-    return np.full(len(info.accepted), np.nan) if info.energy is None else info.energy

@@ -13,18 +13,17 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, cast
 from urllib.parse import parse_qs
 
 import attrs
 
 from surrokit.arguments import is_whole
 from surrokit.errors import ConfigurationError, SurrokitError
-from surrokit.ledger.reader import Ledger
 from surrokit.report.page import page_of, waiting_page
 from surrokit.result.records import Verdict
 from surrokit.result.run import Run
-from surrokit.sessions import open_run
+from surrokit.sessions import Watch, open_run
 
 LOOPBACK = "127.0.0.1"
 """Where a server listens if nothing else is asked for."""
@@ -35,18 +34,6 @@ PART = 0.1
 _WEB = 80
 _LARGEST_PORT = 65535
 _TOKEN_BYTES = 32
-
-
-class _Account(NamedTuple):
-    """How far a run is, by its file."""
-
-    state: str
-    iteration: int
-    written: float
-    progress: str | None = None
-
-
-_NONE = _Account("", -1, 0.0)
 
 
 class Watched:
@@ -67,7 +54,7 @@ class Watched:
         self.path, self.every = Path(path).absolute(), every
         self._refresh = max(round(every), 1)
         self._lock = Lock()
-        self._page, self._of = "", _NONE
+        self._page, self._of = "", cast(Watch | None, None)
         self._next = 0.0
 
     def page(self) -> str:
@@ -82,24 +69,24 @@ class Watched:
 
     def _look(self) -> None:
         try:
-            account = _read(self.path)
-            if account != self._of or not self._page:
-                self._page, self._of = self._write(account), account
+            watch = Watch.of(self.path)
+            if watch != self._of or not self._page:
+                self._page, self._of = self._write(watch), watch
         except SurrokitError as error:
-            self._page, self._of = waiting_page(str(error), self._refresh), _NONE
+            self._page, self._of = waiting_page(str(error), self._refresh), None
 
-    def _write(self, account: _Account) -> str:
-        if account.state == "starting":
-            what = account.progress or "No iteration is written yet."
+    def _write(self, watch: Watch) -> str:
+        if watch.state == "starting":
+            what = watch.note or "No iteration is written yet."
             return waiting_page(what, self._refresh)
-        run, note = _open(self.path, account)
+        run, note = look_at(self.path, watch)
         if note is None:
             return page_of(run)
         again = f"This page is read again every {self._refresh} seconds."
         return page_of(run, refresh=self._refresh, note=f"{note} {again}")
 
 
-def look_at(path: str | os.PathLike[str]) -> tuple[Run, str | None]:
+def look_at(path: Path, watch: Watch) -> tuple[Run, str | None]:
     """Return a run as far as its file is written, and the note on a page about one that goes on.
 
     Raises
@@ -107,26 +94,13 @@ def look_at(path: str | os.PathLike[str]) -> tuple[Run, str | None]:
     LedgerError
         If the file cannot be read, or nothing is written yet.
     """
-    return _open(Path(path), _read(Path(path)))
-
-
-def _read(path: Path) -> _Account:
-    with Ledger(path) as ledger:
-        account, progress = ledger.account or {}, ledger.progress
-    files = [path, path.with_name(f"{path.name}-wal")]
-    written = max(each.stat().st_mtime for each in files if each.exists())
-    state, iteration = account.get("state", "starting"), account.get("iteration", 0)
-    return _Account(state, iteration, written, progress)
-
-
-def _open(path: Path, account: _Account) -> tuple[Run, str | None]:
     run = open_run(path)
-    if account.state not in ("starting", "running"):
+    if not watch.goes_on:
         return run, None
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(account.written))
-    doing = "" if account.progress is None else f" Its last note: {account.progress}."
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(watch.written))
+    doing = "" if watch.note is None else f" Its last note: {watch.note}."
     note = (
-        f"The run goes on, or was killed: {account.iteration} iterations are done, and its file "
+        f"The run goes on, or was killed: {watch.iteration} iterations are done, and its file "
         f"was last written at {when}.{doing}"
     )
     # that it was interrupted is not known

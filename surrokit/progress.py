@@ -16,38 +16,17 @@ MATTERS = 60.0
 
 @attrs.frozen(kw_only=True)
 class Progress:
-    """How far a run is, by its exact calls.
+    """How far a run is, by its exact calls."""
 
-    Parameters
-    ----------
-    stage
-        What it does now, in words.
-    calls
-        Exact calls that have come back; a data row counts as its share of all rows.
-    in_flight
-        Calls that go on now.
-    seconds_a_call
-        Mean seconds of a call in this session; None before one has come back.
-    failures
-        Positions at which the target failed.
-    seconds
-        Since the run began.
-    most_calls, most_seconds
-        The budget; None without a limit.
-    left
-        Fewest and most seconds that are left, as far as the stage or the budget says; infinity is
-        the most where nothing does.
-    """
-
-    stage: str
-    calls: float
-    in_flight: int
-    seconds_a_call: float | None
-    failures: int
-    seconds: float
-    most_calls: int | None = None
+    stage: str  # what it does now, in words
+    calls: float  # that have come back; a data row counts as its share of all rows
+    in_flight: int  # calls that go on now
+    seconds_a_call: float | None  # mean in this session; None before one has come back
+    failures: int  # positions at which the target failed
+    seconds: float  # since the run began
+    most_calls: int | None = None  # None without a limit
     most_seconds: float | None = None
-    left: tuple[float, float] = (0.0, math.inf)
+    left: tuple[float, float] = (0.0, math.inf)  # fewest and most seconds, as far as is known
 
     def __str__(self) -> str:
         of = "" if self.most_calls is None else f" of {self.most_calls}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -211,6 +211,36 @@ def open_run(path: str | os.PathLike[str], run: int | None = None) -> Run:
     return attrs.evolve(opened, asked=asked, predictor=predictor, observed_data=told, more=more)
 
 
+class Watch(NamedTuple):
+    """How far a run is, by its file, with its last note and when the file was written."""
+
+    state: str = "starting"
+    iteration: int = 0
+    note: str | None = None
+    written: float = 0.0
+
+    @classmethod
+    def of(cls, path: Path, run: int | None = None) -> Watch:
+        """Return how far a run of a file is, by default the last one.
+
+        Raises
+        ------
+        LedgerError
+            If the file cannot be read.
+        """
+        with Ledger(path, run) as ledger:
+            account, note = ledger.account or {}, ledger.progress
+        files = [path, path.with_name(f"{path.name}-wal")]
+        written = max(each.stat().st_mtime for each in files if each.exists())
+        known = {name: account[name] for name in ("state", "iteration") if name in account}
+        return cls(**known, note=note, written=written)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the run has not ended, as far as its file tells."""
+        return self.state in ("starting", "running")
+
+
 def _predictor(plain: Mapping[str, Any] | None, dim: int) -> Any:
     """Return what predicts, as a file holds it: of outputs their errors, or of rows a family."""
     if plain is not None and plain["kind"] == ERRORS:
@@ -316,12 +346,7 @@ def _add_run(store: Store, facts: Mapping[str, Any]) -> None:
 def observed(observers: Sequence[object], *, progress: bool) -> Iterator[Observers]:
     """Yield those that hear of a run: observers, plugins, and a bar while the block lasts.
 
-    Parameters
-    ----------
-    observers
-        Objects with methods named as the observation hooks.
-    progress
-        Whether to show a progress bar, or lines where there is no terminal and no notebook.
+    Where there is no terminal and no notebook, lines stand for a bar.
     """
     # late: importing the package stays fast
     from surrokit.output.progress import log_observers, progress_bar
@@ -339,17 +364,7 @@ def let_extend(
     asked: Recipe,
     compute: Compute,
 ) -> Run:
-    """Return a run that can be extended.
-
-    Parameters
-    ----------
-    outcome
-        The run.
-    file
-        Its file.
-    target, asked, compute
-        What it was made with.
-    """
+    """Return a run that can be extended, by its file and what it was made with."""
     given, catalogue = {name: getattr(asked, name) for name in PARTS}, default_catalogue()
     objects = {name: part for name, part in given.items() if not is_data(name, part, catalogue)}
     if "policy" in objects:

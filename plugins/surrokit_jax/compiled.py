@@ -9,9 +9,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.arguments import is_whole
+from surrokit.arguments import is_whole, load_library
 from surrokit.errors import ConfigurationError, ResultTypeError
-from surrokit.registry.components import load_library
 from surrokit.types import FloatArray
 
 MOST_AT_ONCE = 1024

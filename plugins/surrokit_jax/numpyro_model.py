@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.arguments import load_library
 from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap, reported_as
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
-from surrokit.registry.components import load_library
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.summed import sum_if_safe
 from surrokit.types import FloatArray

@@ -14,7 +14,7 @@ from surrokit import capabilities as can
 from surrokit.arguments import check_positions
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import USUAL_ORDER
-from surrokit.predictive.classes import MultinomialClasses, OrdinalClasses
+from surrokit.predictive.families import MultinomialClasses, OrdinalClasses
 from surrokit.predictive.rows import RowPredictor
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.targets.summed import SumAndRest

@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.arguments import matched_rows
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.predictive.names import suggest
+from surrokit.predictive.families import suggest
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit_problems import families
 from surrokit_problems.classes import MultinomialLogit, OrdinalLogit, ordinal

@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.arguments import load_library
 from surrokit.coordinates.models import ModelMap
 from surrokit.errors import ConfigurationError
-from surrokit.registry.components import load_library
 from surrokit.targets.forward import ModelledPotential
 from surrokit.types import FloatArray
 from surrokit_pymc.target import Backend, assemble, check_model, choose

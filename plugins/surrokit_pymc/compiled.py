@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.arguments import load_library
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
-from surrokit.registry.components import load_library
 from surrokit.types import FloatArray
 
 Function = Callable[..., Any]

@@ -9,12 +9,12 @@ import attrs
 import numpy as np
 
 import surrokit as sk
+from surrokit.arguments import load_library
 from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, NotASumError, SurrokitError
 from surrokit.potentials import Potential
-from surrokit.registry.components import load_library
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.functions import FunctionPotential, Functions
 from surrokit.targets.summed import SumAndRest, sum_if_safe

@@ -23,8 +23,7 @@ from surrokit.arguments import is_number
 from surrokit.compose import sample
 from surrokit.errors import ConfigurationError
 from surrokit.potentials import Potential
-from surrokit.predictive.families import ResponseFamily, response_family
-from surrokit.predictive.names import read_name, suggest
+from surrokit.predictive.families import ResponseFamily, read_name, response_family, suggest
 from surrokit.tables.priors import check_rank
 from surrokit.targets.functions import NamedPotential
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_positions, check_vectors
+from surrokit.arguments import check_positions, check_vectors, load_library
 from surrokit.model.model import Model, ModelPotential
-from surrokit.registry.components import load_library
 from surrokit.types import Capabilities, FloatArray
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from surrokit.cli.options import FILE, file, number, wide
 from surrokit.errors import LedgerError, SamplingWarning
@@ -75,58 +74,15 @@ def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> N
 
 
 def _cost_table(run: Run, baseline: Run | None) -> Any:
+    from surrokit.report.words import costs
+
     runs = [run] if baseline is None else [run, baseline]
     table = plain_table(["cost"], ("this run", "plain HMC")[: len(runs)])
-    for title, function in _COSTS.items():
-        cells = [function(each) for each in runs]
-        if cells[0] != "-":  # nothing was held out, or there is no surrogate
-            table.add_row(title, *cells)
+    columns = [costs(each) for each in runs]
+    for title, told in columns[0].items():
+        if told is not None:
+            table.add_row(title, *(column[title] or "-" for column in columns))
     return table
-
-
-def _figure(value: float, digits: int) -> str:
-    from surrokit.result.summary import MISSING
-
-    return MISSING if np.isnan(value) else f"{value:.{digits}f}"
-
-
-def _held_out(run: Run, figure: str) -> str:
-    value = None if run.fit_quality is None else getattr(run.fit_quality, figure)
-    return "-" if value is None else f"{value:.3g}"
-
-
-def _calls(run: Run) -> str:
-    return ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n) or "none"
-
-
-def _deployments(run: Run) -> str:
-    adaptation = run.adaptation
-    if adaptation.last_deployment is None:
-        return "-"
-    return f"{len(adaptation.deployments)}, last after iteration {adaptation.last_deployment}"
-
-
-def _modes(run: Run) -> str:
-    if run.modes is None:
-        return "-"
-    searches = run.modes.searches
-    return f"{len(run.modes)}, by {searches} search{'es' if searches > 1 else ''}"
-
-
-_COSTS: dict[str, Callable[[Run], str]] = {
-    "acceptance rate": lambda run: _figure(float(np.mean(run.acceptance)), 3) if run.exact else "-",
-    "surrogate, held-out Var(V - U)": lambda run: _held_out(run, "variance"),
-    "surrogate, held-out error of gradients": lambda run: _held_out(run, "gradient_error"),
-    "surrogate, predicted acceptance": lambda run: _held_out(run, "acceptance"),
-    "seconds, warm-up": lambda run: f"{run.seconds['warmup']:.2f}",
-    "seconds, training": lambda run: f"{run.seconds['training']:.2f}",
-    "seconds, sampling": lambda run: f"{run.seconds['sampling']:.2f}",
-    "modes found": _modes,
-    "surrogates deployed": _deployments,
-    "draws of each chain": lambda run: "-" if run.stopped == "draws" else str(len(run.kept)),
-    "exact calls": _calls,
-    "exact calls per effective draw": lambda run: _figure(run.calls_per_effective_draw(), 2),
-}
 
 
 @contextmanager
@@ -192,31 +148,30 @@ def show(
 def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> None:
     """Print the summary, the costs and the verdict of a run, again until it ends if ``follow``."""
     from surrokit.ledger.reader import Ledger
+    from surrokit.sessions import Watch
     from surrokit.studies.description import waits_for
 
     seen = -1
     while True:
         with Ledger(path, number) as ledger:
-            account, progress = ledger.account or {}, ledger.progress
             waits = waits_for(ledger)
         if waits is not None:
             say(f"{path}: {waits}")
             _print_file(path, number, wide=wide)
             return
-        state, iteration = account.get("state", "starting"), account.get("iteration", 0)
-        goes_on = state in ("starting", "running")
-        said = progress if goes_on else None
-        changed = iteration != seen or not goes_on
+        watch = Watch.of(path, number)
+        said = watch.note if watch.goes_on else None
+        changed = watch.iteration != seen or not watch.goes_on
         if changed:
-            say(f"{path}: {state}, {iteration} iterations")
+            say(f"{path}: {watch.state}, {watch.iteration} iterations")
         if said is not None:
             say(said)
         if changed:
-            silent, ended = said is not None, state == "ended"
-            _print_file(path, number, wide=wide, silent=silent, ended=ended)
-        if not (follow and goes_on):
+            ended = watch.state == "ended"
+            _print_file(path, number, wide=wide, silent=said is not None, ended=ended)
+        if not (follow and watch.goes_on):
             return
-        seen = iteration
+        seen = watch.iteration
         time.sleep(SECONDS)
 
 
@@ -234,7 +189,9 @@ def _print_file(
     if len(run.kept) > 1:
         print_run(run, wide=wide)
     else:
-        say(f"no draws{'' if ended else ' yet'}; exact calls: {_calls(run)}")
+        from surrokit.report.words import calls
+
+        say(f"no draws{'' if ended else ' yet'}; exact calls: {calls(run)}")
         if ended:
             say(str(run.verdict))
 
@@ -295,10 +252,11 @@ def report(path: Path, out: Path | None, interval: float) -> None:
     """
     from surrokit.live import look_at
     from surrokit.report.page import check_report, write_report
+    from surrokit.sessions import Watch
 
     page = path.with_suffix(".html") if out is None else out
     check_report(page)
-    run, note = look_at(path)
+    run, note = look_at(path, Watch.of(path))
     write_report(run, page, interval=interval, note=note)
     say(f"report written to {page}")
 

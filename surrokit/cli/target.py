@@ -83,48 +83,24 @@ def specs_of(
 def name_or_target(target: Any, settings: Mapping[str, Any], *, one_by_one: bool = False) -> Any:
     """Return a target as :func:`surrokit.sample` takes it; a registered one stays a name.
 
-    The file of a run then has the name, from which it can be resumed.
-
-    Parameters
-    ----------
-    target, settings, one_by_one
-        As for :func:`resolve_target`; None stands for the target that a file names.
+    The file of a run then has the name, from which it can be resumed. None stands for the target
+    that a file names; with ``one_by_one`` a target is evaluated one position at a time.
 
     Raises
     ------
     TargetError
         As :func:`resolve_target` does; or if settings are given without a target.
     """
-    if target is None and (settings or one_by_one):
-        given = "--one-by-one" if one_by_one else f"--set target.{next(iter(settings))}"
-        raise TargetError(f"{given} goes with a target; give TARGET after FILE, as to sample")
-    if one_by_one or not isinstance(target, str) or not _is_name(target):
-        return None if target is None else resolve_target(target, settings, one_by_one=one_by_one)
+    if target is None:
+        if settings or one_by_one:
+            given = "--one-by-one" if one_by_one else f"--set target.{next(iter(settings))}"
+            raise TargetError(f"{given} goes with a target; give TARGET after FILE, as to sample")
+        return None
+    if one_by_one:
+        return in_single_rows(resolve_target(target, settings))
+    if not isinstance(target, str) or not _is_name(target):
+        return resolve_target(target, settings)
     return (target, dict(settings)) if settings else target
-
-
-def resolve_target(target: Any, settings: Mapping[str, Any], *, one_by_one: bool = False) -> Any:
-    """Return a target by registered name, from ``path/to/file.py:object``, or of a program.
-
-    Parameters
-    ----------
-    target
-        The name or path; a file ``.toml`` describes a program. Or a potential, which is returned.
-    settings
-        Settings of a registered target or of a program, or arguments of an object that is a
-        function.
-    one_by_one
-        Whether it is to be evaluated one position at a time.
-
-    Raises
-    ------
-    TargetError
-        If the file does not exist, cannot be imported, or its object yields no potential.
-    UnknownComponentError
-        If no target is registered under the name.
-    """
-    found = _resolve(target, settings) if isinstance(target, str) else target
-    return in_single_rows(found) if one_by_one else found
 
 
 def _is_name(target: str) -> bool:
@@ -135,9 +111,23 @@ def _is_potential(value: Any) -> bool:
     return hasattr(value, "value") and hasattr(value, "dim")
 
 
-def _resolve(target: str, settings: Mapping[str, Any]) -> Any:
+def resolve_target(target: Any, settings: Mapping[str, Any]) -> Any:
+    """Return a target by registered name, from ``path/to/file.py:object``, or of a program.
+
+    A file ``.toml`` describes a program; a potential is returned as it is. Settings are those of a
+    registered target or of a program, or arguments of an object that is a function.
+
+    Raises
+    ------
+    TargetError
+        If the file does not exist, cannot be imported, or its object yields no potential.
+    UnknownComponentError
+        If no target is registered under the name.
+    """
     from surrokit.compose import make
 
+    if not isinstance(target, str):
+        return target
     if target.endswith(".toml"):
         return read_program(Path(target), settings)
     if _is_name(target):

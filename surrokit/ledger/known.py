@@ -10,7 +10,13 @@ import attrs
 import numpy as np
 
 from surrokit.cost.recording import RecordingPotential
-from surrokit.diagnostics import MIN_DRAWS, effective_sample_size, r_hat
+from surrokit.diagnostics import (
+    FEWEST_EFFECTIVE,
+    LARGEST_RHAT,
+    MIN_DRAWS,
+    effective_sample_size,
+    r_hat,
+)
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.interfaces import Evaluations, Past
 from surrokit.ledger.fingerprint import check_fingerprint, check_row, same_data
@@ -23,8 +29,6 @@ from surrokit.model.outcome import Answer, Results
 from surrokit.plan.parts import is_ready
 from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential
-from surrokit.result.records import FEWEST_EFFECTIVE
-from surrokit.result.verdict import LARGEST_RHAT
 from surrokit.targets.differences import Differences, with_slopes
 from surrokit.types import FloatArray, IntArray
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -12,16 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import load_library
 from surrokit.capabilities import ALL_BY_NAME
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import CoordinateMap
-from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
+from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.history import Trace, trace_of
 from surrokit.ledger.facts import read_account, read_progress
 from surrokit.ledger.file import read_blocks, read_weights
 from surrokit.ledger.fingerprint import REPORTED, read_parameters
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Event, read_events
+from surrokit.output.files import write_csv, write_parquet
 from surrokit.result.records import Weights
 
 _PARTS = {
@@ -249,13 +250,7 @@ class Ledger:
         MissingDependencyError
             If pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingDependencyError(
-                "pandas is needed for a data frame and is not installed; run python -m pip "
-                "install 'surrokit[pandas]', or use to_arrays()"
-            ) from error
+        pandas = load_library("pandas", "pandas", "for a data frame")
         return pandas.DataFrame(self.columns())
 
     def export(self, path: str | os.PathLike[str]) -> None:
@@ -268,32 +263,14 @@ class Ledger:
         MissingDependencyError
             If pyarrow is needed and not installed.
         """
-        ending = Path(path).suffix.lower()
-        if ending == ".csv":
-            columns = self.columns()
-            with Path(path).open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file)
-                writer.writerow(columns)
-                writer.writerows(zip(*(array.tolist() for array in columns.values()), strict=True))
-        elif ending == ".parquet":
-            _write_parquet(self.columns(), path)
-        else:
+        path = Path(path)
+        writers = {".csv": write_csv, ".parquet": write_parquet}
+        if path.suffix.lower() not in writers:
             raise ConfigurationError(
-                f"the ending of {Path(path).name!r} does not say how to write a table; use .csv "
-                "or .parquet"
+                f"the ending of {path.name!r} does not say how to write a table; use .csv or "
+                ".parquet"
             )
-
-
-def _write_parquet(columns: dict[str, npt.NDArray[Any]], path: str | os.PathLike[str]) -> None:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependencyError(
-            "pyarrow is needed to write .parquet and is not installed; run python -m pip install "
-            "pyarrow, or give a .csv"
-        ) from error
-    pyarrow.parquet.write_table(pyarrow.table(columns), os.fspath(path))
+        writers[path.suffix.lower()](self.columns(), path)
 
 
 def _messages(event: Event) -> list[str]:

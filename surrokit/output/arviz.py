@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import platform
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from importlib import metadata
 from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
 
+from surrokit.arguments import load_library
 from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import Reported
 from surrokit.coordinates.parameters import Parameter
-from surrokit.errors import CapabilityError, ConfigurationError, MissingDependencyError
+from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.potentials import Potential, with_rows
 from surrokit.types import FloatArray
 from surrokit.weighted.round import effective, resampled_rows
@@ -29,94 +30,82 @@ MOST_DATA = 2**22
 """Numbers of an array of data that is exported at most: draws may be few, and data many."""
 
 _OF_PARAMETERS = ("posterior", "warmup_posterior")
-
 _TAKEN = frozenset({"chain", "draw", "."})
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Draws:
-    """The draws of a run as they are written.
+def to_arviz(
+    run: Any,
+    seed: int | np.random.Generator,
+    target: Potential | None = None,
+    *,
+    slashes: bool = True,
+) -> Any:
+    """Return a DataTree (ArviZ 1 and later) or InferenceData; see :meth:`surrokit.Run.to_arviz`.
 
-    Parameters
-    ----------
-    draws : ndarray of shape (chains, draws, dim)
-        In the user's coordinates.
-    labels, titles
-        One for each of the ``dim`` numbers; titles have units.
-    groups
-        Groups of arrays, by ArviZ's names of the groups.
-    attributes
-        Attributes of ArviZ's object.
-    dims, coords
-        Names of the axes of arrays by name, and the coordinates of axes by name, of a model that
-        has them.
-    units
-        Those of parameters that have one, by name.
+    A parameter that has the name of an axis, such as ``chain``, gets an underscore. Names have ÷
+    for each slash in a tree, which refuses it, and without ``slashes``. Units are the attribute
+    ``units``, as the CF conventions call it.
+
+    Raises
+    ------
+    MissingDependencyError
+        If ArviZ is not installed.
+    CapabilityError, ConfigurationError
+        As :func:`log_likelihood_of`, if there is a ``target``.
     """
+    even = equally_weighted(run, seed)
+    groups = _groups_of(even)
+    if target is not None:
+        groups["log_likelihood"] = {"row": log_likelihood_of(even, target)}
+    try:
+        from arviz_base import from_dict
 
-    draws: FloatArray
-    labels: Sequence[str]
-    titles: Sequence[str]
-    groups: Mapping[str, Group]
-    attributes: Mapping[str, Any]
-    dims: Mapping[str, list[str]]
-    coords: Mapping[str, Any]
-    units: Mapping[str, str]
+        slashes = False
+    except ImportError:
+        old = load_library("arviz", "arviz", "for this")
 
-    @classmethod
-    def of(cls, run: Any) -> Draws:
-        """Return those of a :class:`~surrokit.result.run.Run`, with any weights beside them."""
-        dims, coords = _named_axes(run.parameters.specs)
-        return cls(
-            dims=dims,
-            coords=coords,
-            draws=run.draws,
-            labels=run.labels,
-            titles=run.titles,
-            units=run.parameters.units,
-            groups=_groups_of(run),
-            attributes=_attributes_of(run),
-        )
+        def from_dict(groups: Mapping[str, Group], **options: Any) -> Any:
+            return old.from_dict(**groups, **options)
 
-    @classmethod
-    def unweighted(cls, run: Any, seed: int | np.random.Generator) -> Draws:
-        """Return those of a run, each of equal weight: ArviZ knows nothing of weights.
+    specs = run.parameters.specs
+    dims, coords = _named_axes(specs)
+    names, groups, axes = _with_free_names(groups, dims, coords, "/" if slashes else "÷")
+    with warnings.catch_warnings():
+        # with fewer draws than chains ArviZ warns of swapped axes
+        warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
+        converted = from_dict(groups, save_warmup=True, **axes)
+    for group in set(_OF_PARAMETERS) & set(groups):
+        for name, unit in run.parameters.units.items():
+            converted[group][names[name]].attrs["units"] = unit
+    converted.attrs.update(_attributes_of(run))
+    return converted
 
-        Weighted draws are drawn anew by their weights, by ``seed``.
-        """
-        if run.log_weights is None:
-            return cls.of(run)
-        worth = {"resampled": 1, "weights_worth": effective(run.log_weights)}
-        even = cls.of(equally_weighted(run, seed))
-        return attrs.evolve(even, attributes={**_attributes_of(run), **worth})
 
-    def with_free_names(self, *, slashes: bool = False) -> Draws:
-        """Return draws none of whose parameters has the name of an axis, and would be lost for it.
+def _with_free_names(
+    groups: Mapping[str, Group], dims: Mapping[str, list[str]], coords: Mapping[str, Any], sign: str
+) -> tuple[dict[str, str], dict[str, Group], dict[str, Any]]:
+    """Return names of parameters that are none of an axis', and groups and axes by these names.
 
-        They get an underscore. In files and trees a slash parts the names of groups, and is refused
-        in that of a parameter: without ``slashes``, names have a division sign for each.
-        """
-        sign = "/" if slashes else "÷"
-        axes = [axis for each in self.dims.values() for axis in each] + [
-            f"{name}_dim_{place}"  # as ArviZ calls an axis without a name
-            for name, array in self.groups["posterior"].items()
-            for place in range(array.ndim - 2)
-        ]
-        taken = {axis.replace("/", sign) for axis in (*axes, *self.coords)} | _TAKEN
-        new = {group: _allowed(self.groups["posterior"], sign, taken) for group in _OF_PARAMETERS}
-        new["observed_data"] = _allowed(self.groups.get("observed_data", {}), sign, _TAKEN)
-        groups = {
-            group: {new.get(group, {}).get(name, name): array for name, array in arrays.items()}
-            for group, arrays in self.groups.items()
-        }
-        names = new["posterior"]
-        dims = {
-            names.get(name, name): [axis.replace("/", sign) for axis in axes]
-            for name, axes in self.dims.items()
-        }
-        coords = {axis.replace("/", sign): labels for axis, labels in self.coords.items()}
-        units = {names.get(name, name): unit for name, unit in self.units.items()}
-        return attrs.evolve(self, groups=groups, dims=dims, coords=coords, units=units)
+    Else they would be lost. In trees and files a slash parts the names of groups.
+    """
+    axes = [axis for each in dims.values() for axis in each] + [
+        f"{name}_dim_{place}"  # as ArviZ calls an axis without a name
+        for name, array in groups["posterior"].items()
+        for place in range(array.ndim - 2)
+    ]
+    taken = {axis.replace("/", sign) for axis in (*axes, *coords)} | _TAKEN
+    names = _allowed(groups["posterior"], sign, taken)
+    new = dict.fromkeys(_OF_PARAMETERS, names)
+    new["observed_data"] = _allowed(groups.get("observed_data", {}), sign, _TAKEN)
+    renamed: dict[str, Group] = {
+        group: {new.get(group, {}).get(name, name): array for name, array in arrays.items()}
+        for group, arrays in groups.items()
+    }
+    if not dims:
+        return names, renamed, {}
+    of = {names[name]: [axis.replace("/", sign) for axis in each] for name, each in dims.items()}
+    found = {axis.replace("/", sign): labels for axis, labels in coords.items()}
+    return names, renamed, {"dims": of, "coords": found}
 
 
 def _allowed(group: Group, sign: str, taken: Collection[str]) -> dict[str, str]:
@@ -149,53 +138,6 @@ def _named_axes(specs: Mapping[str, Parameter]) -> tuple[dict[str, list[str]], d
     return dims, {axis.name: list(axis.labels) for axis in every if axis.name and axis.labels}
 
 
-def to_arviz(draws: Draws) -> Any:
-    """Return a DataTree (ArviZ 1 and later) or InferenceData (before).
-
-    A parameter that has the name of an axis, such as ``chain``, gets an underscore. In a tree names
-    of parameters have ÷ for each slash, which it refuses. Units are the attribute ``units``, as the
-    CF conventions call it.
-
-    Raises
-    ------
-    MissingDependencyError
-        If ArviZ is not installed.
-    """
-    with warnings.catch_warnings():
-        # with fewer draws than chains ArviZ warns of swapped axes
-        warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
-        draws, converted = _convert(draws)
-    for group in _OF_PARAMETERS:
-        for name, unit in draws.units.items() if group in draws.groups else ():
-            converted[group][name].attrs["units"] = unit
-    converted.attrs.update(draws.attributes)
-    return converted
-
-
-def _convert(draws: Draws) -> tuple[Draws, Any]:
-    """Return draws with names that the installed ArviZ takes, and what it makes of them."""
-    try:
-        from arviz_base import from_dict
-    except ImportError:
-        pass
-    else:
-        draws = draws.with_free_names()
-        return draws, from_dict(draws.groups, save_warmup=True, **_axes(draws))
-    try:
-        import arviz
-    except ImportError as error:
-        raise MissingDependencyError(
-            "ArviZ is needed for this and is not installed; run python -m pip install "
-            "'surrokit[arviz]'"
-        ) from error
-    draws = draws.with_free_names(slashes=True)
-    return draws, arviz.from_dict(**draws.groups, save_warmup=True, **_axes(draws))
-
-
-def _axes(draws: Draws) -> dict[str, Any]:
-    return {"dims": draws.dims, "coords": draws.coords} if draws.dims else {}
-
-
 def _groups_of(run: Any) -> dict[str, Group]:
     """Return draws and statistics, of the warm-up too, outputs of a forward map, and data.
 
@@ -204,7 +146,7 @@ def _groups_of(run: Any) -> dict[str, Group]:
     """
     groups: dict[str, Group] = {
         "posterior": {name: run[name] for name in run.parameters.specs},
-        "sample_stats": {**run.kept.statistics(run.log_weights), **_depths(run, run.kept)},
+        "sample_stats": {**run.kept.statistics(), **_depths(run, run.kept)},
         "warmup_sample_stats": {**run.warmup.statistics(), **_depths(run, run.warmup)},
     }
     if len(run.warmup):
@@ -216,9 +158,7 @@ def _groups_of(run: Any) -> dict[str, Group]:
         for name, array in run.observed_data.items()
         if array.dtype.kind in "biuf" and array.size <= MOST_DATA
     }
-    if observed:
-        groups["observed_data"] = observed
-    return groups
+    return {**groups, "observed_data": observed} if observed else groups
 
 
 def _depths(run: Any, trace: Any) -> Group:
@@ -231,7 +171,8 @@ def _depths(run: Any, trace: Any) -> Group:
 def equally_weighted(run: Any, seed: int | np.random.Generator) -> Any:
     """Return a run with draws of equal weight, in one chain, in place of weighted ones.
 
-    They are drawn anew by ``seed``; a run without weights is returned as it is.
+    ArviZ knows nothing of weights. Draws are drawn anew by ``seed``; a run without weights is
+    returned as it is.
     """
     if run.log_weights is None:
         return run
@@ -245,6 +186,8 @@ def _attributes_of(run: Any) -> dict[str, Any]:
         version = metadata.version("surrokit")
     except metadata.PackageNotFoundError:  # a bare checkout on the path
         version = "unknown"
+    weights = run.log_weights
+    worth = {} if weights is None else {"resampled": 1, "weights_worth": effective(weights)}
     return {
         "inference_library": "surrokit",
         "inference_library_version": version,
@@ -264,6 +207,7 @@ def _attributes_of(run: Any) -> dict[str, Any]:
         "failures": run.failures,
         "calls": float(run.total_calls),
         **{f"calls_{kind}": n for kind, n in run.calls.items()},
+        **worth,
     }
 
 
@@ -298,7 +242,5 @@ def log_likelihood_of(run: Any, target: Potential) -> FloatArray:
             f"export ({MOST_NUMBERS} numbers at most); leave log_likelihood out, or draw fewer"
         )
     flat = positions.reshape(-1, dim)
-    found = np.empty((len(flat), terms.n_rows))
-    for row in range(terms.n_rows):
-        found[:, row] = -terms.select(np.array([row])).value(flat)
-    return found.reshape(chains, draws, -1)
+    rows = [-terms.select(np.array([row])).value(flat) for row in range(terms.n_rows)]
+    return np.stack(rows, axis=-1).reshape(chains, draws, -1)

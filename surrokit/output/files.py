@@ -1,17 +1,23 @@
-"""Files of plain data and pictures, and the checks before a long run that they can be written."""
+"""Files of plain data, tables and pictures, and the checks before a long run that they can be."""
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError
+
+Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
+"""Name to a column of a table."""
 
 RESOLUTION = 200
 """Dots per inch of a PNG."""
@@ -67,6 +73,28 @@ def write_json(path: Path, figures: Any) -> None:
         raise ConfigurationError(
             f"cannot write {path}: {error.strerror}; give a file in a folder that exists"
         ) from error
+
+
+def write_csv(columns: Columns, path: Path) -> None:
+    """Write a table as text, with all digits of its numbers."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        # Python's own numbers are written so that they are read back exactly
+        writer.writerows(zip(*(array.tolist() for array in columns.values()), strict=True))
+
+
+def write_parquet(columns: Columns, path: Path) -> None:
+    """Write a table as Parquet.
+
+    Raises
+    ------
+    MissingDependencyError
+        If pyarrow is not installed.
+    """
+    parquet = load_library("pyarrow.parquet", "parquet", "to write .parquet")
+    table = load_library("pyarrow", "parquet", "to write .parquet").table(dict(columns))
+    parquet.write_table(table, os.fspath(path))
 
 
 def write_pictures(figure: Any, stem: Path) -> list[Path]:

@@ -2,63 +2,48 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import attrs
 import numpy as np
 
+from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError, MissingDependencyError
-from surrokit.output.arviz import Draws, to_arviz
-from surrokit.output.files import check_folder, plain
-from surrokit.types import FloatArray, IntArray
-
-Columns: TypeAlias = dict[str, FloatArray | IntArray]
-"""Name to one number for each draw of each chain."""
+from surrokit.output.arviz import to_arviz
+from surrokit.output.files import Columns, check_folder, plain, write_csv, write_parquet
+from surrokit.weighted.round import RESAMPLING_SEED
 
 
-def save(run: Any, path: str | os.PathLike[str], seed: int | np.random.Generator) -> None:
+def save(run: Any, path: str | os.PathLike[str]) -> None:
     """Write draws to a file; an existing file is replaced only when all is written.
 
-    Parameters
-    ----------
-    run
-        A :class:`~surrokit.result.run.Run`.
-    path
-        Its ending is one of ``.nc``, ``.csv``, ``.parquet`` and ``.zarr``.
-    seed
-        By which weighted draws are drawn anew for the forms that know of no weights.
+    See :meth:`surrokit.Run.save`.
 
     Raises
     ------
     ConfigurationError
-        If the ending is another one, or the file cannot be written.
+        If the ending is unknown, or the file cannot be written.
     MissingDependencyError
         If a library that the form needs is not installed.
     """
     check_can_save(path)
     path, form = Path(path), form_of(path)
-    draws = Draws.of(run) if form.holds_weights else Draws.unweighted(run, seed)
     # a temporary name in the same folder, so that renaming replaces the file at once
     written = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
-    if path.suffix.lower() == ".zarr":  # which is a folder
-        written = path
     try:
-        form.write(draws, written)
-        if written != path:
-            written.replace(path)
+        form.write(run, written)
+        written.replace(path)
     except OSError as error:
         raise ConfigurationError(
             f"cannot write {path}: {error.strerror or error}; give a file in a folder that you may "
             "write to"
         ) from error
     finally:
-        if written != path:
-            written.unlink(missing_ok=True)
+        written.unlink(missing_ok=True)
 
 
 def check_can_save(path: str | os.PathLike[str]) -> None:
@@ -73,7 +58,7 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
     """
     form = form_of(path)
     check_folder(path)
-    if Path(path).is_dir() and form is not _FORMS[".zarr"]:
+    if Path(path).is_dir():
         raise ConfigurationError(f"cannot write {path}: it is a folder; give the name of a file")
     for name in form.needs:
         if find_spec(name) is None:
@@ -83,26 +68,24 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
             )
 
 
-def columns_of(draws: Draws) -> Columns:
+def columns_of(run: Any, *, titles: bool = False) -> Columns:
     """Return chain, draw (both counted from 0) and every number of a position, one row a draw.
 
     Arrays have shape (chains * draws,), chain after chain. Weighted draws have ``log_weight`` as
     well. A parameter that is called by one of these names keeps it, and the other gets an
-    underscore.
+    underscore. With ``titles``, names have their units.
     """
-    n_chains, n_draws, dim = draws.draws.shape
+    n_chains, n_draws, dim = run.draws.shape
     index = {
         "chain": np.repeat(np.arange(n_chains), n_draws),
         "draw": np.tile(np.arange(n_draws), n_chains),
     }
-    weights = draws.groups["sample_stats"].get("log_weight")
-    if weights is not None:
-        index["log_weight"] = weights.ravel()
-    taken = set(draws.labels)
-    numbers = draws.draws.reshape(n_chains * n_draws, dim)
+    if run.log_weights is not None:
+        index["log_weight"] = run.log_weights.ravel()
+    numbers, names = run.draws.reshape(-1, dim), run.titles if titles else run.labels
     return {
-        **{(f"{name}_" if name in taken else name): array for name, array in index.items()},
-        **{label: numbers[:, i] for i, label in enumerate(draws.labels)},
+        **{(f"{name}_" if name in run.labels else name): array for name, array in index.items()},
+        **{name: numbers[:, i] for i, name in enumerate(names)},
     }
 
 
@@ -114,14 +97,7 @@ def to_pandas(run: Any) -> Any:
     MissingDependencyError
         If pandas is not installed.
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise MissingDependencyError(
-            "pandas is needed for a data frame and is not installed; run python -m pip install "
-            "'surrokit[pandas]', or use run.draws"
-        ) from error
-    frame = pandas.DataFrame(columns_of(Draws.of(run)))
+    frame = load_library("pandas", "pandas", "for a data frame").DataFrame(columns_of(run))
     frame.attrs["units"] = run.parameters.units
     return frame
 
@@ -160,11 +136,10 @@ def figures_of(run: Any) -> dict[str, Any]:
 
 
 class Form(NamedTuple):
-    """A form of file: what writes it, the modules it needs, and what to install for them."""
+    """A form of file: what writes a run, the modules it needs, and what to install for them."""
 
     name: str
-    write: Callable[[Draws, Path], None]
-    holds_weights: bool = True
+    write: Callable[[Any, Path], None]
     needs: tuple[str, ...] = ()
     install: str = ""
 
@@ -187,41 +162,22 @@ def form_of(path: str | os.PathLike[str]) -> Form:
     return form
 
 
-def _write_netcdf(draws: Draws, path: Path) -> None:
-    to_arviz(draws.with_free_names()).to_netcdf(os.fspath(path), engine="h5netcdf")
+def _write_netcdf(run: Any, path: Path) -> None:
+    tree = to_arviz(run, RESAMPLING_SEED, slashes=False)
+    tree.to_netcdf(os.fspath(path), engine="h5netcdf")
 
-
-def _write_zarr(draws: Draws, path: Path) -> None:
-    to_arviz(draws.with_free_names()).to_zarr(os.fspath(path))
-
-
-def _with_units(draws: Draws) -> Columns:
-    """Return columns of a table on its own, in which names have their units."""
-    named = dict(zip(draws.labels, draws.titles, strict=True))
-    return {named.get(name, name): array for name, array in columns_of(draws).items()}
-
-
-def _write_csv(draws: Draws, path: Path) -> None:
-    columns = _with_units(draws)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        # Python's own numbers are written so that they are read back exactly
-        writer.writerows(zip(*(array.tolist() for array in columns.values()), strict=True))
-
-
-def _write_parquet(draws: Draws, path: Path) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    pyarrow.parquet.write_table(pyarrow.table(_with_units(draws)), os.fspath(path))
-
-
-_ARVIZ = "'surrokit[arviz]'"
 
 _FORMS = {
-    ".nc": Form("netCDF for ArviZ", _write_netcdf, False, ("arviz", "h5netcdf", "h5py"), _ARVIZ),
-    ".csv": Form("a table as text", _write_csv),
-    ".parquet": Form("a table", _write_parquet, needs=("pyarrow",), install="pyarrow"),
-    ".zarr": Form("Zarr for ArviZ", _write_zarr, False, ("arviz", "zarr"), f"{_ARVIZ} zarr"),
+    ".nc": Form(
+        "netCDF for ArviZ", _write_netcdf, ("arviz", "h5netcdf", "h5py"), "'surrokit[arviz]'"
+    ),
+    ".csv": Form(
+        "a table as text", lambda run, path: write_csv(columns_of(run, titles=True), path)
+    ),
+    ".parquet": Form(
+        "a table",
+        lambda run, path: write_parquet(columns_of(run, titles=True), path),
+        ("pyarrow",),
+        "'surrokit[parquet]'",
+    ),
 }

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.diagnostics import MIN_DRAWS, effective_sample_size, energy_information
+from surrokit.diagnostics import (
+    FEWEST_EFFECTIVE,
+    LARGEST_RHAT,
+    MIN_DRAWS,
+    effective_sample_size,
+    energy_information,
+)
 from surrokit.plots.panel import (
     BLUE,
     CYCLE,
@@ -23,7 +29,7 @@ from surrokit.plots.panel import (
     draw_dots,
     short_name,
 )
-from surrokit.plots.posterior import LARGEST_RHAT, after
+from surrokit.plots.posterior import after
 from surrokit.types import FloatArray
 
 BINS = 16
@@ -31,9 +37,6 @@ BINS = 16
 
 STEPS = 8
 """Numbers of draws at which effective draws are counted."""
-
-FEWEST = 100
-"""Effective draws that are the least to go by."""
 
 MOST_WEIGHTS = 500
 
@@ -106,15 +109,15 @@ def _agreement_panel(run: Any, ess: FloatArray, rhat: FloatArray) -> Panel | Non
         return None
     worst = int(np.argmax(np.where(known, rhat, -np.inf)))
     name, ess, rhat = run.titles[worst], ess[known], rhat[known]
-    good = (rhat <= LARGEST_RHAT) & (ess >= FEWEST)
+    good = (rhat <= LARGEST_RHAT) & (ess >= FEWEST_EFFECTIVE)
 
     def draw(axes: Any) -> None:
         draw_dots(axes, ess[good], rhat[good], colour=BLUE, size=4.0)
         axes.plot(ess[~good], rhat[~good], "D", color=VERMILION, markersize=4)
         axes.axhline(LARGEST_RHAT, color=VERMILION, linestyle="--", linewidth=0.8)
-        axes.axvline(FEWEST, color=VERMILION, linestyle="--", linewidth=0.8)
+        axes.axvline(FEWEST_EFFECTIVE, color=VERMILION, linestyle="--", linewidth=0.8)
         axes.set_ylim(min(0.998, float(rhat.min()) - 0.001), max(1.02, 1.01 * float(rhat.max())))
-        axes.set_xlim(0.0, 1.08 * max(float(ess.max()), FEWEST))
+        axes.set_xlim(0.0, 1.08 * max(float(ess.max()), FEWEST_EFFECTIVE))
         axes.set(xlabel="effective draws", ylabel="R-hat", title="R-hat and effective draws")
         axes.locator_params(nbins=5)
 
@@ -140,7 +143,7 @@ def _effective_panel(run: Any, columns: Sequence[int]) -> Panel | None:
         for colour, name, i in zip(CYCLE, names, order, strict=False):
             label = short_name(name)
             axes.plot(counts, ess[:, i], "o-", color=colour, markersize=2.5, label=label)
-        axes.axhline(FEWEST, color=VERMILION, linestyle="--", linewidth=0.8)
+        axes.axhline(FEWEST_EFFECTIVE, color=VERMILION, linestyle="--", linewidth=0.8)
         axes.set(xlabel="draws of all chains", title="effective draws, the worst numbers")
         axes.set_ylim(bottom=0.0)
         axes.legend(fontsize=7, labelspacing=0.2)

@@ -15,7 +15,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.errors import ConfigurationError, MissingDependencyError
+from surrokit.arguments import load_library
+from surrokit.errors import ConfigurationError
 from surrokit.shown.html import printable
 from surrokit.types import FloatArray
 from surrokit.weighted.round import Distribution
@@ -91,13 +92,7 @@ def drawing() -> Iterator[None]:
     MissingDependencyError
         If Matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Matplotlib is needed for pictures and is not installed; run python -m pip install "
-            "'surrokit[figures]'"
-        ) from error
+    mpl = load_library("matplotlib", "figures", "for pictures")
     with mpl.rc_context():
         mpl.rcdefaults()  # a reader's own style may be white on black
         mpl.rcParams.update(_SETTINGS)
@@ -203,21 +198,11 @@ def draw_dots(
 
 @attrs.frozen(kw_only=True, eq=False)
 class Sample:
-    """Draws of equal weight, as pictures show them.
+    """Draws of equal weight, as pictures show them."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, dim)
-        Draws of the target.
-    chains : ndarray of shape (chains, m, dim)
-        Chains as they went; of weighted answers, those on the surrogate.
-    distribution
-        Of weighted answers, by all that they know; None of plain draws.
-    """
-
-    rows: FloatArray
-    chains: FloatArray
-    distribution: Distribution | None = None
+    rows: FloatArray  # draws of the target, shape (n, dim)
+    chains: FloatArray  # as they went, shape (chains, m, dim); of weighted answers, the surrogate's
+    distribution: Distribution | None = None  # of weighted answers, by all that they know
 
     @classmethod
     def of(cls, run: Any) -> Sample:

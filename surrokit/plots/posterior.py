@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.diagnostics import check_probability
+from surrokit.diagnostics import LARGEST_RHAT, check_probability
 from surrokit.plots.panel import (
     BLUE,
     CYCLE,
@@ -37,8 +37,6 @@ MOST_POINTS = 300
 
 MOST_ROWS = 60
 """Intervals in a panel."""
-
-LARGEST_RHAT = 1.01
 
 INNER = 0.5
 """Probability of the thick part of an interval."""

@@ -29,34 +29,16 @@ _LINE, _SIDE = 81, 41  # points of curves
 
 @attrs.frozen(kw_only=True, eq=False)
 class Comparison:
-    """A surrogate V, and the exact potential U where a run has evaluated it.
-
-    Parameters
-    ----------
-    surrogate
-        V.
-    transform
-        From the sampling coordinates to the user's.
-    labels
-        A name for each number of the sampling coordinates.
-    positions : ndarray of shape (n, dim)
-        Where U is known, in the sampling coordinates.
-    errors : ndarray of shape (n,)
-        U - V there, less its median: potentials are known up to a constant.
-    values : ndarray of shape (n,)
-        U there, above the least.
-    mean, covariance : ndarray of shape (dim,) and (dim, dim)
-        Of the draws.
-    """
+    """A surrogate V, and the exact potential U where a run has evaluated it."""
 
     surrogate: Potential
-    transform: Any
-    labels: list[str]
-    positions: FloatArray
-    errors: FloatArray
-    values: FloatArray
-    mean: FloatArray
-    covariance: FloatArray
+    transform: Any  # from the sampling coordinates to the user's
+    labels: list[str]  # a name for each number of the sampling coordinates
+    positions: FloatArray  # where U is known, in these coordinates, shape (n, dim)
+    errors: FloatArray  # U - V there, less its median: potentials are known up to a constant
+    values: FloatArray  # U there, above the least
+    mean: FloatArray  # of the draws, shape (dim,)
+    covariance: FloatArray  # of the draws, shape (dim, dim)
 
     @classmethod
     def of(cls, run: Any) -> Comparison:

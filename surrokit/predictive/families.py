@@ -1,17 +1,17 @@
-"""Families of responses: their means, and draws of them, from linear predictors."""
+"""Families of responses, by all their names: means, probabilities of classes, and draws."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
 from functools import partial
 from math import gamma
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError
-from surrokit.predictive.names import suggest
 from surrokit.types import FloatArray
 
 Mean: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -26,37 +26,17 @@ _MOST_COUNTED = 1e18
 
 @attrs.frozen(kw_only=True, eq=False)
 class ResponseFamily:
-    """A family of responses to one linear predictor, as far as predictions go.
-
-    Parameters
-    ----------
-    name
-        Its own.
-    settings
-        Numbers by which it was made.
-    mean, draw
-        Of responses. Scales are those of normal errors; other families pay no heed to them.
-    of_errors
-        Whether responses are real numbers about the predictor, in units of the response.
-    binary
-        Whether responses are zeros and ones.
-    positive
-        Whether responses are not negative.
-    log_mean
-        How the logarithm of a mean grows with the predictor; 0 where means are the predictor.
-    built_in
-        Whether name and settings suffice to make it again.
-    """
+    """A family of responses to one linear predictor, as far as predictions go."""
 
     name: str
-    settings: Mapping[str, float] = attrs.field(factory=dict)
+    settings: Mapping[str, float] = attrs.field(factory=dict)  # known numbers
     mean: Mean
-    draw: Draw
-    of_errors: bool = False
-    binary: bool = False
-    positive: bool = False
-    log_mean: float = 0.0
-    built_in: bool = False
+    draw: Draw  # scales are those of normal errors; other families pay no heed to them
+    of_errors: bool = False  # responses are real numbers about the predictor, in its units
+    binary: bool = False  # responses are zeros and ones
+    positive: bool = False  # responses are not negative
+    log_mean: float = 0.0  # how log means grow with the predictor; 0 where means are that
+    built_in: bool = False  # name and settings suffice to make it again
 
     @property
     def scale(self) -> float:
@@ -86,14 +66,7 @@ NAMES = tuple(_FAMILIES)
 
 
 def response_family(name: str, settings: Mapping[str, float] | None = None) -> ResponseFamily:
-    """Return a family by its name.
-
-    Parameters
-    ----------
-    name
-        As in :func:`surrokit.rows_potential`, but for ``"multinomial"`` and ``"ordinal"``.
-    settings
-        Its known numbers; others are as usual.
+    """Return a family of one predictor by its name, with its known numbers; others are as usual.
 
     Raises
     ------
@@ -125,7 +98,7 @@ def response_family(name: str, settings: Mapping[str, float] | None = None) -> R
 
 
 def _mean(name: str, known: Mapping[str, float], e: FloatArray) -> FloatArray:
-    from scipy.special import expit, ndtr  # late: importing the package stays fast
+    from scipy.special import expit, ndtr
 
     match name:
         case "logistic":
@@ -169,3 +142,132 @@ def _draw(
 
 def _exp(e: FloatArray) -> FloatArray:
     return np.asarray(np.exp(np.minimum(e, _MOST)))
+
+
+# --- classes ---
+
+MULTINOMIAL = "multinomial"
+ORDINAL = "ordinal"
+
+
+@attrs.frozen
+class MultinomialClasses:
+    """Classes 0, ..., m with probabilities in proportion to 1, exp(e_1), ..., exp(e_m).
+
+    Positions hold the coefficients of e_1, then those of e_2, and so on.
+    """
+
+    name: ClassVar[str] = MULTINOMIAL
+
+    def count(self, dim: int, n_columns: int) -> int:
+        """Return how many classes there are, for positions of ``dim`` numbers."""
+        return dim // n_columns + 1
+
+    def probabilities(
+        self, positions: FloatArray, design: FloatArray, offset: FloatArray
+    ) -> FloatArray:
+        """Return the probability of each class, shape (n, n_rows, m + 1).
+
+        They are for positions (n, dim) and a design (n_rows, n_columns); the family has no offset.
+        """
+        from scipy.special import softmax
+
+        del offset
+        coefficients = positions.reshape(len(positions), -1, design.shape[1])
+        predictors = np.einsum("rd,nkd->nrk", design, coefficients, optimize=True)
+        return np.asarray(softmax(np.pad(predictors, ((0, 0), (0, 0), (1, 0))), axis=2))
+
+
+@attrs.frozen
+class OrdinalClasses:
+    """Classes 0, ..., m with P(class <= k) = 1 / (1 + exp(e - c_k)).
+
+    Positions hold the coefficients of e, then the cutpoints c_0 < ... < c_(m-1).
+    """
+
+    name: ClassVar[str] = ORDINAL
+
+    def count(self, dim: int, n_columns: int) -> int:
+        """Return how many classes there are, for positions of ``dim`` numbers."""
+        return dim - n_columns + 1
+
+    def probabilities(
+        self, positions: FloatArray, design: FloatArray, offset: FloatArray
+    ) -> FloatArray:
+        """Return the probability of each class, shape (n, n_rows, m + 1).
+
+        They are for positions (n, dim), a dense or sparse design (n_rows, n_columns), and known
+        parts (n_rows,) of the predictors.
+        """
+        from scipy.special import expit
+
+        n_columns = design.shape[1]
+        predictors = np.asarray(design @ positions[:, :n_columns].T).T + offset
+        upper = positions[:, None, n_columns:] - predictors[..., None]
+        below = np.pad(expit(upper), ((0, 0), (0, 0), (1, 1)), constant_values=(0.0, 1.0))
+        above = np.pad(expit(-upper), ((0, 0), (0, 0), (1, 1)), constant_values=(1.0, 0.0))
+        # from the nearer end, or small probabilities lose their digits
+        return np.where(below[..., 1:] < 0.5, np.diff(below, axis=2), -np.diff(above, axis=2))
+
+
+# --- names that other libraries give families ---
+
+_ALSO: Mapping[str, str] = {
+    "bernoulli": "logistic",
+    "binomial": "logistic",
+    "logit": "logistic",
+    "categorical": "multinomial",
+    "cumulative": "ordinal",
+    "normal": "gaussian",
+    "nbinom": "negative-binomial",
+    "negativebinomial": "negative-binomial",
+    "negbinomial": "negative-binomial",
+    "student-t": "student",
+    "studentt": "student",
+    "t": "student",
+    "log-normal": "lognormal",
+}
+"""Statsmodels, R, PyMC, Bambi and brms have these; in lower case, with a dash between words."""
+
+CAUCHY = "cauchy"
+"""Student's t with one degree of freedom, the usual name of a robust family."""
+
+
+def read_name(family: Any, settings: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return a family's own name and settings, from a name that people know it by.
+
+    Anything but a name, and a name that is not known here, is returned as it is.
+
+    Raises
+    ------
+    ConfigurationError
+        If degrees of freedom are given for ``"cauchy"``.
+    """
+    given = dict(settings)
+    if not isinstance(family, str):
+        return family, given
+    plain = _plain(family)
+    if plain != CAUCHY:
+        return _ALSO.get(plain, plain), given
+    if given.get("degrees") not in (None, 1, 1.0):
+        raise ConfigurationError(
+            f"the family 'cauchy' has one degree of freedom, got degrees={given['degrees']!r}; "
+            "leave it out, or take the family 'student'"
+        )
+    return "student", {**given, "degrees": 1.0}
+
+
+def suggest(family: object, names: Collection[str]) -> str:
+    """Return the end of a message about an unknown family: which of ``names`` may be meant."""
+    also = {**_ALSO, CAUCHY: "student"}
+    known = dict(zip(names, names, strict=True))
+    known |= {other: name for other, name in also.items() if name in names}
+    near = get_close_matches(_plain(str(family)), known, n=1)
+    if not near:
+        return ""
+    here = "" if near[0] == known[near[0]] else f", here {known[near[0]]!r}"
+    return f"; do you mean {near[0]!r}{here}?"
+
+
+def _plain(family: str) -> str:
+    return family.strip().lower().replace("_", "-").replace(" ", "-")

@@ -10,8 +10,14 @@ import numpy as np
 
 from surrokit.arguments import numbers
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.predictive.classes import MULTINOMIAL, ORDINAL, MultinomialClasses, OrdinalClasses
-from surrokit.predictive.families import ResponseFamily, response_family
+from surrokit.predictive.families import (
+    MULTINOMIAL,
+    ORDINAL,
+    MultinomialClasses,
+    OrdinalClasses,
+    ResponseFamily,
+    response_family,
+)
 from surrokit.types import FloatArray
 
 Family: TypeAlias = ResponseFamily | MultinomialClasses | OrdinalClasses
@@ -102,24 +108,12 @@ def read_offset(offset: Any, n_rows: int, *, needed: bool) -> FloatArray:
 
 @attrs.frozen(kw_only=True, eq=False)
 class RowPredictor:
-    """Predictions of a regression.
-
-    Parameters
-    ----------
-    family
-        Of the responses.
-    n_columns
-        Of the design.
-    reader
-        Makes rows of new data.
-    levels
-        Names of the classes in their order; empty where they are numbers.
-    """
+    """Predictions of a regression."""
 
     family: Family
-    n_columns: int
-    reader: Reader
-    levels: tuple[str, ...] = ()
+    n_columns: int  # of the design
+    reader: Reader  # makes rows of new data
+    levels: tuple[str, ...] = ()  # names of the classes in order; empty where they are numbers
 
     @classmethod
     def of(cls, family: Family, n_columns: int, *, has_offset: bool) -> RowPredictor:

@@ -8,7 +8,6 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, reduce
-from importlib import import_module
 from inspect import signature
 from itertools import pairwise
 from typing import Any, Literal, Protocol, TypeAlias, Union, get_args, get_type_hints
@@ -18,7 +17,6 @@ import attrs
 from surrokit.arguments import is_hidden, offers_of
 from surrokit.errors import (
     ConfigurationError,
-    MissingDependencyError,
     PluginError,
     PluginLoadError,
     SurrokitError,
@@ -185,32 +183,6 @@ OWN_SUMS = "own-rows"
 
 PARTITIONED_SUMS = "partitioned-rows"
 """A potential that is a sum over rows of a collection that is in partitions, perhaps elsewhere."""
-
-
-def load_library(name: str, extra: str, purpose: str = "for this target") -> Any:
-    """Return an optional library.
-
-    Parameters
-    ----------
-    name
-        How it is imported.
-    extra
-        The extra of surrokit that brings it.
-    purpose
-        What it is needed for, in words that follow "is needed".
-
-    Raises
-    ------
-    MissingDependencyError
-        If it cannot be imported.
-    """
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{name} is needed {purpose} and cannot be imported ({error}); run "
-            f"python -m pip install 'surrokit[{extra}]'"
-        ) from error
 
 
 _UNDERLINE = re.compile(r"-{3,}$")

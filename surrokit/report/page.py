@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 from markupsafe import Markup
 
+from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT
 from surrokit.errors import ConfigurationError
 from surrokit.modes import describe_searches
 from surrokit.plots.diagnostics import cost_panels, rank_panels, trust_panels
@@ -30,8 +31,8 @@ from surrokit.plots.posterior import (
     strongest_pairs,
 )
 from surrokit.plots.surrogate import error_panel
-from surrokit.report.reprs import headline
 from surrokit.report.svg import inline_svg
+from surrokit.report.words import costs, headline, rows_of
 from surrokit.shown.html import Fact, Row, printable, render
 
 INTERVAL = 0.9
@@ -67,8 +68,6 @@ FORESTS = 6
 
 RANKED = 12
 """Numbers whose ranks are shown at most: those of the largest R-hat."""
-
-LARGEST_RHAT, FEWEST_EFFECTIVE = 1.01, 100
 
 LIBRARIES = ("surrokit", "numpy", "scipy", "scikit-learn", "arviz-stats", "matplotlib")
 
@@ -280,16 +279,16 @@ def _with_pictures(summary: Any) -> tuple[list[int], str | None]:
 
 
 def _rows(summary: Any) -> list[Row]:
-    named = zip(summary.titles, (row for _, row in summary.rows()), strict=True)
-    return [(label, [_cell(name, row[name]) for name in _COLUMNS]) for label, row in named]
-
-
-def _cell(column: str, value: float) -> str:
-    """Return a figure, marked where it is doubtful."""
-    form = {"ess": ".0f", "rhat": ".3f"}.get(column, ".4g")
-    text = "missing" if np.isnan(value) else format(value, form)
-    fine = {"rhat": value <= LARGEST_RHAT, "ess": value >= FEWEST_EFFECTIVE}.get(column, True)
-    return text if fine else Markup('<span class="doubtful">{} !</span>').format(text)
+    """Return the rows of the table, in which doubtful figures are marked."""
+    doubtful = {
+        "ess": ~(summary["ess"] >= FEWEST_EFFECTIVE),
+        "rhat": ~(summary["rhat"] <= LARGEST_RHAT),
+    }
+    rows = [(title, list(cells)) for title, cells in rows_of(summary, _COLUMNS)]
+    for at, name in enumerate(_COLUMNS):
+        for i in np.flatnonzero(doubtful.get(name, ())):
+            rows[i][1][at] = Markup('<span class="doubtful">{} !</span>').format(rows[i][1][at])
+    return [*rows]
 
 
 def _of_surrogate(run: Any) -> str | None:
@@ -313,22 +312,13 @@ def _of_surrogate(run: Any) -> str | None:
 
 
 def _costs(run: Any) -> list[Fact]:
-    adaptation, acceptance = run.adaptation, run.acceptance
-    accepted = None if np.isnan(acceptance).all() else f"{float(np.nanmean(acceptance)):.3f}"
-    deployed = adaptation.deployments
-    shown, more = ", ".join(map(str, deployed[:10])), len(deployed) - 10
-    after = f" after iteration {shown}{f' and {more} more' if more > 0 else ''}"
-    diverged = str(int(run.divergences.sum())) if np.size(run.divergences) else None
-    calls = ", ".join(f"{n:,} {kind}" for kind, n in run.calls.items() if n)
+    adaptation, diverged = run.adaptation, int(run.divergences.sum())
     return [
-        ("exact calls by kind", calls or "none"),
-        ("acceptance", accepted),
-        ("diverged paths", diverged),
+        *costs(run).items(),
+        ("diverged paths", str(diverged) if np.size(run.divergences) else None),
         ("positions that failed", f"{run.failures:,}"),
-        ("surrogates deployed", f"{len(deployed)}{after if deployed else ''}"),
         ("evaluations learnt from", f"{adaptation.training_rows:,}"),
         ("repairs", str(len(adaptation.rescues) + len(adaptation.restarts))),
-        ("seconds", ", ".join(f"{value:.3g} {phase}" for phase, value in run.seconds.items())),
         ("iterations", f"{len(run.warmup):,} of warm-up, {len(run.kept):,} kept"),
     ]
 

@@ -1,25 +1,33 @@
-"""Findings about a run's draws, with advice on what to do."""
+"""What can be wrong with the chains of a run, in sentences with advice."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
 from surrokit.cost.budget import LIMITS, calls_paid, length_bias
+from surrokit.diagnostics import (
+    FEWEST_EFFECTIVE,
+    LARGEST_RHAT,
+    LEAST_INFORMATION,
+    MIN_DRAWS,
+    energy_information,
+)
 from surrokit.interfaces import Status
+from surrokit.marginals import heavy_tails
 from surrokit.result.mode_visits import ModeVisits
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from surrokit.history import Trace
     from surrokit.result.run import Run
-    from surrokit.types import FloatArray
 
 FEWEST_ITERATIONS = 20
 """Fewest kept iterations for advice on acceptance and on paths."""
 
+_MOST_NAMED = 3  # numbers that a sentence names
 _NOTHING = 0.02  # path acceptance, or part of moves, below which next to nothing is accepted
 _LITTLE = 0.05  # the same for acceptance where paths work, and for moves where paths fail
 _PATHS_WORK = 0.2  # path acceptance above which the step size is not to blame
@@ -35,12 +43,13 @@ _BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the ru
 def advice(run: Run) -> list[str]:
     """Return complaints about the kept draws, each with what to do about it."""
     found = [_broken_gradients(run), _broke_its_word(run), _separate_modes(run), _cut(run)]
-    found += _at_bounds(run)
+    bounds = [*_at_bounds(run)]
+    paths: list[str] = []
     if len(run.kept) >= FEWEST_ITERATIONS:
         rejected = _rejected(run)
-        found += [rejected or _stuck(run), *_unsolved(run.kept)]
-        found += [] if rejected else _find_divergences(run)
-    return [complaint for complaint in found if complaint is not None]
+        found += [*bounds, rejected or _stuck(run)]
+        bounds, paths = [], [*_unsolved(run), *(() if rejected else _diverging(run))]
+    return [complaint for complaint in (*found, *bounds, *paths) if complaint is not None]
 
 
 def _broken_gradients(run: Run) -> str | None:
@@ -66,27 +75,19 @@ def _broken_gradients(run: Run) -> str | None:
     )
 
 
-def _at_bounds(run: Run) -> list[str | None]:
-    """Return a complaint for each bound that draws come too close to, and None for any other."""
+def _at_bounds(run: Run) -> Iterator[str]:
+    """Yield a complaint for each bound that draws come too close to."""
     columns = run.draws.reshape(-1, run.draws.shape[2])
-    return [
-        _at_bound(label, columns[:, i], bound)
-        for bounds in run.parameters.bounds()
-        for i, (label, bound) in enumerate(zip(run.labels, bounds, strict=True))
-        if np.isfinite(bound)
-    ]
-
-
-def _at_bound(label: str, draws: FloatArray, bound: float) -> str | None:
-    close = int((np.abs(draws - bound) <= _CLOSE * np.spacing(np.abs(bound))).sum())
-    if not close:
-        return None
-    return (
-        f"{close} of {len(draws)} draws of {label!r} lie within {_CLOSE} floating-point numbers of "
-        f"its bound {bound:g}: whatever probability lies closer still is lost; "
-        "move the bound to 0, where numbers are dense (1 - p in place of p), or sample a "
-        "logarithm"
-    )
+    for bounds in run.parameters.bounds():
+        for i, bound in enumerate(bounds):
+            close = np.abs(columns[:, i] - bound) <= _CLOSE * np.spacing(np.abs(bound))
+            if np.isfinite(bound) and close.any():
+                yield (
+                    f"{close.sum()} of {len(columns)} draws of {run.labels[i]!r} lie within "
+                    f"{_CLOSE} floating-point numbers of its bound {bound:g}: whatever probability "
+                    "lies closer still is lost; move the bound to 0, where numbers are dense "
+                    "(1 - p in place of p), or sample a logarithm"
+                )
 
 
 def _broke_its_word(run: Run) -> str | None:
@@ -227,37 +228,133 @@ def _longest_stand(moved: np.ndarray) -> int:
     return int(np.diff(ends).max()) - 1
 
 
-def _unsolved(kept: Trace) -> list[str | None]:
-    n_paths = kept.status.size
-    unsolved = int((kept.status == Status.NOT_CONVERGED).sum())
-    no_return = int((kept.status == Status.NOT_REVERSIBLE).sum())
-    return [
-        f"the implicit equations of {unsolved} of {n_paths} kept paths were not solved, and these "
-        "paths were rejected; lower step_size, or let the integrator make more iterations"
-        if unsolved > _MANY_FAILURES * n_paths
-        else None,
-        f"{no_return} of {n_paths} kept paths did not lead back to where they began, and were "
-        "rejected; lower step_size"
-        if no_return > _MANY_FAILURES * n_paths
-        else None,
-    ]
+def _unsolved(run: Run) -> Iterator[str]:
+    status = run.kept.status
+    unsolved = int((status == Status.NOT_CONVERGED).sum())
+    no_return = int((status == Status.NOT_REVERSIBLE).sum())
+    if unsolved > _MANY_FAILURES * status.size:
+        yield (
+            f"the implicit equations of {unsolved} of {status.size} kept paths were not solved, "
+            "and these paths were rejected; lower step_size, or let the integrator make more "
+            "iterations"
+        )
+    if no_return > _MANY_FAILURES * status.size:
+        yield (
+            f"{no_return} of {status.size} kept paths did not lead back to where they began, and "
+            "were rejected; lower step_size"
+        )
 
 
-def _find_divergences(run: Run) -> list[str | None]:
-    kept, n_paths = run.kept, run.kept.status.size
+def _diverging(run: Run) -> Iterator[str]:
+    status = run.kept.status
     # on a surrogate more may diverge: the target need not bend where its surrogate does
     unmentioned = _SOME if run.surrogate is None else _MANY_FAILURES
-    not_finite = int((kept.status == Status.NOT_FINITE).sum())
-    diverged = int((kept.divergent & (kept.status == Status.OK)).sum())
-    return [
-        f"{not_finite} of {n_paths} kept paths met a position, momentum or gradient that is not "
-        "finite, and were rejected: the potential cannot be followed there, and draws may miss "
-        "what lies behind; mend its gradient, declare bounds, or lower step_size"
-        if not_finite > _MANY_FAILURES * n_paths
-        else None,
-        f"{diverged} of {n_paths} kept paths diverged: the potential bends too sharply there for "
-        "the step, and draws may miss the region; raise target_acceptance of the sampler or lower "
-        "step_size, or give the target other parameters, such as logarithms"
-        if diverged > unmentioned * n_paths
-        else None,
-    ]
+    not_finite = int((status == Status.NOT_FINITE).sum())
+    diverged = int((run.kept.divergent & (status == Status.OK)).sum())
+    if not_finite > _MANY_FAILURES * status.size:
+        yield (
+            f"{not_finite} of {status.size} kept paths met a position, momentum or gradient that "
+            "is not finite, and were rejected: the potential cannot be followed there, and draws "
+            "may miss what lies behind; mend its gradient, declare bounds, or lower step_size"
+        )
+    if diverged > unmentioned * status.size:
+        yield (
+            f"{diverged} of {status.size} kept paths diverged: the potential bends too sharply "
+            "there for the step, and draws may miss the region; raise target_acceptance of the "
+            "sampler or lower step_size, or give the target other parameters, such as logarithms"
+        )
+
+
+# --- how chains mix ---
+
+
+def _least_draws(run: Run) -> int:
+    return MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS
+
+
+def too_short(run: Run) -> Iterator[str]:
+    """Yield that draws are too few for R-hat, if so."""
+    if 0 < len(run.kept) < _least_draws(run):
+        n = _least_draws(run)
+        yield f"R-hat is missing, as it needs {n} draws of each chain; draw more"
+
+
+def is_judged(run: Run) -> bool:
+    """Whether draws are as many as were asked for, or few because of a limit."""
+    return len(run.kept) >= FEWEST_ITERATIONS or run.stopped in LIMITS  # nobody asked for so few
+
+
+def _first_named(run: Run, places: IntArray, told: Callable[[int], str]) -> str:
+    more = f" and {places.size - _MOST_NAMED} more" if places.size > _MOST_NAMED else ""
+    return ", ".join(f"{run.labels[i]!r}{told(i)}" for i in places[:_MOST_NAMED]) + more
+
+
+def disagreement(run: Run) -> Iterator[str]:
+    """Yield numbers on which chains disagree, or whose R-hat is missing."""
+    if len(run.kept) < _least_draws(run):
+        return
+    rhat = run.rhat()
+    if (over := np.flatnonzero(rhat > LARGEST_RHAT)).size:
+        worst = over[np.argsort(-rhat[over], kind="stable")]
+        which = _first_named(run, worst, lambda i: f" {rhat[i]:.4g}")
+        yield (
+            f"R-hat is above {LARGEST_RHAT} for {which}: chains do not agree on these yet; draw "
+            "more, and where it stays look at the chains one by one: they may sit in modes of "
+            "their own, or have begun too far out"
+        )
+    missing = np.isnan(rhat) & run.parameters.varies
+    if missing.any():
+        still = ", ".join(label for label, one in zip(run.labels, missing, strict=True) if one)
+        yield f"R-hat is missing for {still}: the chains hardly moved there, or never"
+
+
+def few_effective(run: Run) -> Iterator[str]:
+    """Yield that effective draws are few, if so."""
+    if len(run.kept) < _least_draws(run) or not is_judged(run):
+        return
+    ess = run.ess()
+    if not np.isnan(ess).all() and (least := float(np.nanmin(ess))) < FEWEST_EFFECTIVE:
+        yield (
+            f"the draws of {run.labels[int(np.nanargmin(ess))]!r} are worth {least:.0f} effective "
+            f"ones where {FEWEST_EFFECTIVE} are the least to go by; draw more"
+        )
+
+
+def energy(run: Run) -> Iterator[str]:
+    """Yield where momenta change the energy too little to reach the tails."""
+    if len(run.kept) < FEWEST_ITERATIONS:
+        return
+    fractions = energy_information(run.kept.energy)
+    moving = run.kept.accepted.mean(axis=1) >= 0.5  # else rejections are to blame
+    low = np.flatnonzero((fractions < LEAST_INFORMATION) & moving)
+    if low.size:
+        yield (
+            f"the energy fraction of missing information is {np.nanmin(fractions):.2g} in "
+            f"{chains_named(low)}, where {LEAST_INFORMATION} is the least to go by: fresh "
+            "momenta hardly change the energy, so tails and necks are visited too rarely; give the "
+            "target other coordinates, in which its scales are alike everywhere"
+        )
+
+
+def slow_tails(run: Run) -> Iterator[str]:
+    """Yield which tails chains go through slowly, where they learn no warp for them."""
+    learns = run.surrogate is None and run.sampler.tunes & {"warp", "heavy_warp"}
+    heavy = np.flatnonzero(heavy_tails(run.draws.reshape(-1, run.draws.shape[2])))
+    followed = GRADIENT in run.sampler.needs or run.calls.get("gradient", 0) > 0
+    if learns or not heavy.size or not followed:
+        return
+    without = (
+        ""
+        if run.surrogate is None
+        else ("without a surrogate, which learns little of such tails, ")
+    )
+    yield (
+        f"draws of {_first_named(run, heavy, lambda _: '')} have heavy tails on both sides, where "
+        f"chains go slowly; use sampler='hmc' {without}with all its settings left to be tuned: it "
+        "learns coordinates in which such tails are normal"
+    )
+
+
+def chains_named(which: IntArray) -> str:
+    """Return some chains in words."""
+    return f"{'chain' if which.size == 1 else 'chains'} {', '.join(map(str, which))}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from surrokit.modes import Modes
-from surrokit.result.records import Finding
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -34,29 +34,16 @@ _MOST_NUMBERS = 4  # coordinates of a mode in a message: those in which modes di
 class ModeVisits:
     """Draws by mode.
 
-    Parameters
-    ----------
-    found
-        All modes.
-    modes
-        Those that matter.
-    shares : ndarray of shape (k,)
-        Part of the draws at each mode.
-    missed : ndarray of shape (k,)
-        Whether no draw has come near the mode, and hardly any is nearest to it. In many dimensions
-        draws may all be far from where the normal approximation at a mode has its mass.
-    moves
-        How often a chain went from one mode to another.
-    expected
-        How often independent draws would.
+    A mode is missed if no draw has come near it, and hardly any is nearest to it. In many
+    dimensions draws may all be far from where the normal approximation at a mode has its mass.
     """
 
-    found: Modes
-    modes: Modes
-    shares: FloatArray
-    missed: BoolArray
-    moves: int
-    expected: float
+    found: Modes  # all of them
+    modes: Modes  # those that matter
+    shares: FloatArray  # part of the draws at each of these, shape (k,)
+    missed: BoolArray  # whether each of these is, shape (k,)
+    moves: int  # how often a chain went from one mode to another
+    expected: float  # how often independent draws would
 
     @classmethod
     def of(cls, modes: Modes, positions: FloatArray) -> ModeVisits:
@@ -92,12 +79,8 @@ class ModeVisits:
     def tell(self, labels: list[str], draws: FloatArray) -> str:
         """Return each mode's place, height and share of the draws, in words.
 
-        Parameters
-        ----------
-        labels
-            A name for each of the user's numbers.
-        draws : ndarray of shape (chains, draws, len(labels))
-            Draws in the user's coordinates, whose spread is the unit in which modes are apart.
+        The spread of draws (chains, draws, n) in the user's coordinates, by their labels, is the
+        unit in which modes are apart.
         """
         modes = self.modes
         heights = modes.values - modes.values[0]
@@ -135,63 +118,53 @@ def _missed(modes: Modes, k: int, draws: FloatArray) -> bool:
     return bool(modes.squares(k, draws).min() > (np.sqrt(draws.shape[1]) + 2.0) ** 2)
 
 
-def mode_findings(run: Run) -> list[Finding]:
-    """Return what searches for modes say of places without draws."""
-    found = _exchanged(run)
-    if run.modes is None:
-        return found
-    return found + (_unseen(run, run.modes) if run.modes.believed else _unbelieved(run.modes))
-
-
-def _exchanged(run: Run) -> list[Finding]:
-    """Return that an exchange of parameters leads where draws are missing, if so."""
+def exchanged(run: Run) -> Iterator[str]:
+    """Yield that an exchange of parameters leads where draws are missing, if so."""
     if run.exchange is None:
-        return []
+        return
     one, other = (", ".join(map(repr, side)) for side in (run.exchange.one, run.exchange.other))
-    message = (
+    yield (
         f"the density stays the same where {one} and {other} are exchanged, so that each side has "
         f"half of the mass, and one of them {run.exchange.part:.0%} of the draws; read results "
         "up to this exchange, or declare an order of the numbers that tell the two apart, "
         "such as surrokit.ordered(2)"
     )
-    return [Finding(name="exchange", message=message, warns=True)]
 
 
-def _unbelieved(modes: Modes) -> list[Finding]:
-    """Return that chains began elsewhere than where searches for modes ended."""
-    message = (
-        f"searches for modes ended where hardly any mass is (potential {modes.values[0]:.6g} "
-        "is the least), in a neck or in a shape unlike a normal one, so chains began at their "
-        "starts; if they mix badly, give the target other coordinates, such as non-centred ones "
-        "of a hierarchical model"
-    )
-    return [Finding(name="modes_left", message=message, warns=False)]
+def unbelieved(run: Run) -> Iterator[str]:
+    """Yield that chains began elsewhere than where searches for modes ended, if so."""
+    if run.modes is not None and not run.modes.believed:
+        yield (
+            "searches for modes ended where hardly any mass is (potential "
+            f"{run.modes.values[0]:.6g} is the least), in a neck or in a shape unlike a normal "
+            "one, so chains began at their starts; if they mix badly, give the target other "
+            "coordinates, such as non-centred ones of a hierarchical model"
+        )
 
 
-def _unseen(run: Run, modes: Modes) -> list[Finding]:
-    """Return whether searches kept ending in new places, or fewer than three ended in one."""
-    if modes.concave or not len(run.kept):
-        return []
+def unseen_modes(run: Run) -> Iterator[str]:
+    """Yield that searches kept ending in new places, or that fewer than three ended in one."""
+    modes = run.modes
+    if modes is None or not modes.believed or modes.concave or not len(run.kept):
+        return
     visits = ModeVisits.of(modes, run.kept.positions)
     part, bound = visits.unseen
     most = int(modes.ended[modes.matters].sum() if visits.joined else modes.ended.max())
     if part == 0.0 and most >= FEWEST_SEARCHES:
-        return []
+        return
+    what = (
+        f"searches for modes {_describe_ends(modes)}: by Good and Turing's estimate {part:.0%} "
+        "of further searches would end at a mode that none has found, at most "
+        f"{bound:.0%} with a probability of 0.95"
+    )
     if modes.ended.sum() == 1:
         what = f"a single search for modes came to its end, of {modes.searches}"
-    else:
-        what = (
-            f"searches for modes {_describe_ends(modes)}: by Good and Turing's estimate {part:.0%} "
-            "of further searches would end at a mode that none has found, at most "
-            f"{bound:.0%} with a probability of 0.95"
-        )
     budget = "raise max_calls, " * (run.stopped == "max_calls")
-    message = (
+    yield (
         f"{what}; nothing says how much of the mass another mode holds; {budget}begin in more "
         "places with initial=..., let the explorer make more searches, or say in plausible= where "
         "to look"
     )
-    return [Finding(name="unseen_modes", message=message, warns=True)]
 
 
 def _describe_ends(modes: Modes) -> str:

@@ -15,10 +15,6 @@ from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer, Figures
 from surrokit.weighted.round import Estimate
 
-FEWEST_EFFECTIVE = 100
-"""Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
-itself tells little."""
-
 
 @attrs.frozen(kw_only=True)
 class Finding:
@@ -84,22 +80,12 @@ class Verdict:
 
 @attrs.frozen(kw_only=True)
 class Replacement:
-    """One part that a run gave up for another.
+    """One part that a run gave up for another."""
 
-    Parameters
-    ----------
-    kind
-        ``"sampler"`` or ``"surrogate"``.
-    old, new
-        The sampler before (None where it was not replaced itself), and the one from there on.
-    reason
-        Why, with the figures measured.
-    """
-
-    kind: str
-    old: str | None = None
-    new: str
-    reason: str
+    kind: str  # "sampler" or "surrogate"
+    old: str | None = None  # the sampler before; None where it was not replaced itself
+    new: str  # the sampler from there on
+    reason: str  # with the figures measured
 
     def __str__(self) -> str:
         if self.old is None:
@@ -155,15 +141,7 @@ class Choice:
 
 @attrs.frozen(kw_only=True)
 class Rescue:
-    """One repair of a surrogate.
-
-    Parameters
-    ----------
-    iteration
-        Iteration of the run, counted from 1, after which it began.
-    reason
-        What was wrong, in words.
-    """
+    """One repair of a surrogate, after an iteration counted from 1, with what was wrong."""
 
     iteration: int
     reason: str
@@ -171,25 +149,12 @@ class Rescue:
 
 @attrs.frozen(kw_only=True)
 class Stray:
-    """A chain that was found far above the others in warm-up.
+    """A chain that was found far above the others in warm-up."""
 
-    Parameters
-    ----------
-    iteration
-        Iteration of the run, counted from 1, after which it was found.
-    chain
-        Which one.
-    above
-        Nats by which the least potential it had lately seen exceeded the others' median.
-    begun_again
-        Whether it was begun again where another chain was; else it stays, as it sits in a mode of
-        its own.
-    """
-
-    iteration: int
+    iteration: int  # of the run, counted from 1, after which it was found
     chain: int
-    above: float
-    begun_again: bool
+    above: float  # nats by which the least potential it had seen exceeded the others' median
+    begun_again: bool  # where another chain was; else it stays, as it sits in a mode of its own
 
 
 @attrs.frozen(kw_only=True)

@@ -10,7 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import is_whole, unmasked
-from surrokit.diagnostics import QUANTILES, effective_sample_size, mean_error, r_hat, units
+from surrokit.diagnostics import (
+    QUANTILES,
+    effective_sample_size,
+    format_figure,
+    mean_error,
+    r_hat,
+    units,
+)
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer, Figures
@@ -35,18 +42,9 @@ def expectation(
 ) -> Estimate:
     """Return the mean of a function; see :meth:`surrokit.result.run.Run.expectation`.
 
-    Parameters
-    ----------
-    draws : ndarray of shape (chains, draws, dim)
-        In the user's coordinates.
-    answer
-        Weighted or sharpened answers; None for the plain mean of draws.
-    calls
-        Exact calls of the whole run.
-    function, batched
-        As there.
-    independent
-        Returns how many independent draws the draws or answers are worth at least.
+    It is that of weighted or sharpened answers, or the plain mean of draws (chains, draws, dim) in
+    the user's coordinates. ``independent`` returns how many independent draws these are worth at
+    least.
     """
     if not draws.shape[1]:
         raise ConfigurationError("there are no draws to take a mean over; draw some first")
@@ -57,7 +55,10 @@ def expectation(
         else attrs.evolve(answer, calls=calls).expectation(values)
     )
     estimate = _unseen(estimate, independent)
-    return estimate if values.many else _first(estimate)
+    if values.many:
+        return estimate
+    names = ("value", "error", "effective", "degrees")
+    return attrs.evolve(estimate, **{name: getattr(estimate, name)[0] for name in names})
 
 
 def _unseen(estimate: Estimate, independent: Callable[[], float]) -> Estimate:
@@ -84,17 +85,7 @@ def resample(
     n: int,
     rng: np.random.Generator | int | None,
 ) -> FloatArray:
-    """Return draws of equal weight; see :meth:`surrokit.result.run.Run.resampled`.
-
-    Parameters
-    ----------
-    draws : ndarray of shape (chains, draws, dim)
-        Any.
-    log_weights : ndarray of shape (chains, draws) or None
-        Of the draws; None if all are one.
-    n, rng
-        As there.
-    """
+    """Return draws of equal weight; see :meth:`surrokit.result.run.Run.resampled`."""
     flat = draws.reshape(-1, draws.shape[2])
     if not is_whole(n, 1) or not len(flat):
         raise ConfigurationError(
@@ -152,15 +143,6 @@ def _of_draws(draws: FloatArray, values: FloatArray, calls: float) -> Estimate:
     )
 
 
-def _first(estimate: Estimate) -> Estimate:
-    """Return an estimate of one number, as a number."""
-    names = ("value", "error", "effective", "degrees")
-    return attrs.evolve(estimate, **{name: getattr(estimate, name)[0] for name in names})
-
-
-MISSING = "missing"
-"""Stands in a table for NaN."""
-
 WIDTH = 80
 """Characters of a line that a terminal holds."""
 
@@ -180,8 +162,8 @@ class Summary:
 
     Parameters
     ----------
-    labels
-        One name for each row.
+    labels, titles
+        One name for each row; and what is printed, its name with its unit.
     columns
         Column name to ndarray of shape (dim,): ``mean``, ``sd``, ``q05``, ``q50``, ``q95``,
         ``ess`` (the least of the three that follow), ``ess_bulk`` (for means), ``ess_tail``,
@@ -195,19 +177,13 @@ class Summary:
         What stands below the table.
     wide
         Whether all columns are printed.
-    titles
-        What is printed for each row: its name with its unit; the labels unless given.
     """
 
     labels: list[str]
     columns: dict[str, FloatArray]
     remarks: str = ""
     wide: bool = False
-    titles: list[str] = attrs.field()
-
-    @titles.default
-    def _name_rows(self) -> list[str]:
-        return self.labels
+    titles: list[str] = attrs.Factory(lambda self: self.labels, takes_self=True)
 
     @classmethod
     def of(cls, draws: FloatArray, labels: list[str], calls: float) -> Summary:
@@ -234,16 +210,7 @@ class Summary:
     ) -> Summary:
         """Return the summary of weighted answers, with an error for each figure.
 
-        Parameters
-        ----------
-        figures
-            The answers.
-        labels
-            A name for each number.
-        calls
-            Exact calls that they cost.
-        rhat : ndarray of shape (dim,)
-            Of chains on the surrogate.
+        ``rhat`` (dim,) is that of chains on the surrogate.
         """
         estimates = figures.named
         columns = {
@@ -257,13 +224,7 @@ class Summary:
         return cls(labels=labels, columns=columns)
 
     def with_interval(self, ends: FloatArray) -> Summary:
-        """Return the summary with columns ``hdi_low`` and ``hdi_high`` behind the quantiles.
-
-        Parameters
-        ----------
-        ends : ndarray of shape (dim, 2)
-            Of the highest-density interval of each number.
-        """
+        """Return the summary with columns ``hdi_low`` and ``hdi_high``, from ends (dim, 2)."""
         added = {"hdi_low": ends[:, 0], "hdi_high": ends[:, 1]}
         at = list(self.columns).index("ess")
         items = list(self.columns.items())
@@ -292,15 +253,7 @@ class Summary:
         return dict(self.rows())
 
     def table(self, titles: Mapping[str, str], corner: str = "") -> str:
-        """Return the table as text.
-
-        Parameters
-        ----------
-        titles
-            Columns that are shown, in their order, each with what stands above it.
-        corner
-            What stands above the names.
-        """
+        """Return the table as text: columns with what stands above each, and above the names."""
         names = _align([corner, *self.titles], "<")
         cells = {
             name: _align(
@@ -324,21 +277,12 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """Return the table as notebooks show it."""
-        from surrokit.report.reprs import show_summary
+        from surrokit.report.words import show_summary
 
         return show_summary(self)
 
     def __repr__(self) -> str:
         return f"<Summary of {len(self.labels)} parameters>\n{self}"
-
-
-def format_figure(column: str, value: float) -> str:
-    """Return a figure of a column as tables print it; :data:`MISSING` for NaN."""
-    if np.isnan(value):
-        return MISSING
-    if column.startswith("ess"):
-        return f"{value:.0f}"
-    return f"{value:.3f}" if column == "rhat" else f"{value:.4g}"
 
 
 def _moments(draws: FloatArray) -> dict[str, FloatArray]:

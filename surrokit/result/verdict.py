@@ -2,156 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from textwrap import shorten
+from typing import TypeAlias
 
 import numpy as np
 
-from surrokit.capabilities import GRADIENT
 from surrokit.cost.budget import LIMITS
-from surrokit.diagnostics import MIN_DRAWS, energy_information
+from surrokit.diagnostics import FEWEST_EFFECTIVE
 from surrokit.failures import FailureKind, tell_chance, tell_infinite
 from surrokit.marginals import heavy_tails
-from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
-from surrokit.result.mode_visits import mode_findings
-from surrokit.result.records import FEWEST_EFFECTIVE, Adaptation, Finding, Stray, Verdict
+from surrokit.result.advice import (
+    FEWEST_ITERATIONS,
+    advice,
+    advise_mixing,
+    chains_named,
+    disagreement,
+    energy,
+    few_effective,
+    is_judged,
+    slow_tails,
+    too_short,
+)
+from surrokit.result.mode_visits import exchanged, unbelieved, unseen_modes
+from surrokit.result.records import Finding, Rescue, Verdict
 from surrokit.result.run import Run
 from surrokit.surrogate.training import part_beyond
-from surrokit.types import FloatArray
 
 FEWEST_DEGREES = 2.0
 """Degrees of freedom of an error below which it has no variance of its own."""
-
-_RESAMPLED = 2000  # draws by which quantiles are those of the weights
-_FEWEST_SHOWING = 20  # effective draws with fewer of which any tail may seem heavy
-
-
-def weights_findings(run: Run) -> Iterator[Finding]:
-    """Yield findings about weighted answers, or why there are none."""
-    weights, answer = run.weights, run.answer
-    if weights is None:
-        return
-    if answer is None:
-        yield Finding(name="weights", message=_refusal(run), warns=True)
-        return
-    n, rounds = sum(map(len, answer.rounds)), len(answer.rounds)
-    drawn = sum(each.flat.shape[0] for each in answer.rounds)
-    message = (
-        f"the answers are weighted: {drawn} draws of surrogates in {rounds} "
-        f"round{'' if rounds == 1 else 's'}, corrected by the exact potential at {n} of them; "
-        f"the draws themselves are the surrogates', with log_weights"
-    )
-    yield Finding(name="weights", message=message, warns=False)
-    if rounds == 1:
-        message = (
-            "there was one round of weighted answers alone, so that nothing says whether another "
-            "would agree; raise max_calls"
-        )
-        yield Finding(name="one_round", message=message, warns=True)
-    if _learns_from_values(run):
-        message = (
-            "the surrogates have learnt from values alone, which say nothing of what lies beyond "
-            "their points, so that a thin arm or a heavy tail may be missing from the answers and "
-            "from their errors; give gradients, or let chains go on (correction='metropolis')"
-        )
-        yield Finding(name="by_values", message=message, warns=True)
-    if weights.refused is not None:
-        message = f"what earlier rounds say is left out, as {weights.refused}"
-        yield Finding(name="weights", message=message, warns=True)
-    yield from _heavy_weights(run)
-    ess = run.ess()
-    if not np.min(ess) >= FEWEST_EFFECTIVE:
-        worst = int(np.argmin(np.nan_to_num(ess)))
-        message = (
-            f"the answers about {run.labels[worst]!r} are worth {ess[worst]:.0f} independent draws "
-            f"where {FEWEST_EFFECTIVE} are the least to go by; raise max_calls"
-        )
-        yield Finding(name="effective_draws", message=message, warns=True)
-        yield from _heavy_parameters(run)
-
-
-def limit_of(run: Run) -> str:
-    """Return the limit that ended a run, in words."""
-    return "the default limit on calls" if run.stopped == "default_max_calls" else run.stopped
-
-
-def unchecked_findings(run: Run) -> Iterator[Finding]:
-    """Yield that the draws are none of the target, if so."""
-    if run.unchecked is None:
-        return
-    message = (
-        f"the draws are not exact: {limit_of(run)} ended the run before its first draw, and these "
-        f"are {run.unchecked}. The target has not checked them; raise "
-        f"{run.stopped.removeprefix('default_')}"
-    )
-    yield Finding(name="unchecked", message=message, warns=True)
-
-
-def endless_findings(run: Run) -> Iterator[Finding]:
-    """Yield that no distribution has such a density, if so."""
-    if run.endless:
-        message = (
-            f"far from the draws the density does not decay along {', '.join(run.endless)}, or no "
-            "faster than 1 / distance, so that no distribution has it, and the draws mean nothing; "
-            "declare bounds or a prior"
-        )
-        yield Finding(name="improper", message=message, warns=True)
-
-
-def _heavy_weights(run: Run) -> Iterator[Finding]:
-    """Yield which moments rest on few draws far out, if any do."""
-    assert run.weights is not None
-    figures = run.weights.figures
-    for name, estimate in (("mean", figures.mean), ("standard deviation", figures.sd)):
-        few = (estimate.degrees < FEWEST_DEGREES) & (estimate.error > 0.0)
-        if few.any():
-            which = ", ".join(repr(run.labels[i]) for i in np.flatnonzero(few))
-            message = (
-                f"the {name} of {which} rests on few draws in a heavy tail, so that its error is "
-                "hardly known and its interval wide; go by quantiles, or raise effective= of the "
-                "correction 'weights'"
-            )
-            yield Finding(name="heavy_tails", message=message, warns=True)
-
-
-def _heavy_parameters(run: Run) -> Iterator[Finding]:
-    """Yield which parameters seem to have tails that no surrogate learns, by weighted draws."""
-    if not (np.min(run.ess()) >= _FEWEST_SHOWING and run.calls.get("gradient", 0)):
-        return
-    heavy = np.flatnonzero(heavy_tails(run.resampled(_RESAMPLED, rng=0)))
-    if not heavy.size:
-        return
-    which = ", ".join(repr(run.labels[i]) for i in heavy)
-    message = (
-        f"{which} seem to have heavy tails on both sides, of which surrogates learn little, so "
-        "that more calls help little; use sampler='hmc' without a surrogate and max_calls, which "
-        "learns coordinates in which such tails are normal, or give the target such coordinates"
-    )
-    yield Finding(name="heavy_tails", message=message, warns=True)
-
-
-def _learns_from_values(run: Run) -> bool:
-    """Return whether the surrogate knows neither gradients nor outputs of the target."""
-    kinds = {kind for kind, n in run.calls.items() if n}
-    return kinds <= {"value"} and getattr(run.surrogate, "n_gradients", None) == 0
-
-
-def _refusal(run: Run) -> str:
-    assert run.weights is not None
-    message = f"weighted answers are refused: {run.weights.refused}"
-    if len(run.kept) and run.unchecked is None:
-        return f"{message}; the draws are those of chains on which the exact potential decided"
-    return (
-        f"{message}; raise max_calls, so that the surrogate learns from more, or chains can go on"
-    )
-
-
-LARGEST_RHAT = 1.01
-"""R-hat above which chains disagree (Vehtari et al. 2021, doi:10.1214/20-BA1221)."""
-
-LEAST_INFORMATION = 0.3
-"""Energy fraction of missing information below which tails are not reached (Betancourt 2016,
-arXiv:1604.00695)."""
 
 FEW_BEYOND = 0.01
 """Part of the draws beyond a surrogate's border from which on it is told."""
@@ -160,8 +39,13 @@ MOSTLY = 0.9
 """Part of the iterations in which the target failed, from which on a chain that never moved is
 taken to fail always."""
 
+_RESAMPLED = 2000  # draws by which quantiles are those of the weights
+_FEWEST_SHOWING = 20  # effective draws with fewer of which any tail may seem heavy
 _LONGEST = 200  # characters of the message of a failure
 _NAMED = 3  # numbers of a position that a finding names
+
+Rule: TypeAlias = tuple[str, bool | Callable[[Run], bool], Callable[[Run], Iterable[str]]]
+"""Name of findings, whether they warn, and what yields their messages."""
 
 
 def judge(run: Run) -> Verdict:
@@ -172,105 +56,137 @@ def judge(run: Run) -> Verdict:
     run
         With any number of draws, even none.
     """
-    found = [*unchecked_findings(run), *endless_findings(run), *weights_findings(run)]
+    found = _apply(_OF_ANSWERS, run)
     if run.exact:
-        stuck = [Finding(name="draws", message=message, warns=True) for message in advice(run)]
-        mixing = [*_mixing(run), *_energy(run)] if len(run.kept) else []
-        slow = any(each.warns for each in mixing) and not stuck
-        found += [*stuck, *mixing, *(_heavy_tails(run) if slow else [])]
-    found += [
-        *_ending(run),
-        *(_note("noticed", each) for each in run.noticed),
-        *_failures(run),
-        *_adaptation(run.adaptation),
-        *_replaced(run),
-        *_divergences(run),
-        *_recalled(run),
-        *mode_findings(run),
-    ]
-    found += [*_border(run), *_missed(run)] if run.exact else []
+        stuck, mixing = _apply(_OF_CHAINS, run), _apply(_OF_MIXING, run)
+        slow = not stuck and any(each.warns for each in mixing)
+        found += [*stuck, *mixing, *(_apply(_OF_TAILS, run) if slow else [])]
+    found += _apply(_OF_COURSE, run)
     return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
 
 
-def _mixing(run: Run) -> list[Finding]:
-    """Return what R-hat and effective sample sizes say."""
-    limited = run.stopped in LIMITS  # nobody asked for so few
-    fewest = MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS
-    if len(run.kept) < fewest:
-        message = f"R-hat is missing, as it needs {fewest} draws of each chain; draw more"
-        return [Finding(name="r_hat", message=message, warns=limited)]
-    warns = limited or len(run.kept) >= FEWEST_ITERATIONS
-    found = _disagreement(run, run.rhat(), warns=warns)
-    return found + (_few_effective(run) if warns else [])
+def _apply(rules: Iterable[Rule], run: Run) -> list[Finding]:
+    return [
+        Finding(name=name, message=message, warns=warns(run) if callable(warns) else warns)
+        for name, warns, rule in rules
+        for message in rule(run)
+    ]
 
 
-def _disagreement(run: Run, rhat: FloatArray, *, warns: bool) -> list[Finding]:
-    missing = np.isnan(rhat) & run.parameters.varies
-    found = []
-    if (over := np.flatnonzero(rhat > LARGEST_RHAT)).size:
-        worst = over[np.argsort(-rhat[over], kind="stable")]
-        which = ", ".join(f"{run.labels[i]!r} {rhat[i]:.4g}" for i in worst[:_NAMED])
-        more = f" and {over.size - _NAMED} more" if over.size > _NAMED else ""
-        message = (
-            f"R-hat is above {LARGEST_RHAT} for {which}{more}: chains do not agree on these "
-            "yet; draw more, and where it stays look at the chains one by one: they may sit in "
-            "modes of their own, or have begun too far out"
+def limit_of(run: Run) -> str:
+    """Return the limit that ended a run, in words."""
+    return "the default limit on calls" if run.stopped == "default_max_calls" else run.stopped
+
+
+def _unchecked(run: Run) -> Iterator[str]:
+    if run.unchecked is not None:
+        yield (
+            f"the draws are not exact: {limit_of(run)} ended the run before its first draw, and "
+            f"these are {run.unchecked}. The target has not checked them; raise "
+            f"{run.stopped.removeprefix('default_')}"
         )
-        found.append(Finding(name="r_hat", message=message, warns=warns))
-    if missing.any():
-        still = ", ".join(label for label, one in zip(run.labels, missing, strict=True) if one)
-        message = f"R-hat is missing for {still}: the chains hardly moved there, or never"
-        found.append(Finding(name="r_hat", message=message, warns=warns))
-    return found
 
 
-def _few_effective(run: Run) -> list[Finding]:
-    ess = run.ess()
-    if np.isnan(ess).all() or not (least := float(np.nanmin(ess))) < FEWEST_EFFECTIVE:
-        return []
-    message = (
-        f"the draws of {run.labels[int(np.nanargmin(ess))]!r} are worth {least:.0f} effective "
-        f"ones where {FEWEST_EFFECTIVE} are the least to go by; draw more"
+def _endless(run: Run) -> Iterator[str]:
+    if run.endless:
+        yield (
+            f"far from the draws the density does not decay along {', '.join(run.endless)}, or no "
+            "faster than 1 / distance, so that no distribution has it, and the draws mean nothing; "
+            "declare bounds or a prior"
+        )
+
+
+# --- weighted answers ---
+
+
+def _refused(run: Run) -> Iterator[str]:
+    if run.weights is None or run.answer is not None:
+        return
+    advised = "raise max_calls, so that the surrogate learns from more, or chains can go on"
+    if len(run.kept) and run.unchecked is None:
+        advised = "the draws are those of chains on which the exact potential decided"
+    yield f"weighted answers are refused: {run.weights.refused}; {advised}"
+
+
+def _weighted(run: Run) -> Iterator[str]:
+    if run.answer is None:
+        return
+    n, rounds = sum(map(len, run.answer.rounds)), len(run.answer.rounds)
+    drawn = sum(each.flat.shape[0] for each in run.answer.rounds)
+    yield (
+        f"the answers are weighted: {drawn} draws of surrogates in {rounds} "
+        f"round{'' if rounds == 1 else 's'}, corrected by the exact potential at {n} of them; "
+        f"the draws themselves are the surrogates', with log_weights"
     )
-    return [Finding(name="effective_draws", message=message, warns=True)]
 
 
-def _heavy_tails(run: Run) -> list[Finding]:
-    """Return whether chains that mix slowly do so in heavy tails, and learn no warp for them."""
-    learns = run.surrogate is None and run.sampler.tunes & {"warp", "heavy_warp"}
-    heavy = np.flatnonzero(heavy_tails(run.draws.reshape(-1, run.draws.shape[2])))
-    followed = GRADIENT in run.sampler.needs or run.calls.get("gradient", 0) > 0
-    if learns or not heavy.size or not followed:
-        return []
-    which = ", ".join(repr(run.labels[i]) for i in heavy[:_NAMED])
-    more = f" and {heavy.size - _NAMED} more" if heavy.size > _NAMED else ""
-    without = "without a surrogate, which learns little of such tails, " * (
-        run.surrogate is not None
+def _one_round(run: Run) -> Iterator[str]:
+    if run.answer is not None and len(run.answer.rounds) == 1:
+        yield (
+            "there was one round of weighted answers alone, so that nothing says whether another "
+            "would agree; raise max_calls"
+        )
+
+
+def _by_values(run: Run) -> Iterator[str]:
+    kinds = {kind for kind, n in run.calls.items() if n}
+    from_values = kinds <= {"value"} and getattr(run.surrogate, "n_gradients", None) == 0
+    if run.answer is not None and from_values:
+        yield (
+            "the surrogates have learnt from values alone, which say nothing of what lies beyond "
+            "their points, so that a thin arm or a heavy tail may be missing from the answers and "
+            "from their errors; give gradients, or let chains go on (correction='metropolis')"
+        )
+
+
+def _left_out(run: Run) -> Iterator[str]:
+    if run.answer is not None and run.weights is not None and run.weights.refused is not None:
+        yield f"what earlier rounds say is left out, as {run.weights.refused}"
+
+
+def _heavy_weights(run: Run) -> Iterator[str]:
+    """Yield which moments rest on few draws far out."""
+    if run.answer is None or run.weights is None:
+        return
+    figures = run.weights.figures
+    for name, estimate in (("mean", figures.mean), ("standard deviation", figures.sd)):
+        few = (estimate.degrees < FEWEST_DEGREES) & (estimate.error > 0.0)
+        if few.any():
+            which = ", ".join(repr(run.labels[i]) for i in np.flatnonzero(few))
+            yield (
+                f"the {name} of {which} rests on few draws in a heavy tail, so that its error is "
+                "hardly known and its interval wide; go by quantiles, or raise effective= of the "
+                "correction 'weights'"
+            )
+
+
+def _few_answers(run: Run) -> Iterator[str]:
+    if run.answer is None or np.min(run.ess()) >= FEWEST_EFFECTIVE:
+        return
+    worst = int(np.argmin(np.nan_to_num(run.ess())))
+    yield (
+        f"the answers about {run.labels[worst]!r} are worth {run.ess()[worst]:.0f} independent "
+        f"draws where {FEWEST_EFFECTIVE} are the least to go by; raise max_calls"
     )
-    message = (
-        f"draws of {which}{more} have heavy tails on both sides, where chains go slowly; use "
-        f"sampler='hmc' {without}with all its settings left to be tuned: it learns coordinates in "
-        "which such tails are normal"
-    )
-    return [Finding(name="heavy_tails", message=message, warns=True)]
 
 
-def _energy(run: Run) -> list[Finding]:
-    """Return whether momenta change the energy too little to reach the tails."""
-    fractions = energy_information(run.kept.energy)
-    moving = run.kept.accepted.mean(axis=1) >= 0.5  # else rejections are to blame
-    low = np.flatnonzero((fractions < LEAST_INFORMATION) & moving)
-    if len(run.kept) < FEWEST_ITERATIONS or not low.size:
-        return []
-    which = "chain" if low.size == 1 else "chains"
-    message = (
-        f"the energy fraction of missing information is {np.nanmin(fractions):.2g} in {which} "
-        f"{', '.join(map(str, low))}, where {LEAST_INFORMATION} is the least to go by: fresh "
-        "momenta hardly change the energy, so tails and necks are visited too rarely; give the "
-        "target other coordinates, in which its scales are alike everywhere"
-    )
-    return [Finding(name="energy", message=message, warns=True)]
+def _heavy_parameters(run: Run) -> Iterator[str]:
+    """Yield which parameters seem to have tails that no surrogate learns, where answers are few."""
+    shows = run.answer is not None and run.calls.get("gradient", 0)
+    if not shows or not _FEWEST_SHOWING <= np.min(run.ess()) < FEWEST_EFFECTIVE:
+        return
+    heavy = np.flatnonzero(heavy_tails(run.resampled(_RESAMPLED, rng=0)))
+    if heavy.size:
+        which = ", ".join(repr(run.labels[i]) for i in heavy)
+        yield (
+            f"{which} seem to have heavy tails on both sides, of which surrogates learn little, so "
+            "that more calls help little; use sampler='hmc' without a surrogate and max_calls, "
+            "which learns coordinates in which such tails are normal, or give the target such "
+            "coordinates"
+        )
 
+
+# --- how the run went ---
 
 _STOPPED = {
     "max_calls": "the run stopped because max_calls was reached",
@@ -288,30 +204,70 @@ _STOPPED = {
 }
 
 
-def _ending(run: Run) -> list[Finding]:
-    """Return why the run ended."""
-    found = []
+def _ending(run: Run) -> Iterator[str]:
     if run.stopped in LIMITS and run.length == "fixed":
-        message = f"{run.stopped} allowed no more draws, as settled before the first"
-        found.append(_note("stopped", message))
+        yield f"{run.stopped} allowed no more draws, as settled before the first"
     elif run.stopped in _STOPPED:
-        found.append(_note("stopped", _STOPPED[run.stopped]))
-    if not len(run.kept):
-        found.append(_empty(run))
-    return found
+        yield _STOPPED[run.stopped]
 
 
-def _failures(run: Run) -> list[Finding]:
-    """Return where the target failed, and whether that depends on chance."""
-    found = [*_failing_chains(run), *_chance(run)]
+def _empty(run: Run) -> Iterator[str]:
+    if len(run.kept):
+        return
+    message = "there are no draws"
+    if run.stopped in LIMITS and not run.total_calls:
+        message += f": {limit_of(run)} allowed not even the starts of the chains; raise it"
+    elif run.stopped in LIMITS:
+        message += f": all that {limit_of(run)} allowed went into the warm-up; raise it"
+    yield message
+
+
+def _failing_chains(run: Run) -> Iterator[str]:
+    """Yield the chains that never moved while the target failed time and again."""
+    trace = run.kept if len(run.kept) >= FEWEST_ITERATIONS else run.warmup
+    if len(trace) < FEWEST_ITERATIONS or run.recheck.worked:  # or it is chance
+        return
+    failed = float(np.mean(np.diff(trace.failures) > 0))
+    stood = ~trace.accepted.any(axis=1) & ~(trace.acceptance > 0.0).any(axis=1)
+    if failed >= MOSTLY and stood.any():
+        yield (
+            f"{chains_named(np.flatnonzero(stood))} never moved in "
+            f"{len(trace)} iterations, in {failed:.0%} of which the target failed: it fails "
+            "wherever such a chain would go; begin it elsewhere with initial=..., or mend the "
+            "model there (run.failure_kinds has the first failure of each kind)"
+        )
+
+
+def _told_of_chance(doubt: bool) -> Callable[[Run], Iterator[str]]:
+    def tell(run: Run) -> Iterator[str]:
+        cured = sum(kind.cured for kind in run.failure_kinds.values())
+        message = tell_chance(run.recheck, cured, run.failures, doubt=doubt)
+        yield from () if message is None else (message,)
+
+    return tell
+
+
+def _infinite(run: Run) -> Iterator[str]:
+    if (message := tell_infinite(run.recheck)) is not None:
+        yield message
+
+
+def _noisy(run: Run) -> Iterator[str]:
+    if (apart := run.recheck.apart) is not None:
+        yield (
+            "the target is not a function: at one position its potential was "
+            f"{apart[0]:.10g} and then {apart[1]:.10g}. Acceptance by such values is "
+            "not exact; fix the seed of a random model, or ask its solver for smaller errors"
+        )
+
+
+def _failures(run: Run) -> Iterator[str]:
     if run.failures:
         kinds = [_describe_kind(run, *item) for item in run.failure_kinds.items() if item[1].count]
-        message = (
+        yield (
             f"the target could not be evaluated at {run.failures} positions, which were rejected"
             f"{': ' * bool(kinds)}{'; '.join(kinds)}"
         )
-        found.append(_note("failures", message))
-    return found
 
 
 def _describe_kind(run: Run, name: str, kind: FailureKind) -> str:
@@ -324,174 +280,146 @@ def _describe_kind(run: Run, name: str, kind: FailureKind) -> str:
     return f"{kind.count} by {name} (first at {', '.join(shown[:_NAMED] + more)}: {first})"
 
 
-def _failing_chains(run: Run) -> list[Finding]:
-    """Return the chains that never moved while the target failed time and again."""
-    trace = run.kept if len(run.kept) >= FEWEST_ITERATIONS else run.warmup
-    if len(trace) < FEWEST_ITERATIONS or run.recheck.worked:  # or it is chance
-        return []
-    failed = float(np.mean(np.diff(trace.failures) > 0))
-    stood = ~trace.accepted.any(axis=1) & ~(trace.acceptance > 0.0).any(axis=1)
-    if failed < MOSTLY or not stood.any():
-        return []
-    which = np.flatnonzero(stood)
-    message = (
-        f"{'chain' if which.size == 1 else 'chains'} {', '.join(map(str, which))} never moved in "
-        f"{len(trace)} iterations, in {failed:.0%} of which the target failed: it fails wherever "
-        "such a chain would go; begin it elsewhere with initial=..., or mend the model there "
-        "(run.failure_kinds has the first failure of each kind)"
-    )
-    return [Finding(name="failing_chain", message=message, warns=True)]
+def _rescues(run: Run) -> Iterator[str]:
+    if repairs := run.adaptation.rescues:
+        times = _times(repairs)
+        yield f"the safety net repaired the surrogate {times} in warm-up, {_last(repairs)}"
 
 
-def _chance(run: Run) -> list[Finding]:
-    """Return what positions say that were evaluated again."""
-    found, again = [], run.recheck
-    cured = sum(kind.cured for kind in run.failure_kinds.values())
-    for name, doubt in (("fails_by_chance", True), ("retried", False)):
-        message = tell_chance(again, cured, run.failures, doubt=doubt)
-        if message is not None:
-            found.append(Finding(name=name, message=message, warns=doubt))
-    if (message := tell_infinite(again)) is not None:
-        found.append(Finding(name="infinite_by_chance", message=message, warns=True))
-    if again.apart is not None:
-        message = (
-            "the target is not a function: at one position its potential was "
-            f"{again.apart[0]:.10g} and then {again.apart[1]:.10g}. Acceptance by such values is "
-            "not exact; fix the seed of a random model, or ask its solver for smaller errors"
-        )
-        found.append(Finding(name="noisy", message=message, warns=True))
-    return found
+def _restarts(run: Run) -> Iterator[str]:
+    if restarts := run.adaptation.restarts:
+        yield f"draws were thrown back into warm-up {_times(restarts)}, {_last(restarts)}"
 
 
-def _empty(run: Run) -> Finding:
-    """Return the finding that there are no draws, with what would give some."""
-    message = "there are no draws"
-    if run.stopped in LIMITS and not run.total_calls:
-        message += f": {limit_of(run)} allowed not even the starts of the chains; raise it"
-    elif run.stopped in LIMITS:
-        message += f": all that {limit_of(run)} allowed went into the warm-up; raise it"
-    return Finding(
-        name="stopped", message=message, warns=run.stopped not in ("interrupted", "observer")
-    )
+def _last(repairs: tuple[Rescue, ...]) -> str:
+    return f"the last time after iteration {repairs[-1].iteration}: {repairs[-1].reason}"
 
 
-def _recalled(run: Run) -> list[Finding]:
-    """Return that nothing was explored, if so."""
-    if not run.adaptation.recalled:
-        return []
-    message = (
-        "chains went on from draws of an earlier run, and nothing was explored: a mode that it has "
-        "missed is missed again; give initial=... to explore afresh"
-    )
-    return [_note("recalled", message)]
-
-
-def _replaced(run: Run) -> list[Finding]:
-    """Return why a surrogate or a sampler was given up, if it was."""
-    replaced = () if run.chosen is None else run.chosen.replaced
-    return [
-        _note("fallback", f"the {what} was given up for {each.new}: {each.reason}")
-        for each in replaced
-        for what in [each.kind if each.old is None else f"{each.kind} {each.old}"]
-    ]
-
-
-def _border(run: Run) -> list[Finding]:
-    """Return how many draws lie where the surrogate had learnt nothing."""
-    positions = run.kept.positions
-    part = part_beyond(run.surrogate, positions.reshape(-1, positions.shape[2]))
-    if part < FEW_BEYOND:
-        return []
-    message = (
-        f"{part:.2g} of the draws lie beyond all that the surrogate has learnt from; they are "
-        "exact, but chains go there and back slowly: a longer exploration would help"
-    )
-    return [_note("border", message)]
-
-
-def _missed(run: Run) -> list[Finding]:
-    """Return whether the exploration ended before it had found all of the target's mass."""
-    if run.surrogate is None or not run.adaptation.missed:
-        return []
-    message = (
-        "the exploration ended while the target still went on where the surrogate's mass ends: "
-        "draws may come there too rarely, in all chains alike; let it pay for more, "
-        "explorer=('rounds', {'evaluations': ...}), or "
-        f"{advise_mixing(run.adaptation.mix)}"
-    )
-    return [Finding(name="missed", message=message, warns=True)]
-
-
-def _adaptation(adaptation: Adaptation) -> list[Finding]:
-    found = []
-    if adaptation.rescues:
-        last = adaptation.rescues[-1]
-        message = (
-            f"the safety net repaired the surrogate {_times(len(adaptation.rescues))} in warm-up, "
-            f"the last time after iteration {last.iteration}: {last.reason}"
-        )
-        found.append(_note("rescues", message))
-    if adaptation.restarts:
-        last = adaptation.restarts[-1]
-        message = (
-            f"draws were thrown back into warm-up {_times(len(adaptation.restarts))}, the last "
-            f"time after iteration {last.iteration}: {last.reason}"
-        )
-        found.append(_note("restarts", message))
-    found += _strays(adaptation.strays)
-    if adaptation.mix:
-        message = f"kept iterations were exact transitions with probability {adaptation.mix:g}"
-        found.append(_note("mix", message))
-    if not adaptation.frozen_before_draws:
-        message = (
-            "the draws are exact only in the limit of a vanishing adaptation: "
-            "draws were kept while the surrogate still adapted"
-        )
-        found.append(_note("adaptation", message))
-    return found
-
-
-def _strays(strays: tuple[Stray, ...]) -> list[Finding]:
-    """Return what became of chains that were far above the others in warm-up."""
-    found = []
-    again = [stray for stray in strays if stray.begun_again]
-    if again:
+def _begun_again(run: Run) -> Iterator[str]:
+    if again := [stray for stray in run.adaptation.strays if stray.begun_again]:
         last = again[-1]
-        message = (
-            f"chains were begun again where others were {_times(len(again))} in warm-up, the last "
+        yield (
+            f"chains were begun again where others were {_times(again)} in warm-up, the last "
             f"time chain {last.chain} after iteration {last.iteration}: it was {last.above:.4g} "
             "nats above them; give initial= nearer to the mass, or look whether there is a mode "
             "that the others miss"
         )
-        found.append(Finding(name="begun_again", message=message, warns=True))
-    if stayed := [stray for stray in strays if not stray.begun_again]:
+
+
+def _own_modes(run: Run) -> Iterator[str]:
+    if stayed := [stray for stray in run.adaptation.strays if not stray.begun_again]:
         which = ", ".join(
             f"chain {stray.chain} ({stray.above:.4g} nats above the others)" for stray in stayed
         )
-        message = f"modes of their own hold {which}; draws do not tell how much they weigh"
-        found.append(Finding(name="own_modes", message=message, warns=True))
-    return found
+        yield f"modes of their own hold {which}; draws do not tell how much they weigh"
 
 
-def _divergences(run: Run) -> list[Finding]:
-    divergences = int(run.divergences.sum())
-    if not divergences:
-        return []
+def _mix(run: Run) -> Iterator[str]:
+    if run.adaptation.mix:
+        yield f"kept iterations were exact transitions with probability {run.adaptation.mix:g}"
+
+
+def _adaptation(run: Run) -> Iterator[str]:
+    if not run.adaptation.frozen_before_draws:
+        yield (
+            "the draws are exact only in the limit of a vanishing adaptation: "
+            "draws were kept while the surrogate still adapted"
+        )
+
+
+def _replaced(run: Run) -> Iterator[str]:
+    for each in () if run.chosen is None else run.chosen.replaced:
+        what = each.kind if each.old is None else f"{each.kind} {each.old}"
+        yield f"the {what} was given up for {each.new}: {each.reason}"
+
+
+def _divergences(run: Run) -> Iterator[str]:
+    if not (n := int(run.divergences.sum())):
+        return
     failures = ", ".join(f"{n} {kind}" for kind, n in run.path_failures.items() if n)
-    how = f" ({failures})" if failures else ""
-    message = f"{divergences} paths diverged{how}; {_smaller_steps(run)} would help"
-    return [_note("divergences", message)]
-
-
-def _smaller_steps(run: Run) -> str:
+    steps = "a smaller step size"
     if "step_size" in run.sampler.tunes:
-        return "smaller steps, by a higher target_acceptance of the sampler,"
-    return "a smaller step size"
+        steps = "smaller steps, by a higher target_acceptance of the sampler,"
+    yield f"{n} paths diverged{f' ({failures})' if failures else ''}; {steps} would help"
 
 
-def _note(name: str, message: str) -> Finding:
-    return Finding(name=name, message=message, warns=False)
+def _recalled(run: Run) -> Iterator[str]:
+    if run.adaptation.recalled:
+        yield (
+            "chains went on from draws of an earlier run, and nothing was explored: a mode that it "
+            "has missed is missed again; give initial=... to explore afresh"
+        )
 
 
-def _times(n: int) -> str:
+def _border(run: Run) -> Iterator[str]:
+    """Yield how many draws lie where the surrogate had learnt nothing."""
+    positions = run.kept.positions
+    part = part_beyond(run.surrogate, positions.reshape(-1, positions.shape[2])) if run.exact else 0
+    if part >= FEW_BEYOND:
+        yield (
+            f"{part:.2g} of the draws lie beyond all that the surrogate has learnt from; they are "
+            "exact, but chains go there and back slowly: a longer exploration would help"
+        )
+
+
+def _missed(run: Run) -> Iterator[str]:
+    """Yield that the exploration ended before it had found all of the target's mass."""
+    if run.exact and run.surrogate is not None and run.adaptation.missed:
+        yield (
+            "the exploration ended while the target still went on where the surrogate's mass ends: "
+            "draws may come there too rarely, in all chains alike; let it pay for more, "
+            "explorer=('rounds', {'evaluations': ...}), or "
+            f"{advise_mixing(run.adaptation.mix)}"
+        )
+
+
+def _times(things: Iterable[object]) -> str:
+    n = len(list(things))
     return "once" if n == 1 else f"{n} times"
+
+
+_OF_ANSWERS: tuple[Rule, ...] = (
+    ("unchecked", True, _unchecked),
+    ("improper", True, _endless),
+    ("weights", True, _refused),
+    ("weights", False, _weighted),
+    ("one_round", True, _one_round),
+    ("by_values", True, _by_values),
+    ("weights", True, _left_out),
+    ("heavy_tails", True, _heavy_weights),
+    ("effective_draws", True, _few_answers),
+    ("heavy_tails", True, _heavy_parameters),
+)
+_OF_CHAINS: tuple[Rule, ...] = (("draws", True, advice),)
+_OF_MIXING: tuple[Rule, ...] = (
+    ("r_hat", lambda run: run.stopped in LIMITS, too_short),
+    ("r_hat", is_judged, disagreement),
+    ("effective_draws", True, few_effective),
+    ("energy", True, energy),
+)
+_OF_TAILS: tuple[Rule, ...] = (("heavy_tails", True, slow_tails),)
+_OF_COURSE: tuple[Rule, ...] = (
+    ("stopped", False, _ending),
+    ("stopped", lambda run: run.stopped not in ("interrupted", "observer"), _empty),
+    ("noticed", False, lambda run: run.noticed),
+    ("failing_chain", True, _failing_chains),
+    ("fails_by_chance", True, _told_of_chance(doubt=True)),
+    ("retried", False, _told_of_chance(doubt=False)),
+    ("infinite_by_chance", True, _infinite),
+    ("noisy", True, _noisy),
+    ("failures", False, _failures),
+    ("rescues", False, _rescues),
+    ("restarts", False, _restarts),
+    ("begun_again", True, _begun_again),
+    ("own_modes", True, _own_modes),
+    ("mix", False, _mix),
+    ("adaptation", False, _adaptation),
+    ("fallback", False, _replaced),
+    ("divergences", False, _divergences),
+    ("recalled", False, _recalled),
+    ("exchange", True, exchanged),
+    ("unseen_modes", True, unseen_modes),
+    ("modes_left", False, unbelieved),
+    ("border", False, _border),
+    ("missed", True, _missed),
+)

@@ -31,17 +31,9 @@ class Pending(KeyboardInterrupt):
 
 
 class Told:
-    """A function of rows that knows what it was told, and else ends the run.
+    """A function of rows that knows results by :func:`key_of` positions, and else ends the run.
 
-    Parameters
-    ----------
-    results
-        Position, as :func:`key_of` gives it, to the results there.
-
-    Attributes
-    ----------
-    pending : ndarray of shape (n, dim) or None
-        Where a result is wanted; None as long as none is.
+    Its ``pending`` (n, dim) are positions where a result is wanted; None as long as none is.
     """
 
     def __init__(self, results: Mapping[bytes, tuple[FloatArray, ...]]) -> None:
@@ -71,12 +63,8 @@ class Told:
 class Nearest:
     """A function of rows that gives what was told at the nearest position: bounds round a little.
 
-    Parameters
-    ----------
-    positions : ndarray of shape (n, dim)
-        At least one.
-    results
-        What was told there, each of shape (n, ...).
+    That is, the results, each of shape (n, ...), at positions (n, dim), of which there is one at
+    least.
     """
 
     def __init__(self, positions: FloatArray, results: Sequence[FloatArray]) -> None:
@@ -99,29 +87,14 @@ def key_of(position: FloatArray) -> bytes:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Description:
-    """A target without its model.
-
-    Parameters
-    ----------
-    parameters
-        Names, shapes and bounds.
-    plausible
-        Name to a range in which it is likely to be found; None without.
-    gradients
-        Whether a log density comes with its gradient.
-    data, noise_sd : ndarray of shape (m,), optional
-        What was observed of a model's outputs, and with what error; None where log densities are
-        told.
-    prior
-        Normal prior of the parameters of such a model; None for a flat one.
-    """
+    """A target without its model."""
 
     parameters: Parameters
-    plausible: Mapping[str, Any] | None = None
-    gradients: bool = False
-    data: FloatArray | None = None
-    noise_sd: FloatArray | None = None
-    prior: GaussianPrior | None = None
+    plausible: Mapping[str, Any] | None = None  # name to a range in which it is likely to be
+    gradients: bool = False  # whether a log density comes with its gradient
+    data: FloatArray | None = None  # observed outputs (m,); None where log densities are told
+    noise_sd: FloatArray | None = None  # their errors (m,)
+    prior: GaussianPrior | None = None  # of the parameters of such a model; None for a flat one
 
     def __attrs_post_init__(self) -> None:
         beside = [name for name, spec in self.parameters.specs.items() if spec.prior is not None]

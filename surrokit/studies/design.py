@@ -25,18 +25,8 @@ def spread(
     weighted by a power of its density that leaves enough of them. Where too little was told, they
     spread as the starts of chains do.
 
-    Parameters
-    ----------
-    target
-        Knows the values at ``told``, and may say where it expects itself to be.
-    told : ndarray of shape (k, dim)
-        Positions whose values are known, in the parameters' own coordinates.
-    pending : ndarray of shape (m, dim)
-        Positions that the run wants.
-    n
-        How many.
-    rng
-        Generator.
+    The target knows the values at positions ``told`` (k, dim), in the parameters' own coordinates,
+    and may say where it expects itself to be; the run wants positions ``pending`` (m, dim).
     """
     from scipy.special import ndtri
 

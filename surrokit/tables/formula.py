@@ -34,36 +34,16 @@ _SET_APART = re.compile(r"`[^`]*`|\{[^}]*\}")
 
 @attrs.frozen(kw_only=True, eq=False)
 class Matrices:
-    """What a formula makes of a table.
+    """What a formula makes of a table."""
 
-    Parameters
-    ----------
-    design : ndarray of shape (n_rows, n_columns)
-        Covariates.
-    columns
-        Name of each column of the design.
-    response : ndarray of shape (n_rows,)
-        Numbers; or the number of each row's level, from 0.
-    levels
-        Of a response that is no number, those that occur, in their order; empty for numbers.
-    label
-        What the response is called.
-    offset : ndarray of shape (n_rows,), optional
-        Sum of the terms ``offset(...)``; None without any.
-    factors
-        Of each factor of the covariates its levels; None for numbers.
-    transforms
-        What transforms, such as ``center``, remember of the table.
-    """
-
-    design: FloatArray
-    columns: tuple[str, ...]
-    response: FloatArray
-    levels: tuple[str, ...]
-    label: str
-    offset: FloatArray | None = None
-    factors: Mapping[str, list[Any] | None] = attrs.field(factory=dict)
-    transforms: Mapping[str, Any] = attrs.field(factory=dict)
+    design: FloatArray  # covariates, shape (n_rows, n_columns)
+    columns: tuple[str, ...]  # of the design
+    response: FloatArray  # numbers (n_rows,); or the number of each row's level, from 0
+    levels: tuple[str, ...]  # those of a response that occur, in order; empty for numbers
+    label: str  # what the response is called
+    offset: FloatArray | None = None  # sum (n_rows,) of the terms offset(...); None without any
+    factors: Mapping[str, list[Any] | None] = attrs.field(factory=dict)  # levels; None for numbers
+    transforms: Mapping[str, Any] = attrs.field(factory=dict)  # what they remember of the table
 
 
 @attrs.frozen(kw_only=True)
@@ -163,16 +143,7 @@ class ParsedFormula:
 def parse_formula(
     text: str, columns: Sequence[str], context: Mapping[str, Any] | None
 ) -> ParsedFormula:
-    """Read a formula for a table with some columns.
-
-    Parameters
-    ----------
-    text
-        Such as ``"y ~ x"``. A dot stands for all other columns.
-    columns
-        Of the table, those that a dot may stand for.
-    context
-        Functions and values that the formula uses besides; None for none.
+    """Read a formula such as ``"y ~ x"`` for a table with columns that a dot may stand for.
 
     Raises
     ------

@@ -6,14 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
-from importlib import import_module
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from surrokit.arguments import matched_rows
+from surrokit.arguments import load_library, matched_rows
 from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeError, TargetError
 from surrokit.types import BoolArray, FloatArray
 
@@ -42,13 +41,7 @@ def library(name: str, purpose: str) -> Any:
     MissingDependencyError
         If it is not installed.
     """
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{name.partition('.')[0]} is needed {purpose} and is not installed; run python -m "
-            "pip install 'surrokit[formula]'"
-        ) from error
+    return load_library(name, "formula", purpose)
 
 
 def column_names(data: Any) -> list[str]:

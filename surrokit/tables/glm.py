@@ -12,8 +12,7 @@ import numpy as np
 from surrokit.arguments import is_number, matched
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import SummedPotential
-from surrokit.predictive.classes import MULTINOMIAL, ORDINAL
-from surrokit.predictive.names import read_name
+from surrokit.predictive.families import MULTINOMIAL, ORDINAL, read_name
 from surrokit.predictive.rows import RowPredictor
 from surrokit.tables.formula import INTERCEPT, Matrices, parse_formula
 from surrokit.tables.frames import (

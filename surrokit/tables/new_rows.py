@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import attrs
@@ -40,48 +41,26 @@ _HARMLESS = (
 class FormulaReader:
     """Reads tables by the formula of a fit.
 
-    Parameters
-    ----------
-    formula
-        As it was given.
-    available
-        Columns that the formula was read with: a dot stands for them.
-    columns
-        Those of the design, in their order.
-    factors
-        Of each factor of the formula its levels; None for numbers.
-    transforms
-        What transforms of the formula, such as ``center``, remember of the fit's data.
-    offset
-        The column of offsets, if the fit had one; empty if it had an array of them.
-    context
-        Functions and values that the formula uses besides.
-    from_file
-        Whether the formula was read from a file. Then it is evaluated only if it is made of
-        Formulaic's own functions and arithmetic: files hold data, and nothing in them is run.
+    A formula from a file is evaluated only if it is made of Formulaic's own functions and
+    arithmetic: files hold data, and nothing in them is run.
     """
 
-    formula: str
-    available: tuple[str, ...]
-    columns: tuple[str, ...]
-    factors: Mapping[str, Sequence[Any] | None]
-    transforms: Mapping[str, Any]
-    offset: str | None
-    context: Mapping[str, Any] = attrs.field(factory=dict)
+    formula: str  # as it was given
+    available: tuple[str, ...]  # columns that it was read with: a dot stands for them
+    columns: tuple[str, ...]  # of the design
+    factors: Mapping[str, Sequence[Any] | None]  # levels of each; None for numbers
+    transforms: Mapping[str, Any]  # what they remember of the fit's data
+    offset: str | None  # the column of offsets, if any; empty if there was an array of them
+    context: Mapping[str, Any] = attrs.field(factory=dict)  # what the formula uses besides
     from_file: bool = False
 
     @classmethod
     def of(cls, asked: ParsedFormula, made: Matrices, offset: str | None) -> FormulaReader:
         """Return that of a formula and what it made of the table of the fit."""
-        return cls(
-            formula=asked.text,
-            available=asked.available,
-            columns=made.columns,
-            factors=made.factors,
-            transforms=made.transforms,
-            offset=offset,
-            context=asked.context,
-        )
+        names = ("columns", "factors", "transforms")
+        given: dict[str, Any] = {name: getattr(made, name) for name in names}
+        given |= {"available": asked.available, "context": asked.context}
+        return cls(formula=asked.text, offset=offset, **given)
 
     def read(self, new: Any, offset: Any) -> Rows:
         """Return the rows of a table, with offsets from its column or as given.
@@ -135,7 +114,7 @@ class FormulaReader:
             formula=asked.right,
             na_action="ignore",
             output="numpy",
-            transform_state=_copied(self.transforms),
+            transform_state=deepcopy(dict(self.transforms)),  # which transforms may change
             encoder_state={
                 name: (kinds.NUMERICAL, {})
                 if levels is None
@@ -295,10 +274,3 @@ def _from_plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {_from_plain(key): _from_plain(each) for key, each in value["pairs"]}
     return value
-
-
-def _copied(value: Any) -> Any:
-    """Return a copy of what transforms remember, which they may change."""
-    if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
-    return list(value) if isinstance(value, list) else value

@@ -46,16 +46,8 @@ def prior_by_name(
 ) -> GaussianPrior | None:
     """Return the prior of all coefficients; None if it is flat.
 
-    Parameters
-    ----------
-    prior
-        A standard deviation of all but the intercept, or some by name, or all as they are.
-    intercept_prior
-        Of the intercept; None leaves it flat, unless it is named.
-    names
-        Of the coefficients.
-    columns
-        The column of each; a name in a mapping may be a column, of several coefficients.
+    It is that of the coefficients' names, each with its column; a name in a mapping may be a
+    column, of several coefficients.
 
     Raises
     ------
@@ -129,14 +121,8 @@ def flat_columns(prior: GaussianPrior | None, columns: Sequence[str]) -> BoolArr
 def check_rank(design: FloatArray, columns: Sequence[str], flat: BoolArray) -> None:
     """Raise if neither data nor priors decide between combinations of columns.
 
-    Parameters
-    ----------
-    design : ndarray of shape (n_rows, n_columns)
-        Rows that count.
-    columns
-        Their names.
-    flat : ndarray of bool, shape (n_columns,)
-        Which have a flat prior.
+    The design (n_rows, n_columns) is of rows that count; ``flat`` (n_columns,) says which of the
+    columns have a flat prior.
 
     Raises
     ------
@@ -178,16 +164,10 @@ def check_separation(
     columns: Sequence[str],
     flat: BoolArray,
 ) -> None:
-    """Raise if columns with flat priors separate the responses.
+    """Raise if columns with flat priors separate the responses, where a family's name is known.
 
-    Parameters
-    ----------
-    family
-        Name of a family; others are not looked at.
-    design, columns, flat
-        As for :func:`check_rank`.
-    response : ndarray of shape (n_rows,)
-        Zeros and ones, or counts, or whether the event came.
+    Responses (n_rows,) are zeros and ones, or counts, or whether the event came; other arguments
+    are those of :func:`check_rank`.
 
     Raises
     ------

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from surrokit.errors import ConfigurationError
 from surrokit.potentials import SummedPotential
-from surrokit.predictive.names import read_name
+from surrokit.predictive.families import read_name
 from surrokit.registry.catalogue import Composer, default_catalogue
 from surrokit.registry.components import OWN_SUMS, PARTITIONED_SUMS, SUMS_OF_ROWS
 

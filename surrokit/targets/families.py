@@ -11,7 +11,7 @@ import numpy as np
 
 from surrokit.arguments import is_number
 from surrokit.errors import ConfigurationError
-from surrokit.predictive.names import read_name, suggest
+from surrokit.predictive.families import read_name, suggest
 from surrokit.types import BoolArray, FloatArray
 
 FamilyName: TypeAlias = Literal["gaussian", "normal", "student", "cauchy", "lognormal", "poisson"]

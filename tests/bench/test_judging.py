@@ -88,8 +88,7 @@ def test_fourteen_posteriors_have_as_many_numbers_as_their_programs():
 def test_names_are_the_programs():
     from real_posteriors.cases import CASES
 
-    draws = np.arange(14.0).reshape(1, 2, 7)
-    named = CASES["arK-arK"].name_draws(draws)
+    named = CASES["arK-arK"].name_draws(np.arange(14.0).reshape(1, 2, 7))
     assert list(named) == ["alpha", *(f"beta[{i}]" for i in range(1, 6)), "sigma"]
     assert named["beta[1]"].tolist() == [[1.0, 8.0]]
     latent = list(CASES["mcycle_gp-accel_gp"].name_draws(np.zeros(66)))
@@ -97,31 +96,17 @@ def test_names_are_the_programs():
     assert latent[-21:-19] == ["lscale_sigma_1", "zgp_sigma_1[1]"]
     hares = list(CASES["hudson_lynx_hare-lotka_volterra"].name_draws(np.zeros(8)))
     assert hares[3:7] == ["theta[4]", "z_init[1]", "z_init[2]", "sigma[1]"]
-
-
-def test_schools_are_named_by_their_effects():
-    from real_posteriors.cases import CASES
-
-    case = CASES["eight_schools-eight_schools_noncentered"]
-    named = case.name_draws(np.array([-1.0, *[0.0] * 6, 2.0, 5.0, 3.0]))
-    assert (named["theta[1]"], named["theta[8]"], named["mu"], named["tau"]) == (
-        2.0,
-        11.0,
-        5.0,
-        3.0,
-    )
-    means, sds = case.typical({name: {"mean": 4.0, "sd": 2.0} for name in named})
+    schools = CASES["eight_schools-eight_schools_noncentered"]  # by their effects
+    named = schools.name_draws(np.array([-1.0, *[0.0] * 6, 2.0, 5.0, 3.0]))
+    some = [named[name] for name in ("theta[1]", "theta[8]", "mu", "tau")]
+    assert some == [2.0, 11.0, 5.0, 3.0]
+    means, sds = schools.typical({name: {"mean": 4.0, "sd": 2.0} for name in named})
     assert (means, sds) == ([0.0] * 8 + [4.0] * 2, [1.0] * 8 + [2.0] * 2)
-
-
-def test_states_are_named_by_both_ends():
-    from real_posteriors.cases import CASES
-
-    case = CASES["hmm_example-hmm_example"]
-    named = case.name_draws(np.array([0.7, 0.2, 3.0, 6.0]))
+    states = CASES["hmm_example-hmm_example"]  # by both ends
+    named = states.name_draws(np.array([0.7, 0.2, 3.0, 6.0]))
     expected = {"theta1[1]": 0.7, "theta1[2]": 0.3, "theta2[1]": 0.2, "theta2[2]": 0.8}
     assert named == pytest.approx({**expected, "mu[1]": 3.0, "mu[2]": 9.0})
-    means, sds = case.typical({name: {"mean": x, "sd": 0.1} for name, x in named.items()})
+    means, sds = states.typical({name: {"mean": x, "sd": 0.1} for name, x in named.items()})
     assert means == pytest.approx([0.7, 0.2, 3.0, 6.0])
     assert sds[3] == pytest.approx(0.1 * np.sqrt(2.0))
 
@@ -135,11 +120,11 @@ def normal():
         variant="values",
         target=lambda _: sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2),
         truth=lambda: (np.zeros(2), np.ones(2)),
-        settings={"sampler": "hmc", "warmup": 300, "draws": 1000},
+        settings={"sampler": "hmc", "warmup": 300, "draws": 600},
     )
 
 
-def test_a_run_is_right_or_wrong_by_its_moments(normal):
+def test_a_run_is_right_or_wrong_by_its_moments_and_the_errors_that_are_told(normal):
     from user_trials.outcomes import RIGHT, WRONG_SILENT, outcome
 
     assert outcome(normal.row(1, 60.0)) == RIGHT
@@ -147,9 +132,6 @@ def test_a_run_is_right_or_wrong_by_its_moments(normal):
     row = wrong.row(1, 60.0)
     assert outcome(row) == WRONG_SILENT
     assert [words[:13] for words in row["wrong"]] == ["mean of q[1] ", "sd of q[1] is"]
-
-
-def test_a_mean_may_be_off_by_the_errors_that_are_told(normal):
     strict = attrs.evolve(normal, off_mean=1e-9)
     assert strict.row(1, 60.0)["wrong"]
     assert not attrs.evolve(strict, errors=6.0).row(1, 60.0)["wrong"]

@@ -44,8 +44,8 @@ def test_one_changed_draw_is_seen(record):
     run = run_of()
     run.kept.draws[1, 4, 0] = np.nextafter(run.kept.draws[1, 4, 0], np.inf)
     changed = {**record, "runs": {**record["runs"], "a": of_run(run)}}
-    assert differences(record, changed) == ["a: draws (kept)"]
-    assert differences(changed, record) == ["a: draws (kept)"]
+    for both in ((record, changed), (changed, record)):
+        assert differences(*both) == ["a: draws (kept)"]
 
 
 def test_a_changed_kernel_is_told_with_all_that_differs(record):

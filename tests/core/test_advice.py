@@ -42,12 +42,7 @@ def test_a_sub_chain_that_never_moves_has_accepted_nothing(stuck):
     assert not stuck.kept.accepted.any()
     assert np.isnan(stuck.kept.acceptance).all()  # nothing was ever decided
     assert stuck.kept.path_acceptance.max() < 1e-6
-
-
-def test_its_figures_are_fit_for_machines(stuck):
     assert stuck.to_dict()["acceptance"] == [0.0] * 4
-    rate = stuck.to_arviz()["sample_stats"]["acceptance_rate"]
-    assert np.isnan(rate).all()
 
 
 def test_nuts_counts_its_moves():
@@ -92,16 +87,14 @@ def test_where_no_warm_up_tuned_the_step_size_that_is_said():
     assert "no warm-up tuned the step size of 0.5; pass warmup=..., or give" in complaint
 
 
-@pytest.mark.parametrize(("paths", "parts"), [(0.1, "another surrogate or sampler")])
-def test_where_all_chains_stand_together_that_is_said(stuck, paths, parts):
+def test_where_all_chains_stand_together_that_is_said(stuck):
     """Paths neither fail nor work, and nothing was decided that a surrogate could be blamed for."""
-    run = attrs.evolve(
-        stuck, kept=attrs.evolve(stuck.kept, path_acceptance=np.full((4, 60), paths))
-    )
+    kept = attrs.evolve(stuck.kept, path_acceptance=np.full((4, 60), 0.1))
+    run = attrs.evolve(stuck, kept=kept)
     (complaint,) = advice(run)
     assert complaint == (
         "next to nothing was accepted: chains moved in 0.000 of the kept iterations; start "
-        f"elsewhere with initial=..., warm up for longer, or use {parts}"
+        "elsewhere with initial=..., warm up for longer, or use another surrogate or sampler"
     )
     (alone,) = advice(attrs.evolve(run, surrogate=None))
     assert alone.endswith("or use another sampler")

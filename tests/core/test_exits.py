@@ -12,7 +12,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import surrokit as sk
-from surrokit.cli.main import main
 from surrokit.errors import EvaluationWarning, SamplingWarning
 
 pytestmark = pytest.mark.filterwarnings(
@@ -22,6 +21,7 @@ SIZES = {"chains": 2, "warmup": 30, "draws": 30, "seed": 1, "progress": False}
 PATHS = {**SIZES, "sampler": ("hmc", {"step_size": 0.4, "n_steps": 3})}
 WALK = {**SIZES, "sampler": ("random-walk", {"step_size": 1.0})}
 DATA = {"data": [0.3, -0.2], "noise_sd": 0.7}
+THREADS = sk.Compute(executor="threads", workers=2)
 
 
 def value(q):
@@ -32,16 +32,14 @@ def gradient(q):
     return 1.0 * q
 
 
-def eye(_):
-    return np.eye(2)
-
-
 EXITS = {
     "one": lambda fail: sk.potential(lambda q: fail(q) or value(q), gradient, dim=2),
     "rows": lambda fail: sk.potential(
         lambda q: [fail(row) or value(row) for row in q], gradient, dim=2, batched=True
     ),
-    "map": lambda fail: sk.forward_potential(lambda q: fail(q) or q, eye, dim=2, **DATA),
+    "map": lambda fail: sk.forward_potential(
+        lambda q: fail(q) or q, lambda q: np.eye(2), dim=2, **DATA
+    ),
 }
 
 
@@ -55,11 +53,10 @@ def complain(q):
         raise RuntimeError("no")
 
 
-@pytest.mark.parametrize("door", EXITS)
-@pytest.mark.parametrize("compute", [None, sk.Compute(executor="threads", workers=2)])
+@pytest.mark.parametrize(
+    ("door", "compute"), [("one", None), ("rows", None), ("map", None), ("one", THREADS)]
+)
 def test_a_model_that_exits_has_failed_there(door, compute):
-    if door == "rows":
-        compute = None
     run = sk.sample(EXITS[door](leave), **PATHS, compute=compute)
     other = sk.sample(EXITS[door](complain), **PATHS, compute=compute)
     assert_array_equal(run.draws, other.draws)
@@ -80,52 +77,36 @@ def test_an_exit_outside_of_single_calls_carries_the_run():
     assert caught.value.partial.draws.shape == (2, 15, 2)
 
 
+def at_call(n, do):
+    """Return a target that does something at its call n, and at all later ones."""
+    calls = []
+
+    def model(q):
+        calls.append(q)
+        return (do() if len(calls) >= n else None) or value(q)
+
+    return sk.potential(model, dim=2), calls
+
+
 def test_a_handler_of_signals_ends_the_process_from_within_a_model():
-    n = 0
-
-    def ended(q):
-        nonlocal n
-        n += 1
-        if n == 50:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return value(q)
-
+    target, calls = at_call(50, lambda: os.kill(os.getpid(), signal.SIGTERM))
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
     try:
         with pytest.raises(SystemExit) as caught:
-            sk.sample(sk.potential(ended, dim=2), **WALK)
+            sk.sample(target, **WALK)
     finally:
         signal.signal(signal.SIGTERM, before)
     assert caught.value.code == 3
-    assert n == 50
+    assert len(calls) == 50
 
 
 def test_an_interrupt_in_a_model_ends_the_run_with_its_draws():
-    n = 0
+    def interrupt():
+        raise KeyboardInterrupt
 
-    def interrupted(q):
-        nonlocal n
-        n += 1
-        if n > 100:
-            raise KeyboardInterrupt
-        return value(q)
-
-    run = sk.sample(sk.potential(interrupted, dim=2), **WALK)
-    assert run.stopped == "interrupted"
-    assert n == 101
-
-
-def test_a_file_that_exits_is_an_error(tmp_path, monkeypatch, capsys):
-    file = tmp_path / "model.py"
-    file.write_text("import sys\nsys.exit()\n")
-    monkeypatch.setattr(sys, "argv", ["surrokit", "sample", f"{file}:target"])
-    with warnings.catch_warnings(), pytest.raises(SystemExit) as caught:
-        main()
-    assert caught.value.code == 1
-    assert "could not be imported: SystemExit" in capsys.readouterr().err
-
-
-# --- warnings as errors ---
+    target, calls = at_call(101, interrupt)
+    assert sk.sample(target, **WALK).stopped == "interrupted"
+    assert len(calls) == 101
 
 
 def unfinished():

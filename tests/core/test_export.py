@@ -1,7 +1,8 @@
-"""Runs in ArviZ's form, and on disk."""
+"""Runs in ArviZ's form, and as files: the ending decides, and nothing is left half written."""
 
 from __future__ import annotations
 
+import csv
 import sys
 import types
 import warnings
@@ -10,85 +11,77 @@ from types import MappingProxyType
 import attrs
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.errors import CapabilityError, ConfigurationError, MissingDependencyError
+from surrokit.output import arviz as export
+from surrokit.output import saving
 from surrokit.potentials import observed_data_of
 from surrokit.testing.targets import Gaussian
 
 arviz = pytest.importorskip("arviz")
 
-
-@pytest.fixture
-def hidden(monkeypatch):
-    """Make modules look as if they were not installed."""
-
-    def hide(*names):
-        for name in names:
-            monkeypatch.setitem(sys.modules, name, None)
-
-    return hide
+LABELS = ["rate", "slope", "w[0]", "w[1]"]
+FEW = {"sampler": "hmc", "chains": 2, "warmup": 20, "draws": 3, "seed": 1, "progress": False}
 
 
-def test_draws_are_the_posterior(bounded_run):
-    posterior = bounded_run.to_arviz()["posterior"]
+def normal(**settings):
+    return sk.potential(lambda q: 0.5 * q @ q, lambda q: q, **settings)
+
+
+def rows_of(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    return header, np.array(rows, dtype=float)
+
+
+# --- ArviZ ---
+
+
+def test_draws_statistics_and_warm_up_are_groups(bounded_run):
+    tree = bounded_run.to_arviz()
+    posterior = tree["posterior"]
     assert set(posterior.data_vars) == {"rate", "slope", "w"}
     for name in ("rate", "slope", "w"):
         assert_array_equal(posterior[name].values, bounded_run[name])
     assert posterior["w"].dims[:2] == ("chain", "draw")
-
-
-@pytest.mark.parametrize(
-    ("group", "part"), [("sample_stats", "kept"), ("warmup_sample_stats", "warmup")]
-)
-def test_statistics_have_arviz_names(bounded_run, group, part):
-    trace = getattr(bounded_run, part)
-    statistics = bounded_run.to_arviz()[group]
-    assert_array_equal(statistics["lp"].values, -trace.values)
-    assert_array_equal(statistics["acceptance_rate"].values, trace.acceptance)
-    assert_array_equal(statistics["diverging"].values, trace.divergent)
-    assert_array_equal(statistics["n_steps"].values, trace.n_steps)
-    assert_array_equal(statistics["step_size"].values, np.tile(trace.step_size, (3, 1)))
+    assert_array_equal(tree["warmup_posterior"]["w"].values, bounded_run.warmup.draws[:, :, 2:])
+    for group, part in (("sample_stats", "kept"), ("warmup_sample_stats", "warmup")):
+        trace, statistics = getattr(bounded_run, part), tree[group]
+        assert_array_equal(statistics["lp"].values, -trace.values)
+        assert_array_equal(statistics["acceptance_rate"].values, trace.acceptance)
+        assert_array_equal(statistics["diverging"].values, trace.divergent)
+        assert_array_equal(statistics["n_steps"].values, trace.n_steps)
+        assert_array_equal(statistics["step_size"].values, np.tile(trace.step_size, (3, 1)))
+    ess = arviz.ess(tree)
+    expected = [float(ess["rate"]), float(ess["slope"]), *ess["w"].values]
+    assert_allclose(expected, bounded_run.ess("bulk"), rtol=1e-6)
 
 
 def test_attributes_have_versions_and_costs(bounded_run):
     attributes = bounded_run.to_arviz().attrs
-    assert attributes["inference_library"] == "surrokit"
-    assert attributes["calls_value"] == bounded_run.calls["value"]
-    assert attributes["sampling_time"] == bounded_run.seconds["sampling"]
-    assert attributes["inference_library_version"] == sk.__version__
-    assert attributes["numpy_version"] == np.__version__
-    assert attributes["calls"] == bounded_run.total_calls
-    assert attributes["part_sampler"] == bounded_run.parts["sampler"]
-    assert attributes["tuning_steps"] == 60
-    assert attributes["verdict"] == str(bounded_run.verdict)
+    expected = {
+        "inference_library": "surrokit",
+        "inference_library_version": sk.__version__,
+        "numpy_version": np.__version__,
+        "calls": bounded_run.total_calls,
+        "calls_value": bounded_run.calls["value"],
+        "sampling_time": bounded_run.seconds["sampling"],
+        "part_sampler": bounded_run.parts["sampler"],
+        "tuning_steps": 60,
+        "verdict": str(bounded_run.verdict),
+    }
+    assert {name: attributes[name] for name in expected} == expected
 
 
-def test_the_warm_up_is_a_group_by_itself(bounded_run):
-    warmup = bounded_run.to_arviz()["warmup_posterior"]
-    assert warmup["w"].shape == (3, 60, 2)
-    assert_array_equal(warmup["rate"].values, bounded_run.warmup.draws[:, :, 0])
-
-
-def test_outputs_of_a_forward_map_are_predictions(forward_run, bounded_run):
+def test_outputs_and_data_of_a_forward_map_are_groups(forward_run, bounded_run):
     run, _ = forward_run
-    tree = run.to_arviz()
+    tree, bare = run.to_arviz(), bounded_run.to_arviz()
     assert_array_equal(tree["posterior_predictive"]["outputs"].values, run.outputs)
+    assert_array_equal(tree["observed_data"]["outputs"].values, [1.0, 1.0, 3.0])
     assert "energy" in tree["sample_stats"]
-    assert "posterior_predictive" not in bounded_run.to_arviz()
-
-
-def test_data_are_exported_beside_the_outputs(forward_run):
-    run, _ = forward_run
-    observed = run.to_arviz()["observed_data"]["outputs"]
-    assert_array_equal(observed.values, [1.0, 1.0, 3.0])
-    assert run.outputs.shape[2:] == observed.shape
-
-
-def test_without_data_there_is_no_such_group(bounded_run):
-    assert bounded_run.observed_data == {}
-    assert not hasattr(bounded_run.to_arviz(), "observed_data")
+    assert not any(hasattr(bare, name) for name in ("posterior_predictive", "observed_data"))
 
 
 SETS = {"a": sk.observed([1.0, 2.0], 0.1), "b": sk.observed([3.0], "estimate")}
@@ -111,7 +104,7 @@ SETS = {"a": sk.observed([1.0, 2.0], 0.1), "b": sk.observed([3.0], "estimate")}
             sk.rows_potential(lambda q, rows: -rows[1], (np.ones(2), np.zeros(2)), dim=1),
             {"data_0": [1.0, 1.0], "data_1": [0.0, 0.0]},
         ),
-        (sk.potential(lambda q: 0.0, dim=1), {}),
+        (normal(dim=1), {}),
     ],
 )
 def test_targets_tell_what_was_observed(target, expected):
@@ -121,8 +114,7 @@ def test_targets_tell_what_was_observed(target, expected):
 
 @pytest.mark.parametrize(("name", "count"), [("lynx-hare", 42), ("elliptic-pde", 121)])
 def test_built_in_targets_tell_their_data(name, count):
-    target = sk.make("potential", name)
-    (array,) = observed_data_of(target).values()
+    (array,) = observed_data_of(sk.make("potential", name)).values()
     assert array.shape == (count,)
 
 
@@ -134,103 +126,47 @@ def test_text_and_large_data_are_not_exported(bounded_run, array):
     assert list(run.to_arviz()["observed_data"].data_vars) == ["y"]
 
 
-def test_a_target_s_own_data_have_their_names(tmp_path):
-    class Own(Gaussian):
-        observed_data = MappingProxyType({"a/b": np.arange(5.0)})
-
-    run = sk.sample(Own(), sampler="hmc", warmup=20, draws=20, seed=1, progress=False)
-    pytest.importorskip("h5netcdf", reason="netCDF files are written by it")
-    run.save(tmp_path / "run.nc")
-    back = arviz.from_netcdf(tmp_path / "run.nc")
-    assert_array_equal(back["observed_data"]["a÷b"].values, np.arange(5.0))
-
-
 def test_paths_that_are_doubled_have_depths():
-    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=3)
-    run = sk.sample(target, sampler="nuts", warmup=100, draws=50, seed=1, progress=False)
-    statistics = run.to_arviz()["sample_stats"]
-    depth = statistics["tree_depth"].values
+    sizes = {**FEW, "warmup": 100, "draws": 50}
+    run = sk.sample(normal(dim=3), **{**sizes, "sampler": "nuts"})
+    depth = run.to_arviz()["sample_stats"]["tree_depth"].values
     assert ((2 ** (depth - 1) <= run.kept.n_steps) & (run.kept.n_steps < 2**depth)).all()
-    hmc = sk.sample(target, sampler="hmc", warmup=20, draws=20, seed=1, progress=False)
-    assert "tree_depth" not in hmc.to_arviz()["sample_stats"]
+    assert "tree_depth" not in sk.sample(normal(dim=3), **FEW).to_arviz()["sample_stats"]
 
 
-def regression(n):
+def test_log_likelihoods_by_row_are_those_of_the_rows(bounded_run, monkeypatch):
     rng = np.random.default_rng(1)
-    design = np.column_stack([np.ones(n), rng.normal(size=n)])
-    response = (rng.random(n) < 0.5).astype(float)
-    return sk.rows_potential("logistic", design, response, prior=2.0), design, response
-
-
-def test_log_likelihoods_by_row_are_those_of_the_rows():
-    target, design, response = regression(30)
-    run = sk.sample(target, sampler="hmc", warmup=60, draws=40, seed=1, progress=False)
+    design = np.column_stack([np.ones(30), rng.normal(size=30)])
+    response = (rng.random(30) < 0.5).astype(float)
+    target = sk.rows_potential("logistic", design, response, prior=2.0)
+    run = sk.sample(target, **{**FEW, "warmup": 60, "draws": 40})
     calls = dict(run.calls)
     by_row = run.to_arviz(log_likelihood=target)["log_likelihood"]["row"].values
-    signs = 2.0 * response - 1.0
-    expected = -np.log1p(np.exp(-signs * (run.draws @ design.T)))
-    np.testing.assert_allclose(by_row, expected)
+    assert_allclose(by_row, -np.log1p(np.exp((1.0 - 2.0 * response) * (run.draws @ design.T))))
     assert run.calls == calls
-
-
-def test_log_likelihoods_need_rows(bounded_run):
-    target = sk.potential(lambda q: 0.5 * q @ q, dim=4)
     with pytest.raises(CapabilityError, match="need a target that is a sum over rows"):
-        bounded_run.to_arviz(log_likelihood=target)
-
-
-def test_log_likelihoods_of_another_target_are_refused(bounded_run, monkeypatch):
+        bounded_run.to_arviz(log_likelihood=normal(dim=4))
     with pytest.raises(ConfigurationError, match="positions have 4 numbers, got one with 2"):
-        bounded_run.to_arviz(log_likelihood=regression(5)[0])
-
-
-def test_too_many_log_likelihoods_are_refused(monkeypatch):
-    from surrokit.output import arviz as export
-
-    target, _, _ = regression(30)
-    run = sk.sample(target, sampler="hmc", warmup=20, draws=20, seed=1, progress=False)
+        bounded_run.to_arviz(log_likelihood=target)
     monkeypatch.setattr(export, "MOST_NUMBERS", 30 * 80 - 1)
     with pytest.raises(ConfigurationError, match="of 30 rows at 80 draws are too many to export"):
         run.to_arviz(log_likelihood=target)
 
 
-def test_arviz_finds_the_same_effective_sample_size(bounded_run):
-    ess = arviz.ess(bounded_run.to_arviz())
-    expected = [float(ess["rate"]), float(ess["slope"]), *ess["w"].values]
-    np.testing.assert_allclose(expected, bounded_run.ess("bulk"), rtol=1e-6)
-
-
-def test_a_saved_run_can_be_read_back(bounded_run, tmp_path):
-    import xarray
-
-    path = tmp_path / "run.nc"
-    bounded_run.save(str(path))
-    with xarray.open_datatree(path, engine="h5netcdf") as tree:
-        assert_array_equal(tree["posterior"]["w"].values, bounded_run["w"])
-        assert_array_equal(tree["sample_stats"]["lp"].values, -bounded_run.kept.values)
-        assert tree.attrs["calls_value"] == bounded_run.calls["value"]
-
-
-def test_without_arviz_the_message_says_what_to_install(bounded_run, hidden):
-    hidden("arviz", "arviz_base")
+def test_without_arviz_the_message_says_what_to_install(bounded_run, monkeypatch):
+    for name in ("arviz", "arviz_base"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'surrokit\[arviz\]'"):
         bounded_run.to_arviz()
     with pytest.raises(ImportError, match=r"(?i)arviz is needed"):
         bounded_run.save("never.nc")
 
 
-def test_a_folder_that_does_not_exist_is_not_blamed_on_a_library(bounded_run, tmp_path):
-    with pytest.raises(Exception, match="nowhere") as caught:
-        bounded_run.save(tmp_path / "nowhere" / "run.nc")
-    assert not isinstance(caught.value, MissingDependencyError)
-
-
-def test_an_older_arviz_gets_its_own_call(bounded_run, hidden, monkeypatch):
-    hidden("arviz_base")
-    given = {}
+def test_an_older_arviz_gets_its_own_call(bounded_run, monkeypatch):
+    given, data = {}, types.SimpleNamespace(attrs={})
     older = types.ModuleType("arviz")
-    data = types.SimpleNamespace(attrs={})
     older.from_dict = lambda **groups: given.update(groups) or data
+    monkeypatch.setitem(sys.modules, "arviz_base", None)
     monkeypatch.setitem(sys.modules, "arviz", older)
     assert bounded_run.to_arviz() is data
     assert data.attrs["inference_library"] == "surrokit"
@@ -241,9 +177,173 @@ def test_an_older_arviz_gets_its_own_call(bounded_run, hidden, monkeypatch):
 
 @pytest.mark.parametrize("draws", [1, 3])
 def test_fewer_draws_than_chains_are_no_warning(draws):
-    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=1)
-    run = sk.sample(target, chains=4, warmup=20, draws=draws, seed=1, progress=False)
+    run = sk.sample(normal(dim=1), **{**FEW, "chains": 4, "draws": draws})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tree = run.to_arviz()
     assert tree["posterior"]["q"].shape == (4, draws, 1)
+
+
+# --- names ---
+
+ODD_NAMES = {
+    "chain": None,
+    "draw": sk.vector(2),
+    "chain_": None,
+    "v": sk.vector(2),
+    "v_dim_0": None,
+    **dict.fromkeys(
+        (
+            "x=1",
+            "a/b",
+            "a÷b",
+            "a/b÷c",
+            "a÷b/c",
+            "a b",
+            " a ",
+            "it's",
+            '"q"',
+            "line\nbreak",
+            "tab\t",
+            "draws",
+            "x[0]",
+        ),
+        None,
+    ),
+    **dict.fromkeys(
+        ("μέση τιμή", "é", "e\u0301", "posterior", ".", "..", "\\", "\x1b[31m", "\u202e", "lp"),
+        None,
+    ),
+}
+
+
+def test_parameters_with_odd_names_are_all_in_the_file(tmp_path):
+    """Slashes are division signs, where they part names of groups."""
+    pytest.importorskip("h5netcdf", reason="netCDF files are written by it")
+    target = normal(parameters=ODD_NAMES)
+    own = {"a/b": np.arange(5.0)}
+    run = attrs.evolve(sk.sample(target, **FEW), observed_data=own)
+    run.save(tmp_path / "run.nc")
+    for tree in (arviz.from_netcdf(tmp_path / "run.nc"), run.to_arviz()):
+        found = {name: np.array(array) for name, array in tree["posterior"].data_vars.items()}
+        assert len(found) == len(ODD_NAMES)
+        for name, array in zip(ODD_NAMES, found.values(), strict=True):
+            assert_array_equal(array, run[name])
+    saved = arviz.from_netcdf(tmp_path / "run.nc")
+    assert_array_equal(saved["posterior"]["a÷b_"].values, run["a/b"])
+    assert_array_equal(saved["observed_data"]["a÷b"].values, np.arange(5.0))
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "\udc80"])
+def test_names_that_no_file_can_hold_are_refused(name):
+    with pytest.raises(ConfigurationError, match="must be text that files can hold"):
+        sk.potential(lambda q: q @ q, parameters={name: None})
+
+
+def test_data_of_ones_own_target_are_those_of_its_run():
+    class Own(Gaussian):
+        observed_data = MappingProxyType({"y": np.arange(5.0)})
+
+    assert_array_equal(sk.sample(Own(), **FEW).observed_data["y"], np.arange(5.0))
+
+
+# --- files ---
+
+
+def test_a_table_as_text_has_one_row_a_draw(bounded_run, tmp_path):
+    path = tmp_path / "RUN.CSV"  # endings may be in capitals
+    bounded_run.save(path)
+    header, rows = rows_of(path)
+    assert header == ["chain", "draw", *LABELS]
+    chains, draws, dim = bounded_run.draws.shape
+    assert_array_equal(rows[:, 0], np.repeat(np.arange(chains), draws))
+    assert_array_equal(rows[:, 1], np.tile(np.arange(draws), chains))
+    numbers = rows[:, 2:].reshape(chains, draws, dim)
+    assert_array_equal(numbers, bounded_run.draws)  # to the last bit
+    kept = attrs.evolve(bounded_run.kept, draws=bounded_run.draws[:, :0])
+    attrs.evolve(bounded_run, kept=kept).save(path)
+    header, rows = rows_of(path)
+    assert (len(header), len(rows)) == (6, 0)
+
+
+def test_labels_with_commas_and_the_name_of_the_index_survive(tmp_path):
+    target = normal(parameters={"chain": None, "m": sk.Parameter((1, 2))})
+    run = sk.sample(target, **FEW)
+    run.save(tmp_path / "run.csv")
+    header, rows = rows_of(tmp_path / "run.csv")
+    assert header == ["chain_", "draw", "chain", "m[0,0]", "m[0,1]"]
+    assert_array_equal(rows[:, 2], run["chain"].ravel())
+
+
+@pytest.mark.parametrize("name", ["run.txt", "run", "run.csv.gz", "run.netcdf", ".csv"])
+def test_another_ending_is_refused(bounded_run, tmp_path, name):
+    said = r"does not say how to write draws; use one of .nc"
+    with pytest.raises(ConfigurationError, match=said):
+        bounded_run.save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("ending", "library", "extra"),
+    [("parquet", "pyarrow", "parquet"), ("nc", "h5netcdf", "arviz"), ("nc", "h5py", "arviz")],
+)
+def test_what_is_missing_for_a_form_is_said(
+    bounded_run, tmp_path, monkeypatch, ending, library, extra
+):
+    monkeypatch.setitem(sys.modules, library, None)
+    said = rf"{library} is needed .* pip install 'surrokit\[{extra}\]'"
+    with pytest.raises(MissingDependencyError, match=said):
+        bounded_run.save(tmp_path / f"run.{ending}")
+
+
+def test_parquet_gets_the_same_columns(bounded_run, tmp_path, monkeypatch):
+    """Against a stand-in for pyarrow, which the tests do without."""
+    written = {}
+    parquet, arrow = types.ModuleType("pyarrow.parquet"), types.ModuleType("pyarrow")
+    arrow.parquet, arrow.table = parquet, lambda columns: columns
+    arrow.__spec__ = types.SimpleNamespace()
+
+    def write_table(table, path):
+        written.update(table)
+        with open(path, "w") as file:
+            file.write("table")
+
+    parquet.write_table = write_table
+    monkeypatch.setitem(sys.modules, "pyarrow", arrow)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", parquet)
+    bounded_run.save(tmp_path / "run.parquet")
+    assert list(written) == ["chain", "draw", *LABELS]
+    assert (tmp_path / "run.parquet").read_text() == "table"
+
+
+def test_parquet_can_be_read_back(bounded_run, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    bounded_run.save(tmp_path / "run.parquet")
+    table = parquet.read_table(tmp_path / "run.parquet")
+    assert_array_equal(table["slope"].to_numpy(), bounded_run["slope"].ravel())
+
+
+def test_an_old_file_stays_until_the_new_one_is_whole(bounded_run, tmp_path, monkeypatch):
+    path = tmp_path / "run.csv"
+    path.write_text("old")
+
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(saving, "write_csv", fail)
+    said = r"cannot write .*run.csv: No space left on device"
+    with pytest.raises(ConfigurationError, match=said):
+        bounded_run.save(path)
+    assert path.read_text() == "old"
+    monkeypatch.undo()
+    bounded_run.save(path)
+    assert path.read_text().startswith("chain,draw,rate")
+    assert [file.name for file in tmp_path.iterdir()] == ["run.csv"]
+
+
+def test_folders_that_are_missing_or_in_the_way_are_told(bounded_run, tmp_path):
+    (tmp_path / "run.csv").mkdir()
+    with pytest.raises(ConfigurationError, match="it is a folder; give the name of a file"):
+        bounded_run.save(tmp_path / "run.csv")
+    with pytest.raises(ConfigurationError, match=r"there is no folder .*nowhere; make it first"):
+        bounded_run.save(tmp_path / "nowhere" / "run.nc")

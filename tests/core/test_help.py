@@ -34,12 +34,13 @@ def options_in(text):
     return set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", text, re.MULTILINE))
 
 
-def test_sample_shows_ten_options_and_names_how_to_show_all():
+def test_help_shows_what_is_used_first_and_names_how_to_show_all():
     text = shown("sample", "--help")
     assert len(options_in(text) - {"--help", "--help-all"}) == 10
     assert {"--max-calls", "--path", "--out", "--seed"} <= options_in(text)
     assert re.search(r"surrokit sample --help-all shows \d+ more options\.", text)
     assert len(text.splitlines()) < 50
+    assert "..." not in shown("-h").split("Commands:")[1]
 
 
 @pytest.mark.parametrize("command", ["sample", "glm", "resume"])
@@ -63,13 +64,6 @@ def test_each_option_has_a_sentence():
                 said = re.sub(r"\s*\[default.*", "", option.help or "")
                 assert re.fullmatch(r"[A-Z].*\.", said), (name, option.opts, said)
                 assert not re.match(r"(A|Of|The|Number|Name|What|Where to)\b", said), said
-
-
-def test_the_list_of_commands_has_whole_sentences():
-    assert "..." not in shown("--help").split("Commands:")[1]
-
-
-# --- commands of plugins ---
 
 
 def test_a_plugin_offers_commands_beside_those_of_the_program(monkeypatch):
@@ -96,9 +90,6 @@ def test_a_broken_plugin_leaves_the_help_and_is_told_where_a_command_is_looked_f
     assert "them[x]" in str(CliRunner().invoke(cli, ["no-such"]).exception)
 
 
-# --- words that a shell is offered, and names with a kind before them ---
-
-
 def offered(*arguments, incomplete=""):
     shell = BashComplete(cli, {}, "surrokit", "_SURROKIT_COMPLETE")
     return [item.value for item in shell.get_completions(list(arguments), incomplete)]
@@ -109,9 +100,7 @@ def offered(*arguments, incomplete=""):
     [
         (("sample", "--sampler"), "n", ["nuts"]),
         (("sample", "--surrogate"), "no", ["none"]),
-        (("sample", "--explorer"), "", ["active", "approach", "rounds", "sampler"]),
         (("sample", "--correction"), "sub", ["subsampled"]),
-        (("plugins",), "lea", ["leapfrog"]),
         (("plugins",), "integ", ["integrator"]),
         (("sample",), "lynx", ["lynx-hare"]),
         (("resume", "run.surrokit"), "lynx", ["lynx-hare"]),
@@ -123,10 +112,9 @@ def test_names_are_offered(arguments, incomplete, words):
 
 def test_files_that_may_hold_a_target_are_offered(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("zmodel.py", "zprogram.toml", "znotes.txt"):
-        (tmp_path / name).touch()
     (tmp_path / "zfolder").mkdir()
-    (tmp_path / "zfolder" / "inner.py").touch()
+    for name in ("zmodel.py", "zprogram.toml", "znotes.txt", "zfolder/inner.py"):
+        (tmp_path / name).touch()
     assert offered("sample", incomplete="z") == ["zfolder/", "zmodel.py", "zprogram.toml"]
     assert offered("sample", incomplete="zfolder/") == ["zfolder/inner.py"]
     assert offered("sample", incomplete="nowhere/") == []
@@ -139,19 +127,8 @@ def test_a_kind_before_names_leaves_out_other_kinds():
     assert "explorer" not in one
     listed = {line.split()[0] for line in shown("plugins", "metric").splitlines()}
     assert listed == {"kind", "metric"}
-
-
-def test_a_name_of_another_kind_says_so():
     done = CliRunner().invoke(cli, ["plugins", "metric", "hmc"])
     assert "no metric is named 'hmc'; 'hmc' is the name of a sampler" in str(done.exception)
-
-
-def test_quiet_says_nothing_but_warnings(tmp_path):
-    out = tmp_path / "draws.csv"
-    sizes = ["--warmup", "200", "--draws", "300", "--seed", "1", "--sampler", "hmc"]
-    assert shown("sample", "gaussian", *sizes, "--quiet", "--out", str(out)) == ""
-    assert out.stat().st_size > 0
-    assert "R-hat" in shown("sample", "gaussian", *sizes)
 
 
 def test_python_runs_the_command_line():

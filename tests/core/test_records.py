@@ -9,6 +9,8 @@ from numpy.testing import assert_array_equal
 from surrokit import Evaluations
 from surrokit.errors import ShapeError
 
+PARTS = ("positions", "values", "gradients", "outputs", "jacobians")
+
 
 def full(n=3, dim=2, m=4, start=0.0):
     return Evaluations(
@@ -18,6 +20,10 @@ def full(n=3, dim=2, m=4, start=0.0):
         outputs=np.ones((n, m)),
         jacobians=np.ones((n, m, dim)),
     )
+
+
+def bare(n=2, **more):
+    return Evaluations(positions=np.zeros((n, 2)), values=np.zeros(n), **more)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +38,7 @@ def full(n=3, dim=2, m=4, start=0.0):
         ("outputs", ()),
         ("jacobians", (3, 5, 2)),
         ("jacobians", (3, 4)),
+        ("weights", (2,)),
     ],
 )
 def test_parts_must_agree_in_shape(part, shape):
@@ -40,42 +47,29 @@ def test_parts_must_agree_in_shape(part, shape):
         Evaluations(**{name: np.zeros(shape) for name, shape in shapes.items()})
 
 
-def test_jacobians_are_checked_without_outputs_too():
+def test_positions_must_be_rows_and_jacobians_are_checked_without_outputs_too():
+    for shape in ((3,), (3, 2, 1), ()):
+        with pytest.raises(ShapeError, match=r"must have shape \(n, dim\), got"):
+            Evaluations(positions=np.zeros(shape), values=np.zeros(3))
     with pytest.raises(ShapeError, match="jacobians"):
-        Evaluations(positions=np.zeros((3, 2)), values=np.zeros(3), jacobians=np.zeros(7))
-
-
-@pytest.mark.parametrize("shape", [(3,), (3, 2, 1), ()])
-def test_positions_must_be_rows(shape):
-    with pytest.raises(ShapeError, match=r"must have shape \(n, dim\), got"):
-        Evaluations(positions=np.zeros(shape), values=np.zeros(3))
-
-
-def test_lists_are_taken():
-    rows = Evaluations(positions=[[1, 2]], values=[3])
-    assert rows.positions.dtype == rows.values.dtype == np.float64
+        bare(3, jacobians=np.zeros(7))
 
 
 def test_arrays_are_copied_and_cannot_be_changed():
     positions = np.zeros((1, 2))
-    rows = Evaluations(positions=positions, values=[0.0])
+    rows = Evaluations(positions=positions, values=[0])
     positions[0, 0] = 5.0
     assert rows.positions[0, 0] == 0.0
-    for array in (rows.positions, rows.values, full().gradients, full().outputs, full().jacobians):
+    assert rows.values.dtype == np.float64
+    for array in (getattr(full(), name) for name in PARTS):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 1.0
 
 
-def test_the_length_is_the_number_of_rows():
-    assert len(full(3)) == 3
-    assert len(Evaluations.empty(5)) == 0
-
-
 def test_the_representation_shows_shapes_and_no_numbers():
-    assert repr(Evaluations(positions=np.zeros((3, 2)), values=np.zeros(3))) == (
-        "Evaluations(positions(3, 2), values(3,))"
-    )
+    assert repr(bare(3)) == "Evaluations(positions(3, 2), values(3,))"
     assert "jacobians(3, 4, 2)" in repr(full())
+    assert (len(full(3)), len(Evaluations.empty(5))) == (3, 0)
 
 
 def test_log_densities_change_sign():
@@ -91,57 +85,34 @@ def test_log_densities_change_sign():
 def test_rows_are_taken_from_every_part(rows):
     whole = full()
     taken = whole.take(rows)
-    for name in ("positions", "values", "gradients", "outputs", "jacobians"):
+    for name in PARTS:
         assert_array_equal(getattr(taken, name), getattr(whole, name)[rows])
+    few = bare(3).take(slice(2))
+    assert (len(few), few.gradients, few.outputs, few.jacobians) == (2, None, None, None)
 
 
-def test_rows_are_taken_where_parts_are_missing():
-    taken = Evaluations(positions=np.zeros((3, 2)), values=np.zeros(3)).take(slice(2))
-    assert (len(taken), taken.gradients, taken.outputs, taken.jacobians) == (2, None, None, None)
-
-
-def test_joined_blocks_follow_each_other():
+def test_joined_blocks_follow_each_other_and_what_one_lacks_is_nan():
     joined = Evaluations.join([full(2), full(3, start=9.0)], 2)
     assert_array_equal(joined.values, [0, 1, 9, 10, 11])
-    assert joined.jacobians is not None
     assert joined.jacobians.shape == (5, 4, 2)
-
-
-def test_what_a_block_lacks_is_nan():
-    bare = Evaluations(positions=np.zeros((2, 2)), values=np.zeros(2))
-    joined = Evaluations.join([bare, full(3)], 2)
-    for name in ("gradients", "outputs", "jacobians"):
-        array = getattr(joined, name)
+    part = Evaluations.join([bare(), full(3)], 2)
+    for array in (part.gradients, part.outputs, part.jacobians):
         assert np.isnan(array[:2]).all()
         assert (array[2:] == 1.0).all()
-
-
-def test_what_all_blocks_lack_stays_missing():
-    bare = Evaluations(positions=np.zeros((2, 2)), values=np.zeros(2))
-    assert Evaluations.join([bare, bare], 2).gradients is None
-
-
-def test_empty_blocks_do_not_count():
-    assert Evaluations.join([Evaluations.empty(2), full(3)], 2).outputs is not None
-    nothing = Evaluations.join([], 2)
-    assert nothing.positions.shape == (0, 2)
+    assert Evaluations.join([bare(), bare()], 2).gradients is None
+    assert not np.isnan(Evaluations.join([Evaluations.empty(2), full(3)], 2).outputs).any()
+    assert Evaluations.join([], 2).positions.shape == (0, 2)
 
 
 def test_positions_are_found_by_their_last_row():
     rows = Evaluations(positions=[[1, 2], [3, 4], [1, 2]], values=[0, 1, 2])
     wanted = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 4.0], [np.nan, 2.0]])
     assert_array_equal(rows.find(wanted), [2, 1, -1, -1])
-
-
-def test_nothing_is_found_among_no_rows():
     assert_array_equal(Evaluations.empty(2).find(np.zeros((3, 2))), [-1, -1, -1])
 
 
 def test_weights_of_evaluations_go_with_their_rows():
-    some = Evaluations(positions=np.zeros((3, 2)), values=np.arange(3.0), weights=[1.0, 2.0, 0.5])
-    plain = Evaluations(positions=np.ones((2, 2)), values=np.zeros(2))
+    some = bare(3, weights=[1.0, 2.0, 0.5])
     assert some.take(slice(1, 3)).weights.tolist() == [2.0, 0.5]
-    assert Evaluations.join([some, plain], 2).weights.tolist() == [1.0, 2.0, 0.5, 1.0, 1.0]
-    assert Evaluations.join([plain, plain], 2).weights is None
-    with pytest.raises(ShapeError, match=r"weights of evaluations at 2 positions of dim 2 must"):
-        Evaluations(positions=np.ones((2, 2)), values=np.zeros(2), weights=[1.0])
+    assert Evaluations.join([some, bare()], 2).weights.tolist() == [1.0, 2.0, 0.5, 1.0, 1.0]
+    assert Evaluations.join([bare(), bare()], 2).weights is None

@@ -80,12 +80,14 @@ def test_other_chains_are_left_alone(positions, room):
     assert state.positions.tolist() == positions
 
 
-def test_chains_without_values_are_left_alone():
+def test_chains_without_values_and_runs_without_strays_are_left_alone():
     def forget(state):
         return ChainState(positions=state.positions, values=state.values * np.nan, cache={})
 
     strays, _ = look(sk.potential(flat_tail, dim=2), [*NEAR, [1e4, 0.0]], state_of=forget)
     assert not strays.found
+    run = sk.sample(Gaussian(), sampler="hmc", warmup=200, draws=100, seed=1, progress=False)
+    assert run.adaptation.strays == ()
 
 
 def test_a_run_with_a_chain_far_out_is_right_and_warns():
@@ -96,8 +98,3 @@ def test_a_run_with_a_chain_far_out_is_right_and_warns():
         run = sk.sample(target, initial=[*NEAR, [1e4, -1e4]], seed=3, **settings)
     assert (run.rhat() < 1.05).all()
     assert [stray.chain for stray in run.adaptation.strays] == [3]
-
-
-def test_a_run_without_strays_draws_nothing_for_them():
-    run = sk.sample(Gaussian(), sampler="hmc", warmup=200, draws=100, seed=1, progress=False)
-    assert run.adaptation.strays == ()

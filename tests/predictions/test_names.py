@@ -48,9 +48,6 @@ def test_cauchy_is_student_with_one_degree():
 def test_a_misspelt_family_is_answered_by_the_one_that_is_meant(given, meant):
     with pytest.raises(ConfigurationError, match=f"do you mean {meant}"):
         sk.rows_potential(given, X, COUNTS)
-
-
-def test_misspelt_errors_are_answered_too():
     with pytest.raises(ConfigurationError, match="do you mean 'student'"):
         sk.observed(NUMBERS, 1.0, family="studnet")
 
@@ -61,15 +58,6 @@ def test_effects_by_group_name_bambi(term):
     data = {"y": COUNTS, "x": NUMBERS, "group": list("abc") * 10}
     with pytest.raises(ConfigurationError, match=r"Write the model with Bambi.*C\(group\)"):
         sk.glm(f"y ~ x + {term}", data, "poisson")
-
-
-@pytest.mark.parametrize(
-    "formula", ["y ~ center(x)", "y ~ poly(x, 2)", "y ~ scale(x) + bs(x, df=4)"]
-)
-def test_transforms_with_a_memory_find_their_columns(formula):
-    pytest.importorskip("formulaic")
-    data = {"y": COUNTS, "x": NUMBERS}
-    assert sk.glm(formula, data, "poisson", prior=2.0).dim > 1
 
 
 def test_a_plugin_looked_for_inside_says_where_it_is():

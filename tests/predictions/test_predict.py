@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.families import OrdinalClasses
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("formulaic")
@@ -87,34 +88,28 @@ def test_new_responses_scatter_as_their_family_does(counts):
     assert_array_equal(drawn, np.round(drawn))
 
 
-def test_an_offset_that_was_an_array_is_asked_for():
-    target = sk.glm("visits ~ age", FRAME, "poisson", prior=2.5, offset=FRAME.log_exposure)
-    run = sk.sample(target, seed=1, **QUICK)
-    with pytest.raises(ConfigurationError, match="predictions need one for each new row"):
-        run.predict(NEW)
-    assert len(run.predict(NEW, offset=NEW.log_exposure)) == 3
-
-
-def test_an_offset_is_read_from_the_new_rows_or_given(counts):
+def test_an_offset_is_read_from_the_new_rows_or_given(counts, tmp_path):
     given = counts.predict(NEW, offset=np.zeros(3))["mean"]
     assert_allclose(counts.predict(NEW, offset=0.0)["mean"], given)
     assert_allclose(counts.predict(NEW)["mean"], given * np.exp(NEW.log_exposure))
     with pytest.raises(ConfigurationError, match="asks for 'log_exposure'"):
         counts.predict(NEW.drop(columns="log_exposure"))
-
-
-def test_an_offset_in_the_formula_counts_in_new_rows_too(counts, tmp_path):
+    target = sk.glm("visits ~ age", FRAME, "poisson", prior=2.5, offset=FRAME.log_exposure)
+    run = sk.sample(target, seed=1, **{**QUICK, "draws": 20})  # whose offset was an array
+    with pytest.raises(ConfigurationError, match="predictions need one for each new row"):
+        run.predict(NEW)
+    assert len(run.predict(NEW, offset=NEW.log_exposure)) == 3
     formula = "visits ~ center(age) + C(clinic) + offset(log_exposure)"
     path = tmp_path / "run.surrokit"
     run = sk.sample(sk.glm(formula, FRAME, "poisson", prior=2.5), path=path, seed=1, **QUICK)
-    expected = counts.predict(NEW)
-    assert_allclose(run.predict(NEW), expected)
-    assert_allclose(sk.open_run(path).predict(NEW), expected)
+    assert_allclose(run.predict(NEW), counts.predict(NEW))
+    assert_allclose(sk.open_run(path).predict(NEW), counts.predict(NEW))
 
 
-def test_transforms_go_by_the_data_of_the_fit(counts):
+def test_transforms_go_by_the_data_of_the_fit_from_a_file_too(counts, path):
     one = counts.predict(NEW.iloc[[0]])
     assert_allclose(one["mean"], counts.predict(NEW)["mean"].iloc[[0]])
+    assert sk.open_run(path).predict(NEW).equals(counts.predict(NEW))
 
 
 @pytest.mark.parametrize(
@@ -132,20 +127,13 @@ def test_rows_that_are_none_of_the_fits_are_refused(counts, change, said):
         counts.predict(change(NEW))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"kind": "median"}, "kind must be 'mean' or 'response'"),
-        ({"interval": 1.5}, "between"),
-    ],
-)
-def test_arguments_that_make_no_sense_are_refused(counts, arguments, said):
-    with pytest.raises(ConfigurationError, match=said):
-        counts.predict(NEW, **arguments)
-
-
-def test_a_file_predicts_as_its_run(counts, path):
-    assert sk.open_run(path).predict(NEW).equals(counts.predict(NEW))
+def test_arguments_that_make_no_sense_are_refused(counts):
+    with pytest.raises(ConfigurationError, match="kind must be 'mean' or 'response'"):
+        counts.predict(NEW, kind="median")
+    with pytest.raises(ConfigurationError, match="between"):
+        counts.predict(NEW, interval=1.5)
+    with pytest.raises(ConfigurationError, match="'poisson' has no classes"):
+        counts.predict_proba(NEW)
 
 
 def test_the_command_predicts_rows_of_a_table(counts, path, tmp_path):
@@ -213,9 +201,13 @@ def test_classes_have_a_row_for_each_level(family):
         run.predict(NEW, kind="response")
 
 
-def test_counts_have_no_classes(counts):
-    with pytest.raises(ConfigurationError, match="'poisson' has no classes"):
-        counts.predict_proba(NEW)
+def test_small_probabilities_of_ordered_classes_keep_their_digits():
+    (found,) = OrdinalClasses().probabilities(
+        np.array([[1.0, 0.0, 1.0]]), np.array([[-50.0], [50.0]]), np.zeros(2)
+    )
+    assert_allclose(found[0, 2], np.exp(-51.0))
+    assert_allclose(found[1, 0], np.exp(-50.0))
+    assert_allclose(found.sum(axis=1), 1.0)
 
 
 RNG = np.random.default_rng(2)

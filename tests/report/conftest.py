@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hostile_names import HOSTILE
+from pages import HOSTILE
 
 import surrokit as sk
 from surrokit.errors import SamplingWarning

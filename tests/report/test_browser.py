@@ -6,8 +6,8 @@ import struct
 import time
 
 import pytest
-from asking import serving
 from browsers import ABSENT, FOUND
+from pages import serving
 
 import surrokit as sk
 from surrokit.live import Watched

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import re
+import secrets
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
 import types
+import urllib.request
 
 import numpy as np
 import pytest
-from asking import ask, serving
+from pages import ask, serving
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.live import LOOPBACK, Server, Watched
+from surrokit.live import Address, Server, Watched
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
 
@@ -32,19 +35,28 @@ def normal(q):
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("live") / "run.surrokit"
-    sk.sample(sk.potential(value_and_gradient=normal, dim=2), path=path, **SIZES)
+    sk.sample(sk.potential(value_and_gradient=normal, dim=1), path=path, **SIZES)
     return path
 
 
-def test_a_run_that_ended_has_its_page_and_no_refresh(file):
-    with serving(Watched(file, 5.0)) as server:
-        status, headers, page = ask(server)
-        assert server.url == f"http://127.0.0.1:{server.server_port}/"
+@pytest.fixture(scope="module")
+def server(file):
+    """A server of the page about a run that has ended."""
+    with serving(Watched(file, 5.0)) as found:
+        yield found
+
+
+def test_a_run_that_ended_has_its_page_and_no_refresh(server):
+    status, headers, page = ask(server)
+    assert server.url == f"http://127.0.0.1:{server.server_port}/"
+    assert server.server_address[0] == "127.0.0.1"
     assert status == 200
     assert headers["Content-Type"] == "text/html; charset=utf-8"
     assert headers["Cache-Control"] == "no-store"
-    assert "4 chains of 60 draws of 2 numbers" in page
+    assert "4 chains of 60 draws of 1 numbers" in page
     assert 'http-equiv="refresh"' not in page
+    server.watched._next = 0.0
+    assert server.watched.page() is server.watched.page()  # nothing new needs no new page
 
 
 @pytest.mark.parametrize(
@@ -60,32 +72,26 @@ def test_a_run_that_ended_has_its_page_and_no_refresh(file):
         ({"host": ""}, 403),
     ],
 )
-def test_one_page_is_served_to_this_machine_alone(file, request_, status):
-    with serving(Watched(file, 5.0)) as server:
-        found = ask(server, **request_)
+def test_one_page_is_served_to_this_machine_alone(server, request_, status):
+    found = ask(server, **request_)
     assert found[0] == status
     assert ("Verdict" in found[2]) == (status == 200 and request_.get("method") != "HEAD")
 
 
-def test_nothing_listens_but_the_loopback(file):
-    with Server(Watched(file, 5.0)) as server:
-        assert server.server_address[0] == "127.0.0.1"
-
-
-@pytest.mark.parametrize("port", [-1, 2**16, 1.5, "80"])
-def test_a_port_that_is_none_is_refused(file, port):
-    with pytest.raises(ConfigurationError, match="port must be a whole number from 0 to 65535"):
-        Server(Watched(file, 5.0), port)
-
-
-def test_a_port_in_use_is_told(file):
-    with (
-        Server(Watched(file, 5.0)) as server,
-        pytest.raises(
-            ConfigurationError, match=r"cannot listen on port .*; give another port, or 0"
-        ),
-    ):
-        Server(Watched(file, 5.0), server.server_port)
+def test_ports_and_hosts_that_are_none_are_told(server):
+    for port in (-1, 2**16, 1.5, "80"):
+        with pytest.raises(ConfigurationError, match="port must be a whole number from 0 to 65535"):
+            Server(server.watched, port)
+    said = r"cannot listen on port .*; give another port, or 0"
+    with pytest.raises(ConfigurationError, match=said):
+        Server(server.watched, server.server_port)
+    for host in ("", "no such name", "x" * 300):
+        said = r"there is no address for host .*; give a name or an address of this machine"
+        with pytest.raises(ConfigurationError, match=said):
+            Server(server.watched, host=host)
+    said = r"cannot listen on port 0 of 192\.0\.2\.1 \(.*an address of this machine"
+    with pytest.raises(ConfigurationError, match=said):  # an address of documents, nobody's
+        Server(server.watched, host="192.0.2.1")
 
 
 def test_before_there_is_a_file_the_page_waits(tmp_path):
@@ -102,9 +108,9 @@ def test_the_page_follows_a_run(tmp_path):
     def model(q):
         nonlocal count
         count += 1
-        if count in (1, 600, 1200):
+        if count in (1, 600):
             time.sleep(0.6)  # the file is written about twice a second
-        elif count in (2, 602, 1202):
+        elif count in (2, 602):
             pages[count] = Watched(path, 5.0).page()
         return normal(q)
 
@@ -112,14 +118,12 @@ def test_the_page_follows_a_run(tmp_path):
     plain = sk.sample(sk.potential(value_and_gradient=normal, dim=2), **SIZES)
     run = sk.sample(target, path=path, **SIZES)
     np.testing.assert_array_equal(run.draws, plain.draws)
-    assert len(pages) == 3
-    first, *later = pages.values()
+    first, page = pages.values()
     assert "refresh" in first
-    for page in later:
-        assert "The run goes on, or was killed: " in page
-        assert "This page is read again every 5 seconds." in page
-        assert "interrupted" not in page
-        assert 'http-equiv="refresh" content="5"' in page
+    assert "The run goes on, or was killed: " in page
+    assert "This page is read again every 5 seconds." in page
+    assert "interrupted" not in page
+    assert 'http-equiv="refresh" content="5"' in page
     assert "The run goes on" not in Watched(path, 5.0).page()
 
 
@@ -143,17 +147,10 @@ def test_readers_share_pages_and_pages_take_a_part_of_the_time(file, monkeypatch
     assert made == pytest.approx([0.0, 0.5, 1.0], abs=0.003)
 
 
-def test_nothing_new_needs_no_new_page(file):
-    watched = Watched(file, 0.001)
-    first = watched.page()
-    time.sleep(0.01)
-    watched._next = 0.0
-    assert watched.page() is first
-
-
-def test_the_command_serves_until_it_is_interrupted(file):
+@pytest.mark.parametrize("where", [(), ("--host", "0.0.0.0")])
+def test_the_command_serves_until_it_is_interrupted(tmp_path, where):
     code = "from surrokit.cli.main import main; main()"
-    command = [sys.executable, "-c", code, "watch", str(file)]
+    command = [sys.executable, "-c", code, "watch", str(tmp_path / "none"), *where]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -162,13 +159,17 @@ def test_the_command_serves_until_it_is_interrupted(file):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
-        said = process.stdout.readline()
-        assert said.startswith("look at http://127.0.0.1:")
-        port = int(said.split(":")[2].split("/")[0])
-        connection = http.client.HTTPConnection(LOOPBACK, port, timeout=60)
-        connection.request("GET", "/")
-        assert "Verdict" in connection.getresponse().read().decode()
-        connection.close()
+        host = re.escape(socket.gethostname()) if where else r"127\.0\.0\.1"
+        token = r"\?token=[\w-]{43,}" if where else ""
+        said = re.fullmatch(
+            rf"look at http://{host}:(\d+)/({token}); end with Ctrl-C\n", process.stdout.readline()
+        )
+        if where:
+            told = "whoever has this address may read the page; it is sent without encryption\n"
+            assert process.stdout.readline() == told
+        page = f"http://127.0.0.1:{said[1]}/{said[2]}"
+        with urllib.request.urlopen(page, timeout=60) as answer:
+            assert "Report of a run" in answer.read().decode()
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=30)[0] == "ended; the run goes on\n"
         assert process.returncode == 0
@@ -177,6 +178,138 @@ def test_the_command_serves_until_it_is_interrupted(file):
         process.wait()
         process.stdout.close()
 
+
+# --- who is answered by a server that other machines reach ---
+
+EVERYWHERE = {"host": "0.0.0.0"}
+
+
+class Waiting:
+    """In place of a run that is watched."""
+
+    def page(self):
+        return "the page"
+
+
+@pytest.fixture
+def everywhere():
+    with serving(Waiting(), **EVERYWHERE) as found:
+        yield found
+
+
+def has_ipv6():
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        pytest.param("127.0.0.2", marks=pytest.mark.skipif(sys.platform != "linux", reason="one")),
+        "localhost",
+        pytest.param("::1", marks=pytest.mark.skipif(not has_ipv6(), reason="there is no IPv6")),
+    ],
+)
+def test_the_loopback_needs_no_token(host):
+    with serving(Waiting(), host=host) as found:
+        assert found.token is None
+        assert "token" not in found.url
+        place = found.url.removeprefix("http://").rstrip("/")
+        assert ask(found, host=place, at=found.address.number)[::2] == (200, "the page")
+        assert ask(found, host="elsewhere.example", at=found.address.number)[0] == 403
+    address = Address.of("127.0.0.1")  # a browser leaves out the port of the web
+    assert address.hosts(80) == {"127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"}
+
+
+def test_a_name_is_trusted_as_the_number_that_it_stands_for(monkeypatch):
+    """A file of hosts may have any number for ``localhost``."""
+    place = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("0.0.0.0", 0))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [place])
+    with Server(Waiting(), host="localhost") as found:
+        assert found.token is not None
+
+
+def test_all_other_addresses_need_the_token(everywhere, capfd):
+    token = everywhere.token
+    assert len(token) >= 43  # 256 bits
+    status, headers, page = ask(everywhere, f"/?token={token}", host="node17.example:80")
+    assert (status, page) == (200, "the page")
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Cache-Control"] == "no-store"
+    assert "Set-Cookie" not in headers
+    assert "Python" not in headers["Server"]
+    assert ask(everywhere, f"/?token={token}", method="HEAD")[::2] == (200, "")
+    with Server(Waiting(), **EVERYWHERE) as other:
+        assert other.token != token
+    assert capfd.readouterr() == ("", "")  # nothing is logged
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/?",
+        "/?token",
+        "/?token=",
+        "/?token={short}",
+        "/?token={token}x",
+        "/?token={other}",
+        "/?Token={token}",
+        "/?token={token}&token=x",
+        "/?token=%FF%00",
+        "/{token}",
+        "/elsewhere",
+    ],
+)
+def test_nothing_is_told_without_the_token(everywhere, path, capfd):
+    token = everywhere.token
+    other = ("A" if token[0] != "A" else "B") + token[1:]
+    asked = path.format(token=token, short=token[:-1], other=other)
+    for method in ("GET", "HEAD"):
+        for name in (None, f"localhost:{everywhere.server_port}", "0.0.0.0"):
+            status, headers, page = ask(everywhere, asked, method=method, host=name)
+            assert status == 403
+            assert "the page" not in page
+            assert token not in page + repr(headers)
+            assert headers["Referrer-Policy"] == "no-referrer"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_token_in_no_alphabet_is_refused(everywhere):
+    where = ("127.0.0.1", everywhere.server_port)
+    with socket.create_connection(where, timeout=60) as connection:
+        connection.sendall(b"GET /?token=\xe9\xff HTTP/1.0\r\n\r\n")
+        assert b" 403 " in connection.recv(1000)
+
+
+def test_tokens_are_compared_in_constant_time(everywhere, monkeypatch):
+    compared = []
+    monkeypatch.setattr(secrets, "compare_digest", lambda *both: compared.append(both) or False)
+    assert ask(everywhere, f"/?token={everywhere.token}")[0] == 403
+    assert compared == [(everywhere.token.encode(),) * 2]
+
+
+def test_readers_who_go_away_or_say_nothing_are_left(capfd, monkeypatch):
+    monkeypatch.setattr(Waiting, "page", lambda self: "x" * 20_000_000)
+    with serving(Waiting()) as found:
+        where = ("127.0.0.1", found.server_port)
+        with socket.create_connection(where) as connection:
+            # closed at once and roughly, with all that is on its way
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            host = f"127.0.0.1:{found.server_port}"
+            connection.sendall(f"GET / HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+            connection.recv(100)
+        monkeypatch.setattr(Server, "patience", 0.1)
+        with socket.create_connection(where, timeout=60) as connection:
+            assert connection.recv(1) == b""
+    assert capfd.readouterr() == ("", "")
+
+
+# --- runs that are killed and resumed ---
 
 SLOW = (
     "import sys, time, surrokit as sk\n"

@@ -6,7 +6,7 @@ import base64
 import re
 
 import pytest
-from parsed import Parsed
+from pages import Parsed
 
 nbclient = pytest.importorskip("nbclient", reason="nbclient executes notebooks: tox -e browser")
 nbformat = pytest.importorskip("nbformat", reason="nbformat writes notebooks: tox -e browser")

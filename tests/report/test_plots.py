@@ -40,18 +40,20 @@ def test_each_picture_is_a_figure(run, name):
     assert figure._repr_png_()[:4] == b"\x89PNG"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_weighted_answers_say_that_they_are(weighted, name):
-    said = " ".join(texts(getattr(weighted.plot, name)()))
-    told = {"trace": "before weights", "cost": "", "trust": "weights (mean 1)"}
-    assert told.get(name, "resampled by their weights") in said
-
-
-def test_the_repr_names_the_pictures(run):
-    assert repr(run.plot) == f"<Plots: {', '.join([*NAMES[:4], 'surrogate', *NAMES[4:]])}>"
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("forest", "resampled by their weights"),
+        ("trace", "before weights"),
+        ("trust", "weights (mean 1)"),
+    ],
+)
+def test_weighted_answers_say_that_they_are(weighted, name, told):
+    assert told in " ".join(texts(getattr(weighted.plot, name)()))
 
 
 def test_pictures_of_some_parameters(run):
+    assert repr(run.plot) == f"<Plots: {', '.join([*NAMES[:4], 'surrogate', *NAMES[4:]])}>"
     figure = run.plot.marginals(["w", "a"])
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["w[0]", "w[1]", "a"]
     assert len(run.plot.pairs(["a", "b", "w[1]"]).axes) == 3
@@ -79,13 +81,10 @@ def test_weights_decide_what_is_shown(weighted):
     assert_allclose(np.quantile(sample.marginal(1), 0.05), weighted.summary()["q05"][1], atol=0.02)
 
 
-def test_a_run_without_draws_has_none_to_show(run):
+def test_a_run_without_draws_and_too_few_numbers_have_nothing_to_show(run):
     kept = attrs.evolve(run.kept, draws=run.kept.draws[:, :0], seconds=run.kept.seconds[:0])
     with pytest.raises(ConfigurationError, match="there are no draws to show; draw some first"):
         attrs.evolve(run, kept=kept).plot.marginals()
-
-
-def test_pairs_takes_a_few_numbers(run):
     with pytest.raises(ConfigurationError, match="pairs takes 2 to 6 numbers, got 1; name some"):
         run.plot.pairs(["a"])
 
@@ -106,25 +105,20 @@ def test_densities_are_missing_where_nothing_varies():
     assert_allclose(np.trapezoid(heights, grid), 1.0, rtol=0.05)
 
 
-def test_a_constant_number_can_be_shown(run):
+def test_constant_and_doubtful_numbers_can_be_shown(run):
     draws = run.draws.copy()
     draws[..., 2] = 5.0
+    draws[0, :, 0] += 100.0
     other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
-    for name in ("marginals", "trace", "forest", "pairs"):
+    for name in ("marginals", "trace", "pairs"):
         getattr(other.plot, name)(["a", "w[0]"])
-
-
-def test_a_forest_of_one_doubtful_number_fits(run):
-    draws = run.draws.copy()
-    draws[0] += 100.0
-    other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
     figure = other.plot.forest(["a"])
     figure.draw_without_rendering()
     assert "R-hat above 1.01, or missing" in texts(figure)
 
 
 def test_names_are_text_and_no_formulas(hostile, tmp_path, recwarn):
-    for name in NAMES:
+    for name in ("marginals", "pairs", "forest"):
         getattr(hostile.plot, name)().savefig(tmp_path / f"{name}.svg")
     assert all("Glyph" in str(each.message) for each in recwarn)
     assert "$x^{2$ \\frac" in texts(hostile.plot.marginals())
@@ -160,13 +154,10 @@ def test_costs_are_those_of_the_run(run):
     assert f"training {run.seconds['training']:.3g}" in seconds.text
 
 
-def test_a_run_without_momenta_has_no_picture_of_energies(run):
+def test_pictures_are_of_what_a_run_has(run, weighted):
     without = attrs.evolve(run.kept, energy=np.full(run.kept.energy.shape, np.nan))
     assert energy_panel(run) is not None
     assert energy_panel(attrs.evolve(run, kept=without)) is None
-
-
-def test_pictures_of_weights_are_for_weighted_answers(run, weighted):
     assert weights_panel(run) is ratios_panel(run) is error_panel(weighted) is None
     assert weights_panel(weighted) is not None
     assert "round by round" in ratios_panel(weighted).text
@@ -222,13 +213,10 @@ def test_lines_go_as_draws_do(run, rng):
     assert_allclose([x, y], [2.0 * variance**0.5, 2.0 * covariance / variance**0.5])
 
 
-@pytest.mark.parametrize("points", [1, 2.5, None])
-def test_points_must_be_a_whole_number(run, points):
-    with pytest.raises(ConfigurationError, match="points must be a whole number of at least 2"):
-        run.plot.surrogate(points=points)
-
-
-def test_without_a_surrogate_there_is_none_to_show(exact_run):
+def test_what_cannot_be_looked_at_is_refused(run, exact_run):
+    for points in (1, 2.5, None):
+        with pytest.raises(ConfigurationError, match="points must be a whole number of at least 2"):
+            run.plot.surrogate(points=points)
     with pytest.raises(ConfigurationError, match="this run has no surrogate to look at"):
         exact_run.plot.surrogate()
 

@@ -1,21 +1,26 @@
-"""How notebooks show targets, surrogates, runs and summaries."""
+"""How targets, surrogates, runs and summaries are shown in notebooks, and as tables."""
 
 from __future__ import annotations
+
+import sys
 
 import attrs
 import numpy as np
 import pytest
-from hostile_names import HOSTILE
-from parsed import Parsed
+from numpy.testing import assert_allclose, assert_array_equal
+from pages import HOSTILE, HOSTILE_SHOWN, Parsed
 from scipy import stats
 
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
+from surrokit.diagnostics import highest_density
+from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.result.records import Finding, Verdict
 from surrokit.shown.target import LONGEST, describe_value
 from surrokit.surrogate.quality import FitQuality
 from surrokit.testing.targets import Gaussian
 from surrokit.testing.wrappers import CountingPotential
+from surrokit.weighted.round import Distribution
 
 
 def facts(shown):
@@ -26,14 +31,7 @@ def facts(shown):
 
 
 def cells(shown):
-    """Return the first column of the table with the cells beside it."""
-    rows = {}
-    for tag, text in Parsed(shown._repr_html_()).texts:
-        if tag == "bdi":
-            rows[text] = []
-        elif tag == "td":
-            rows[list(rows)[-1]].append(text)
-    return rows
+    return Parsed(shown._repr_html_()).cells()
 
 
 PARAMETERS = {
@@ -76,50 +74,44 @@ def test_a_target_tells_what_can_be_evaluated_and_what_it_costs(declared):
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "can"),
+    ("target", "can"),
     [
-        ("banana", {}, "value, gradient, Hessian, metric"),
-        ("gaussian", {}, "value, gradient"),
-        ("lynx-hare", {}, "outputs of the forward map, Jacobian of the outputs"),
-        ("elliptic-pde", {}, "outputs of the forward map"),
-        ("simulated-logistic", {"n_rows": 1200, "dim": 3}, "terms of 1,200 rows of data"),
+        (("banana", {}), "value, gradient, Hessian, metric"),
+        (("lynx-hare", {}), "outputs of the forward map, Jacobian of the outputs"),
+        (("elliptic-pde", {}), "outputs of the forward map"),
+        (("simulated-logistic", {"n_rows": 1200, "dim": 3}), "terms of 1,200 rows of data"),
+        (sk.forward_potential(lambda q: q, data=[1.0, 2.0], noise_sd=0.1, dim=2), "value"),
+        (sk.rows_potential("logistic", np.eye(2), [0, 1], prior=1.0), "value"),
+        (sk.rows_potential(lambda q, rows: rows @ q, np.eye(2), dim=2), "value"),
+        (sk.one_by_one(Gaussian()), "value"),
     ],
 )
-def test_built_in_targets_are_shown(name, settings, can):
-    assert can in facts(sk.make("potential", name, **settings))["can be evaluated"]
+def test_targets_of_all_doors_are_shown(target, can):
+    target = sk.make("potential", target[0], **target[1]) if isinstance(target, tuple) else target
+    assert can in facts(target)["can be evaluated"]
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        sk.forward_potential(lambda q: q, data=[1.0, 2.0], noise_sd=0.1, dim=2),
-        sk.rows_potential("logistic", np.eye(2), [0, 1], prior=1.0),
-        sk.rows_potential(lambda q, rows: rows @ q, np.eye(2), dim=2),
-        sk.one_by_one(Gaussian()),
-    ],
-)
-def test_targets_of_other_front_doors_are_shown(target):
-    assert facts(target)["can be evaluated"].startswith("value")
-
-
-def test_a_target_tells_what_was_observed():
+def test_observed_data_and_calls_are_told_where_they_are_known():
     assert facts(sk.make("potential", "lynx-hare"))["observed"] == "outputs (42)"
     assert "observed" not in facts(sk.make("potential", "gaussian"))
+    for counted in (CountingPotential(Gaussian()), RecordingPotential(Gaussian(), keep=False)):
+        assert facts(counted)["calls so far"] == "none"
+        counted.value(np.zeros((3, 2)))
+        assert facts(counted)["calls so far"] == "3 of value"
 
 
-@pytest.mark.parametrize("wrap", [CountingPotential, lambda t: RecordingPotential(t, keep=False)])
-def test_calls_are_told_where_they_are_counted(wrap):
-    counted = wrap(Gaussian())
-    assert facts(counted)["calls so far"] == "none"
-    counted.value(np.zeros((3, 2)))
-    assert facts(counted)["calls so far"] == "3 of value"
-
-
-def test_of_many_parameters_the_first_are_shown():
+def test_of_many_parameters_and_numbers_the_first_are_shown():
     target = sk.potential(lambda q: 0.0, parameters={f"a{i}": None for i in range(23)})
     found = Parsed(target._repr_html_())
     assert len(found.named("tr")) == 21
     assert "3 more parameters." in found.text("p")
+    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=30)
+    run = sk.sample(target, sampler="hmc", warmup=20, draws=20, seed=1, progress=False)
+    more = "10 more numbers: print(run.summary()), or run.report('run.html')."
+    for shown in (run, run.summary()):
+        found = Parsed(shown._repr_html_())
+        assert len(found.named("tr")) == 21
+        assert more in found.text("p")
 
 
 # --- surrogates ---
@@ -142,11 +134,8 @@ def test_a_setting_is_shown_as_it_was_given():
     assert cells(surrogate)["training"] == ["Training()"]
     own = sk.batch_surrogate(lambda rows, rng: Gaussian(), uses={"gradient", "value"})
     assert cells(own)["uses"] == ["gradient, value"]
-
-
-def test_a_regressor_is_shown():
-    surrogate = sk.make("surrogate", "sklearn", estimator="sklearn.linear_model.Ridge")
-    assert cells(surrogate)["estimator"] == ["sklearn.linear_model.Ridge"]
+    regressor = sk.make("surrogate", "sklearn", estimator="sklearn.linear_model.Ridge")
+    assert cells(regressor)["estimator"] == ["sklearn.linear_model.Ridge"]
 
 
 def test_a_fitted_surrogate_tells_how_good_it_is(run):
@@ -202,7 +191,7 @@ def test_hostile_names_are_text(hostile):
     target = sk.potential(lambda q: 0.0, parameters=dict(HOSTILE))
     for each in (hostile, hostile.summary(), target):
         assert "<script" not in each._repr_html_()
-        assert set(cells(each)) == set(HOSTILE)
+        assert set(cells(each)) == HOSTILE_SHOWN
 
 
 def test_a_run_is_shown_with_its_verdict_first(run):
@@ -223,21 +212,64 @@ def test_a_summary_is_shown_as_a_table_with_what_it_has(run):
     assert "more numbers" not in found.text()
 
 
-def test_weighted_answers_are_shown(weighted):
+def test_weighted_answers_and_runs_without_draws_are_shown(weighted, run):
     assert "the answers are weighted" in weighted._repr_html_()
-
-
-def test_of_many_numbers_the_first_are_shown():
-    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=30)
-    run = sk.sample(target, sampler="hmc", warmup=20, draws=20, seed=1, progress=False)
-    for shown in (run, run.summary()):
-        found = Parsed(shown._repr_html_())
-        assert len(found.named("tr")) == 21
-        assert "10 more numbers: print(run.summary()), or run.report('run.html')." in found.text(
-            "p"
-        )
-
-
-def test_a_run_without_draws_is_shown(run):
     kept = attrs.evolve(run.kept, draws=run.kept.draws[:, :0], seconds=run.kept.seconds[:0])
     assert "There are no draws." in attrs.evolve(run, kept=kept)._repr_html_()
+
+
+# --- tables ---
+
+
+def test_a_data_frame_has_a_row_for_each_draw(run, weighted, monkeypatch):
+    pytest.importorskip("pandas", reason="a data frame is pandas'")
+    frame = run.to_pandas()
+    assert list(frame.columns) == ["chain", "draw", "a", "b", "w[0]", "w[1]"]
+    assert frame.shape == (4 * 400, 6)
+    second = frame[frame["chain"] == 1]
+    assert_array_equal(second["w[1]"], run["w"][1, :, 1])
+    assert_array_equal(second["draw"], np.arange(400))
+    assert_array_equal(weighted.to_pandas()["log_weight"], weighted.log_weights.ravel())
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingDependencyError, match=r"surrokit\[pandas\]'"):
+        run.to_pandas()
+
+
+def test_a_summary_of_some_parameters_has_their_rows(run):
+    whole, some = run.summary(), run.summary(parameters=["w", "a", "w[0]"])
+    assert some.labels == ["w[0]", "w[1]", "a"]
+    for name, column in whole.columns.items():
+        assert_allclose(some[name], column[[2, 3, 0]], rtol=1e-9)
+    assert run.summary(parameters="b").labels == ["b"]
+    with pytest.raises(ConfigurationError, match=r"no parameter is named 'w\[2\]'; name some of a"):
+        run.summary(parameters=["w[2]"])
+
+
+def test_a_summary_with_an_interval_has_its_ends(run, weighted):
+    summary = run.summary(interval=0.8)
+    assert list(summary.columns)[5:7] == ["hdi_low", "hdi_high"]
+    inside = (run.draws >= summary["hdi_low"]) & (run.draws <= summary["hdi_high"])
+    assert_allclose(inside.mean(axis=(0, 1)), 0.8, atol=0.002)
+    assert "hdi_low" not in run.summary().columns
+    for interval in (0.0, 1.0, 90, "0.9", True, np.nan):
+        with pytest.raises(ConfigurationError, match="must be a number between zero and one"):
+            run.summary(interval=interval)
+    low, high = weighted.highest_density(0.9)[0]
+    assert_allclose([low, high], [-1.645, 1.645], atol=0.1)  # of a normal one, from few calls
+    assert_array_equal(weighted.summary(interval=0.9)["hdi_low"][0], low)
+
+
+def test_an_interval_of_masses_is_that_of_as_many_draws(rng):
+    draws = rng.normal(size=(2000, 1))
+    masses = rng.integers(1, 4, size=2000).astype(float)
+    repeated = np.repeat(draws, masses.astype(int), axis=0)
+    found = Distribution.of(draws, masses / masses.sum()).shortest(0.9)
+    assert_allclose(found, highest_density(repeated[None], 0.9), atol=0.05)
+
+
+@pytest.mark.long
+def test_the_interval_of_sharpened_answers_is_by_all_their_draws(target):
+    parts = {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds"}
+    run = sk.sample(target, **parts, draws=100, seed=1, progress=False)
+    sharp = sk.sharpen(run, seed=1)
+    assert_array_equal(sharp.highest_density(0.9), sharp.sharpened.distribution.shortest(0.9))

@@ -39,6 +39,7 @@ def test_lines_whose_labels_exchange_are_both_found_or_warned_of(account):
     assert 0.3 < first.mean() < 0.7 or any("mode" in str(each.message) for each in warned)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:searches for modes:surrokit.errors.SamplingWarning")
 def test_lines_in_order(account):
     target = lines(sk.ordered(2))

@@ -26,20 +26,24 @@ def call(*arguments):
     return done
 
 
-def test_as_many_are_given_as_are_asked_for(tmp_path):
-    study = sk.study(tmp_path / "a", parameters=PARAMETERS, seed=1, **FEW)
+def begun(tmp_path, **settings):
+    return sk.study(tmp_path / "a", **{"parameters": PARAMETERS, "seed": 1, **FEW, **settings})
+
+
+def test_as_many_are_given_as_are_asked_for_up_to_half_of_the_calls(tmp_path):
+    study = begun(tmp_path, max_calls=300)
     asked = study.ask(100)
     assert asked.shape == (100, 2)
     assert len(np.unique(asked, axis=0)) == 100
     assert (asked[:, 1] > 0).all()
     assert np.array_equal(asked[: len(study.ask())], study.ask())
     assert np.array_equal(sk.study(tmp_path / "a").ask(100), asked)  # in a later process
+    assert len(study.ask(1000)) == 150 + len(study.ask())
 
 
 def test_the_surrogate_learns_from_all_that_is_told(tmp_path):
-    study = sk.study(tmp_path / "a", parameters=PARAMETERS, seed=1, max_calls=300, **FEW)
+    study = begun(tmp_path, max_calls=300)
     asked = study.ask(60)
-    assert len(asked) == 60
     study.tell(asked, log_density(asked))
     assert study.run.asked["warm_start"] is ...
     last = study.ask(60)[-20:]  # draws of a normal density that fits what was told
@@ -89,7 +93,7 @@ def test_answers_are_right_where_positions_are_added(tmp_path):
 
 
 def test_a_part_of_them_may_come_late(tmp_path):
-    study = sk.study(tmp_path / "a", parameters=PARAMETERS, seed=1, max_calls=200, **FEW)
+    study = begun(tmp_path, max_calls=200)
     asked, wanted = study.ask(30), study.ask()
     late = asked[20:]
     study.tell(asked[:20], log_density(asked[:20]))
@@ -98,11 +102,6 @@ def test_a_part_of_them_may_come_late(tmp_path):
     assert not np.array_equal(now, wanted)
     study.tell(late, log_density(late))
     assert np.array_equal(study.ask(), now)
-
-
-def test_no_more_than_half_of_the_calls_are_added(tmp_path):
-    study = sk.study(tmp_path / "a", parameters=PARAMETERS, seed=1, max_calls=60, **FEW)
-    assert len(study.ask(1000)) == 30 + len(study.ask())
 
 
 def test_a_study_without_a_surrogate_has_no_use_for_more(tmp_path):
@@ -136,10 +135,9 @@ def test_show_says_what_a_study_waits_for(tmp_path):
 
 
 def test_show_of_a_study_that_is_done_is_that_of_its_run(tmp_path):
-    file = tmp_path / "a"
-    study = sk.study(file, dim=2, sampler="random-walk", warmup=5, draws=5, seed=1)
+    study = sk.study(tmp_path / "a", dim=2, sampler="random-walk", warmup=2, draws=4, seed=1)
     while not study.done:
         study.tell(study.ask(), -0.5 * (study.ask() ** 2).sum(axis=1))
-    shown = call("show", file).output
+    shown = call("show", tmp_path / "a").output
     assert "waits" not in shown
     assert "q[1]" in shown

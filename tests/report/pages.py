@@ -1,0 +1,95 @@
+"""Pages as a parser sees them, names that break them, and a server that is asked for them."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from contextlib import contextmanager
+from html.parser import HTMLParser
+
+from surrokit.live import LOOPBACK, Server
+from surrokit.shown.html import printable
+
+HOSTILE = {
+    "<script>alert(1)</script>": None,
+    "quote \" and ' & amp": None,
+    "$x^{2$ \\frac": None,
+    "μέση τιμή 平均": None,
+    "a\x01b\u202e": None,
+    "n" * 200: None,
+}
+"""Names of parameters that break pages which do not escape them."""
+
+HOSTILE_SHOWN = {printable(name) for name in HOSTILE}
+
+VOID = {"meta", "input", "br", "link", "img"}
+
+
+class Parsed(HTMLParser):
+    """Elements with their attributes, and the text in each kind of element."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.parents: list[tuple[str, ...]] = []
+        self.texts: list[tuple[str, str]] = []
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self._open == [], f"elements without an end: {self._open}"
+
+    def handle_starttag(self, tag, attrs):
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.parents.append(tuple(self._open))
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append((self._open[-1] if self._open else "", data))
+
+    def named(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    def attributes(self, key):
+        return [each[key] for _, each in self.elements if key in each]
+
+    def text(self, *tags):
+        return "".join(text for tag, text in self.texts if not tags or tag in tags)
+
+    def cells(self):
+        """Return the first column of a table with the cells beside it."""
+        rows = {}
+        for tag, text in self.texts:
+            if tag == "bdi":
+                rows[text] = []
+            elif tag == "td":
+                rows[list(rows)[-1]].append(text)
+        return rows
+
+
+@contextmanager
+def serving(watched, **where):
+    with Server(watched, **where) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def ask(server, path="/", method="GET", host=None, at=LOOPBACK):
+    connection = http.client.HTTPConnection(at, server.server_port, timeout=60)
+    try:
+        connection.request(method, path, headers={} if host is None else {"Host": host})
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read().decode()
+    finally:
+        connection.close()
