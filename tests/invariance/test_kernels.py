@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mutants.corrections import SurrogateDecides
+from mutants import SurrogateDecides
 from surrokit.capabilities import ROWS
 from surrokit.compose import make
 from surrokit.cost.recording import RecordingPotential
@@ -251,7 +251,7 @@ def test_kernel_by_position_on_fitted_surrogate(surrogate):
 
 
 def test_the_surrogate_alone_would_be_seen():
-    correction = SurrogateDecides(inner=make("correction", "metropolis"))
+    correction = SurrogateDecides(make("correction", "metropolis"))
 
     assert verdict_by_position(FITTED_BY_POSITION[-1], correction).p_value < 1e-3 * CHECK_RATE
 

@@ -12,13 +12,13 @@ import numpy as np
 from exact_starts.kernels import KERNELS, Kernel, tuning
 from exact_starts.targets import CASES
 from exact_starts.trying import Outcome, Size, metropolis, settings, tried_once
-from mutants.corrections import SurrogateDecides
-from mutants.samplers import (
+from mutants import (
     EndsWhenMoved,
     KineticEnergyLeftOut,
     NetForStuckChains,
     RefusesFarPoints,
     StopsAtFirstMove,
+    SurrogateDecides,
 )
 from surrokit.compose import make
 from surrokit.interfaces import Decider, Proposal, Tuning
@@ -77,7 +77,7 @@ def _decided_by(mutant: Callable[[Potential], Potential]) -> Spoil:
 
 
 def _surrogate_decides(sampler: Any, exact: Potential) -> tuple[Any, Decider]:
-    return sampler, SurrogateDecides(inner=make("correction", "metropolis")).bind(exact)
+    return sampler, SurrogateDecides(make("correction", "metropolis")).bind(exact)
 
 
 def _stops_at_first_move(sampler: Any, exact: Potential) -> tuple[Any, Decider]:
