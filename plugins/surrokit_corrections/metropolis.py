@@ -14,17 +14,7 @@ from surrokit.types import Cache, Capabilities, FloatArray
 def decide_by_values(
     state: ChainState, proposal: Proposal, values: FloatArray, rng: np.random.Generator
 ) -> tuple[ChainState, StepInfo]:
-    """Return what comes of log u < U(q) - U(q') + c.
-
-    Parameters
-    ----------
-    state, proposal
-        Where the chains are, with exact values, and where they might go.
-    values : ndarray of shape (n,)
-        Exact U at the proposed positions.
-    rng
-        Draws u.
-    """
+    """Return what comes of log u < U(q) - U(q') + c, with exact ``values (n,)`` U(q')."""
     with np.errstate(invalid="ignore"):
         log_ratio = state.values - values + proposal.log_correction
     log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
@@ -53,13 +43,7 @@ class Metropolis:
 
 @attrs.frozen(kw_only=True, eq=False)
 class MetropolisDecider:
-    """Decides by one exact potential.
-
-    Parameters
-    ----------
-    potential
-        The exact one.
-    """
+    """Decides by one exact potential."""
 
     potential: Potential
 
