@@ -200,10 +200,8 @@ def test_an_event_that_no_draw_saw_has_an_upper_bound():
 
 
 def extended(tmp_path, **options):
-    run = sk.sample(
-        normal(), sampler="hmc", seed=1, progress=False, path=tmp_path / "run", **options
-    )
-    return run
+    options |= {"seed": 1, "progress": False, "path": tmp_path / "run"}
+    return sk.sample(normal(), sampler="hmc", **options)
 
 
 @pytest.mark.parametrize("goals", [{"target_ess": 150.0}, {"target_rhat": 1.2, "target_mcse": 0.5}])
