@@ -34,7 +34,7 @@ def truths(tilt):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("tilt", [0.05, 0.3])
+@pytest.mark.parametrize("tilt", [pytest.param(0.05, marks=pytest.mark.long), 0.3])
 def test_intervals_hold(rng, tilt):
     """Each of five kinds, of two numbers a hundred times, makes a false alarm at 1e-4."""
     truth, hits = truths(tilt), dict.fromkeys(truths(tilt), 0)
