@@ -133,16 +133,15 @@ class CubicExpansion:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, 2): U less all remainders."""
-        # the sum of cubes of two coordinates has four coefficients, however many rows there are
-        x, y = self.target.rows.directions.T
-        h, k = (positions - self.centre).T
-        terms = np.array([x * x * x, 3.0 * x * x * y, 3.0 * x * y * y, y * y * y])
-        a, b, c, d = terms @ self.target.rows.weights / 6.0
-        left_out = h * (h * (a * h + b * k) + c * k * k) + d * k * k * k
-        return np.asarray(self.target.value(positions) - left_out)
+        return np.asarray(self.target.value(positions) - self._all(positions).sum(axis=1))
+
+    def _all(self, positions: FloatArray) -> FloatArray:
+        """Return D_i(q) = w_i (x_i . h)^3 / 6 of all rows, shape (n, n_rows)."""
+        along = (positions - self.centre) @ self.target.rows.directions.T
+        return np.asarray(self.target.rows.weights / 6.0 * along * along * along)
 
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
-        """Return D_i(q) = w_i (x_i . h)^3 / 6, shape (m,)."""
+        """Return D_i(q) of pairs of row and position, shape (m,)."""
         h = (positions - self.centre)[owners]
         along = np.einsum("ij,ij->i", self.target.rows.directions[rows], h)
         return np.asarray(self.target.rows.weights[rows] / 6.0 * along * along * along)
@@ -155,9 +154,7 @@ class CubicExpansion:
 
     def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
-        x, w = self.target.rows.directions, self.target.rows.weights / 6.0
-        s, t = (before - self.centre) @ x.T, (after - self.centre) @ x.T
-        return np.asarray(np.maximum(t * t * t - s * s * s, 0.0) @ w)
+        return np.asarray(np.maximum(self._all(after) - self._all(before), 0.0).sum(axis=1))
 
 
 @attrs.frozen(kw_only=True)

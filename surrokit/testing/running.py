@@ -96,27 +96,23 @@ def _labelled(
 ) -> Iterator[tuple[str, Factory]]:
     """Yield factories, for all examples of components, with labels: ``hmc-step_size=0.5``."""
     seen: Counter[str] = Counter()
-    for name, make in _named(parts, catalogue):
-        seen[name] += 1
-        yield name if seen[name] == 1 else f"{name}-{seen[name]}", make
-
-
-def _named(
-    parts: Iterable[Component | Factory], catalogue: Catalogue | None
-) -> Iterator[tuple[str, Factory]]:
     for part in parts:
+        named: list[tuple[str, Factory]] = []
         if isinstance(part, Component):
             for settings in part.examples:
                 words = [f"{name}={value}".replace(" ", "") for name, value in settings.items()]
                 make = partial(_compose, part, dict(settings), catalogue)
-                yield "-".join([part.name, *words]), make
+                named.append(("-".join([part.name, *words]), make))
         elif callable(part):
-            yield _name_of(part), part
+            named.append((_name_of(part), part))
         else:
             raise ConfigurationError(
                 f"parts to check must be components or zero-argument factories, got {part!r}; "
                 "pass its class, or a function that makes it afresh"
             )
+        for name, make in named:
+            seen[name] += 1
+            yield name if seen[name] == 1 else f"{name}-{seen[name]}", make
 
 
 def _compose(component: Component, settings: dict[str, Any], catalogue: Catalogue | None) -> Any:
@@ -178,7 +174,7 @@ def checks_for(
     levels: Iterable[Level] = DEFAULT_LEVELS,
     catalogue: Catalogue | None = None,
 ) -> Iterator[Case]:
-    """Select checks by the kind of each part and by what it declares.
+    """Select checks by the kind of each part and by what it declares: named callables.
 
     Parameters
     ----------
@@ -190,11 +186,6 @@ def checks_for(
         Levels of the checks to run.
     catalogue
         Where the parts inside components are looked up; by default everything that is installed.
-
-    Yields
-    ------
-    Case
-        A named callable for each check.
 
     Raises
     ------
@@ -239,6 +230,8 @@ def parametrize_with_checks(
 ) -> pytest.MarkDecorator:
     """Parametrise a pytest test with the checks of some parts; the test calls ``check()``.
 
+    Its ids read ``check_reversible[leapfrog]``.
+
     Parameters
     ----------
     parts
@@ -248,11 +241,6 @@ def parametrize_with_checks(
         and ``long``, which :mod:`surrokit.testing.fixtures` registers.
     known_failures
         Name of a check, or ``check[part]``, to the reason why it fails. Such a check must fail.
-
-    Returns
-    -------
-    pytest.MarkDecorator
-        Decorates a test with one argument ``check``. Ids read ``check_reversible[leapfrog]``.
 
     Raises
     ------
@@ -274,14 +262,14 @@ def parametrize_with_checks(
 
 def _reasons(cases: Iterable[Case], known_failures: KnownFailures | None) -> dict[str, str]:
     """Return the reasons of the cases that are known to fail, by name of the case."""
-    names = [case.name for case in cases]
+    names = {case.name: case.check.name for case in cases}
     found: dict[str, str] = {}
     for known, reason in (known_failures or {}).items():
         if not isinstance(reason, str) or not reason.strip():
             raise ConfigurationError(f"the known failure {known!r} needs a reason, got {reason!r}")
-        matching = [name for name in names if known in (name, name.partition("[")[0])]
+        matching = [name for name, check in names.items() if known in (name, check)]
         if not matching:
-            choices = sorted({name.partition("[")[0] for name in names} | set(names))
+            choices = sorted({*names, *names.values()})
             near = difflib.get_close_matches(known, choices, n=3, cutoff=0.5)
             hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see checks_for"
             raise ConfigurationError(
@@ -293,23 +281,11 @@ def _reasons(cases: Iterable[Case], known_failures: KnownFailures | None) -> dic
 
 @attrs.frozen
 class CheckResult:
-    """The result of one check of one part.
+    """The result of one check of one part."""
 
-    Parameters
-    ----------
-    name
-        Check and part, as in ``check_reversible[leapfrog]``.
-    outcome
-        ``passed``, ``failed`` or ``known failure``.
-    message
-        Why it failed, or the reason for a known failure; empty if it passed.
-    seconds
-        How long it took.
-    """
-
-    name: str
+    name: str  # check and part, as in ``check_reversible[leapfrog]``
     outcome: Outcome
-    message: str
+    message: str  # why it failed, or the reason for a known failure; empty if it passed
     seconds: float
 
 
@@ -323,26 +299,21 @@ def run_checks(
     ConfigurationError
         If a known failure has no reason, or names no check among them.
     """
-    chosen = list(cases)
+    chosen, results = list(cases), []
     reasons = _reasons(chosen, known_failures)
-    return [_result(case, reasons.get(case.name)) for case in chosen]
-
-
-def _result(case: Case, reason: str | None) -> CheckResult:
-    began = time.perf_counter()
-    outcome: Outcome = "passed"
-    message = ""
-    try:
-        case()
-    except Exception as error:
-        plain = isinstance(error, AssertionError)
-        message = str(error) if plain else f"{type(error).__name__}: {error}"
-        outcome = "failed"
-    if reason is not None:
-        failed = outcome == "failed"
-        outcome = "known failure" if failed else "failed"
-        message = reason if failed else f"passed, though it was known to fail because {reason}"
-    return CheckResult(case.name, outcome, message, time.perf_counter() - began)
+    for case in chosen:
+        began, message, failed = time.perf_counter(), "", False
+        try:
+            case()
+        except Exception as error:
+            failed, plain = True, isinstance(error, AssertionError)
+            message = str(error) if plain else f"{type(error).__name__}: {error}"
+        outcome: Outcome = "failed" if failed else "passed"
+        if (reason := reasons.get(case.name)) is not None:
+            outcome = "known failure" if failed else "failed"
+            message = reason if failed else f"passed, though it was known to fail because {reason}"
+        results.append(CheckResult(case.name, outcome, message, time.perf_counter() - began))
+    return results
 
 
 def plugin_cases(module: ModuleType, *, levels: Iterable[Level] = DEFAULT_LEVELS) -> list[Case]:
@@ -410,12 +381,7 @@ def check_plugin(
 ) -> list[CheckResult]:
     """Check a plugin module, and every part that it offers at every one of its examples.
 
-    Parameters
-    ----------
-    module
-        The module with the hooks; it need not be installed.
-    levels, known_failures
-        As for the other functions here.
+    The module, with its hooks, need not be installed. The rest is as for the other functions here.
 
     Raises
     ------

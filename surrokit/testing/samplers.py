@@ -341,16 +341,8 @@ def invariance(
 ) -> Verdict:
     """Test whether chains from exact draws are exact draws some transitions later.
 
-    Parameters
-    ----------
-    kernel, decider
-        Sampler and correction, bound to the potentials to test them with.
-    target
-        The distribution that must stay invariant.
-    label
-        Goes into the names of the comparisons.
-    seed, n_chains, n_transitions
-        Of the experiment; as many as are :func:`affordable` unless a number is given.
+    Sampler and correction are bound to the potentials to test them with. Chains and transitions
+    are as many as are :func:`affordable` unless a number is given.
 
     Raises
     ------
