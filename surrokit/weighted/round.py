@@ -211,8 +211,7 @@ class Round:
     @property
     def effective(self) -> float:
         """Number of equally weighted draws that the weights are worth."""
-        weights = self.weights
-        return float(np.square(weights.sum()) / np.square(weights).sum())
+        return effective(self.log_weights)
 
 
 def thin(draws: FloatArray, most: int) -> FloatArray:

@@ -34,7 +34,7 @@ from surrokit.testing.parts import (
     SubChain,
 )
 from surrokit.testing.samplers import start
-from surrokit.testing.statistics import CHECK_RATE, Verdict, normality
+from surrokit.testing.statistics import CHECK_RATE, Verdict, balance, normality
 from surrokit.testing.targets import ALL, ExactCallRefusedError, Gaussian, seal
 
 
@@ -100,6 +100,13 @@ class TestStatistics:
         z = np.random.default_rng(2).standard_normal((20_000, 2))
 
         assert normality(spoilt(z)).rejected
+
+    def test_one_way_moves_between_two_regions_of_many_are_seen(self):
+        z = np.random.default_rng(3).standard_normal((20_000, 2))
+        back = np.roll(z, len(z) // 2, axis=0)  # who is here goes there, and the other way round
+        assert not balance(z, back).rejected
+        astray = np.full((150, 2), 2.0)
+        assert balance(np.concatenate([z, -astray]), np.concatenate([back, astray])).rejected
 
     def test_message_lists_the_worst(self):
         z = 2.0 * np.random.default_rng(4).standard_normal((1000, 2))

@@ -57,7 +57,13 @@ def holds(rng, **settings):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    "settings", [{}, {"keep": 0.3}, {"mixed": 0.3}, {"keep": 0.3, "mixed": 0.3}]
+    "settings",
+    [
+        {},
+        pytest.param({"keep": 0.3}, marks=pytest.mark.long),
+        pytest.param({"mixed": 0.3}, marks=pytest.mark.long),
+        {"keep": 0.3, "mixed": 0.3},
+    ],
 )
 def test_intervals_hold(rng, settings):
     """Each of three in as many of a hundred repeats as 95 % intervals do: ours fail at 1e-4."""
