@@ -101,8 +101,8 @@ def _labelled(
         if isinstance(part, Component):
             for settings in part.examples:
                 words = [f"{name}={value}".replace(" ", "") for name, value in settings.items()]
-                make = partial(_compose, part, dict(settings), catalogue)
-                named.append(("-".join([part.name, *words]), make))
+                made = partial(_compose, part, dict(settings), catalogue)
+                named.append(("-".join([part.name, *words]), made))
         elif callable(part):
             named.append((_name_of(part), part))
         else:
