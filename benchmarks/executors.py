@@ -1,8 +1,7 @@
 """What workers are worth: ``python benchmarks/executors.py``; it only asserts equal draws.
 
-Calls of 50 ms asleep, as those that wait for a solver elsewhere, and of 50 ms at work; one chain
-whose next proposals are evaluated ahead; then what a call costs that takes no time, and what it
-costs to start workers.
+Calls of 50 ms asleep, as those that wait for a solver elsewhere, and of 50 ms at work; then what a
+call costs that takes no time, and what it costs to start workers.
 
 Recorded in November 2026 on two cores, which other programs used all the time, so that a second
 process of any kind gained nothing:
@@ -12,9 +11,6 @@ process of any kind gained nothing:
 - 50 ms asleep, 2 chains, 2 processes: 1.9 times.
 - 50 ms of work: 2 workers do 0.92 to 0.93 of what 2 bare processes do, which did 0.92 to 1.02 of
   what one does.
-- 50 ms asleep, one chain whose next proposals are evaluated ahead, 8 workers: at acceptances 0.98,
-  0.97 and 0.92 6.4, 5.8 and 4.4 times as many draws a second in threads, and 5.9, 5.3 and 3.7 times
-  in processes.
 - A call costs 0.01 to 0.02 ms more in a thread, and 0.4 to 0.7 ms in a process.
 - 2 processes take 1.0 to 2.2 s to start and end, 8 take 3.6 to 6.3 s.
 """
@@ -121,51 +117,6 @@ def overhead():
         print(f"{executor}: {1e6 * (1 / beside - 1 / alone):.0f} us more for each call")
 
 
-class Round:
-    """A surrogate: the standard normal density in two dimensions."""
-
-    dim = 2
-    capabilities = frozenset({"gradient"})
-
-    def value(self, q):
-        return np.sum(q**2, axis=1) / 2
-
-    def value_and_gradient(self, q):
-        return self.value(q), q
-
-    def gradient(self, q):
-        return q
-
-
-class Steep:
-    """A density that a normal surrogate is wrong about, and that takes 50 ms asleep."""
-
-    def __init__(self, much, seconds=SECONDS):
-        self.much, self.seconds = much, seconds
-
-    def __call__(self, q):
-        time.sleep(self.seconds)
-        return float(q @ q / 2 + self.much * np.sum(q**4))
-
-
-def look_ahead(much, executor, workers=8, draws=300):
-    """Print how much sooner a single chain is done whose next proposals are evaluated ahead."""
-    settings = {**SIZES, "sampler": "sub-chain", "surrogate": Round(), "chains": 1}
-    settings |= {"warmup": 30, "initial": np.zeros(2)}
-    alone = sk.sample(sk.potential(Steep(much, 0.0), dim=2), draws=draws, **settings)
-    slow = sk.potential(Steep(much), dim=2)
-    beside = sk.sample(
-        slow, draws=draws, compute=sk.Compute(executor=executor, workers=workers), **settings
-    )
-    np.testing.assert_array_equal(beside.draws, alone.draws)
-    each = beside.seconds["sampling"] / draws
-    print(
-        f"one chain, acceptance {alone.acceptance[0]:.2f}, 50 ms asleep, {workers} {executor}: "
-        f"{SECONDS / each:.1f} times as many draws a second, {beside.vain_calls} calls for nothing "
-        f"beside {beside.calls['value']}"
-    )
-
-
 def start():
     for workers in (2, 8):
         began = time.perf_counter()
@@ -187,8 +138,5 @@ if __name__ == "__main__":
     compare("50 ms asleep", asleep, 2, 40, 2, executor="processes")
     compare("50 ms of work", at_work, 8, 10, 2, executor="processes")
     compare_with_bare()
-    for much in (0.003, 0.01, 0.03):
-        look_ahead(much, "threads")
-        look_ahead(much, "processes")
     overhead()
     start()

@@ -152,6 +152,12 @@ def check_positions(positions: npt.ArrayLike, dim: int) -> FloatArray:
     return array
 
 
+def all_finite(array: FloatArray) -> bool:
+    """Return whether all numbers are finite; one product is the cheapest test where they are."""
+    flat = array.reshape(-1)
+    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(array).all())
+
+
 def check_vectors(vectors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
     """Return one vector for each position as a double-precision array of shape (n, dim).
 

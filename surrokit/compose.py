@@ -219,8 +219,8 @@ def sample(
         asked = add_known(attrs.evolve(asked, exact=with_memo(exact, memo)), evaluated, past)
     asked = add_known(asked, evaluations_of_model(asked.exact))
     terms = compute.terms
-    with terms.spread(asked.exact) as (exact, ahead):
-        asked = attrs.evolve(asked, exact=exact, ahead=ahead, workers=terms.at_once)
+    with terms.spread(asked.exact) as (exact, _):
+        asked = attrs.evolve(asked, exact=exact, workers=terms.at_once)
         file = None if path is None else new_file(path, asked, rng)
         with observed(observers, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file)

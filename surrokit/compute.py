@@ -29,11 +29,6 @@ class Compute:
         Number of processes or threads; None means one for each core. Alone it means processes.
     timeout
         Seconds after which a call in one of ``"processes"`` is given up, and counts as a failure.
-    prefetch
-        Most positions that idle workers evaluate before it is known whether they are wanted, where
-        chains move by sub-chains on a frozen surrogate. None means as many as ``workers``, unless
-        ``max_calls`` is given or the executor is another's; 0 means none. ``run.vain_calls`` tells
-        what was evaluated for nothing.
     on_error
         What to do where the target fails: ``"reject"`` rejects the position and counts it,
         ``"raise"`` stops at the first exception, and ``"retry"`` evaluates the position again, and
@@ -52,7 +47,6 @@ class Compute:
     executor: ExecutorSpec | None = None
     workers: int | None = None
     timeout: float | None = None
-    prefetch: int | None = None
     on_error: OnError = "reject"
     retries: int | None = None
 
@@ -77,7 +71,7 @@ class Compute:
     @property
     def terms(self) -> Terms:
         """Who evaluates, how many of them, and for how long each time."""
-        return Terms.check(self.executor, self.workers, self.timeout, self.prefetch)
+        return Terms.check(self.executor, self.workers, self.timeout)
 
     @property
     def most_retries(self) -> int:

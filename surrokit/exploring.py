@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NoReturn
 
 import numpy as np
 
@@ -20,8 +21,11 @@ def next_of(steps: Iterator[Explored]) -> Explored:
     PluginError
         If there is none, though the last one was not marked as such.
     """
-    for explored in steps:
-        return explored
+    return next(steps, None) or raise_unmarked()
+
+
+def raise_unmarked() -> NoReturn:
+    """Raise what :func:`next_of` does."""
     raise PluginError(
         "the explorer has ended, but its last item was not marked as done; yield it as "
         "Explored(..., done=True)"

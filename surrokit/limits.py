@@ -101,19 +101,18 @@ class Meter:
 
     def begin(self, n: int) -> None:
         """Note that a batch of n calls begins."""
-        self._pass(0, n)
+        self.left(0)
+        self._out = n
 
     def left(self, n: int) -> None:
         """Note that all but n calls of the batch have come back."""
-        if n <= self._out:
-            self._pass(n, n)
-
-    def _pass(self, left: int, out: int) -> None:
-        """Count calls that have come back, and the seconds until now."""
-        now, before = time.perf_counter(), self._out
-        self.busy += (now - self._at) * min(before, self.workers)
-        self.done += before - left
-        self._out = out
+        before = self._out
+        if n > before:
+            return
+        now = time.perf_counter()
+        self.busy += (now - self._at) * (before if before < self.workers else self.workers)
+        self.done += before - n
+        self._out = n
         self._at = now if now < self._next else self._tick(now)
 
     def every(self, seconds: float, call: Callable[[], None]) -> None:

@@ -157,11 +157,11 @@ def resume(
     exact = check_target(composer.make("potential", target))
     if (scaling := read_scaling(path)) is not None:
         exact = scaled(exact, scaling)
-    with terms.spread(exact) as (exact, ahead):
+    with terms.spread(exact) as (exact, _):
         with held(path, partial(Store.open, write=True)) as (store, lock):
             given = {**parts, "sampler": None, **split_policy(sampler, composer.catalogue)}
             asked = read_settings(store, exact, given)
-            asked = attrs.evolve(asked, ahead=ahead, workers=terms.at_once)
+            asked = attrs.evolve(asked, workers=terms.at_once)
             check_fingerprint(store, asked.exact)
             sequels = read_sequels(store, asked)
             account = store.facts().get("account", {})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import attrs
 import numpy as np
 
+from surrokit.arguments import all_finite
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.interfaces import Hamiltonian, Phase, Status
 from surrokit.kernel.hamiltonian import constant_metric
@@ -69,12 +68,12 @@ def _one_step(
     momenta = phase.momenta * steps - half_squares * phase.cache["gradient"]
     velocity = constant_metric(hamiltonian.metric, "leapfrog").velocity
     positions = phase.positions + velocity(momenta)
-    if not _all_finite(positions):
+    if not all_finite(positions):
         return None
     value, gradient = with_gradient(hamiltonian.potential).value_and_gradient(positions)
     momenta = (momenta - half_squares * gradient) / steps
     end = Phase(positions=positions, momenta=momenta, cache={"value": value, "gradient": gradient})
-    if _all_finite(value) and _all_finite(momenta):
+    if all_finite(value) and all_finite(momenta):
         return end, np.full(len(steps), Status.OK, dtype=np.int64)
     finite = np.isfinite(value) & np.isfinite(momenta).all(axis=1)
     return end, np.where(finite, Status.OK, Status.NOT_FINITE)
@@ -114,7 +113,7 @@ class _Paths:
         while self.to_next_end > 1:
             check_deadline()
             positions += self.velocity(momenta)
-            if not _all_finite(positions):
+            if not all_finite(positions):
                 self._drop_the_lost()
                 if not len(self.chains):
                     return
@@ -127,7 +126,7 @@ class _Paths:
         if not len(self.chains):
             return
         self.positions += self.velocity(self.momenta)
-        if not _all_finite(self.positions):
+        if not all_finite(self.positions):
             self._drop_the_lost()
         if not len(self.chains):
             return
@@ -208,10 +207,3 @@ class _Ends:
     momenta: FloatArray
     value: FloatArray
     gradient: FloatArray
-
-
-def _all_finite(positions: FloatArray) -> bool:
-    # One product is the cheapest test for the usual case. A gradient that is not finite shows
-    # here too, one drift later.
-    flat = positions.reshape(-1)
-    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(positions).all())

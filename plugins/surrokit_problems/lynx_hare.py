@@ -121,11 +121,10 @@ def lynx_hare() -> BoundedPotential:
 class _Populations:
     """Log populations, and their derivatives."""
 
-    def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
-        return in_a_batch_of_one(self, what, row)
-
-    def together(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
+    def at(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
         """Solve inside the support; NaN outside it, and an error that names what failed inside."""
+        if rows.ndim == 1:
+            return in_a_batch_of_one(self, what, rows)
         n, inside = len(rows), np.flatnonzero(_in_support(rows))
         causes: dict[int, Exception] = {}
         try:

@@ -164,10 +164,6 @@ with_workers = together(
         help="Use processes or threads as workers.  [default: processes, with --workers]",
     ),
     number("--timeout", help="Give up a call in a process after so many seconds, as failed."),
-    whole(
-        "--prefetch",
-        help="Let idle workers evaluate so many positions ahead.  [default: one for each worker]",
-    ),
     click.option(
         "--one-by-one",
         is_flag=True,
@@ -206,7 +202,7 @@ GROUPS = {
         *("max_calls", "max_seconds", "target_ess", "target_rhat", "target_mcse"),
         *("draws", "warmup", "chains", "dry_run"),
     ),
-    "Where": ("workers", "executor", "timeout", "prefetch", "one_by_one", "path"),
+    "Where": ("workers", "executor", "timeout", "one_by_one", "path"),
     "Output": ("out", "report", "json_path", "compare", "quiet", "wide"),
 }
 """Heading to the options under it, in this order; others come last."""

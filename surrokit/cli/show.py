@@ -125,7 +125,6 @@ _COSTS: dict[str, Callable[[Run], str]] = {
     "surrogates deployed": _deployments,
     "draws of each chain": lambda run: "-" if run.stopped == "draws" else str(len(run.kept)),
     "exact calls": _calls,
-    "exact calls ahead, for nothing": lambda run: str(run.vain_calls) if run.vain_calls else "-",
     "exact calls per effective draw": lambda run: _figure(run.calls_per_effective_draw(), 2),
 }
 

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_positions
+from surrokit.arguments import all_finite, check_positions
 from surrokit.capabilities import BY_NAME, CallKind, Method
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import CoordinateMap
@@ -34,7 +34,6 @@ from surrokit.potentials import (
     of_order,
     with_forward,
     with_gaussian,
-    with_gradient,
     with_rows,
     with_vjp,
 )
@@ -176,7 +175,7 @@ class Rejections:
         From :data:`surrokit.limits.EDGE` on U is infinite, too. U = -inf is no valid
         density: a chain there would never leave.
         """
-        if np.isfinite(values).all() and not (values >= EDGE).any():
+        if values.dot(values) < EDGE**2:  # the cheapest test for the usual case
             if len(values):
                 self._latest = self._at.copy(), values
             return values
@@ -215,7 +214,7 @@ class Rejections:
         causes
             Row number to what the gradient raised; None for what the latest batch did.
         """
-        if np.isfinite(gradients).all():
+        if all_finite(gradients):
             return
         causes = self._calls.causes if causes is None else causes
         broken = np.isfinite(values) & ~np.isfinite(gradients).all(axis=1)
@@ -393,14 +392,20 @@ class RecordingPotential(RecordedRows, ShownTarget):
         self._keeps = keep
         self._with_gradients = False
         self._wants_jacobians = False
-        self._bound, self._offers = self._bind(target), target.capabilities
+        self._go_by(target)
         self._blocks: list[Evaluations] = []
         self._penalties = Penalties()
         self._lowest = Lowest(target.dim)
 
-    def _bind(self, target: Potential) -> Any:
-        """Return the target with a model whose calls are this run's."""
-        return change_model(target, lambda model: attrs.evolve(model, calls=self.calls_made))
+    def _go_by(self, target: Potential) -> None:
+        """Bind a target, whose model's calls are from here on this run's."""
+        self.target, self._offers = target, target.capabilities
+        self._bound: Any = change_model(
+            target, lambda model: attrs.evolve(model, calls=self.calls_made)
+        )
+        self._by_vjp, by_jacobian = can.VJP in self._offers, can.JACOBIAN in self._offers
+        self._has_jacobian = by_jacobian
+        self._has_lone = can.GRADIENT_ALONE in self._offers and not (self._by_vjp or by_jacobian)
 
     @property
     def dim(self) -> int:
@@ -467,8 +472,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
     def go_by_values(self) -> None:
         """Leave differences of values aside from here on."""
         assert isinstance(self.target, Differences)
-        self.target = self.target.inner
-        self._bound, self._offers = self._bind(self.target), self.target.capabilities
+        self._go_by(self.target.inner)
 
     @property
     def keeps(self) -> bool:
@@ -561,13 +565,12 @@ class RecordingPotential(RecordedRows, ShownTarget):
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return exact U, shape (n,), and its gradient, shape (n, dim); NaN where U failed."""
-        by_vjp = can.VJP in self.capabilities
-        if can.JACOBIAN in self.capabilities and (self._wants_jacobians or not by_vjp):
+        if self._has_jacobian and (self._wants_jacobians or not self._by_vjp):
             return self._through_jacobian(positions)
-        if by_vjp:
+        if self._by_vjp:
             return self._through_vjp(positions)[:2]
         with self.rejections.evaluating("gradient", positions):
-            values, gradients = with_gradient(self._bound).value_and_gradient(positions)
+            values, gradients = self._bound.value_and_gradient(positions)
         values = self.rejections.decidable(values)
         self.rejections.count_broken_gradients(positions, values, gradients)
         self._store(positions=positions, values=values, gradients=gradients)
@@ -575,12 +578,12 @@ class RecordingPotential(RecordedRows, ShownTarget):
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the exact gradient, shape (n, dim); the value is paid too where it is kept."""
-        alone = can.GRADIENT_ALONE in self.capabilities
-        if self._keeps or not alone or self.capabilities & {can.JACOBIAN, can.VJP}:
+        if self._keeps or not self._has_lone:
             return self.value_and_gradient(positions)[1]
         with self.rejections.evaluating("gradient", positions):
             gradients: FloatArray = self._bound.gradient(positions)
-        self._look_at_lone(positions, gradients)
+        if not all_finite(gradients):
+            self._look_at_lone(positions, gradients)
         return gradients
 
     def forward(self, positions: FloatArray) -> FloatArray:
@@ -662,12 +665,11 @@ class RecordingPotential(RecordedRows, ShownTarget):
     def _look_at_lone(self, positions: FloatArray, gradients: FloatArray) -> None:
         """Evaluate U where a lone gradient is not finite, which is no failure off the support."""
         broken, causes = ~np.isfinite(gradients).all(axis=1), dict(self.calls_made.causes)
-        if broken.any():
-            where, values = positions[broken], np.full(len(positions), np.nan)
-            with self.rejections.evaluating("value", where):
-                found = self._bound.value(where)
-            values[broken] = self.rejections.decidable(found)
-            self.rejections.count_broken_gradients(positions, values, gradients, causes)
+        where, values = positions[broken], np.full(len(positions), np.nan)
+        with self.rejections.evaluating("value", where):
+            found = self._bound.value(where)
+        values[broken] = self.rejections.decidable(found)
+        self.rejections.count_broken_gradients(positions, values, gradients, causes)
 
     def _energies(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         if outputs.shape[1] == 0:  # the map has failed everywhere

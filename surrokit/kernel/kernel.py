@@ -21,7 +21,6 @@ from surrokit.interfaces import (
     StepInfo,
     Tuning,
 )
-from surrokit.kernel.foresight import Foresight
 from surrokit.kernel.tuning import Tuner, TunerState, moves_by_gradients, tuning_of
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential
@@ -168,7 +167,8 @@ class Binding:
 
     def look_up(self, state: ChainState) -> ChainState:
         """Return a state with a new cache of this kernel."""
-        return attrs.evolve(state, cache=self.cache(state.positions))
+        self._stale = False
+        return attrs.evolve(state, cache=self.kernel.cache(state.positions))
 
     def renew(self, state: ChainState) -> ChainState:
         """Return a state that has a cache of this kernel, with the cache brought up to date.
@@ -312,11 +312,6 @@ class Moves(Binding):
         Number of chains.
     surrogate
         A ready surrogate that the sampler moves on instead.
-
-    Attributes
-    ----------
-    foresight
-        Makes proposals ahead; None where none are to be made.
     """
 
     def __init__(
@@ -334,7 +329,6 @@ class Moves(Binding):
         self.chains: ChainState | None = None
         self.covariance: FloatArray | None = None
         self.step_size: float | None = None
-        self.foresight: Foresight | None = None
 
     @property
     def state(self) -> ChainState:
@@ -405,11 +399,7 @@ class Moves(Binding):
         """Make one transition of all chains."""
         self.step_size = self.kernel.step
         state = self.renew(self.state)
-        if self.foresight is None:
-            proposal = self.kernel.propose(state, rng)
-        else:
-            proposal = self.foresight.propose(self.kernel, state, rng)
-        self.chains, info = self.decider.decide(state, proposal, rng)
+        self.chains, info = self.decider.decide(state, self.kernel.propose(state, rng), rng)
         if tune:
             self.update(self.chains, info)
         return info

@@ -424,8 +424,6 @@ class Tape:
         """
         if self._inside or call.what == "rows":
             return call.evaluate(call.positions)
-        if call.spare:
-            return self._pay(call, APART, [])
         if call.aside:
             return self._answer_aside(call)
         if self._event is not None and (trouble := self._departure(call)) is not None:

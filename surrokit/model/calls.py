@@ -48,8 +48,6 @@ class Call:
         Calls so far, which known ones are added to.
     aside
         Whether nothing that follows depends on the call, so that a longer run need not make it.
-    spare
-        Whether nothing at all depends on it, so that it is made once and never again.
     """
 
     what: str
@@ -57,7 +55,6 @@ class Call:
     evaluate: Callable[[FloatArray], Answer]
     counts: MutableMapping[str, int]
     aside: bool = False
-    spare: bool = False
 
 
 class Journal(Protocol):
@@ -269,7 +266,7 @@ class Calls:
         self._n = 0
         self._known: dict[str, tuple[FloatArray, Answer]] = {}
         self._worked: set[CallKind] = set()
-        self._is_aside = self._is_spare = self._is_afresh = False
+        self._is_aside = self._is_afresh = False
 
     def begin(self, n: int) -> None:
         """Note failures afresh, by the numbers of n rows of which those of calls are parts."""
@@ -326,15 +323,25 @@ class Calls:
         if self._is_afresh:
             memo = None
         if self.journal is None and memo is None and self.on_error != "retry":
-            try:
-                answer = self._attempt(kind, attempt, each, rows).to_answer()
+            self.count(kind, each * len(rows))
+            try:  # as an attempt below, for the price of a call less
+                with users_threads():
+                    outcome = attempt(rows)
+            except BaseException as error:
+                outcome = self._row_by_row(error, kind, attempt, each, rows)
             finally:
                 self.meter.left(0)
+            if outcome.causes:
+                self._look_at(kind, outcome)
+            elif not self.remembers:
+                self._worked.add(kind)
+                return outcome.results
+            answer = outcome.to_answer()
         else:
             make = partial(self._make, kind, attempt, each)
             if memo is not None:
                 make = partial(memo.complete, what, rows if keys is None else keys, evaluate=make)
-            call = Call(what, rows, make, self.counts, self._is_aside, self._is_spare)
+            call = Call(what, rows, make, self.counts, self._is_aside)
             answer = make(rows) if self.journal is None else self.journal.answer(call)
         self._note(answer, len(rows))
         if answer.results is not None:
@@ -366,19 +373,6 @@ class Calls:
             yield
         finally:
             self.on_error, self._is_aside, self._is_afresh = kept, False, False
-
-    @contextmanager
-    def unused(self) -> Iterator[None]:
-        """Keep what comes back in the block, of which the run makes no use, and count nothing."""
-        kept = self.counts, self.guard
-        self.counts, self.guard = dict.fromkeys(CALL_KINDS, 0), None
-        self._is_spare = True
-        try:
-            with self.aside():
-                yield
-        finally:
-            self.counts, self.guard = kept
-            self._is_spare = False
 
     def _note(self, answer: Answer, n: int) -> None:
         """Note failures of n rows, whether they were evaluated now or are known from before."""
@@ -424,24 +418,28 @@ class Calls:
         try:
             with users_threads():
                 outcome = attempt(rows)
-        except (TargetError, BudgetSpent, KeyboardInterrupt):
-            raise
-        except (ShapeError, ResultTypeError) as error:
-            if kind not in self._worked:
-                raise
-            return self._row_by_row(error, kind, attempt, each, rows)
         except BaseException as error:
-            return self._row_by_row(as_failure(error), kind, attempt, each, rows)
-        if outcome.results is None and kind not in self._worked:
-            outcome.raise_if_wrong()
-        if outcome.causes and self.on_error == "raise":
-            _stop_at(next(iter(outcome.causes.values())))
+            return self._row_by_row(error, kind, attempt, each, rows)
+        if outcome.causes:
+            self._look_at(kind, outcome)
         return outcome
 
+    def _look_at(self, kind: CallKind, outcome: Outcome) -> None:
+        """Raise where failures of an attempt are to end the run."""
+        if outcome.results is None and kind not in self._worked:
+            outcome.raise_if_wrong()
+        if self.on_error == "raise":
+            _stop_at(next(iter(outcome.causes.values())))
+
     def _row_by_row(
-        self, error: Exception, kind: CallKind, attempt: Attempt, each: int, rows: FloatArray
+        self, raised: BaseException, kind: CallKind, attempt: Attempt, each: int, rows: FloatArray
     ) -> Outcome:
         """Return the outcome of a batch that raised as a whole."""
+        if isinstance(raised, TargetError | BudgetSpent):
+            raise raised
+        if isinstance(raised, ShapeError | ResultTypeError) and kind not in self._worked:
+            raise raised
+        error = as_failure(raised)
         if self.on_error == "raise":
             _stop_at(error)
         n = len(rows)

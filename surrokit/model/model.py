@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import attrs
 import numpy as np
@@ -22,7 +22,6 @@ from surrokit.limits import current_meter
 from surrokit.model.calls import Calls, Memo
 from surrokit.model.outcome import Outcome, Results
 from surrokit.model.source import (
-    BatchSource,
     EachRow,
     Source,
     in_a_batch_of_one,
@@ -130,8 +129,7 @@ class Model:
             outcome = self.each_row(self.source, method.name, rows)
         else:
             try:
-                source = cast("BatchSource", self.source)
-                outcome = Outcome(n=n, results=source.together(method.name, rows.copy()))
+                outcome = Outcome(n=n, results=self.source.at(method.name, rows.copy()))
             except EvaluationError as error:  # of a potential that knows which rows failed
                 outcome = Outcome(n=n, results=error.results or None, causes=error.causes)
         if outcome.results is not None:
@@ -384,12 +382,13 @@ class Methods:
     potential: Potential
     dim: int
 
-    def at(self, what: str, row: FloatArray) -> Results:
-        """Return what a method gives at one position, with its factor beside it, if any."""
-        return in_a_batch_of_one(self, what, row)
+    def at(self, what: str, rows: FloatArray) -> Results:
+        """Return what a method gives at one row (width,), or at rows (n, width).
 
-    def together(self, what: str, rows: FloatArray) -> Results:
-        """Return what a method gives at rows (n, width)."""
+        A row is a position, with its factor beside it, if any.
+        """
+        if rows.ndim == 1:
+            return in_a_batch_of_one(self, what, rows)
         method, q = BY_NAME[what], rows[:, : self.dim].copy()
         factors: tuple[FloatArray, ...] = ()
         if method.factor == "vectors":

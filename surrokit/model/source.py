@@ -62,31 +62,23 @@ class Source(Protocol):
     Worker processes get a copy of it.
     """
 
-    def at(self, what: str, row: FloatArray) -> Results:
-        """Return arrays for one row, which it may keep or change.
+    def at(self, what: str, rows: FloatArray) -> Results:
+        """Return arrays for one row, or for rows if the functions take them together.
 
         Parameters
         ----------
         what
             Which of its results.
-        row : ndarray of shape (width,)
-            The position, and whatever else goes with it.
+        rows : ndarray of shape (width,) or (n, width)
+            The position, and whatever else goes with it; the source may keep or change it.
         """
         ...
 
 
-class BatchSource(Source, Protocol):
-    """Functions that take rows together."""
-
-    def together(self, what: str, rows: FloatArray) -> Results:
-        """Return arrays for rows (n, width) that are evaluated as one batch."""
-        ...
-
-
-def in_a_batch_of_one(source: BatchSource, what: str, row: FloatArray) -> Results:
+def in_a_batch_of_one(source: Source, what: str, row: FloatArray) -> Results:
     """Return arrays for one row, from a source that takes rows together."""
     try:
-        return tuple(array[0] for array in source.together(what, row[None]))
+        return tuple(array[0] for array in source.at(what, row[None]))
     except EvaluationError as error:
         raise error.causes[0] from None  # as if there were no batch
 

@@ -27,7 +27,6 @@ from surrokit.capabilities import GRADIENT, ROWS
 from surrokit.compute import Compute
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError, SurrokitError
-from surrokit.executors.spread import Ahead
 from surrokit.interfaces import Evaluations, Findings, Learner, Past, Sampler, weighs
 from surrokit.model.calls import Journal, OnError
 from surrokit.model.model import calls_per_gradient
@@ -170,8 +169,6 @@ class Recipe:
     exact_sampler
         Makes exact transitions beside those on a surrogate; None without a surrogate, or where no
         sampler suits the target.
-    ahead
-        Evaluates positions by workers before anybody asks for them; None for nobody.
     workers
         Calls of the target that may go on at once.
     timed
@@ -208,7 +205,6 @@ class Recipe:
     noticed: tuple[str, ...] = ()
     learner: Learner | None = None
     exact_sampler: Sampler | None = None
-    ahead: Ahead | None = None
     workers: int = 1
     timed: tuple[float, float | None] | None = None
     described: Mapping[str, str] = attrs.field(factory=dict)
@@ -588,14 +584,12 @@ def estimate_of(recipe: Recipe, asked: Recipe) -> Estimate:
             few = fewer if 2 * fewer <= calls else None
     by_values = by_gradients and calls_per_gradient(recipe.exact) > 1
     is_gradient = by_gradients and not by_values
-    # workers evaluate proposals before their turn, or the many points of a round
-    in_batches = weighing or (learns and recipe.budget.calls is None)
     return Estimate(
         seconds_a_call=gradient if is_gradient else value,
         kind="gradient" if is_gradient else "value",
         calls=calls,
         workers=recipe.workers,
-        most_workers=recipe.chains * (2 if in_batches else 1),
+        most_workers=recipe.chains * (2 if weighing else 1),  # which share a round's points
         weighs=weighing,
         few_calls=few,
     )

@@ -322,7 +322,6 @@ def _costs(run: Any) -> list[Fact]:
     calls = ", ".join(f"{n:,} {kind}" for kind, n in run.calls.items() if n)
     return [
         ("exact calls by kind", calls or "none"),
-        ("for nothing, ahead", f"{run.vain_calls:,}" if run.vain_calls else None),
         ("acceptance", accepted),
         ("diverged paths", diverged),
         ("positions that failed", f"{run.failures:,}"),

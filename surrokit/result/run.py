@@ -297,9 +297,6 @@ class Run(Views):
     calls
         Exact evaluations by kind, in positions (``rows``: in data rows), exploration and training
         included. ``gradient`` counts positions evaluated with value and gradient together.
-    vain_calls
-        Positions that idle workers evaluated ahead and that were not wanted; they are no part of
-        ``calls``, and only those since the run was last resumed are known.
     failures
         Positions at which the target raised, or returned NaN or U = -inf; they were rejected.
         Broken gradients are among them.
@@ -369,7 +366,6 @@ class Run(Views):
     kept: Trace
     warmup: Trace
     calls: Mapping[str, int]
-    vain_calls: int = 0
     failures: int
     failure_kinds: Mapping[str, FailureKind] = attrs.field(factory=dict)
     recheck: Recheck = attrs.field(factory=Recheck)

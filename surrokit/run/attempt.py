@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import attrs
 import numpy as np
@@ -13,7 +14,7 @@ from surrokit.capabilities import FORWARD
 from surrokit.cost.budget import Budget
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning, SurrogateFitError
-from surrokit.exploring import next_of
+from surrokit.exploring import next_of, raise_unmarked
 from surrokit.interfaces import (
     ChainState,
     Decision,
@@ -27,7 +28,7 @@ from surrokit.interfaces import (
 )
 from surrokit.kernel.tuning import LAST
 from surrokit.limits import EXPLORING, SAMPLING, WARMING
-from surrokit.mode.starts import Began, start
+from surrokit.mode.starts import start
 from surrokit.plan.recipe import (
     JUDGED,
     SHORTEST,
@@ -44,7 +45,6 @@ from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.run.book import Book
 from surrokit.run.parts import Kernels, Learning
 from surrokit.run.repairs import SafetyNet, Strays
-from surrokit.run.weighing import Weighing
 from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray
@@ -154,6 +154,15 @@ class Attempt:
         self._found: Findings | None = None
         self._evaluations: list[Evaluations] = []  # of the exploration
         self._wants_gradients = False
+        self._begin_with = partial(
+            start,
+            target=recipe.exact,
+            initial=recipe.initial,
+            chains=recipe.chains,
+            rng=rng,
+            failures=self._target.rejections.account,
+            value=self._target.value,
+        )
         book.attend(self.adaptation)
 
     def explore(self) -> Findings | None:
@@ -166,7 +175,7 @@ class Attempt:
         book.enter(EXPLORING)
         with book.clock.phase("warmup"):
             arguments = recipe, self._target, learning, self._evaluated, self._rng
-            steps, begun = self._start(begin_exploring(*arguments))
+            steps, begun = self._begin_with(begin_exploring(*arguments))
             check_start(self._target, begun)
         if recipe.evaluations is not None:
             learning.observe(recipe.evaluations)
@@ -176,7 +185,7 @@ class Attempt:
             book.stopping.check_before_iteration(exact=False)
             before = len(self._evaluations)
             with book.clock.phase("warmup"):
-                explored = next_of(steps)
+                explored = next(steps, None) or raise_unmarked()
             found, done = explored.findings, explored.done
             self._evaluated()
             rows = Evaluations.join(self._evaluations[before:], self._target.dim)
@@ -201,11 +210,13 @@ class Attempt:
         if self._learning.surrogate is None:
             self._book.weights = Weights(refused="no surrogate could be fitted")
             return False
+        from surrokit.run.weighing import Weighing  # late: runs of chains never need it
+
         self._found, parts = found, (self._book, self._learning, self._target, self._rng)
         return Weighing(self.recipe, correction, *parts).run(found, self._deploy)
 
-    def warm_up(self, found: Findings | None) -> str | None:
-        """Tune what is left free, on the potential that the sampler moves on by then.
+    def begin_warmup(self, found: Findings | None) -> str | None:
+        """Begin to move chains by the run's own kernel.
 
         Parameters
         ----------
@@ -240,8 +251,7 @@ class Attempt:
         self._book.warm_up_for(n_iterations)
         if found is not None and found.acceptance is not None:
             self._learn_on_paths(found.acceptance)
-        self._warm()
-        return self._complaint_after_warm_up()
+        return None
 
     def draw(self) -> None:
         """Keep draws; nothing is tuned from here on, unless draws must begin again."""
@@ -255,27 +265,23 @@ class Attempt:
             book.enter(SAMPLING)
             self._learning.begin_draws(self._kernels.in_use)
             stopping.draws_begin(book.most_draws)
-            looking = self._kernels.looking_ahead(
-                self.recipe, lambda: book.draws_left, mixed=net.mix > 0
-            )
-            with looking:
-                trouble = None
-                while trouble is None and stopping.allows(len(book.recorder.kept), book.most_draws):
-                    book.expect(draws=stopping.expected)
-                    stopping.check()
+            trouble = None
+            while trouble is None and stopping.allows(len(book.recorder.kept), book.most_draws):
+                book.expect(draws=stopping.expected)
+                stopping.check()
+                with book.clock.phase("sampling"):
+                    if net.mixes(self._learning.surrogate, self._rng):
+                        step = self._kernels.exact_transition(self._rng, tune=False)
+                    else:
+                        step = self._moves.transition(self._rng, tune=False)
+                        net.saw(step)
+                stopping.check()  # an iteration that a limit falls into is dropped
+                self._after("sampling", step, self._take_paid_rows())
+                trouble = net.late_trouble(self._learning.surrogate)
+                if trouble is None:
                     with book.clock.phase("sampling"):
-                        if net.mixes(self._learning.surrogate, self._rng):
-                            step = self._kernels.exact_transition(self._rng, tune=False)
-                        else:
-                            step = self._moves.transition(self._rng, tune=False)
-                            net.saw(step)
-                    stopping.check()  # an iteration that a limit falls into is dropped
-                    self._after("sampling", step, self._take_paid_rows())
-                    trouble = net.late_trouble(self._learning.surrogate)
-                    if trouble is None:
-                        with book.clock.phase("sampling"):
-                            if stopping.reached(book.recorder.kept):
-                                break
+                        if stopping.reached(book.recorder.kept):
+                            break
 
     def hand_over(self) -> Findings:
         """Return the findings that the next attempt takes over, with the chains as they are."""
@@ -284,7 +290,8 @@ class Attempt:
 
     # --- warm-up ---
 
-    def _warm(self) -> None:
+    def warm_up(self) -> str | None:
+        """Tune what is left free; return why the surrogate is not worth its cost, or None."""
         book, stopping = self._book, self._book.stopping
         book.enter(WARMING)
         book.expect(warmup=book.warmup_ends)
@@ -310,6 +317,7 @@ class Attempt:
             self._relieve()
             self._end_soon()
         self._kernels.settle()
+        return self._complaint_after_warm_up()
 
     def _end_soon(self) -> None:
         """End a warm-up of open length once windows agree, if no chain was elsewhere."""
@@ -375,7 +383,7 @@ class Attempt:
         self._kernels.begin_tuning(n_iterations, None)
         book.warm_up_for(n_iterations)
         self._repair(trouble, self.recipe.safety.block)
-        self._warm()
+        self.warm_up()
 
     def _rescue(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
         """Repair the surrogate in warm-up, and note it."""
@@ -470,14 +478,9 @@ class Attempt:
         return rows
 
     def _begin_chains(self) -> None:
-        self._moves.chains = self._start(lambda at: (self._moves.start(at),) * 2)
+        self._moves.chains = self._begin_with(lambda at: (self._moves.start(at),) * 2)
         if self._learning.surrogate is None:  # else the gradient at hand is the surrogate's
             check_start(self._target, self._moves.state)
-
-    def _start(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
-        asked, target = self.recipe, self._target
-        given = (asked.exact, asked.initial, asked.chains, self._rng)
-        return start(begin, *given, target.rejections.account, target.value)
 
     def adaptation(self) -> Adaptation:
         """Return what changed so far."""

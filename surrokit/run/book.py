@@ -418,11 +418,6 @@ class Book:
         answered = self.weights is not None and self.weights.answer is not None
         return answered or len(self.recorder.kept) > 0
 
-    @property
-    def draws_left(self) -> int:
-        """Draws of each chain after the next one, if no limit ends the run before."""
-        return self.most_draws - len(self.recorder.kept) - 1
-
     def warm_up_for(self, iterations: int) -> None:
         """End the warm-up after so many more iterations."""
         self.warmup_ends = self.recorder.iteration + iterations
@@ -523,7 +518,6 @@ class Book:
             warmup=recorder.warmup.trace(transform),
             calls=exact.calls,
             n_rows=exact.n_rows if ROWS in exact.capabilities else None,
-            vain_calls=0 if recipe.ahead is None else recipe.ahead.vain,
             failures=exact.failures,
             failure_kinds=self._kinds(),
             recheck=exact.rejections.account.recheck,

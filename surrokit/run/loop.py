@@ -194,7 +194,10 @@ def run(
             if weighs(recipe.correction):  # its rounds may use up all calls
                 book.look_again()
             weighed = attempt.weigh(found)
-            while not weighed and (complaint := attempt.warm_up(found)) is not None:
+            while not weighed:
+                complaint = attempt.begin_warmup(found) or attempt.warm_up()
+                if complaint is None:
+                    break
                 found = attempt.hand_over()
                 recipe = attempt.recipe.drop_surrogate(complaint)
                 book.begin(recipe)
@@ -209,9 +212,6 @@ def run(
             _refuse(end)
         attempt = attempt or Attempt(book.recipe, book, rng)
         _end(end, attempt, book)
-        if book.stopping.stopped == "default_max_calls":
-            book.target.guard(None)
-            book.look_beyond()
     finally:
         book.close()
     with one_thread():
@@ -235,6 +235,9 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
         error = _too_large(end)
     book.stopping.cut(reason_of(error))
     if not isinstance(error, Exception):
+        if book.stopping.stopped == "default_max_calls":
+            book.target.guard(None)
+            book.look_beyond()
         return
     _carry(error, attempt.outcome())
     with suppress(Warning):  # where warnings are errors, the first error counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,6 @@ from surrokit.cost.budget import Clock
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Decision, Evaluations, Moment, Sampler, StepInfo, Tuning
-from surrokit.kernel.foresight import Foresight, can_foresee
 from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.limits import FITTING, stage, threads_for
 from surrokit.plan.parts import uses_derivatives
@@ -115,39 +114,6 @@ class Kernels:
         if self.moves.prepare(near) and self.exact is not None:
             self.exact.decide_by(self.moves.decider)
 
-    @contextmanager
-    def looking_ahead(
-        self, recipe: Recipe, left: Callable[[], int], *, mixed: bool
-    ) -> Iterator[None]:
-        """Make proposals ahead in the block, where workers would have nothing else to do.
-
-        Parameters
-        ----------
-        recipe
-            What the run goes by.
-        left
-            Tells how many iterations are left after the one that begins.
-        mixed
-            Whether some iterations are exact transitions, at which proposals ahead are in vain.
-        """
-        ahead, moves, target = recipe.ahead, self.moves, self._target
-        if ahead is None or mixed or not _pays(recipe) or not can_foresee(moves.decider):
-            yield
-            return
-
-        def set_aside(positions: FloatArray) -> None:
-            with target.calls_made.unused(), target.rejections.aside():
-                target.fork(keep=False).value(positions)
-
-        journal = target.calls_made.journal
-        ahead.attend(lambda: journal is None or not journal.replays, set_aside)
-        moves.foresight = Foresight(moves.decider, ahead, left)
-        try:
-            yield
-        finally:
-            moves.foresight = None
-            ahead.close()
-
     def exact_transition(self, rng: np.random.Generator, *, tune: bool) -> StepInfo:
         """Make one exact transition of all chains."""
         assert self.exact is not None
@@ -155,14 +121,6 @@ class Kernels:
         state, step = self.exact.transition(self.moves.state, rng, tune=tune)
         self.moves.move_to(state, tune=tune)
         return step
-
-
-def _pays(recipe: Recipe) -> bool:
-    """Return whether proposals ahead may come true, and calls for nothing are no matter."""
-    ahead, limited = recipe.ahead, recipe.budget.calls is not None
-    if ahead is None or ahead.most <= recipe.chains:
-        return False
-    return ahead.asked or not limited
 
 
 class Learning:

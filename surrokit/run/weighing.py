@@ -116,39 +116,36 @@ class Weighing:
         deploy
             Fits a new surrogate, for a reason.
         """
+        book, learning = self._book, self._learning
         self._note()
-        self._book.target.rejections.log.draws_begin(self._book.recorder.lately())
+        book.target.rejections.log.draws_begin(book.recorder.lately())
+        book.enter(WEIGHING)
+        failed, before, learnt = 0, 0, learning.n_observed
         try:
-            return self._weigh(found, deploy)
+            while len(self._believed) < MOST_ROUNDS and failed < PATIENCE:
+                before = self._next_size(before)
+                if not before:
+                    break
+                if learning.n_observed > learnt:
+                    deploy(_MORE)
+                    learnt = learning.n_observed
+                doubt = self._refused = self._round(found, before)
+                self._rejected += doubt is not None
+                self._note()
+                book.add_round(self._aim)
+                failed = 0 if doubt is None else failed + 1
+                if failed == PATIENCE:
+                    self._forget()
+                    self._note()
+                elif doubt is None and self._is_enough():
+                    break
+            if not self._believed:
+                if self._left >= self._recipe.chains and learning.n_observed > learnt:
+                    deploy(_MORE)
+                book.begin_chains()
         except BaseException:
             self._drop_unfinished()
             raise
-
-    def _weigh(self, found: Findings, deploy: Callable[[str], None]) -> bool:
-        self._book.enter(WEIGHING)
-        failed, before, learnt = 0, 0, self._learning.n_observed
-        while len(self._believed) < MOST_ROUNDS:
-            before = self._next_size(before)
-            if not before:
-                break
-            if self._learning.n_observed > learnt:
-                deploy(_MORE)
-                learnt = self._learning.n_observed
-            doubt = self._refused = self._round(found, before)
-            self._rejected += doubt is not None
-            self._note()
-            self._book.add_round(self._aim)
-            failed = 0 if doubt is None else failed + 1
-            if failed == PATIENCE:
-                self._forget()
-                self._note()
-                break
-            if doubt is None and self._is_enough():
-                break
-        if not self._believed:
-            if self._left >= self._recipe.chains and self._learning.n_observed > learnt:
-                deploy(_MORE)
-            self._book.begin_chains()
         return bool(self._believed)
 
     def _drop_unfinished(self) -> None:

@@ -24,7 +24,7 @@ from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plaus
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Model, PassingWrapper
 from surrokit.model.outcome import Results
-from surrokit.model.source import one_after_another
+from surrokit.model.source import in_a_batch_of_one, one_after_another
 from surrokit.potentials import Energy, Potential, offers_curvature_derivatives, offers_curvatures
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
@@ -173,8 +173,10 @@ class Maps(UserFunctions):
     precision: Precision = attrs.field(factory=Precision, repr=False)
     give_up: Callable[[], None] | None = None
 
-    def together(self, what: str, q: FloatArray) -> Results:
+    def at(self, what: str, q: FloatArray) -> Results:
         """Return outputs, perhaps with derivatives or a gradient, at (n, dim) or at (dim,)."""
+        if self.batched and q.ndim == 1:
+            return in_a_batch_of_one(self, what, q)
         if what == "forward_hessian":
             return (self._read_hessian(q),)
         if what == "forward_and_gradient":

@@ -285,15 +285,9 @@ class UserFunctions(ABC):
     batched: bool
     precision: Precision
 
+    @abstractmethod
     def at(self, what: str, q: FloatArray) -> Results:
         """Return results at one position of shape (dim,), or at (n, dim); it may change."""
-        if self.batched and q.ndim == 1:
-            return in_a_batch_of_one(self, what, q)
-        return self.together(what, q)
-
-    @abstractmethod
-    def together(self, what: str, q: FloatArray) -> Results:
-        """Return the same, by functions that take what they are given."""
 
     def _wrong(self, what: str, expected: object, got: FloatArray, hint: str = "") -> ShapeError:
         called_with = "rows of positions" if self.batched else "one position"
@@ -321,8 +315,10 @@ class Functions(UserFunctions):
     precision: Precision = attrs.field(factory=Precision, repr=False)
     give_up: Callable[[], None] | None = None
 
-    def together(self, what: str, q: FloatArray) -> Results:
+    def at(self, what: str, q: FloatArray) -> Results:
         """Return the value, the gradient or both at one position (dim,), or at (n, dim)."""
+        if self.batched and q.ndim == 1:
+            return in_a_batch_of_one(self, what, q)
         if what == "value_and_gradient" and self.joint is not None:
             value, gradient = self._both(q)
             return self._read(value, q.shape[:-1], "value"), self._read(

@@ -13,6 +13,7 @@ from surrokit.types import FloatArray
 
 _BY_DIGITS = ("value", "forward")
 _SINGLE = (np.float16, np.float32)
+_DOUBLE = np.dtype(np.float64)
 
 
 class Precision:
@@ -41,7 +42,11 @@ class Precision:
         if isinstance(result, float):
             if fine or result == 0.0:
                 return np.array(result)
-        elif type(result) is np.ndarray and result.dtype == float and (fine or not result.any()):
+        elif (
+            type(result) is np.ndarray
+            and result.dtype is _DOUBLE
+            and (fine or not np.count_nonzero(result))
+        ):
             return result.copy()
         array = real_numbers(what, given := _as_array(what, result))
         if not fine:

@@ -42,7 +42,7 @@ sk.sample(sk.potential(model, dim=2), seed=1, observers=[Stop()], {settings})
 
 PRICE = re.compile(
     r"a call takes \d+ ms; chains need about 4,000 calls, [\d.]+ (s|min) on 1 worker, "
-    r"[\d.]+ (s|min) on 8; `max_calls=300` gives weighted answers in about [\d.]+ s"
+    r"[\d.]+ (s|min) on 4; `max_calls=300` gives weighted answers in about [\d.]+ s"
 )
 
 

@@ -422,13 +422,13 @@ def test_chains_that_are_apart_are_refused_and_exact_ones_go_on():
 
 def test_draws_on_which_nothing_decided_do_not_judge_the_surrogate(monkeypatch):
     """Their acceptance is missing, and would count as none."""
-    seen, warm_up = [], Attempt.warm_up
+    seen, begin = [], Attempt.begin_warmup
 
     def watch(self, found):
         seen.append(self._book.since_explored)
-        return warm_up(self, found)
+        return begin(self, found)
 
-    monkeypatch.setattr(Attempt, "warm_up", watch)
+    monkeypatch.setattr(Attempt, "begin_warmup", watch)
     refuse(warmup=60, draws=10)
     assert seen == [0]
 

@@ -76,22 +76,6 @@ def test_two_processes_do_twice_the_work():
     assert seconds[0] / seconds[1] >= 1.9
 
 
-@pytest.mark.long  # it takes a machine that nobody else uses
-def test_a_single_chain_is_five_times_as_fast_where_proposals_are_evaluated_ahead():
-    from models import gentle
-    from test_ahead import draw
-
-    def slow(q):
-        time.sleep(SECONDS)
-        return gentle(q)
-
-    run = draw(
-        sk.potential(slow, dim=2), draws=200, compute=sk.Compute(executor="threads", workers=8)
-    )
-    assert np.mean(run.acceptance) > 0.95
-    assert 200 * SECONDS / run.seconds["sampling"] >= 5.0
-
-
 def _timed(call):
     began = time.perf_counter()
     call()
