@@ -61,13 +61,3 @@ class MetropolisDecider:
         """Accept or reject every chain's proposal."""
         values = proposed_values(self.potential, state, proposal)
         return decide_by_values(state, proposal, values, rng)
-
-    def suppose(
-        self, state: ChainState, proposal: Proposal, rng: np.random.Generator, *, accepted: bool
-    ) -> ChainState:
-        """Return the state if all proposals were accepted, or none; its values are zero."""
-        none = np.zeros(len(state.positions))
-        values = np.full(len(none), -np.inf if accepted else np.inf)
-        before = attrs.evolve(state, values=none)
-        after, _ = decide_by_values(before, proposal, values, rng)
-        return attrs.evolve(after, values=none)
