@@ -156,7 +156,7 @@ class Answer(Answering):
     Each round corrects draws of a surrogate that was learnt before, so its estimate is unbiased
     whatever came before. What a round counts may not depend on the noise of its correction: a
     precision that is estimated from the same weights is largest where the weights missed what
-    they should have seen. See :mod:`surrokit.weighted.round`.
+    they should have seen. See :mod:`surrokit.weighted.correction`.
 
     Parameters
     ----------
