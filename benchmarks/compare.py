@@ -16,85 +16,22 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import subprocess
-import sys
-import tempfile
 import time
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import click
 
+from harness import machine, ordered
 from peers.methods import DEFAULT_METHODS, METHODS
 from peers.problems import PROBLEMS
 from peers.table import markdown, versions
-
-HERE = Path(__file__).parent
-ONE_THREAD = {
-    **dict.fromkeys(
-        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-    ),
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-    "JAX_ENABLE_X64": "1",
-    "JAX_PLATFORMS": "cpu",
-}
-"""Environment of every method; with it all libraries work in one thread."""
 
 SETTINGS = ("chains", "seconds", "mass", "warmup", "draws", "seed", "rows", "core")
 """Options that the results quote."""
 
 FAR_TOO_LONG, FOR_COMPILATION = 2.0, 60.0
 """A method is stopped after so many times its seconds, and so many more."""
-
-
-def ordered(order: dict[str, Any], patience: float, worker: str = "peers.worker") -> dict[str, Any]:
-    """Run one method in a process of its own; return its figures, or why there are none."""
-    with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder) / "result.json"
-        command = [
-            sys.executable,
-            "-m",
-            worker,
-            json.dumps({**order, "result": str(result)}),
-        ]
-        environment = {**os.environ, **ONE_THREAD}
-        try:
-            process = subprocess.run(
-                command, cwd=HERE, env=environment, timeout=patience, capture_output=True, text=True
-            )
-        except subprocess.TimeoutExpired:
-            return {"status": "over time", "message": f"not finished after {patience:.0f} s"}
-        if not result.is_file():
-            return {"status": "failed", "message": f"ended with code {process.returncode}"}
-        found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-        if found.get("status") == "failed":
-            click.echo(process.stderr[-2000:], err=True)
-        return found
-
-
-def installed_version(name: str) -> str:
-    """Return a distribution's version; a checkout on the path has none."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def machine() -> dict[str, Any]:
-    """Return what the figures depend on besides the methods."""
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
-        model = names[0].partition(":")[2].strip() if names else model
-    return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        **{name: installed_version(name) for name in ("numpy", "scipy", "surrokit")},
-    }
 
 
 def compared(problem: str, methods: tuple[str, ...], order: dict[str, Any]) -> dict[str, Any]:

@@ -33,26 +33,14 @@ TRAINING, JUDGING, STARTS, RESAMPLING = 1, 2, 3, 4  # streams of random numbers
 
 @attrs.frozen(kw_only=True, eq=False)
 class Setting:
-    """A target with the settings that the paper samples it with.
+    """A target with the settings that the paper samples it with."""
 
-    Parameters
-    ----------
-    name, target
-        What is sampled.
-    step_size, n_steps
-        Of HMC in section 5 of the paper.
-    mode : ndarray of shape (dim,)
-        Where U is least.
-    factor : ndarray of shape (dim, dim)
-        Cholesky factor of the inverse Hessian there.
-    """
-
-    name: str
+    name: str  # what is sampled
     target: Potential
-    step_size: float
+    step_size: float  # of HMC in section 5 of the paper
     n_steps: int
-    mode: FloatArray
-    factor: FloatArray
+    mode: FloatArray  # (dim,): where U is least
+    factor: FloatArray  # (dim, dim): cholesky factor of the inverse Hessian there
 
     @classmethod
     def of(cls, name: str, target: Potential, step_size: float, n_steps: int) -> Setting:

@@ -34,14 +34,9 @@ from typing import Any, TypeAlias
 
 import click
 
-from compare import ONE_THREAD
-from few.by_bobe import of_bobe
-from few.by_gpry import of_gpry
-from few.by_pyvbmc import of_pyvbmc
-from few.ours import of_ours
+from few.methods import of_bobe, of_gpry, of_ours, of_pyvbmc, table
 from few.problems import PROBLEMS, Task, kept_reference
-from few.table import table
-from real_posteriors.rows_file import add_row
+from harness import ONE_THREAD, add_row
 
 Row: TypeAlias = dict[str, Any]
 Method: TypeAlias = Callable[[Task], Iterator[Row]]

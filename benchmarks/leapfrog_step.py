@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import expit
 
 from surrokit.interfaces import Evaluations, LearningProblem, Phase
-from surrokit_networks.additive import Additive
+from surrokit_networks.surrogates import Additive
 
 DIM, NODES, POINTS, STEPS, REPEATS = 50, 1000, 400, 20, 200
 

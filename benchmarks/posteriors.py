@@ -26,24 +26,17 @@ from typing import Any
 
 import click
 
-from compare import machine, ordered
+from harness import Key, Row, add_row, key_of, machine, ordered, read_rows, still_to_do
 from real_posteriors.cases import CASES
 from real_posteriors.judging import verdict
-from real_posteriors.rows_file import Key, Row, add_row, key_of, read_rows, still_to_do
-from real_posteriors.samplers.methods import DEFAULT_METHODS, METHODS
+from real_posteriors.methods import DEFAULT_METHODS, METHODS
 from real_posteriors.table import report
 
 WORKER = "real_posteriors.worker"
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Return names that hold one of some patterns; all if there is none.
-
-    Raises
-    ------
-    ClickException
-        If a pattern matches nothing.
-    """
+    """Return names that hold one of some patterns; all if there is none."""
     names, patterns = list(names), list(patterns)
     for pattern in patterns:
         if not any(fnmatch(name, f"*{pattern}*") for name in names):

@@ -50,13 +50,7 @@ def main(out: Path | None, compare: Path | None, only: tuple[str, ...]) -> None:
 
 
 def record(only: tuple[str, ...] = ()) -> Mapping[str, Any]:
-    """Do the runs whose names match, and return their record; a line for each as it is done.
-
-    Raises
-    ------
-    RuntimeError
-        If surrokit is imported already: it may hold on to the real clock.
-    """
+    """Do the runs whose names match, and return their record; a line for each as it is done."""
     if "surrokit" in sys.modules:
         raise RuntimeError("a record must begin before surrokit is imported; start Python afresh")
     began = stopwatch()

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import click
 
-from real_posteriors.rows_file import Row, add_row, key_of, read_rows, still_to_do
+from harness import Row, add_row, key_of, read_rows, still_to_do, table
 from user_trials.catalogue import TRIALS
 from user_trials.outcomes import NO_END, OUTCOMES, WRONG_SILENT, Trial, outcome
 
@@ -79,12 +79,12 @@ def between(values: list[float]) -> str:
 
 def report(trials: Iterable[Trial], rows: dict[tuple[str, str, int], Row]) -> str:
     """Return the table of what there is."""
-    lines = [COLUMNS, ("---",) * len(COLUMNS)]
+    lines = []
     for trial in trials:
         mine = [row for key, row in rows.items() if key[:2] == (trial.name, trial.variant)]
         if mine:
             lines.append(cells(trial, mine))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(table(COLUMNS, lines))
 
 
 @click.command(help=__doc__.partition("\n")[0])

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-import interval_problems
+import intervals
 import surrokit as sk
 from real_posteriors.targets import Posterior
 from surrokit.types import FloatArray
@@ -33,7 +33,7 @@ FINDS = {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds"}
 def potential_of(problem: str, data: Path) -> tuple[int, Density]:
     """Return the dimension and U of rows on the whole line."""
     if problem == "banana":
-        return 4, interval_problems.banana().value
+        return 4, intervals.banana().value
     if problem == "student":
         precision = np.linalg.inv(_linked())
 
@@ -50,7 +50,7 @@ def reference_of(problem: str, data: Path) -> FloatArray:
     """Return draws of the target on the whole line: direct ones, or of a long run by gradients."""
     rng = np.random.default_rng(7)
     if problem == "banana":
-        return interval_problems.draw_banana(rng)[:100_000]
+        return intervals.draw_banana(rng)[:100_000]
     if problem == "student":
         normal = rng.standard_normal((100_000, DIM)) @ np.linalg.cholesky(_linked()).T
         return normal / np.sqrt(rng.chisquare(DEGREES, len(normal)) / DEGREES)[:, None]
@@ -77,25 +77,13 @@ def _linked() -> FloatArray:
 
 @attrs.frozen(kw_only=True)
 class Task:
-    """What a sampler is asked: a problem, and the numbers of values it may have.
+    """What a sampler is asked: a problem, and the numbers of values it may have."""
 
-    Parameters
-    ----------
-    problem, data
-        Name of the problem, and the folder of the posteriors' data.
-    reference
-        Draws of the target.
-    seed
-        Of the sampler, and of where the plausible range lies.
-    budgets
-        Numbers of values.
-    """
-
-    problem: str
+    problem: str  # name of the problem, and the folder of the posteriors' data
     data: Path
-    reference: FloatArray
-    seed: int
-    budgets: list[int]
+    reference: FloatArray  # draws of the target
+    seed: int  # of the sampler, and of where the plausible range lies
+    budgets: list[int]  # numbers of values
 
     def plausible(self) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends of where the mass may lie."""

@@ -2,74 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
-from importlib import metadata
-from typing import Literal, TypeAlias
-
-import attrs
-
-from peers.outcome import Outcome, Task
-
-Kind: TypeAlias = Literal["baseline", "surrokit", "peer"]
+from harness import Method
 
 
-@attrs.frozen(kw_only=True)
-class Method:
-    """A row of the table.
-
-    Parameters
-    ----------
-    name, title
-        On the command line, and in tables.
-    kind
-        ``baseline``: surrokit's HMC on the exact potential; ``surrokit``: its other methods.
-    function
-        Module in ``peers`` and function, by a colon; imported only where it is run.
-    distributions
-        Whose versions the results quote.
-    """
-
-    name: str
-    title: str
-    kind: Kind
-    function: str
-    distributions: tuple[str, ...] = ("surrokit",)
-
-    def run(self) -> Callable[[Task], Outcome]:
-        """Return the function.
-
-        Raises
-        ------
-        ImportError
-            If a peer is not installed.
-        """
-        if self.kind != "peer":
-            from peers.ours import OURS
-
-            return OURS[self.name]
-        module, _, function = self.function.partition(":")
-        found: Callable[[Task], Outcome] = getattr(
-            importlib.import_module(f"peers.{module}"), function
-        )
-        return found
-
-    def versions(self) -> dict[str, str]:
-        """Return the versions of what it is made of, as far as installed."""
-        found = {}
-        for name in self.distributions:
-            try:
-                found[name] = metadata.version(name)
-            except metadata.PackageNotFoundError:
-                found[name] = "not installed"
-        return found
-
-
-def _ours(name: str, title: str, kind: Kind = "surrokit") -> Method:
-    return Method(name=name, title=title, kind=kind, function="ours")
+def _ours(name: str, title: str, kind: str = "surrokit") -> Method:
+    return Method(name=name, title=title, kind=kind, function="peers.ours:OURS")
 
 
 def _peer(name: str, title: str, function: str, *distributions: str) -> Method:
+    function = f"peers.{function}"
     return Method(
         name=name, title=title, kind="peer", function=function, distributions=distributions
     )

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import nutpie
 
-from peers.one_after_another import Chain, Share, run_chains
-from peers.outcome import Outcome, OverTimeError, Stopwatch, Task
+from peers.outcome import Chain, Outcome, OverTimeError, Share, Stopwatch, Task, run_chains
 
 MILLISECONDS_BETWEEN_LOOKS = 20
 

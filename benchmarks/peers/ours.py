@@ -24,33 +24,19 @@ class NotThereError(LookupError):
 
 @attrs.frozen(kw_only=True)
 class Ours:
-    """Settings of :func:`surrokit.sample`.
+    """Settings of :func:`surrokit.sample`."""
 
-    Parameters
-    ----------
-    parts
-        By keyword: a name, or a pair of name and settings.
-    paper
-        Whether step size and number of steps are the paper's.
-    automatic
-        Whether it gets the target and its budget, and nothing else; not even where to start.
-    warms_up
-        Whether it gets the problem's length of warm-up; the others say themselves when it is over.
-    """
-
+    # by keyword: a name, or a pair of name and settings
     parts: Mapping[str, Any] = attrs.field(factory=dict)
-    paper: bool = False
+    paper: bool = False  # whether step size and number of steps are the paper's
+    # whether it gets the target and its budget, and nothing else; not even where to start
     automatic: bool = False
+    # whether it gets the problem's length of warm-up; the others say themselves when it is
+    # over
     warms_up: bool = False
 
     def __call__(self, task: Task) -> Outcome:
-        """Run it.
-
-        Raises
-        ------
-        NotThereError
-            If a part is not registered.
-        """
+        """Run it."""
         _check(self.parts)
         settings = self._settings(task)
         start = time.perf_counter()

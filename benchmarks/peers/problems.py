@@ -25,46 +25,24 @@ FILES = {"bank": "bank-additional-full.csv", "a9a": "a9a"}
 
 @attrs.frozen(kw_only=True)
 class Problem:
-    """A target, and how HMC of the paper samples it.
+    """A target, and how HMC of the paper samples it."""
 
-    Parameters
-    ----------
-    name, title
-        On the command line, and in tables.
-    potential, settings
-        Registered name and settings of the target.
-    step_size, n_steps
-        Of the paper's HMC: identity as mass matrix, number of steps uniform on {1, ..., n_steps}.
-    from_paper
-        Whether the paper gives this step size; if not, it was set for an acceptance near 0.7.
-    dense
-        Whether peers adapt a dense mass matrix rather than a diagonal one: whichever served most
-        of them better in trials.
-    warmup
-        Iterations of warm-up of every method whose warm-up has a given length.
-    seconds
-        For each method.
-    """
-
-    name: str
+    name: str  # on the command line, and in tables
     title: str
-    potential: str
+    potential: str  # registered name and settings of the target
     settings: Mapping[str, Any] = attrs.field(factory=dict)
+    # of the paper's HMC: identity as mass matrix, number of steps uniform on {1, ...,
+    # n_steps}
     step_size: float
     n_steps: int
-    from_paper: bool
+    # whether peers adapt a dense mass matrix rather than a diagonal one: whichever served
+    # most of them better in trials
     dense: bool
-    warmup: int
-    seconds: float
+    warmup: int  # iterations of warm-up of every method whose warm-up has a given length
+    seconds: float  # for each method
 
     def arrays(self, data: Path | None) -> tuple[FloatArray, FloatArray]:
-        """Return design, shape (n_rows, dim), and response, shape (n_rows,).
-
-        Raises
-        ------
-        TargetError
-            If the data file cannot be read.
-        """
+        """Return design, shape (n_rows, dim), and response, shape (n_rows,)."""
         if self.potential == "simulated-logistic":
             from surrokit_problems.logistic import simulate_regression
 
@@ -112,7 +90,6 @@ PROBLEMS = {
             settings={"n_rows": 100_000, "dim": 50},
             step_size=0.045,
             n_steps=6,
-            from_paper=True,
             dense=False,
             warmup=150,
             seconds=75.0,
@@ -124,7 +101,6 @@ PROBLEMS = {
             settings={"n_rows": 1_000_000, "dim": 20},
             step_size=0.018,
             n_steps=6,
-            from_paper=False,
             dense=False,
             warmup=80,
             seconds=40.0,
@@ -135,7 +111,6 @@ PROBLEMS = {
             potential="bank",
             step_size=0.012,
             n_steps=45,
-            from_paper=True,
             dense=True,
             warmup=250,
             seconds=60.0,
@@ -147,7 +122,6 @@ PROBLEMS = {
             settings={"projected": 60},
             step_size=0.0085,
             n_steps=10,
-            from_paper=False,
             dense=True,
             warmup=250,
             seconds=60.0,
@@ -158,7 +132,6 @@ PROBLEMS = {
             potential="a9a",
             step_size=0.0105,
             n_steps=50,
-            from_paper=False,
             dense=True,
             warmup=300,
             seconds=60.0,

@@ -10,8 +10,7 @@ import pymc
 import pytensor
 import pytensor.tensor as pt
 
-from peers.one_after_another import Chain, Share, run_chains
-from peers.outcome import Outcome, OverTimeError, Stopwatch, Task
+from peers.outcome import Chain, Outcome, OverTimeError, Share, Stopwatch, Task, run_chains
 
 
 def model_of(task: Task) -> pymc.Model:

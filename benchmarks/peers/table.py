@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from peers.bookkeeping import disagreement, tolerance
+from peers.outcome import disagreement, tolerance
 
 DENSE = "hmc-dense"
 """The stronger baseline, and what all means and variances are compared with where it converged."""

@@ -62,7 +62,7 @@ def task_of(order: dict[str, Any]) -> Any:
 
 def line(order: dict[str, Any]) -> dict[str, Any]:
     """Return the figures, or why there are none."""
-    from peers.bookkeeping import figures, measured_shares
+    from peers.outcome import figures, measured_shares
 
     task = task_of(order)
     if order["method"] == COSTS:
@@ -74,7 +74,7 @@ def line(order: dict[str, Any]) -> dict[str, Any]:
 
     method = METHODS[order["method"]]
     try:
-        outcome = method.run()(task)
+        outcome = method.load()(task)
     except NotThereError as error:
         return {"status": "not there", "message": str(error)}
     except OverTimeError as error:

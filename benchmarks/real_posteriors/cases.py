@@ -82,33 +82,20 @@ def typical_numbers(reference: Reference) -> tuple[list[float], list[float]]:
 
 @attrs.frozen(kw_only=True)
 class Case:
-    """One posterior.
+    """One posterior."""
 
-    Parameters
-    ----------
-    name
-        Of its folder.
-    density
-        Module and function that make its log density in JAX, by a colon.
-    parameters
-        Names and bounds, as :func:`surrokit.potential` takes them, in the order of positions.
-    by_hand
-        Function of ``by_hand`` that makes U with a gradient written by hand, if there is one.
-    registered
-        Name of a registered target that is the same posterior, if surrokit has one.
-    named
-        Takes draws of any shape (..., dim) to the reference's names.
-    typical
-        Takes the reference to centres and scales of the coordinates, for samplers that must be told
-        where to look.
-    """
-
-    name: str
-    density: str
+    name: str  # of its folder
+    density: str  # function of ``in_jax`` that makes its log density
+    # names and bounds, as :func:`surrokit.potential` takes them, in the order of positions
     parameters: Mapping[str, Parameter | Bounds | None]
+    # function of ``by_hand`` that makes U with a gradient written by hand, if there is one
     by_hand: str | None = None
+    # name of a registered target that is the same posterior, if surrokit has one
     registered: str | None = None
+    # takes draws of any shape (..., dim) to the reference's names
     named: Callable[[Case, FloatArray], Named] = keep_names
+    # takes the reference to centres and scales of the coordinates, for samplers that must
+    # be told where to look
     typical: Callable[[Reference], tuple[list[float], list[float]]] = typical_numbers
 
     @property
@@ -128,7 +115,7 @@ class Case:
 
 def _regression(name: str, model: str, coefficients: int, **settings: Any) -> Case:
     parameters = {"beta": sk.vector(coefficients), "sigma": POSITIVE}
-    return Case(name=name, density=f"regressions:{model}", parameters=parameters, **settings)
+    return Case(name=name, density=model, parameters=parameters, **settings)
 
 
 _SERIES = {"mu": None, "phi": None, "theta": None, "sigma": POSITIVE}
@@ -151,13 +138,13 @@ CASES = {
     for case in (
         Case(
             name="arK-arK",
-            density="time_series:autoregression",
+            density="autoregression",
             parameters={"alpha": None, "beta": sk.vector(5), "sigma": POSITIVE},
             by_hand="autoregression",
         ),
         Case(
             name="arma-arma11",
-            density="time_series:moving_average",
+            density="moving_average",
             parameters=_SERIES,
             by_hand="moving_average",
         ),
@@ -165,7 +152,7 @@ CASES = {
         _regression("earnings-logearn_height_male", "log_earnings", 3),
         Case(
             name="eight_schools-eight_schools_noncentered",
-            density="schools:schools",
+            density="schools",
             parameters={"theta_trans": sk.vector(8), "mu": None, "tau": POSITIVE},
             by_hand="schools",
             named=name_schools,
@@ -173,7 +160,7 @@ CASES = {
         ),
         Case(
             name="hmm_example-hmm_example",
-            density="time_series:hidden_states",
+            density="hidden_states",
             parameters=_STATES,
             by_hand="hidden_states",
             named=name_states,
@@ -181,7 +168,7 @@ CASES = {
         ),
         Case(
             name="hudson_lynx_hare-lotka_volterra",
-            density="predator_prey:populations",
+            density="populations",
             parameters={**_LYNX_HARE, "sigma": sk.vector(2, lower=0.0)},
             registered="lynx-hare",
         ),
@@ -190,12 +177,12 @@ CASES = {
         _regression("kidiq_with_mom_work-kidscore_mom_work", "mothers_work", 4),
         Case(
             name="kilpisjarvi_mod-kilpisjarvi",
-            density="regressions:temperatures",
+            density="temperatures",
             parameters={"alpha": None, "beta": None, "sigma": POSITIVE},
         ),
         Case(
             name="mcycle_gp-accel_gp",
-            density="latent_process:accelerations",
+            density="accelerations",
             parameters=_latent_process(),
         ),
         _regression("mesquite-logmesquite_logvash", "log_mesquite", 6),

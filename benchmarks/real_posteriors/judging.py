@@ -19,24 +19,15 @@ NAMED_REASONS = 3
 
 @attrs.frozen(kw_only=True)
 class Judgement:
-    """What came of a run.
+    """What came of a run."""
 
-    Parameters
-    ----------
-    rhat, mean, sd
-        The largest R-hat, distance of a mean in reference sds, and relative error of an sd; None
-        where it cannot be told.
-    ess
-        The least effective sample size of a reference parameter.
-    wrong
-        What is not as it must be, in words; empty if the run is right.
-    """
-
+    # the largest R-hat, distance of a mean in reference sds, and relative error of an sd;
+    # None where it cannot be told
     rhat: float | None
     mean: float | None
     sd: float | None
-    ess: float | None
-    wrong: tuple[str, ...]
+    ess: float | None  # the least effective sample size of a reference parameter
+    wrong: tuple[str, ...]  # what is not as it must be, in words; empty if the run is right
 
     @property
     def right(self) -> bool:
@@ -47,24 +38,7 @@ class Judgement:
 def judge(
     named: Named, reference: Reference, *, chains: bool = True, ess: float | None = None
 ) -> Judgement:
-    """Judge draws by the reference's names.
-
-    Parameters
-    ----------
-    named
-        Draws, each of shape (chains, draws).
-    reference
-        Mean and sd of each.
-    chains
-        Whether they come from chains; if not, there is no R-hat to judge by.
-    ess
-        Effective draws, where a method says that itself; None to tell them from the chains.
-
-    Raises
-    ------
-    ValueError
-        If draws and reference do not have the same names.
-    """
+    """Judge draws by the reference's names."""
     if set(named) != set(reference):
         odd = ", ".join(sorted(set(named) ^ set(reference)))
         raise ValueError(f"draws and reference must have the same names, got different {odd}")

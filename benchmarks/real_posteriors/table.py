@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from harness import Row, table
 from real_posteriors.cases import CASES
 from real_posteriors.judging import verdict
-from real_posteriors.rows_file import Row
-from real_posteriors.samplers.methods import METHODS
+from real_posteriors.methods import METHODS
 
 COLUMNS = (
     "posterior",
@@ -53,22 +53,15 @@ def report(rows: Iterable[Row]) -> str:
     letters = ", ".join(f"{letter} {kind}" for kind, letter in LETTERS.items())
     return "\n".join(
         [
-            *_table(COLUMNS, [_line(group) for group in _groups(kept, ("posterior", "method"))]),
+            *table(COLUMNS, [_line(group) for group in _groups(kept, ("posterior", "method"))]),
             "",
             "Calls, effective draws and seconds are medians over the seeds, the rest is the worst "
             f"of them. Calls by kind: {letters}.",
             "",
-            *_table(SUMMARY, [_of_method(group) for group in _groups(kept, ("method",))]),
+            *table(SUMMARY, [_of_method(group) for group in _groups(kept, ("method",))]),
             "",
         ]
     )
-
-
-def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
-    return [
-        f"| {' | '.join(cells)} |"
-        for cells in (columns, ("---",) * len(columns), *(tuple(line) for line in lines))
-    ]
 
 
 def _groups(rows: list[Row], names: tuple[str, ...]) -> list[list[Row]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +11,8 @@ import attrs
 import numpy as np
 
 import surrokit as sk
+from real_posteriors import by_hand
 from real_posteriors.cases import CASES, Case, Reference
-from real_posteriors.models import by_hand
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
@@ -22,30 +21,18 @@ Function = Callable[[FloatArray], FloatArray]
 
 @attrs.frozen(kw_only=True)
 class Posterior:
-    """A case with its data and its reference.
+    """A case with its data and its reference."""
 
-    Parameters
-    ----------
-    case, data, reference
-        What is drawn from, and what is known about it.
-    jax
-        Whether to differentiate by JAX where it is installed; if not, by hand where that was done.
-    """
-
-    case: Case
+    case: Case  # what is drawn from, and what is known about it
     data: dict[str, Any]
     reference: Reference
+    # whether to differentiate by JAX where it is installed; if not, by hand where that was
+    # done
     jax: bool = True
 
     @classmethod
     def read(cls, name: str, folder: Path, *, jax: bool = True) -> Posterior:
-        """Read the files of a posterior from a folder that has one folder for each.
-
-        Raises
-        ------
-        FileNotFoundError
-            If one of its files is not there.
-        """
+        """Read the files of a posterior from a folder that has one folder for each."""
         data, reference = (
             json.loads((folder / name / file).read_text(encoding="utf-8"))
             for file in ("data.json", "reference_summary.json")
@@ -53,13 +40,7 @@ class Posterior:
         return cls(case=CASES[name], data=data, reference=reference, jax=jax)
 
     def with_gradient(self) -> Potential:
-        """Return the target as a user would give it, with gradients.
-
-        Raises
-        ------
-        ImportError
-            If JAX is not installed, and the gradient is not written by hand either.
-        """
+        """Return the target as a user would give it, with gradients."""
         if self.case.registered is not None:
             registered: Potential = sk.make("potential", self.case.registered)
             return registered
@@ -92,7 +73,7 @@ class Posterior:
 
     def compiled(self) -> tuple[Function, Function]:
         """Return U and its gradient, each a function of rows, by JAX."""
-        from real_posteriors.jax_rows import in_rows
+        from real_posteriors.in_jax import in_rows
 
         return in_rows(self.log_density())
 
@@ -104,10 +85,9 @@ class Posterior:
 
     def log_density(self) -> Any:
         """Return the log density of one position in JAX, in the user's coordinates."""
-        module, _, function = self.case.density.partition(":")
-        return getattr(importlib.import_module(f"real_posteriors.models.{module}"), function)(
-            self.data
-        )
+        from real_posteriors import in_jax
+
+        return getattr(in_jax, self.case.density)(self.data)
 
     def typical_range(self) -> tuple[FloatArray, FloatArray]:
         """Return a centre and a scale of each unbounded coordinate, from the reference.

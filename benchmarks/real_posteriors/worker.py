@@ -16,10 +16,10 @@ from typing import Any
 
 import attrs
 
+from harness import Row
 from real_posteriors.judging import Judgement, judge
-from real_posteriors.rows_file import Row
-from real_posteriors.samplers.methods import METHODS
-from real_posteriors.samplers.outcome import Drawn
+from real_posteriors.methods import METHODS
+from real_posteriors.ours import Drawn
 from real_posteriors.targets import Posterior
 
 END_OF_A_TRACE = 3000

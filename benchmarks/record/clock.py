@@ -21,13 +21,7 @@ stopwatch = time.process_time
 
 @attrs.define
 class Clock:
-    """Stands in for ``time.perf_counter`` and ``time.process_time``.
-
-    Attributes
-    ----------
-    seconds
-        Passed so far.
-    """
+    """Stands in for ``time.perf_counter`` and ``time.process_time``."""
 
     seconds: float = 0.0
     processor: float = 0.0

@@ -13,15 +13,7 @@ Record = Mapping[str, Any]
 
 
 def differences(before: Record, after: Record, *, all_runs: bool = True) -> list[str]:
-    """Return a line for each run that differs, with the names of what differs in it.
-
-    Parameters
-    ----------
-    before, after
-        Records.
-    all_runs
-        Whether a run that is in ``before`` alone counts; if not, ``after`` holds some only.
-    """
+    """Return a line for each run that differs, with the names of what differs in it."""
     found = []
     for name, run in before["runs"].items():
         if name not in after["runs"]:

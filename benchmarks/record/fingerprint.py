@@ -95,13 +95,7 @@ def _names(parts: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fingerprint of plain data: of all numbers that do not depend on the clock.
-
-    Parameters
-    ----------
-    figures
-        Name to whatever JSON can hold; each name gets a hash of its own.
-    """
+    """Return the fingerprint of plain data: of all numbers that do not depend on the clock."""
     return {
         name: digest(np.array(numbers, dtype=np.float64))
         for name, value in figures.items()

@@ -80,13 +80,7 @@ def _grouped(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def json_of(*arguments: str) -> Mapping[str, Any]:
-    """Run the command, and return the JSON that it writes.
-
-    Raises
-    ------
-    RuntimeError
-        If it fails.
-    """
+    """Run the command, and return the JSON that it writes."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures.json"
         printed, status = io.StringIO(), None

@@ -8,9 +8,19 @@ from typing import Any
 import numpy as np
 
 import surrokit as sk
-from record.drawn import FIXED, Interrupting, drawn
 from record.fingerprint import digest, of_run
-from record.targets import Slow, banana, bounded, forward, gaussian, regression, smooth
+from record.targets import (
+    FIXED,
+    Interrupting,
+    Slow,
+    banana,
+    bounded,
+    drawn,
+    forward,
+    gaussian,
+    regression,
+    smooth,
+)
 from surrokit.testing import CountingPotential
 
 
@@ -115,13 +125,7 @@ def _sizes() -> Mapping[str, Callable[[], sk.Run]]:
 
 
 class Listener:
-    """An observer that takes down what it is told.
-
-    Attributes
-    ----------
-    told
-        Numbers of every event, in order.
-    """
+    """An observer that takes down what it is told."""
 
     def __init__(self) -> None:
         self.told: list[list[float]] = []

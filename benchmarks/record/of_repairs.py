@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 
 import surrokit as sk
-from record.drawn import FIXED, Interrupting, drawn
-from record.targets import bent, bent_gradient, forward, gaussian, smooth
+from record.targets import (
+    FIXED,
+    Interrupting,
+    bent,
+    bent_gradient,
+    drawn,
+    forward,
+    gaussian,
+    smooth,
+)
 from surrokit.errors import SurrogateFitError
 
 ELSEWHERE = (4.0, 4.0, 4.0)
@@ -34,11 +42,6 @@ class Spoiling:
 
     What is counted are iterations and not calls: how often a surrogate is called is nobody's
     business.
-
-    Parameters
-    ----------
-    lengths
-        Iterations of the first fits; later ones stay right.
     """
 
     def __init__(self, *lengths: float) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 import surrokit as sk
-from record.drawn import FIXED, drawn
 from record.targets import (
     BOUNDS,
+    FIXED,
     banana,
     bounded,
     bounded_banana,
     bounded_rows,
+    drawn,
     forward,
     gaussian,
     joint,

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 import surrokit as sk
-from record.drawn import FIXED, drawn
 from record.targets import (
+    FIXED,
     banana,
     bounded,
     decay,
     decay_jacobian,
+    drawn,
     forward,
     gaussian,
     regression,
@@ -74,7 +75,7 @@ class Counts:
 
 def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
     values = {"train_on": "values"}
-    waves = {"activation": "cosine", "draws": "quasi-random", "choose_ridge": "held-out"}
+    waves = {"activation": "cosine", "draws": "gaussian"}
     burn_in = ("sampler", {"evaluations": 300, "discard": 5, "learn_from": "states"})
     return {
         "once/additive": lambda: drawn(smooth(), surrogate="additive"),
@@ -259,9 +260,7 @@ def _of_rows() -> Mapping[str, Callable[[], sk.Run]]:
     sub_chain = {"sampler": "sub-chain", "explorer": "rounds", "warmup": None}
     return {
         "rows/logistic": lambda: drawn(regression(), surrogate="rows", **sub_chain),
-        "rows/nodes": lambda: drawn(
-            regression("robust"), surrogate=("rows", {"n_rows": 20, "n_nodes": 20})
-        ),
+        "rows/nodes": lambda: drawn(regression("robust"), surrogate=("rows", {"n_rows": 20})),
         "rows/nuts": lambda: drawn(regression("probit"), surrogate="rows", sampler="nuts"),
         "rows/sparse": lambda: drawn(
             regression(sparse=True), surrogate=("rows", {"train_on": "values"}), sampler="hmc"

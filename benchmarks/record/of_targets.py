@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import surrokit as sk
-from record.drawn import FIXED, drawn
 from record.targets import (
     BOUNDS,
+    FIXED,
     Slow,
     banana,
     bent,
@@ -18,6 +18,7 @@ from record.targets import (
     bounded,
     decay,
     decay_jacobian,
+    drawn,
     failing,
     forward,
     joint,

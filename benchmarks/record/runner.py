@@ -19,13 +19,7 @@ ROOMS = (of_samplers, of_surrogates, of_targets, of_repairs, of_limits, of_exper
 
 
 def all_runs() -> dict[str, Callable[[], Any]]:
-    """Return every run by its name.
-
-    Raises
-    ------
-    ValueError
-        If two have the same name.
-    """
+    """Return every run by its name."""
     found: dict[str, Callable[[], Any]] = {}
     for room in ROOMS:
         runs = room.runs()
@@ -49,15 +43,7 @@ def made_with() -> dict[str, str]:
 def recorded(
     runs: Mapping[str, Callable[[], Any]], told: Callable[[str, float], None]
 ) -> dict[str, Any]:
-    """Do runs, and return their record.
-
-    Parameters
-    ----------
-    runs
-        By name.
-    told
-        Called with the name of each run and the processor seconds it took.
-    """
+    """Do runs, and return their record."""
     found = {}
     for name, run in runs.items():
         began = stopwatch()

@@ -1,4 +1,4 @@
-"""Targets of the record: small ones, of every kind that is told apart, pure functions of seeds."""
+"""How runs of the record are asked for, and their targets."""
 
 from __future__ import annotations
 
@@ -11,6 +11,37 @@ from scipy import sparse
 import surrokit as sk
 from record.clock import CLOCK, costly
 from surrokit.testing import Wrapped
+
+SIZES: dict[str, Any] = {"chains": 3, "warmup": 120, "draws": 60, "seed": 14, "progress": False}
+"""Enough iterations for tuning, a fit and a few kept draws."""
+
+FIXED: dict[str, Any] = {"step_size": 0.4, "n_steps": 4}
+"""A sampler with nothing to tune."""
+
+
+_OF_SAMPLER = ("step_size", "n_steps", "metric", "integrator")
+
+
+def drawn(target: Any, **options: Any) -> sk.Run:
+    """Draw a little; settings of the sampler, or of the one by default, may stand beside it."""
+    given = {**SIZES, **options}
+    if moves := {name: given.pop(name) for name in _OF_SAMPLER if name in given}:
+        sampler = given.get("sampler", "hmc")
+        name, settings = sampler if isinstance(sampler, tuple) else (sampler, {})
+        given["sampler"] = (name, {**settings, **moves})
+    return sk.sample(target, **given)
+
+
+class Interrupting:
+    """An observer that stands for Ctrl-C after an iteration."""
+
+    def __init__(self, iteration: int) -> None:
+        self._iteration = iteration
+
+    def surrokit_transition_done(self, run: Any, state: Any, info: Any) -> None:
+        if info.iteration == self._iteration:
+            raise KeyboardInterrupt
+
 
 PRECISION = np.array([[1.6, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 0.8]])
 
@@ -179,15 +210,7 @@ def bounded_rows() -> Any:
 
 
 class Slow(Wrapped):
-    """A target of which each call takes so long, whatever it offers.
-
-    Parameters
-    ----------
-    inner
-        The target.
-    seconds
-        Of a call.
-    """
+    """A target of which each call takes so long, whatever it offers."""
 
     def __init__(self, inner: Any, seconds: float) -> None:
         super().__init__(inner)

@@ -13,8 +13,8 @@ import attrs
 import numpy as np
 
 import surrokit as sk
+from harness import Row
 from real_posteriors.judging import LARGEST_RHAT, OFF_MEAN, OFF_SD, complaints
-from real_posteriors.rows_file import Row
 from surrokit.errors import SurrokitError
 from surrokit.potentials import Potential
 from user_trials.references import Moments
@@ -33,51 +33,27 @@ OUTCOMES = (RIGHT, RIGHT_WARNED, WRONG_WARNED, WRONG_SILENT, NO_END)
 
 @attrs.frozen(kw_only=True)
 class Trial:
-    """A target, how it is sampled, and when the result is right.
+    """A target, how it is sampled, and when the result is right."""
 
-    Parameters
-    ----------
-    name, variant
-        What the table calls it.
-    target
-        From a seed to the target, as some fail by chance.
-    truth
-        Means and standard deviations; None for a target that must be refused.
-    settings
-        Of :func:`surrokit.sample`.
-    start
-        From a generator to starts; None for the default.
-    seeds
-        How many by default.
-    rhat, off_mean, off_sd
-        R-hat must be below the first; means within so many standard deviations, standard
-        deviations within such a part.
-    errors
-        Monte Carlo errors, as the run tells them, by which means may be off all the same.
-    """
-
-    name: str
+    name: str  # what the table calls it
     variant: str
-    target: Callable[[int], Potential]
+    target: Callable[[int], Potential]  # from a seed to the target, as some fail by chance
+    # means and standard deviations; None for a target that must be refused
     truth: Callable[[], Moments] | None
-    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    settings: Mapping[str, Any] = attrs.field(factory=dict)  # of :func:`surrokit.sample`
+    # from a generator to starts; None for the default
     start: Callable[[np.random.Generator], Any] | None = None
-    seeds: int = 10
+    seeds: int = 10  # how many by default
+    # R-hat must be below the first; means within so many standard deviations, standard
+    # deviations within such a part
     rhat: float = LARGEST_RHAT
     off_mean: float = OFF_MEAN
     off_sd: float = OFF_SD
+    # monte Carlo errors, as the run tells them, by which means may be off all the same
     errors: float = 0.0
 
     def row(self, seed: int, seconds: float) -> Row:
-        """Return what comes of one run, as plain data.
-
-        Parameters
-        ----------
-        seed
-            Of the run, its starts and its target.
-        seconds
-            At which the run is stopped.
-        """
+        """Return what comes of one run, as plain data."""
         settings: dict[str, Any] = {"seed": seed, "progress": False, "max_seconds": seconds}
         if self.start is not None:
             settings["initial"] = self.start(np.random.default_rng(seed))

@@ -20,7 +20,6 @@ from surrokit.interfaces import (
     Findings,
     Sampler,
     Start,
-    StepInfo,
     Tuning,
 )
 from surrokit.kernel.kernel import Binding, warm_up
@@ -28,7 +27,7 @@ from surrokit.limits import one_thread
 from surrokit.potentials import InitialPotential, Potential
 from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
-from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
+from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_gp.quadratic import QuadraticPrior, QuadraticProcess, flat_from
 from surrokit_gp.quadratic_surrogate import UNSURE, Walled, draw, refocus
 
@@ -102,87 +101,90 @@ class Active:
         """Nothing but values."""
         return frozenset()
 
-    def most(self, dim: int, calls: int | None) -> int:
+    def explore(self, start: Start, rng: np.random.Generator) -> Iterator[Explored]:
+        """Yield after each batch of evaluations; see the protocol."""
+        demand_warmup("active", start.warmup)
+        values = evaluate_alone(start.potential, start.positions)
+        chains = ChainState(positions=start.positions, values=values, cache={"value": values})
+        search = _Search(potential=start.potential, positions=start.positions, values=values)
+        most = self._most(search.dim, start.calls)
+        yield Explored(findings=search.findings(chains))
+        for step in range(1, start.warmup + 1):
+            seed, info, tuning = int(rng.integers(2**62)), idle(len(values)), None
+            with one_thread():
+                search.go_on(most, rng) if search.whitening is not None else search.begin(most, rng)
+            known, rows = search.acceptance or 0.0, start.evaluated()
+            good = known >= self.acceptance and search.unsure <= MOST_UNSURE
+            done = good or len(search.values) >= most or step == start.warmup
+            if done:
+                ends = search.choose_ends(len(values), rng)
+                if ends is not None:
+                    chains, info = ends, idle(len(values), len(values))
+                surrogate = start.fit(rows)
+                # a warm-up of its own does better where next to nothing would be accepted
+                if surrogate is not None and known >= UNSURE_OF_ITSELF:
+                    tuning = self._tune(search, surrogate, np.random.default_rng(seed))
+                rows = rows.take(slice(0))
+            findings = search.findings(chains, tuning)
+            yield Explored(findings=findings, step=info, rows=rows, done=done)
+            if done:
+                return
+
+    def _most(self, dim: int, calls: int | None) -> int:
         """Return the largest number of values, with so many ``calls`` left in the budget."""
         if self.evaluations is not None:
             return self.evaluations
         most = 100 + 25 * dim
         return most if calls is None else max(min(most, calls), 1)
 
-    def explore(self, start: Start, rng: np.random.Generator) -> Iterator[Explored]:
-        """Yield after each batch of evaluations; see the protocol."""
-        exploration = ActiveExploration(settings=self, potential=start.potential, calls=start.calls)
-        state = exploration.start(start.positions, start.warmup)
-        yield Explored(findings=exploration.findings(state))
-        while not state.finished:
-            state, rows = exploration.step(state, rng), start.evaluated()
-            if state.finished:
-                state = exploration.inform(state, start.fit(rows))
-                rows = rows.take(slice(0))
-            found = exploration.findings(state)
-            yield Explored(findings=found, step=state.info, rows=rows, done=state.finished)
+    def _tune(
+        self, search: _Search, surrogate: Potential, rng: np.random.Generator
+    ) -> Tuning | None:
+        """Return what the run's sampler needs, by chains on its surrogate."""
+        whitening = search.whitening
+        if whitening is None or not self.tuned.needs <= surrogate.capabilities:
+            return None
+        starts = search.positions[rng.choice(search.likely, TUNED_BY)]
+        moves = Binding(self.tuned, surrogate, TUNED_BY)
+        moves.tune(TUNING, covariance=whitening.factor @ whitening.factor.T, step_size=None)
+        accepted = []
+        with one_thread():
+            decider = self.correction.bind(surrogate)
+            for _, info in warm_up(moves, decider, starts, TUNING, rng):
+                accepted.append(info.accepted.mean())
+        return moves.tuning if np.mean(accepted[TUNING // 2 :]) >= MOBILE else None
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class ActiveState:
-    """All points so far, and where the next ones may lie: plain data.
+@attrs.define(kw_only=True, eq=False)
+class _Search:
+    """All points so far, and where the next ones may lie.
 
-    Parameters
-    ----------
-    chains, info
-        The chains, and what the last step did to them.
-    positions, values : ndarrays of shape (n, dim) and (n,)
-        Where the target was evaluated, and U there; infinite where that failed.
-    most_paid, most_steps, steps
-        Evaluations and steps at most, and steps so far.
-    whitening, prior
-        Coordinates of the next process, and scales of the last one; None before the first.
-    spread
-        Root mean square of V - U at draws of late, in nats.
-    reach
-        How many times as far as draws of a normal target its wall lies.
-    unsure
-        Part of the latest draws at which the process was not to be believed.
-    errors, judges : ndarrays of shape (k,) and (k, dim)
-        V - U at the latest draws of V itself, and these draws; -inf where U is infinite.
-    finished
-        Whether no more is evaluated.
-    seed, tuning
-        Of chains on the last surrogate, and what the run's own sampler needs on it.
+    ``values (n,)`` are infinite where an evaluation at ``positions (n, dim)`` failed. ``whitening``
+    is of the next process, and None before there is one; ``prior`` are the scales of the last one.
+    ``spread`` is the root mean square of V - U at draws of late, ``reach`` how many times as far as
+    draws of a normal target the wall lies, and ``unsure`` the part of the latest draws at which the
+    process was not to be believed. ``errors (k,)`` are V - U at the latest draws of V itself, the
+    ``judges (k, dim)``; -inf where U is infinite.
     """
 
-    chains: ChainState
-    info: StepInfo | None = None
+    potential: Potential
     positions: FloatArray
     values: FloatArray
-    most_paid: int
-    most_steps: int
-    steps: int = 0
     whitening: Whitening | None = None
     prior: QuadraticPrior | None = None
     spread: float = HOTTEST
     reach: float = 1.0
     unsure: float = 1.0
-    errors: FloatArray
-    judges: FloatArray
-    finished: bool = False
-    seed: int = 0
-    tuning: Tuning | None = None
+    errors: FloatArray = attrs.field(factory=lambda: np.empty(0))
+    judges: FloatArray = attrs.field(init=False)
+    n_starts: int = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.judges, self.n_starts = self.positions[:0], len(self.positions)
 
     @property
     def dim(self) -> int:
-        """Numbers in a position."""
         return int(self.positions.shape[1])
-
-    @property
-    def paid(self) -> int:
-        """Evaluations so far."""
-        return len(self.values)
-
-    @property
-    def finite(self) -> BoolArray:
-        """Which evaluations did not fail, shape (n,)."""
-        return np.asarray(np.isfinite(self.values))
 
     @property
     def best(self) -> FloatArray:
@@ -204,194 +206,112 @@ class ActiveState:
             return 0.0
         return float(fine.mean()) * expected_acceptance(float(np.var(self.errors[fine])))
 
-    def pay(self, potential: Potential, positions: FloatArray) -> ActiveState:
-        """Return the state with evaluations at more positions (m, dim)."""
-        values = evaluate_alone(potential, positions)
-        return attrs.evolve(
-            self,
-            positions=np.concatenate([self.positions, positions]),
-            values=np.concatenate([self.values, values]),
-        )
-
-    def judge(self, judges: FloatArray, errors: FloatArray, *, by_draws: bool) -> ActiveState:
-        """Return the state with more draws of a process; such of a flattened one do not count."""
-        if not by_draws:
-            return attrs.evolve(self, errors=np.empty(0), judges=self.judges[:0])
-        return attrs.evolve(
-            self,
-            errors=np.concatenate([self.errors, errors])[-JUDGED:],
-            judges=np.concatenate([self.judges, judges])[-max(JUDGED, len(self.chains.values)) :],
-        )
-
-    def fit(self) -> QuadraticProcess:
-        """Return the process of the values so far.
-
-        Failed ones are so high that they count among the flattened ones, and that points are not
-        sought there.
-        """
-        assert self.whitening is not None
-        assert self.prior is not None
-        high = float(self.values.min()) + math.e * flat_from(self.dim)
-        shown = np.where(self.finite, self.values, high)
-        return QuadraticProcess.fit(self.whitening.apply(self.positions), shown, self.prior)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class ActiveExploration:
-    """Evaluations of one target where a process of those so far is least sure.
-
-    ``calls`` are those that the run's budget leaves; None for no limit.
-    """
-
-    settings: Active
-    potential: Potential
-    calls: int | None
-
-    def start(self, positions: FloatArray, warmup: int) -> ActiveState:
-        """Return the state at starting ``positions (n, dim)``, which are evaluated."""
-        demand_warmup("active", warmup)
-        values = evaluate_alone(self.potential, positions)
-        return ActiveState(
-            chains=ChainState(positions=positions, values=values, cache={"value": values}),
-            positions=positions,
-            values=values,
-            most_paid=self.settings.most(positions.shape[1], self.calls),
-            most_steps=warmup,
-            errors=np.empty(0),
-            judges=positions[:0],
-        )
-
-    def step(self, state: ActiveState, rng: np.random.Generator) -> ActiveState:
-        """Return the state after the first points, or one more batch."""
-        seed = int(rng.integers(2**62))
-        idling = idle(len(state.chains.values))
-        state = attrs.evolve(state, steps=state.steps + 1, info=idling, seed=seed)
-        with one_thread():
-            state = self._begin(state, rng) if state.whitening is None else self._go_on(state, rng)
-        acceptance = state.acceptance
-        good = acceptance is not None and acceptance >= self.settings.acceptance
-        good = good and state.unsure <= MOST_UNSURE
-        if good or state.paid >= state.most_paid or state.steps >= state.most_steps:
-            return self._finish(state, rng)
-        return state
-
-    def inform(self, state: ActiveState, surrogate: Potential | None) -> ActiveState:
-        """Return the state with what the run's sampler needs on its surrogate."""
-        # a warm-up of its own does better where next to nothing would be accepted
-        if surrogate is None or (state.acceptance or 0.0) < UNSURE_OF_ITSELF:
-            return state
-        return attrs.evolve(state, tuning=self._tune(state, surrogate))
-
-    def findings(self, state: ActiveState) -> Findings:
+    def findings(self, chains: ChainState, tuning: Tuning | None = None) -> Findings:
         """Return chains at likely points, and the covariance of the process's draws."""
-        whitening = state.whitening
+        whitening = self.whitening
         return Findings(
-            chains=state.chains,
+            chains=chains,
             covariance=None if whitening is None else whitening.factor @ whitening.factor.T,
             step_size=None,
-            mode=state.best if state.finite.any() else None,
-            tuning=state.tuning,
-            acceptance=state.acceptance,
+            mode=self.best if np.isfinite(self.values).any() else None,
+            tuning=tuning,
+            acceptance=self.acceptance,
         )
 
-    # --- steps ---
-
-    def _begin(self, state: ActiveState, rng: np.random.Generator) -> ActiveState:
+    def begin(self, most: int, rng: np.random.Generator) -> None:
         """Evaluate the middle of a box, and points spread about it."""
-        lower, upper = self._box(state, rng)
+        lower, upper = self._box(rng)
         middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
-        n = max(min(state.dim + 2, state.most_paid) - state.paid, 2) - 1
-        strata = rng.permuted(np.tile(np.arange(n)[:, None], state.dim), axis=0)
+        n = max(min(self.dim + 2, most) - len(self.values), 2) - 1
+        strata = rng.permuted(np.tile(np.arange(n)[:, None], self.dim), axis=0)
         spread = (strata + rng.random(strata.shape)) / n
-        first = np.vstack([middle, middle + FIRST * half * (2.0 * spread - 1.0)])
-        state = state.pay(self.potential, first)
-        if state.finite.sum() < 2:  # nowhere to begin yet
-            return state
-        whitening = Whitening(mean=middle, factor=np.diag(half / NARROWER))
-        return attrs.evolve(state, whitening=whitening, prior=QuadraticPrior.usual(state.dim))
+        self._evaluate(np.vstack([middle, middle + FIRST * half * (2.0 * spread - 1.0)]))
+        if np.isfinite(self.values).sum() >= 2:  # else there is nowhere to begin yet
+            self.whitening = Whitening(mean=middle, factor=np.diag(half / NARROWER))
+            self.prior = QuadraticPrior.usual(self.dim)
 
-    def _box(self, state: ActiveState, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    def _box(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         if INITIAL in self.potential.capabilities:
             draws = cast(InitialPotential, self.potential).initial(rng, INITIAL_DRAWS)
             centre, half = draws.mean(axis=0), HALF_WIDTH * draws.std(axis=0)
             if (half > 0.0).all():
                 return centre - half, centre + half
-        centre = state.chains.positions.mean(axis=0)
+        centre = self.positions[: self.n_starts].mean(axis=0)
         return centre - SCALE, centre + SCALE
 
-    def _go_on(self, state: ActiveState, rng: np.random.Generator) -> ActiveState:
+    def _evaluate(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (m,), at more positions (m, dim)."""
+        values = evaluate_alone(self.potential, positions)
+        self.positions = np.concatenate([self.positions, positions])
+        self.values = np.concatenate([self.values, values])
+        return values
+
+    def go_on(self, most: int, rng: np.random.Generator) -> None:
         """Evaluate points that a process of those so far is least sure of, and some draws."""
-        whitening = state.whitening
+        whitening = self.whitening
         assert whitening is not None
         try:
-            process = state.fit()
+            process = self._fit(whitening)
         except SurrogateFitError:  # about the best point
-            moves = rng.standard_normal((SEVERAL, state.dim)) @ whitening.factor.T
-            return state.pay(self.potential, state.best + SHRINK * moves)
-        temperature = float(np.clip(state.spread, 1.0, HOTTEST))
-        walled = Walled.of(process, reach=state.reach)
+            moves = rng.standard_normal((SEVERAL, self.dim)) @ whitening.factor.T
+            self._evaluate(self.best + SHRINK * moves)
+            return
+        temperature = float(np.clip(self.spread, 1.0, HOTTEST))
+        walled = Walled.of(process, reach=self.reach)
         draws = draw(walled, temperature, rng)
         draws = draws[np.isfinite(draws).all(axis=1)]
         if temperature == 1.0 and walled.is_at_wall(draws).mean() > AT_WALL:
-            state = attrs.evolve(state, reach=min(FARTHER * state.reach, FARTHEST))
-        batch = max(SEVERAL, state.dim // 2, state.paid // PART)
-        batch = max(min(batch, state.most_paid - state.paid), 1)
+            self.reach = min(FARTHER * self.reach, FARTHEST)
+        paid = len(self.values)
+        batch = max(min(max(SEVERAL, self.dim // 2, paid // PART), most - paid), 1)
         n_judges = int(np.ceil(JUDGING * batch))
         few = rng.choice(len(draws), n_judges, replace=False)
         heights = process.mean.value(draws) / temperature
-        best = choose(process, draws, heights, batch - n_judges, TILT)
-        chosen = draws[np.concatenate([few, best])]
-        after = state.pay(self.potential, whitening.undo(chosen))
-        values = after.values[state.paid :]
+        least_sure = choose(process, draws, heights, batch - n_judges, TILT)
+        chosen = draws[np.concatenate([few, least_sure])]
+        least = self.values.min()
+        values = self._evaluate(whitening.undo(chosen))
         errors = process.mean.value(chosen[:n_judges]) - values[:n_judges]
         size = float(np.sqrt(np.mean(np.square(np.clip(errors, -MOST_ERROR, MOST_ERROR)))))
         centre, shrink = None, 1.0
         if size > LOST:
-            centre = after.best
-            shrink = 1.0 if values.min() < state.values.min() - 0.1 else SHRINK
-        return attrs.evolve(
-            after.judge(
-                after.positions[state.paid :][:n_judges], errors, by_draws=temperature == 1.0
-            ),
-            whitening=refocus(whitening, draws, temperature, centre, shrink),
-            prior=process.prior,
-            unsure=float(np.mean(process.variance(draws) > UNSURE**2)),
-            spread=0.5 * (state.spread + size),
-        )
+            centre, shrink = self.best, 1.0 if values.min() < least - 0.1 else SHRINK
+        self._judge(self.positions[paid:][:n_judges], errors, by_draws=temperature == 1.0)
+        self.whitening = refocus(whitening, draws, temperature, centre, shrink)
+        self.prior = process.prior
+        self.unsure = float(np.mean(process.variance(draws) > UNSURE**2))
+        self.spread = 0.5 * (self.spread + size)
 
-    def _finish(self, state: ActiveState, rng: np.random.Generator) -> ActiveState:
-        """Return the state with its chains at draws that were evaluated, or at likely points."""
-        n, likely = len(state.chains.values), state.likely
-        judged = [
-            row
-            for row in likely
-            if len(state.judges) and (state.positions[row] == state.judges).all(axis=1).any()
-        ]
-        others = np.setdiff1d(likely, judged)
+    def _fit(self, whitening: Whitening) -> QuadraticProcess:
+        """Return the process of the values so far.
+
+        Failed ones are so high that they count among the flattened ones, and that points are not
+        sought there.
+        """
+        assert self.prior is not None
+        high = float(self.values.min()) + math.e * flat_from(self.dim)
+        shown = np.where(np.isfinite(self.values), self.values, high)
+        return QuadraticProcess.fit(whitening.apply(self.positions), shown, self.prior)
+
+    def _judge(self, judges: FloatArray, errors: FloatArray, *, by_draws: bool) -> None:
+        """Keep the latest draws of a process; such of a flattened one do not count."""
+        if by_draws:
+            self.errors = np.concatenate([self.errors, errors])[-JUDGED:]
+            self.judges = np.concatenate([self.judges, judges])[-max(JUDGED, self.n_starts) :]
+        else:
+            self.errors, self.judges = np.empty(0), self.judges[:0]
+
+    def choose_ends(self, n: int, rng: np.random.Generator) -> ChainState | None:
+        """Return chains at draws that were evaluated, or at likely points; None if all failed."""
+        among = (self.positions[:, None] == self.judges).all(axis=2).any(axis=1)
+        judged = self.likely[among[self.likely]]
+        others = np.setdiff1d(self.likely, judged)
         noise = rng.gumbel(size=len(others))  # draws without replacement
-        order = others[np.argsort(state.values[others] - noise, kind="stable")]
-        rows = np.resize(np.concatenate([judged[::-1], order]).astype(np.int64), n)
-        if not np.isfinite(state.values[rows]).all():  # nothing was finite
-            return attrs.evolve(state, finished=True)
-        at = ChainState(positions=state.positions[rows], values=state.values[rows], cache={})
-        return attrs.evolve(state, chains=at, info=idle(n, n), finished=True)
-
-    def _tune(self, state: ActiveState, surrogate: Potential) -> Tuning | None:
-        """Return what the run's sampler needs, by chains on its surrogate."""
-        sampler, whitening = self.settings.tuned, state.whitening
-        if whitening is None or not sampler.needs <= surrogate.capabilities:
+        order = others[np.argsort(self.values[others] - noise, kind="stable")]
+        rows = np.resize(np.concatenate([judged[::-1], order]), n)
+        if not np.isfinite(self.values[rows]).all():
             return None
-        rng = np.random.default_rng(state.seed)
-        starts = state.positions[rng.choice(state.likely, TUNED_BY)]
-        moves = Binding(sampler, surrogate, TUNED_BY)
-        covariance = whitening.factor @ whitening.factor.T
-        moves.tune(TUNING, covariance=covariance, step_size=None)
-        accepted = []
-        with one_thread():
-            decider = self.settings.correction.bind(surrogate)
-            for _, info in warm_up(moves, decider, starts, TUNING, rng):
-                accepted.append(info.accepted.mean())
-        return moves.tuning if np.mean(accepted[TUNING // 2 :]) >= MOBILE else None
+        return ChainState(positions=self.positions[rows], values=self.values[rows], cache={})
 
 
 def choose(

@@ -32,14 +32,11 @@ class Profile:
     F^T F = H^T K^-1 H. The coefficients are integrated out (Rasmussen and Williams 2006, section
     2.7), which for their mean is generalised least squares, and for the hyperparameters restricted
     maximum likelihood.
-
-    ``coefficients (p,)`` are the mean of beta, ``factor (p, p)`` is the lower triangular L_A with
-    L_A L_A^T = H^T K^-1 H, and ``residual (q,)`` is y - F beta.
     """
 
-    coefficients: FloatArray
-    factor: FloatArray
-    residual: FloatArray
+    coefficients: FloatArray  # mean of beta, (p,)
+    factor: FloatArray  # lower triangular L_A (p, p) with L_A L_A^T = H^T K^-1 H
+    residual: FloatArray  # y - F beta, (q,)
 
     @classmethod
     def of(cls, features: FloatArray, targets: FloatArray) -> Profile:
@@ -73,33 +70,16 @@ class Posterior(ABC):
     """A process given its observations, in the coordinates z of its kernel.
 
     Its mean is h(z) . beta + s^2 sum_i e_i (w_i + a_i . (x - c_i)), where x = z / l.
-
-    Parameters
-    ----------
-    length_scales, variance : ndarray of shape (dim,), and float
-        l and s^2.
-    centres, weights : ndarrays of shape (M, dim) and (M,)
-        c_i in x, and w_i.
-    gradient_weights : ndarray of shape (M, dim) or None
-        a_i; None where no derivative is known.
-    design : ndarray of shape (m, p)
-        Basis functions and derivatives, rotated as what is known at a position is.
-    profile
-        The mean function.
-    jitter
-        Addition to the kernel matrix's diagonal, in units of s^2.
-    log_likelihood
-        Log marginal likelihood.
     """
 
-    length_scales: FloatArray
-    variance: float
-    centres: FloatArray
-    weights: FloatArray
-    gradient_weights: FloatArray | None
-    design: FloatArray
-    profile: Profile
-    jitter: float
+    length_scales: FloatArray  # l (dim,)
+    variance: float  # s^2
+    centres: FloatArray  # c_i in x, (M, dim)
+    weights: FloatArray  # w_i (M,)
+    gradient_weights: FloatArray | None  # a_i (M, dim); None where no derivative is known
+    design: FloatArray  # basis functions and derivatives (m, p), rotated as what is known
+    profile: Profile  # the mean function
+    jitter: float  # addition to the kernel matrix's diagonal, in units of s^2
     log_likelihood: float
 
     def variance_at(self, positions: FloatArray, features: FloatArray) -> FloatArray:
@@ -118,14 +98,12 @@ class Posterior(ABC):
 class ExactPosterior(Posterior):
     """A Gaussian process given values, and derivatives at some of the positions.
 
-    Rasmussen and Williams 2006, equations (2.25), (2.41). ``gradient_rows (k,)`` are the centres at
-    which derivatives are known, ``factor (m, m)`` is the lower Cholesky factor of the covariance of
-    all m equations, and ``dual (m,)`` is covariance^-1 (targets - mean function).
+    Rasmussen and Williams 2006, equations (2.25), (2.41).
     """
 
-    gradient_rows: IntArray
-    factor: FloatArray
-    dual: FloatArray
+    gradient_rows: IntArray  # the k centres at which derivatives are known
+    factor: FloatArray  # lower Cholesky factor of the covariance of all m equations
+    dual: FloatArray  # covariance^-1 (targets - mean function), (m,)
 
     @classmethod
     def of(cls, observations: Observations, hyperparameters: Hyperparameters) -> ExactPosterior:

@@ -9,13 +9,14 @@ K_M and Sigma_M are not.
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit.errors import SurrogateFitError
-from surrokit.types import FloatArray, IntArray
+from surrokit.types import FloatArray
 from surrokit_gp.exact import Posterior, Profile
 from surrokit_gp.hyperparameters import Hyperparameters, Likelihood
 from surrokit_gp.kernels import factorise, solve, unit_matrix, weighted_squares
@@ -28,8 +29,6 @@ there to where the marginal likelihood is largest."""
 # K_M has no noise on its diagonal, and weights grow with the inverse of its least pivot. A jitter
 # as large as the least square of a pivot, relative to s^2, is far below the noise, and keeps digits
 _JITTERS, _ROOM = (0.0, 1e-9, 1e-8, 1e-7, 1e-6), 1e-9
-
-_ROUNDS = 10  # of k-means at most
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -58,23 +57,18 @@ class SparsePosterior(Posterior):
         return left + np.einsum("mn,mn->n", posterior, posterior), prior
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(eq=False)
 class _Parts:
-    """What the derivatives of the likelihood need beside the posterior.
+    """What the derivatives of the likelihood need beside the posterior."""
 
-    ``scaled`` is x, ``unit`` K_MN / s^2, ``among`` K_M / s^2, ``projected`` V; ``noise_root`` the
-    root of D, ``rotated`` C^-1 V D^-1/2, ``left`` the part of D^-1/2 [H, t] that V D^-1/2 does not
-    explain, and ``explained`` the coefficients of the part that it does.
-    """
-
-    scaled: FloatArray
-    unit: FloatArray
-    among: FloatArray
-    projected: FloatArray
-    rotated: FloatArray
-    noise_root: FloatArray
-    left: FloatArray
-    explained: FloatArray
+    scaled: FloatArray  # x
+    unit: FloatArray  # K_MN / s^2
+    among: FloatArray  # K_M / s^2
+    projected: FloatArray  # V
+    rotated: FloatArray  # C^-1 V D^-1/2
+    noise_root: FloatArray  # D^1/2
+    left: FloatArray  # the part of D^-1/2 [H, t] that V D^-1/2 does not explain
+    explained: FloatArray  # coefficients of the part that it does
 
 
 def sparse_likelihood(
@@ -98,7 +92,12 @@ def sparse_likelihood(
     spread = solve(profile.factor, left.T)
     own = np.square(dual) + np.einsum("pn,pn->n", spread, spread)
     own -= (1.0 - np.einsum("mn,mn->n", parts.rotated, parts.rotated)) / root**2
-    forces = _forces(posterior, parts, dual, spread, own)
+    inner = solve(posterior.inner_factor, parts.rotated, transposed=True)
+    inner /= -root
+    inner += (parts.explained[:, -1] - posterior.design @ profile.coefficients)[:, None] * dual
+    inner += solve(profile.factor, posterior.design.T).T @ spread
+    inner -= parts.projected * own
+    forces = solve(posterior.inducing_factor, inner, transposed=True)  # F
     across = forces * parts.unit
     among = solve(posterior.inducing_factor, (forces @ parts.projected.T).T, transposed=True)
     among *= parts.among
@@ -115,19 +114,6 @@ def sparse_likelihood(
     return posterior.log_likelihood, np.concatenate([*derivatives, by_inducing.ravel()])
 
 
-def _forces(
-    posterior: SparsePosterior, parts: _Parts, dual: FloatArray, spread: FloatArray, own: FloatArray
-) -> FloatArray:
-    """Return F, shape (M, N)."""
-    profile = posterior.profile
-    inner = solve(posterior.inner_factor, parts.rotated, transposed=True)
-    inner /= -parts.noise_root
-    inner += (parts.explained[:, -1] - posterior.design @ profile.coefficients)[:, None] * dual
-    inner += solve(profile.factor, posterior.design.T).T @ spread
-    inner -= parts.projected * own
-    return solve(posterior.inducing_factor, inner, transposed=True)
-
-
 def _condition(
     observations: Observations, hyperparameters: Hyperparameters, inducing: FloatArray
 ) -> tuple[SparsePosterior, _Parts]:
@@ -138,7 +124,10 @@ def _condition(
     factor, jitter = factorise(variance * among, variance, _JITTERS, what, _ROOM)
     among[np.diag_indices_from(among)] += jitter
     projected = solve(factor, variance * unit)
-    root = _noise_root(variance, projected, observations.noise(hyperparameters.noise_sd))
+    lost = np.maximum(variance - np.einsum("mn,mn->n", projected, projected), 0.0)
+    independent = lost + observations.noise(hyperparameters.noise_sd)[: len(lost)]
+    # never quite without noise: a value met exactly has infinite weight
+    root = np.sqrt(np.maximum(independent, 1e-14 * variance))
     whitened = projected / root
     inner = whitened @ whitened.T
     inner[np.diag_indices_from(inner)] += 1.0
@@ -165,33 +154,8 @@ def _condition(
         inducing_factor=factor,
         inner_factor=inner_factor,
     )
-    parts = _Parts(
-        scaled=x,
-        unit=unit,
-        among=among,
-        projected=projected,
-        rotated=rotated,
-        noise_root=root,
-        left=left,
-        explained=explained,
-    )
+    parts = _Parts(x, unit, among, projected, rotated, root, left, explained)
     return posterior, parts
-
-
-def _noise_root(variance: float, projected: FloatArray, noise: FloatArray) -> FloatArray:
-    """Return the root of D, shape (N,), from V and the noise of at least N equations."""
-    lost = variance - np.einsum("mn,mn->n", projected, projected)
-    independent = np.maximum(lost, 0.0) + noise[: len(lost)]
-    # never quite without noise: a value met exactly has infinite weight
-    return np.asarray(np.sqrt(np.maximum(independent, 1e-14 * variance)))
-
-
-def default_number(dim: int, n_points: int) -> int:
-    """Return M where it is no setting: half of the points, and at most 300.
-
-    The price of a fit grows with its square.
-    """
-    return min(n_points, 300, max(n_points // 2, dim + 2))
 
 
 def inducing_points(
@@ -199,16 +163,20 @@ def inducing_points(
 ) -> FloatArray:
     """Return inducing points, shape (M, dim), to begin with.
 
-    ``"data"`` draws M of the distinct positions (n, dim); the others spread M centres by k-means.
-    The number M is chosen where it is None.
+    ``"data"`` draws M of the distinct positions (n, dim); the others are centres of k-means from
+    the seeds of Arthur and Vassilvitskii (2007). The Nystrom error that inducing points leave is
+    bounded by the squared distances that this makes small (Zhang, Tsang and Kwok 2008). M None is
+    half of the points, and at most 300: the price of a fit grows with its square.
 
     Raises
     ------
     SurrogateFitError
         If there are fewer positions than inducing points.
     """
+    from scipy.cluster.vq import kmeans2
+
     n, dim = positions.shape
-    number = default_number(dim, n) if number is None else number
+    number = min(n, 300, max(n // 2, dim + 2)) if number is None else number
     if number > n:
         raise SurrogateFitError(
             f"n_inducing={number} inducing points cannot be found among {n} distinct training "
@@ -216,49 +184,6 @@ def inducing_points(
         )
     if kind == "data":
         return positions[np.sort(rng.choice(n, size=number, replace=False))]
-    return k_means(positions, number, rng)
-
-
-def k_means(positions: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
-    """Return the centres of so many clusters of distinct positions (n, dim), shape (number, dim).
-
-    Seeds are drawn with probability proportional to the squared distance from those before (Arthur
-    and Vassilvitskii 2007), then moved to the means of what is nearest (Lloyd 1982). The Nystrom
-    error that inducing points leave is bounded by the squared distances that this makes small
-    (Zhang, Tsang and Kwok 2008).
-    """
-    centres = _seeds(positions, number, rng)
-    nearest = np.full(len(positions), -1)
-    for _ in range(_ROUNDS):
-        before, nearest = nearest, _nearest(positions, centres)
-        if (before == nearest).all():
-            break
-        counts = np.bincount(nearest, minlength=number)
-        sums = np.zeros_like(centres)
-        np.add.at(sums, nearest, positions)
-        filled = counts > 0
-        centres[filled] = sums[filled] / counts[filled, None]
-    return centres
-
-
-def _seeds(positions: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
-    chosen = np.empty(number, dtype=np.int64)
-    chosen[0] = rng.integers(len(positions))
-    least = _squares(positions, positions[chosen[0]])
-    for i in range(1, number):
-        summed = np.cumsum(least)
-        # the last positive increment bounds what rounding can choose
-        place = int(np.searchsorted(summed, rng.random() * summed[-1], side="right"))
-        chosen[i] = min(place, int(np.flatnonzero(least)[-1]))
-        np.minimum(least, _squares(positions, positions[chosen[i]]), out=least)
-    return positions[chosen]
-
-
-def _squares(positions: FloatArray, centre: FloatArray) -> FloatArray:
-    away = positions - centre
-    return np.asarray(np.einsum("nd,nd->n", away, away))
-
-
-def _nearest(positions: FloatArray, centres: FloatArray) -> IntArray:
-    half = 0.5 * np.einsum("md,md->m", centres, centres)
-    return np.asarray((half - positions @ centres.T).argmin(axis=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an empty cluster keeps its centre
+        return np.asarray(kmeans2(positions, number, minit="++", seed=rng)[0])

@@ -35,24 +35,14 @@ class Expansion:
     gives all exponents, and one of e with another both sum_i e_i v_i and sum_i e_i v_i c_i. What
     is left to do is of the size of the positions. Everything linear is folded into the tables.
 
-    Parameters
-    ----------
-    origin, scaling : ndarrays of shape (dim,) and (dim, dim)
-        Of r, and T.
-    centres, weights : ndarrays of shape (M, dim) and (M,)
-        c_i and v_i.
-    gradient_weights : ndarray of shape (M, dim) or None
-        a_i.
-    polynomial
-        The rest, as a function of r.
     """
 
-    origin: FloatArray
-    scaling: FloatArray
-    centres: FloatArray
-    weights: FloatArray
-    gradient_weights: FloatArray | None
-    polynomial: Polynomial
+    origin: FloatArray  # of r, (dim,)
+    scaling: FloatArray  # T (dim, dim)
+    centres: FloatArray  # c_i (M, dim)
+    weights: FloatArray  # v_i (M,)
+    gradient_weights: FloatArray | None  # a_i (M, dim)
+    polynomial: Polynomial  # the rest, as a function of r
     _pulls: FloatArray = attrs.field(init=False, repr=False)
     _heights: FloatArray = attrs.field(init=False, repr=False)
     _sums: FloatArray = attrs.field(init=False, repr=False)

@@ -116,20 +116,14 @@ LikelihoodOf: TypeAlias = Callable[[Hyperparameters, FloatArray | None], Likelih
 
 @attrs.frozen(kw_only=True, eq=False)
 class Space:
-    """Hyperparameters as vectors: log l, log s, log sigma, scaled to observations.
+    """Hyperparameters as vectors: log l, log s, log sigma, scaled to observations."""
 
-    There is one l if ``isotropic``; ``noise`` is sigma where it is fixed. ``lengths (dim,)`` are
-    the spread of the positions times the root of dim, ``height`` is the standard deviation of the
-    values (their root mean square about a mean of zero), and ``left`` the same of what basis
-    functions do not explain. ``bounds (n_entries, 2)`` are those of a vector.
-    """
-
-    isotropic: bool
-    noise: float | None
-    lengths: FloatArray
-    left: float
-    height: float
-    bounds: FloatArray
+    isotropic: bool  # is there one l for all coordinates?
+    noise: float | None  # sigma, where it is fixed
+    lengths: FloatArray  # spread of the positions times the root of dim, (dim,)
+    left: float  # root mean square of what basis functions leave of the values
+    height: float  # standard deviation of the values, or root mean square about a mean of zero
+    bounds: FloatArray  # of a vector, (n_entries, 2)
 
     @classmethod
     def of(
@@ -230,13 +224,26 @@ def search(
     SurrogateFitError
         If the likelihood cannot be computed along any of the paths.
     """
+    bounds, kept, moves = space.bounds, len(space.lengths) + 2, np.empty(0)
+    if inducing is not None:
+        kept, moves = kept + inducing.size, inducing.ravel()
+        bounds = np.concatenate([bounds, np.full((inducing.size, 2), (-np.inf, np.inf))])
+
+    def moved(point: FloatArray) -> FloatArray | None:
+        return None if inducing is None else point[-inducing.size :].reshape(inducing.shape)
+
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        value, derivatives = likelihood(space.unpack(point), moved(point))
+        return value, space.slope(derivatives[:kept])
+
+    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-6, "gtol": 1e-3}
     paths = []
     for start in starts:
-        paths.append(_climb_in(space, likelihood, start, iterations, inducing))
+        paths.append(climb(objective, np.concatenate([start, moves]), bounds, options))
         if paths[-1].point is not None and not every:
             break
     found = [
-        Found(hyperparameters=space.unpack(path.point), inducing=_moved(path.point, inducing))
+        Found(hyperparameters=space.unpack(path.point), inducing=moved(path.point))
         for path in sorted(paths, key=lambda path: -path.value)
         if path.point is not None
     ]
@@ -247,32 +254,6 @@ def search(
         f"starts (the last reason: {paths[-1].reason}); use whiten=True and a larger noise, give "
         "hyperparameters, or rescale the parameters"
     )
-
-
-def _climb_in(
-    space: Space,
-    likelihood: LikelihoodOf,
-    start: FloatArray,
-    iterations: int,
-    inducing: FloatArray | None,
-) -> Path:
-    bounds = space.bounds
-    if inducing is not None:
-        start = np.concatenate([start, inducing.ravel()])
-        bounds = np.concatenate([bounds, np.full((inducing.size, 2), (-np.inf, np.inf))])
-
-    kept = None if inducing is not None else len(space.lengths) + 2
-
-    def objective(point: FloatArray) -> tuple[float, FloatArray]:
-        value, derivatives = likelihood(space.unpack(point), _moved(point, inducing))
-        return value, space.slope(derivatives[:kept])
-
-    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-6, "gtol": 1e-3}
-    return climb(objective, start, bounds, options)
-
-
-def _moved(point: FloatArray, inducing: FloatArray | None) -> FloatArray | None:
-    return None if inducing is None else point[-inducing.size :].reshape(inducing.shape)
 
 
 @attrs.define(kw_only=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import attrs
 import numpy as np
 
@@ -21,24 +23,15 @@ _TAIL_SHARE = 0.1  # part of it that a far-tail row may be off by, for each typi
 class TrainingRows:
     """Distinct points with finite values, and how well their values are to be met.
 
-    A value is met up to noise of variance sigma^2 / copies + tail_sd^2.
-
-    Parameters
-    ----------
-    positions, values : ndarrays of shape (n, dim) and (n,)
-        Distinct positions, in an order that does not depend on that in which they came, and U
-        there; the mean where it was evaluated several times.
-    gradients : ndarray of shape (n, dim)
-        Gradients of U; NaN in rows without.
-    copies, tail_sd : ndarrays of shape (n,)
-        Number of evaluations, and noise of a far-tail row's own, in nats; 0 for the others.
+    In an order that does not depend on that in which they came. A value is met up to noise of
+    variance sigma^2 / copies + tail_sd^2.
     """
 
-    positions: FloatArray
-    values: FloatArray
-    gradients: FloatArray
-    copies: FloatArray
-    tail_sd: FloatArray
+    positions: FloatArray  # (n, dim)
+    values: FloatArray  # U (n,); the mean where it was evaluated several times
+    gradients: FloatArray  # of U, (n, dim); NaN in rows without
+    copies: FloatArray  # number of evaluations, (n,)
+    tail_sd: FloatArray  # noise of a far-tail row's own, in nats, (n,); 0 for the others
 
     def __len__(self) -> int:
         return len(self.values)
@@ -177,28 +170,24 @@ class Observations:
 
     The equations are the n values, then the derivatives in the first coordinate, and so on. The
     noise of a derivative along one length scale is that of the value.
-
-    ``rows`` have positions z, values less a trend, and gradients in z; ``kind`` is the mean
-    function, a polynomial in w, and ``chain (dim, dim)`` is dw/dz.
     """
 
-    rows: TrainingRows
-    kind: MeanKind
-    chain: FloatArray
-    gradient_rows: IntArray = attrs.field(init=False)
-    basis: FloatArray = attrs.field(init=False)
-    _basis_gradients: FloatArray = attrs.field(init=False)
+    rows: TrainingRows  # positions z, values less a trend, gradients in z
+    kind: MeanKind  # the mean function, a polynomial in w
+    chain: FloatArray  # dw/dz, (dim, dim)
 
-    @gradient_rows.default
-    def _find_gradients(self) -> IntArray:
+    @cached_property
+    def gradient_rows(self) -> IntArray:
+        """Rows with a gradient, shape (k,)."""
         return np.flatnonzero(self.rows.with_gradient)
 
-    @basis.default
-    def _basis_at_rows(self) -> FloatArray:
+    @cached_property
+    def basis(self) -> FloatArray:
+        """Basis functions at all positions, shape (n, p)."""
         return features(self.kind, self.rows.positions @ self.chain.T)
 
-    @_basis_gradients.default
-    def _in_z(self) -> FloatArray:
+    @cached_property
+    def _basis_gradients(self) -> FloatArray:
         whitened = self.rows.positions[self.gradient_rows] @ self.chain.T
         slopes = feature_gradients(self.kind, whitened)
         return np.asarray(np.einsum("ij,kip->kjp", self.chain, slopes))

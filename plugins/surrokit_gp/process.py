@@ -10,7 +10,7 @@ import numpy as np
 
 from surrokit.arguments import Limits, not_negative, one_of, positive, positive_integer
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.interfaces import Evaluations
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.quality import FitQuality, KeepingLearner, fit_quality
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.surrogate.training import Tail
@@ -129,10 +129,14 @@ class Process(ShownSurrogate):
                 f"{self.hyperparameters.noise_sd}; give one of the two"
             )
 
-    def check(self, dim: int) -> None:
-        """Raise ConfigurationError if the hyperparameters are those of another dimension."""
+    def learner_of(
+        self, problem: LearningProblem, rng: np.random.Generator, **settings: Any
+    ) -> ProcessLearner:
+        """Return a learner for a problem, with settings of its own."""
         if self.hyperparameters is not None:
-            self.hyperparameters.scales(dim)
+            self.hyperparameters.scales(problem.dim)
+        seed = int(rng.integers(2**53))
+        return ProcessLearner(dim=problem.dim, seed=seed, process=self, **settings)
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -140,20 +144,8 @@ class ProcessLearner(KeepingLearner):
     """Conditions a process on all that was observed.
 
     The first fit fixes the whitening. Hyperparameters are found again when the number of points
-    has grown by half.
-
-    Parameters
-    ----------
-    process
-        Settings of the process.
-    needs, uses
-        What it learns from, or judges itself by.
-    n_search, max_points
-        Most equations that a search looks at, and points that the process is conditioned on.
-    gradients
-        Whether gradients are observations.
-    inducing, n_inducing
-        How inducing points are found, and their number; None for a full process.
+    has grown by half. Settings are those of the surrogates; ``inducing`` is None for a full
+    process.
     """
 
     process: Process
@@ -209,7 +201,6 @@ class ProcessLearner(KeepingLearner):
         return process
 
     def _kind(self, rows: TrainingRows, n_equations: int) -> MeanKind:
-        """Return the mean function, if there are enough equations, and all can be handled."""
         mean, least = self.process.mean, least_points(self.process.mean, self.dim)
         if len(rows) < 2 or n_equations < least:
             richer = "set mean='auto', " if mean in ("linear", "quadratic") else ""
@@ -247,13 +238,7 @@ class ProcessLearner(KeepingLearner):
 
 
 def _with_gradients(rows: TrainingRows, use: Gradients, rng: np.random.Generator) -> TrainingRows:
-    """Return the rows with the gradients that are observations alone.
-
-    Raises
-    ------
-    SurrogateFitError
-        If all were asked for and there are none, or too many.
-    """
+    """Return the rows with the gradients that are observations alone."""
     known = np.flatnonzero(rows.with_gradient)
     room = (AMPLE_EQUATIONS - len(rows)) // rows.dim
     if use is True:
@@ -361,12 +346,10 @@ class _Fit:
 
     def _inducing(self, observations: Observations) -> FloatArray | None:
         """Return the inducing points to begin with, found once; None for a full process."""
-        learner = self.learner
-        if learner.inducing is not None and self.inducing is None:
-            rng = _stream(learner.seed, _INDUCING)
-            self.inducing = inducing_points(
-                learner.inducing, observations.rows.positions, learner.n_inducing, rng
-            )
+        kind, number = self.learner.inducing, self.learner.n_inducing
+        if kind is not None and self.inducing is None:
+            rng = _stream(self.learner.seed, _INDUCING)
+            self.inducing = inducing_points(kind, observations.rows.positions, number, rng)
         return self.inducing
 
     def _search(self, observations: Observations) -> Found:

@@ -113,47 +113,30 @@ def walk(
 
     V is about 1 wide in each direction. Chains begin at ``starts (chains, dim)``.
     """
-    state = starts, *walled.value_and_gradient(starts)
+    state = starts.copy(), *walled.value_and_gradient(starts)
     step_size, kept, accepted = _STEP_SIZE, [], []
     with np.errstate(all="ignore"):  # paths that run off are rejected
         for i in range(1, _TRANSITIONS + 1):
             check_deadline()
-            state, moved = _move(walled, temperature, state, step_size, rng)
-            accepted.append(moved)
+            momenta = rng.standard_normal(starts.shape)
+            half = 0.5 * (step := step_size * rng.uniform(0.6, 1.2)) / temperature
+            energy = state[1] / temperature + 0.5 * np.square(momenta).sum(axis=1)
+            end, height, slope = state
+            for _ in range(_STEPS):
+                momenta = momenta - half * slope
+                end = end + step * momenta
+                height, slope = walled.value_and_gradient(end)
+                momenta = momenta - half * slope
+            change = energy - height / temperature - 0.5 * np.square(momenta).sum(axis=1)
+            moved = np.log(rng.random(len(end))) < change
+            for old, new in zip(state, (end, height, slope), strict=True):
+                old[moved] = new[moved]
+            accepted.append(float(moved.mean()))
             if i % _EVERY == 0 and 3 * i > _TRANSITIONS:
-                kept.append(state[0])
+                kept.append(state[0].copy())
             if i % _EVERY == 0 and 2 * i < _TRANSITIONS:
                 step_size *= float(np.exp(0.5 * (np.mean(accepted[-_EVERY:]) - _WANTED)))
     return np.concatenate(kept)
-
-
-def _move(
-    walled: Walled,
-    temperature: float,
-    state: tuple[FloatArray, FloatArray, FloatArray],
-    step_size: float,
-    rng: np.random.Generator,
-) -> tuple[tuple[FloatArray, FloatArray, FloatArray], float]:
-    """Return positions, V and its gradient after a path, and the part of paths accepted."""
-    positions, values, gradients = state
-    momenta = rng.standard_normal(positions.shape)
-    step = step_size * rng.uniform(0.6, 1.2)
-    energy = values / temperature + 0.5 * np.square(momenta).sum(axis=1)
-    end, height, slope = positions, values, gradients
-    for _ in range(_STEPS):
-        momenta = momenta - 0.5 * step / temperature * slope
-        end = end + step * momenta
-        height, slope = walled.value_and_gradient(end)
-        momenta = momenta - 0.5 * step / temperature * slope
-    change = energy - height / temperature - 0.5 * np.square(momenta).sum(axis=1)
-    moved = np.log(rng.random(len(end))) < change
-    across = moved[:, None]
-    after = (
-        np.where(across, end, positions),
-        np.where(moved, height, values),
-        np.where(across, slope, gradients),
-    )
-    return after, float(moved.mean())
 
 
 def refocus(
@@ -165,9 +148,8 @@ def refocus(
 ) -> Whitening:
     """Return coordinates in which draws of exp(-V) are nearly standard normal.
 
-    ``draws (n, dim)`` are those of exp(-V / T) in the present coordinates. ``centre (dim,)`` is
-    another middle than theirs, in the coordinates q, and ``shrink`` a factor of the new standard
-    deviations.
+    ``draws (n, dim)`` are those of exp(-V / T) in the present coordinates; ``centre (dim,)``, in q,
+    is another middle than theirs, and ``shrink`` a factor of the new standard deviations.
     """
     dim = draws.shape[1]
     covariance = np.cov(draws, rowvar=False).reshape(dim, dim) / temperature
@@ -196,10 +178,8 @@ class FittedQuadraticProcess(ShownFit):
     quality : FitQuality or None
         Errors at each point of the process given all others; None for fewer than two points where
         the density is more than next to nothing.
-    whitening
-        The coordinates in which the target is nearly standard normal.
-    walled
-        The mean of the process in them.
+    whitening, walled
+        Coordinates in which the target is nearly standard normal, and the mean in them.
     """
 
     n_points: int

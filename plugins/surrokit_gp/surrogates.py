@@ -54,11 +54,9 @@ class GaussianProcess(Process):
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
         """Return a learner for a problem."""
         value, both = frozenset({"value"}), frozenset({"value", "gradient"})
-        self.check(problem.dim)
-        return ProcessLearner(
-            dim=problem.dim,
-            seed=int(rng.integers(2**53)),
-            process=self,
+        return self.learner_of(
+            problem,
+            rng,
             needs=both if self.gradients is True else value,
             uses=value if self.gradients is False else both,
             n_search=self.n_search,
@@ -108,12 +106,5 @@ class Fitc(Process):
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
         """Return a learner for a problem."""
-        self.check(problem.dim)
-        return ProcessLearner(
-            dim=problem.dim,
-            seed=int(rng.integers(2**53)),
-            process=self,
-            n_search=self.n_search,
-            inducing=self.inducing,
-            n_inducing=self.n_inducing,
-        )
+        points = {"inducing": self.inducing, "n_inducing": self.n_inducing}
+        return self.learner_of(problem, rng, n_search=self.n_search, **points)

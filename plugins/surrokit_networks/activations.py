@@ -24,8 +24,6 @@ class Activation:
 
     Parameters
     ----------
-    name
-        Name in messages.
     value, first, second, third
         The function and its derivatives; they leave their argument as it is.
     both : callable, optional

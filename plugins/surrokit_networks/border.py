@@ -39,11 +39,9 @@ class Border:
 
     Parameters
     ----------
-    whitening
-        From raw to whitened positions.
-    radius : float
+    radius
         In whitened coordinates.
-    height : float
+    height
         The potential at the border, in nats.
     """
 
@@ -97,18 +95,14 @@ class Beyond:
 
     Parameters
     ----------
-    border
-        The border.
     rows : ndarray of shape (k,)
         Which positions these are.
     distances : ndarray of shape (k,)
-        r.
+        r = |z|.
     units : ndarray of shape (k, dim)
         z / r.
-    excess : ndarray of shape (k,)
-        How far beyond, in units of :data:`GIVE` of the radius.
-    bent : ndarray of shape (k,)
-        Its hyperbolic tangent.
+    excess, bent : ndarray of shape (k,)
+        How far beyond, in units of :data:`GIVE` of the radius, and its hyperbolic tangent.
     """
 
     border: Border

@@ -37,16 +37,13 @@ class Equations:
     whitened : ndarray of shape (n, dim)
         z.
     targets : ndarray of shape (n, m)
-        t; should be of order one about zero, for the sake of rounding.
+        t; of order one about zero, for the sake of rounding.
     gradients : ndarray of shape (n, m, dim) or None
-        g, finite in every row; None if there are none at all.
-    value_weights : ndarray of shape (n,)
-        Weights of the squared errors of values; all zero to train on gradients alone.
-    gradient_weights : ndarray of shape (n,)
-        Weights of the squared lengths of gradient errors; zero where no gradient is known.
-    count : float
-        How many independent equations there are for each target: what is down-weighted counts
-        less, and copies count once.
+        g, finite in every row.
+    value_weights, gradient_weights : ndarray of shape (n,)
+        Weights of squared errors; those of gradients are zero where none is known.
+    count
+        Independent equations for each target: what is down-weighted counts less, copies once.
     trains_level
         Whether a constant, which no ridge holds back, is fitted too.
     """
@@ -154,11 +151,11 @@ class Basis:
     trend
         Free of the ridge.
     network
-        Held back by the ridge; None for a trend alone.
+        Held back by the ridge.
     """
 
     trend: TrendColumns
-    network: Nodes | None
+    network: Nodes
 
     @property
     def n_trend(self) -> int:
@@ -168,7 +165,7 @@ class Basis:
     @property
     def n_nodes(self) -> int:
         """Columns of the network."""
-        return 0 if self.network is None else len(self.network)
+        return len(self.network)
 
     def __len__(self) -> int:
         return self.n_trend + self.n_nodes
@@ -178,8 +175,7 @@ class Basis:
         features = np.empty((len(z), len(self)))
         trend, _ = self.trend.features_and_slopes(z)
         features[:, : self.n_trend] = self.trend.by_monomials(trend.T.copy()).T
-        if self.network is not None:
-            features[:, self.n_trend :] = self.network.features(z)
+        features[:, self.n_trend :] = self.network.features(z)
         return features
 
     def jacobian(self, z: FloatArray) -> FloatArray:
@@ -188,8 +184,7 @@ class Basis:
         _, slopes = self.trend.features_and_slopes(z)
         columns = (slopes[:, None, :] * self.trend.directions.T).transpose(2, 0, 1).copy()
         jacobian[:, :, : self.n_trend] = self.trend.by_monomials(columns).transpose(1, 2, 0)
-        if self.network is not None:
-            jacobian[:, :, self.n_trend :] = self.network.gradients(z)
+        jacobian[:, :, self.n_trend :] = self.network.gradients(z)
         return jacobian
 
 
@@ -237,18 +232,12 @@ class NormalEquations:
 
     Parameters
     ----------
-    gram : ndarray of shape (k, k)
-        Weighted products of columns, of values and gradients.
-    right : ndarray of shape (k, m)
+    gram : ndarray of shape (lead + k, lead + k)
+        Weighted products of columns, of values and gradients; the constant first, if it is trained.
+    right : ndarray of shape (lead + k, m)
         Weighted products of columns and targets.
     squares : ndarray of shape (m,)
         Weighted squares of targets.
-    sums : ndarray of shape (k,)
-        Weighted sums of the columns' values.
-    target_sums : ndarray of shape (m,)
-        Weighted sums of the targets' values.
-    weight
-        Sum of the weights of values.
     mass
         Sum of all weights: what the square of a column of ones would be.
     """
@@ -256,9 +245,6 @@ class NormalEquations:
     gram: FloatArray
     right: FloatArray
     squares: FloatArray
-    sums: FloatArray
-    target_sums: FloatArray
-    weight: float
     mass: float
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
@@ -266,15 +252,13 @@ class NormalEquations:
         return NormalEquations(**{n: getattr(self, n) + getattr(other, n) for n in names})
 
     def without_level(self) -> NormalEquations:
-        """Return the equations with a constant profiled out, by taking off weighted means."""
-        means = self.sums / self.weight
+        """Return the equations with the constant profiled out, by taking off weighted means."""
+        sums, weight = self.gram[0, 1:], float(self.gram[0, 0])
+        means = sums / weight
         return NormalEquations(
-            gram=self.gram - np.outer(self.sums, means),
-            right=self.right - np.outer(means, self.target_sums),
-            squares=self.squares - self.target_sums**2 / self.weight,
-            sums=np.zeros_like(self.sums),
-            target_sums=np.zeros_like(self.target_sums),
-            weight=0.0,
+            gram=self.gram[1:, 1:] - np.outer(sums, means),
+            right=self.right[1:] - np.outer(means, self.right[0]),
+            squares=self.squares - self.right[0] ** 2 / weight,
             mass=self.mass,
         )
 
@@ -282,99 +266,77 @@ class NormalEquations:
 def normal_equations(
     basis: Basis, equations: Equations, block_rows: int | None = None
 ) -> NormalEquations:
-    """Gather the normal equations of a basis.
-
-    Parameters
-    ----------
-    basis
-        The columns.
-    equations
-        The rows.
-    block_rows : int, optional
-        Positions at a time; None for as many as take a few megabytes.
-    """
-    n_outputs, trend = equations.n_outputs, basis.trend
-    products = _Products(basis, n_outputs)
-    squares, target_sums = np.zeros(n_outputs), np.zeros(n_outputs)
-    for block in blocks(equations, len(basis) * max(1, n_outputs // 4), block_rows):
-        products.add(block)
-        squares += block.value_weights @ np.square(block.targets)
-        target_sums += block.value_weights @ block.targets
-        if block.gradients is not None:
-            lengths = np.einsum("nmd,nmd->nm", block.gradients, block.gradients)
-            squares += block.gradient_weights @ lengths
-    gram = trend.by_monomials(trend.by_monomials(products.whole_gram()).T).T
-    return NormalEquations(
-        gram=gram,
-        right=trend.by_monomials(products.right),
-        squares=squares,
-        sums=trend.by_monomials(products.sums),
-        target_sums=target_sums,
-        weight=float(equations.value_weights.sum()),
-        mass=equations.mass,
+    """Gather the normal equations of a basis, those of the trend as additive nodes."""
+    trend, size, m = basis.trend, len(basis), equations.n_outputs
+    vectors = np.concatenate([trend.directions, basis.network.vectors])
+    gram, slope_gram, mixed = (np.zeros((size, size)) for _ in range(3))
+    right, sums, squares, target_sums = (
+        np.zeros((size, m)),
+        np.zeros(size),
+        np.zeros(m),
+        np.zeros(m),
     )
-
-
-class _Products:
-    """Sums of products of columns; those of the trend as additive nodes."""
-
-    def __init__(self, basis: Basis, n_outputs: int) -> None:
-        self._trend, self._nodes = basis.trend, basis.network
-        self._vectors = basis.trend.directions
-        if basis.network is not None:
-            self._vectors = np.concatenate([self._vectors, basis.network.vectors])
-        size = len(basis)
-        self._gram = np.zeros((size, size))
-        self._slopes: FloatArray | None = None
-        self._mixed: FloatArray | None = None
-        self.right = np.zeros((size, n_outputs))
-        self.sums = np.zeros(size)
-
-    def add(self, block: Equations) -> None:
-        """Take in the rows of a block."""
-        features, slopes = self._columns(block.whitened)
-        self.sums += block.value_weights @ features
-        self.right += features.T @ (block.value_weights[:, None] * block.targets)
+    for block in blocks(equations, size * max(1, m // 4), block_rows):
+        features, slopes = _columns(basis, block.whitened)
+        sums += block.value_weights @ features
+        target_sums += block.value_weights @ block.targets
+        right += features.T @ (block.value_weights[:, None] * block.targets)
+        squares += block.value_weights @ np.square(block.targets)
         features *= np.sqrt(block.value_weights)[:, None]
-        self._gram += features.T @ features
+        gram += features.T @ features
         if block.gradients is not None:
-            self._add_gradients(slopes, block, block.gradients)
+            squares += block.gradient_weights @ np.einsum(
+                "nmd,nmd->nm", block.gradients, block.gradients
+            )
+            _add_gradients(basis, block, slopes, vectors, right, mixed)
+            slopes *= np.sqrt(block.gradient_weights)[:, None]
+            slope_gram += slopes.T @ slopes
+    if equations.gradients is not None:
+        gram = gram + slope_gram * (vectors @ vectors.T) + mixed + mixed.T
+    lead = int(equations.trains_level)
+    whole, rights = np.empty((lead + size, lead + size)), np.empty((lead + size, m))
+    whole[lead:, lead:] = trend.by_monomials(trend.by_monomials(gram).T).T
+    rights[lead:] = trend.by_monomials(right)
+    if lead:
+        whole[0, 0], rights[0] = equations.value_weights.sum(), target_sums
+        whole[0, 1:] = whole[1:, 0] = trend.by_monomials(sums)
+    return NormalEquations(gram=whole, right=rights, squares=squares, mass=equations.mass)
 
-    def _add_gradients(self, slopes: FloatArray, block: Equations, gradients: FloatArray) -> None:
-        n, m, dim = gradients.shape
-        weights, z, p = block.gradient_weights, block.whitened, len(self._trend)
-        # First over rows, in one product for all outputs, then over coordinates.
-        moments = (slopes * weights[:, None]).T @ gradients.reshape(n, -1)
-        self.right += np.einsum("kmd,kd->km", moments.reshape(-1, m, dim), self._vectors)
-        if self._nodes is not None and self._nodes.curvatures is not None:
-            beta = slopes[:, p:] * -self._nodes.curvatures
-            along = slopes * (z @ self._vectors.T)
-            along[:, p:] += beta * (0.5 * np.einsum("nd,nd->n", z, z))[:, None]
-            beta *= weights[:, None]
-            self.right[p:] += beta.T @ np.einsum("nd,nmd->nm", z, gradients)
-            mixed = along.T @ beta
-            self._mixed = mixed if self._mixed is None else self._mixed + mixed
-        slopes *= np.sqrt(weights)[:, None]
-        product = slopes.T @ slopes
-        self._slopes = product if self._slopes is None else self._slopes + product
 
-    def whole_gram(self) -> FloatArray:
-        """Return the products of columns, of values and gradients, shape (k, k)."""
-        gram = self._gram
-        if self._slopes is not None:
-            gram = gram + self._slopes * (self._vectors @ self._vectors.T)
-        if self._mixed is not None:
-            p = len(self._trend)
-            gram[:, p:] += self._mixed
-            gram[p:] += self._mixed.T
-        return gram
+def _add_gradients(
+    basis: Basis,
+    block: Equations,
+    slopes: FloatArray,
+    vectors: FloatArray,
+    right: FloatArray,
+    mixed: FloatArray,
+) -> None:
+    """Add products of gradients to right sides, and M to ``mixed``."""
+    gradients, weights, z, p = (
+        block.gradients,
+        block.gradient_weights,
+        block.whitened,
+        basis.n_trend,
+    )
+    assert gradients is not None
+    n, m, dim = gradients.shape
+    # First over rows, in one product for all outputs, then over coordinates.
+    moments = (slopes * weights[:, None]).T @ gradients.reshape(n, -1)
+    right += np.einsum("kmd,kd->km", moments.reshape(-1, m, dim), vectors)
+    if basis.network.curvatures is None:
+        return
+    beta = slopes[:, p:] * -basis.network.curvatures
+    along = slopes * (z @ vectors.T)
+    along[:, p:] += beta * (0.5 * np.einsum("nd,nd->n", z, z))[:, None]
+    beta *= weights[:, None]
+    right[p:] += beta.T @ np.einsum("nd,nmd->nm", z, gradients)
+    mixed[:, p:] += along.T @ beta
 
-    def _columns(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        trend = self._trend.features_and_slopes(z)
-        if self._nodes is None:
-            return trend[0].copy(), trend[1]
-        nodes = self._nodes.features_and_slopes(z)
-        if not len(self._trend):
-            return nodes
-        features, slopes = (np.concatenate(pair, axis=1) for pair in zip(trend, nodes, strict=True))
-        return features, slopes
+
+def _columns(basis: Basis, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return columns and their slopes at whitened positions, as new arrays."""
+    pairs = zip(
+        basis.trend.features_and_slopes(z), basis.network.features_and_slopes(z), strict=True
+    )
+    features, slopes = (np.concatenate(pair, axis=1) for pair in pairs)
+    return features, slopes

@@ -13,10 +13,9 @@ taken to its limit, gives its two cases:
 - c != 0: b = c / |c|^2, Phi loses c b^T, and Theta - Theta h b^T - b (Theta h)^T
   + (1 + h . Theta h) b b^T takes the place of Theta.
 
-Either way v gains (t - h . v) b. Where some columns are free, |c| is taken over the others only;
-where there is a ridge, Phi acts on the free columns alone and Theta starts as 1 / ridge on the
-rest. Once the columns are independent Phi is zero, is dropped, and what is left is recursive least
-squares. Many rows at once go by the Woodbury formula, in matrix products.
+Either way v gains (t - h . v) b. Where some columns are free, |c| is taken over the others only.
+Once the columns are independent, or where there is a ridge, Phi is zero, and what is left is
+recursive least squares. Many rows at once go by the Woodbury formula, in matrix products.
 
 A^T A and A^T t are kept too: rounding errors are seen in the residual of the normal equations, and
 mended from them.
@@ -30,9 +29,9 @@ from typing import Any, Self, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.errors import ConfigurationError
 from surrokit.limits import check_deadline
 from surrokit.types import BoolArray, FloatArray
+from surrokit_networks.equations import NormalEquations
 
 TOLERANCE = 1e-6
 """Part of |h| up to which c = Phi h counts as zero: below it, it is rounding error.
@@ -72,10 +71,6 @@ class RowSums:
     ----------
     gram : ndarray of shape (k, k)
         A^T A; Fortran order, lower triangle only.
-    right : ndarray of shape (k,)
-        A^T t.
-    squares
-        t^T t.
     n_free
         How many of the first columns no ridge holds back.
     ridge
@@ -93,6 +88,13 @@ class RowSums:
         """Return the sums over no rows."""
         gram = np.zeros((n_columns, n_columns), order="F")
         return cls(gram=gram, right=np.zeros(n_columns), squares=0.0, n_free=n_free, ridge=ridge)
+
+    @classmethod
+    def of(cls, normal: NormalEquations, *, n_free: int, ridge: float) -> Self:
+        """Return the sums that are normal equations of one target."""
+        gram, right = np.asfortranarray(normal.gram), normal.right[:, 0].copy()
+        squares = float(normal.squares[0])
+        return cls(gram=gram, right=right, squares=squares, n_free=n_free, ridge=ridge)
 
     def add(self, rows: FloatArray, targets: FloatArray) -> None:
         """Take in rows, shape (m, k), and their targets, shape (m,)."""
@@ -113,10 +115,10 @@ class RowSums:
         )
 
     def residual(self, solution: FloatArray) -> tuple[FloatArray, float]:
-        """Return A^T t - (A^T A + ridge) v, shape (k,), and how large it is.
+        """Return A^T t - (A^T A + ridge) v, shape (k,), zero at the solution, and how large it is.
 
-        It is zero at the solution. Its size is the largest cosine between a column (with its
-        ridge) and what v leaves of the targets, times what part of the targets that is.
+        That is the largest cosine between a column (with its ridge) and what v leaves of the
+        targets, times what part of the targets that is.
         """
         from scipy.linalg import blas
 
@@ -142,7 +144,12 @@ class RowSums:
         """Return the solution, from one factorisation of the normal equations.
 
         The condition number is squared here, so directions below the root of the rounding error
-        count as not seen. Raises NumPy's LinAlgError if there is no factor.
+        count as not seen.
+
+        Raises
+        ------
+        ValueError
+            NumPy's LinAlgError, if there is no factor.
         """
         if self.ridge > 0.0:
             return *self._penalise(), None, self.n_free
@@ -150,7 +157,7 @@ class RowSums:
         seen = values > _ROUNDING * float(values.sum())
         roots = np.sqrt(values[seen])
         rows, targets = roots[:, None] * vectors[:, seen].T, vectors[:, seen].T @ self.right / roots
-        return least_norm(rows, targets, self.n_free, tolerance)
+        return _least_norm(rows, targets, self.n_free, tolerance)
 
     def _penalise(self) -> tuple[FloatArray, FloatArray]:
         from scipy.linalg import cho_solve, lapack
@@ -168,18 +175,9 @@ class RowSums:
                 return np.asarray(solution), np.asarray(inverse)
         raise np.linalg.LinAlgError("normal equations have no Cholesky factor")
 
-    def state(self) -> dict[str, Any]:
-        """Return everything, as plain arrays and numbers."""
-        return {name: _copied(getattr(self, name)) for name in _names(RowSums)}
 
-    @classmethod
-    def restore(cls, state: Mapping[str, Any]) -> Self:
-        """Return what ``state`` was taken from."""
-        return cls(**{name: _copied(state[name]) for name in _names(RowSums)})
-
-
-def penalised(rows: FloatArray, targets: FloatArray, n_free: int, ridge: float) -> Parts:
-    """Return the solution of rows (n, k) under a positive ridge, by orthogonal transformations."""
+def _from_rows(rows: FloatArray, targets: FloatArray, n_free: int, ridge: float) -> Parts:
+    """Return the solution under a positive ridge, by orthogonal transformations."""
     from scipy.linalg import lapack, solve_triangular
 
     k = rows.shape[1]
@@ -193,12 +191,11 @@ def penalised(rows: FloatArray, targets: FloatArray, n_free: int, ridge: float) 
     return solution, theta, None, n_free
 
 
-def least_norm(rows: FloatArray, targets: FloatArray, n_free: int, tolerance: float) -> Parts:
+def _least_norm(rows: FloatArray, targets: FloatArray, n_free: int, tolerance: float) -> Parts:
     """Return the solution of rows (n, k) where there is no ridge.
 
     With A = (F, H), F free: what is left of H once F is projected out has the Moore-Penrose inverse
-    that gives the weights, and F^+ (t - H v) are the free coefficients. Directions below
-    ``tolerance`` of the largest singular value count as not seen.
+    that gives the weights, and F^+ (t - H v) are the free coefficients.
     """
     from scipy.linalg import solve_triangular
 
@@ -238,14 +235,12 @@ class Greville:
         v.
     theta : ndarray of shape (k, k)
         Theta; Fortran order, lower triangle only.
-    phi : ndarray of shape (f, f) or None
-        Phi on the first f columns; Fortran order, lower triangle only. None where it is zero.
+    phi : ndarray of shape (k, k) or None
+        Phi, likewise; None where it is zero.
     rank
-        Independent directions so far among those that Phi stands for.
+        Independent directions so far, free columns included.
     sums
         A^T A and A^T t, to repair from.
-    held_from
-        First column that Phi is to hold back: |c| is that of c[held_from:].
     tolerance
         Part of |h| up to which c counts as zero.
     unchecked
@@ -259,48 +254,21 @@ class Greville:
     phi: FloatArray | None
     rank: int
     sums: RowSums
-    held_from: int = 0
     tolerance: float = TOLERANCE
     unchecked: int = 0
     repairs: int = 0
 
     @classmethod
-    def empty(
-        cls, n_columns: int, *, n_free: int = 0, ridge: float = 0.0, tolerance: float = TOLERANCE
-    ) -> Self:
-        """Return the solution of no rows at all: zero.
-
-        Parameters
-        ----------
-        n_columns
-            k.
-        n_free
-            How many of the first columns no ridge holds back.
-        ridge
-            lambda on all others; 0 for the Moore-Penrose inverse, equation (11).
-        tolerance
-            Part of |h| up to which c counts as zero.
-
-        Raises
-        ------
-        ConfigurationError
-            If columns are free and there is no ridge: two limits would be in each other's way.
-        """
-        if n_free and ridge == 0.0:
-            raise ConfigurationError(
-                f"without a ridge all columns must be held back alike, got n_free={n_free}; start "
-                "from rows with Greville.of_rows, or use a positive ridge"
-            )
-        theta = np.zeros((n_columns, n_columns), order="F")
-        if ridge > 0.0:
-            np.fill_diagonal(theta[n_free:, n_free:], 1.0 / ridge)
-        n_phi = n_free if ridge > 0.0 else n_columns
+    def empty(cls, n_columns: int, *, ridge: float = 0.0, tolerance: float = TOLERANCE) -> Self:
+        """Return the solution of no rows at all, zero, without free columns."""
         return cls(
             solution=np.zeros(n_columns),
-            theta=theta,
-            phi=np.eye(n_phi, order="F") if n_phi else None,
+            theta=np.asfortranarray(
+                np.eye(n_columns) / ridge if ridge else np.zeros((n_columns,) * 2)
+            ),
+            phi=None if ridge else np.eye(n_columns, order="F"),
             rank=0,
-            sums=RowSums.empty(n_columns, n_free=n_free, ridge=ridge),
+            sums=RowSums.empty(n_columns, n_free=0, ridge=ridge),
             tolerance=tolerance,
         )
 
@@ -314,16 +282,11 @@ class Greville:
         ridge: float = 0.0,
         tolerance: float = TOLERANCE,
     ) -> Self:
-        """Return the solution of some rows, by orthogonal transformations.
+        """Return the solution of rows A (n, k) and targets t (n,), by orthogonal transformations.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (n, k)
-            A, or any matrix with the same A^T A; its free columns must be independent.
-        targets : ndarray of shape (n,)
-            t, or what goes with the other matrix.
-        n_free, ridge, tolerance
-            As for :meth:`empty`.
+        Any matrix with the same A^T A will do for A, with the targets that go with it. The first
+        ``n_free`` columns, which no ridge holds back, must be independent. The ridge is lambda on
+        all others, 0 for the Moore-Penrose inverse, equation (11).
 
         Raises
         ------
@@ -333,8 +296,8 @@ class Greville:
         sums = RowSums.empty(rows.shape[1], n_free=n_free, ridge=ridge)
         sums.add(rows, targets)
         if ridge > 0.0:
-            return cls._of(penalised(rows, targets, n_free, ridge), sums, tolerance)
-        return cls._of(least_norm(rows, targets, n_free, tolerance), sums, tolerance)
+            return cls._of(_from_rows(rows, targets, n_free, ridge), sums, tolerance)
+        return cls._of(_least_norm(rows, targets, n_free, tolerance), sums, tolerance)
 
     @classmethod
     def of_sums(cls, sums: RowSums, tolerance: float = TOLERANCE) -> Self:
@@ -356,7 +319,6 @@ class Greville:
             phi=phi,
             rank=rank,
             sums=sums,
-            held_from=sums.n_free if sums.ridge == 0.0 else 0,
             tolerance=tolerance,
         )
 
@@ -367,24 +329,17 @@ class Greville:
     def degrees(self) -> float:
         """Effective number of parameters: the trace of Theta A^T A."""
         if self.sums.ridge == 0.0:
-            return float(self.rank if self.phi is not None else len(self))
+            return float(self.rank)
         held = np.diag(self.theta)[self.sums.n_free :]
-        free = self.sums.n_free if self.phi is None else self.rank
-        return float(free + len(held) - self.sums.ridge * held.sum())
+        return float(len(self) - self.sums.ridge * held.sum())
 
-    def update(self, rows: FloatArray, targets: FloatArray, *, repairs: bool = True) -> None:
-        """Take in rows, shape (m, k), and their targets, shape (m,).
-
-        Rounding errors are looked for and mended unless ``repairs`` is False.
-        """
+    def update(self, rows: FloatArray, targets: FloatArray) -> None:
+        """Take in rows, shape (m, k), and targets, shape (m,); mend rounding errors."""
         for start in range(0, len(rows), _BLOCK):
             check_deadline()
             block, sought = rows[start : start + _BLOCK], targets[start : start + _BLOCK]
             self.sums.add(block, sought)
-            sound = self._take_in(block, sought)
-            if not repairs:
-                continue
-            if not sound:
+            if not self._take_in(block, sought):
                 self._solve_again()
             self.unchecked += len(block)
             if self.unchecked >= CHECK_EVERY:
@@ -394,12 +349,8 @@ class Greville:
         """Look at the residual of the normal equations, O(k^2), and repair what has drifted.
 
         First by one step of iterative refinement, v + Theta (A^T t - (A^T A + ridge) v); where that
-        is not enough Theta itself is off, and both are made anew from the sums, O(k^3).
-
-        Returns
-        -------
-        bool
-            Whether they were.
+        is not enough Theta itself is off, and both are made anew from the sums, O(k^3): return
+        whether they were.
         """
         from scipy.linalg import blas
 
@@ -456,18 +407,17 @@ class Greville:
         from scipy.linalg import blas, qr
 
         assert self.phi is not None
-        n = len(self.phi)
-        c = blas.dsymm(1.0, self.phi, rows[:, :n].T, lower=1)
+        c = blas.dsymm(1.0, self.phi, rows.T, lower=1)
         lengths = np.linalg.norm(rows, axis=1)
         lengths[lengths == 0.0] = 1.0
-        corner, order = qr(c[self.held_from :] / lengths, mode="r", pivoting=True)
+        corner, order = qr(c[self.sums.n_free :] / lengths, mode="r", pivoting=True)
         rank = int(np.count_nonzero(np.abs(np.diag(corner)) > self.tolerance))
         fresh = np.zeros(len(rows), dtype=bool)
         fresh[order[:rank]] = True
         c = c[:, fresh]
-        if rank and self.held_from == 0:
+        if rank and self.sums.n_free == 0:
             c = blas.dsymm(1.0, self.phi, c, lower=1)
-        return fresh, np.vstack([c, np.zeros((len(self) - n, rank))])
+        return fresh, np.asarray(c)
 
     def _raise_rank(self, rows: FloatArray, beyond: FloatArray, targets: FloatArray) -> None:
         """Take in rows that are independent of one another and of all before: case c != 0.
@@ -478,8 +428,7 @@ class Greville:
         from scipy.linalg import blas, solve_triangular
 
         assert self.phi is not None
-        n = len(self.phi)
-        corner = np.linalg.qr(beyond[self.held_from :], mode="r")
+        corner = np.linalg.qr(beyond[self.sums.n_free :], mode="r")
         unit = solve_triangular(corner, beyond.T, trans="T").T
         gains = np.asfortranarray(solve_triangular(corner, unit.T).T)  # B
         own = blas.dsymm(1.0, self.theta, rows.T, lower=1)
@@ -489,28 +438,24 @@ class Greville:
         # Theta - D B^T - B D^T + B (1 + H D) B^T, as one symmetric product of rank 2 r.
         own = np.asfortranarray(own - 0.5 * gains @ inner)
         self.theta = blas.dsyr2k(-1.0, own, gains, beta=1.0, c=self.theta, lower=1, overwrite_c=1)
-        part = np.asfortranarray(unit[:n])
-        self.phi = blas.dsyrk(-1.0, part, beta=1.0, c=self.phi, lower=1, overwrite_c=1)
+        unit = np.asfortranarray(unit)
+        self.phi = blas.dsyrk(-1.0, unit, beta=1.0, c=self.phi, lower=1, overwrite_c=1)
         self.rank += len(rows)
-        if self.rank >= n:
+        if self.rank >= len(self):
             self.phi = None
 
     def state(self) -> dict[str, Any]:
         """Return everything, as plain arrays and numbers."""
-        own = {name: _copied(getattr(self, name)) for name in _names(Greville) - {"sums"}}
-        return {**own, "sums": self.sums.state()}
+        return attrs.asdict(self, value_serializer=_copied)
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> Self:
         """Return what ``state`` was taken from."""
-        own = {name: _copied(state[name]) for name in _names(Greville) - {"sums"}}
-        return cls(**own, sums=RowSums.restore(state["sums"]))
+        sums = {name: _copied(None, None, value) for name, value in state["sums"].items()}
+        own = {name: _copied(None, None, value) for name, value in state.items()}
+        return cls(**{**own, "sums": RowSums(**sums)})
 
 
-def _names(kind: type[attrs.AttrsInstance]) -> set[str]:
-    return {field.name for field in attrs.fields(kind) if field.init}
-
-
-def _copied(value: Any) -> Any:
-    """Return a copy of an array, matrices in Fortran order, and a number as it is."""
+def _copied(_: Any, __: Any, value: Any) -> Any:
+    """Return a copy of an array, matrices in Fortran order, and anything else as it is."""
     return np.array(value, dtype=np.float64, order="F") if isinstance(value, np.ndarray) else value

@@ -16,7 +16,7 @@ the eigenvalues are not considered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import attrs
 import numpy as np
@@ -30,9 +30,6 @@ from surrokit_networks.equations import (
     write_out,
 )
 from surrokit_networks.trend import COST
-
-ChooseRidge: TypeAlias = Literal["gcv", "held-out"]
-"""How a ridge is chosen: generalised cross-validation, or the error at points held out."""
 
 _RIDGES = np.logspace(-13.0, 4.0, 103)
 """Ridges tried, in units of the largest eigenvalue."""
@@ -77,9 +74,26 @@ class Solution:
     degrees: float
     error: float
 
+    @classmethod
+    def of(
+        cls,
+        equations: Equations,
+        weights: FloatArray,
+        complete: Complete,
+        ridge: float,
+        degrees: float,
+        residual: float,
+    ) -> Solution:
+        """Return the solution with these node weights, and the error to expect of it."""
+        level, trend = complete(weights)
+        error = expected_error(equations.count, equations.total_weight, residual, degrees)
+        return cls(
+            trend=trend, weights=weights, level=level, ridge=ridge, degrees=degrees, error=error
+        )
+
     @property
     def finite(self) -> bool:
-        """Whether all numbers are finite."""
+        """Whether all coefficients are finite."""
         arrays = (self.trend, self.weights, self.level)
         return all(bool(np.isfinite(array).all()) for array in arrays)
 
@@ -87,75 +101,38 @@ class Solution:
 def expected_error(count: float, weight: float, residual_squares: float, degrees: float) -> float:
     """Return the generalised cross-validation error of a fit (Golub, Heath and Wahba 1979).
 
-    Parameters
-    ----------
-    count
-        Independent equations for each target.
-    weight
-        Sum of the weights of values and of gradients' components.
-    residual_squares
-        Weighted sum of squared residuals, over all targets.
-    degrees
-        Effective number of parameters for each target.
+    There are so many independent equations and effective parameters for each target, a sum of the
+    weights of values and of gradients' components, and a weighted sum of squared residuals over all
+    targets.
     """
     spare = 1.0 - degrees / count
     return float("inf") if spare <= 1e-10 else float(residual_squares / weight / spare**2)
 
 
-def solve(basis: Basis, equations: Equations, ridge: float | FloatArray) -> Solution:
-    """Return the minimiser of the weighted squared error + ridge |v|^2, or + v^T ridge v.
+def solve(basis: Basis, equations: Equations, ridge: float) -> Solution:
+    """Return the minimiser of the weighted squared error + ridge |v|^2.
 
-    Parameters
-    ----------
-    basis
-        The columns.
-    equations
-        The rows.
-    ridge : float or ndarray of shape (s, s)
-        lambda, on the sum of squared errors. With 0, the solution of least |v| among the
-        least-squares solutions: v = H^+ T of Algorithm 2. Or a positive definite matrix, as a
-        Gaussian process has (section 3.3): with radial nodes at the data and the matrix sigma^2 K
-        the solution is its mean.
+    With ridge 0 it is the solution of least |v| among the least-squares solutions: v = H^+ T of
+    Algorithm 2.
     """
     triangle = triangle_of(write_out(basis, equations))
     m, lead = equations.n_outputs, int(equations.trains_level)
     n_free = lead + basis.n_trend
     top, bottom = triangle[:n_free], triangle[n_free:, n_free:]
     features, targets = bottom[:, :-m], bottom[:, -m:]
-    if isinstance(ridge, np.ndarray):
-        root = np.asarray(np.linalg.cholesky(ridge).T, dtype=np.float64)
-        weights, degrees = _penalise(features, targets, root)
-    elif ridge > 0.0:
+    if ridge > 0.0:
         weights, degrees = _ridge_solution(features, targets, ridge)
     else:
         least, _, rank, _ = np.linalg.lstsq(features, targets, rcond=None)
         weights, degrees = np.asarray(least, dtype=np.float64), float(rank)
-    known = top[:, -m:] - top[:, n_free:-m] @ weights
-    free = np.asarray(np.linalg.lstsq(top[:, :n_free], known, rcond=None)[0])
     squares = float(np.sum((targets - features @ weights) ** 2))
-    mean = float(np.mean(np.diag(ridge))) if isinstance(ridge, np.ndarray) else ridge
-    found = (free[0] if lead else np.zeros(m)), free[lead:]
-    return _solution(equations, weights, found, mean, degrees + n_free, squares)
 
+    def complete(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        known = top[:, -m:] - top[:, n_free:-m] @ weights
+        free = np.asarray(np.linalg.lstsq(top[:, :n_free], known, rcond=None)[0])
+        return (free[0] if lead else np.zeros(m)), free[lead:]
 
-def _solution(
-    equations: Equations,
-    weights: FloatArray,
-    found: tuple[FloatArray, FloatArray],
-    ridge: float,
-    degrees: float,
-    residual: float,
-) -> Solution:
-    """Return a solution from node weights, level and trend, and the error to expect of it."""
-    error = expected_error(equations.count, equations.total_weight, residual, degrees)
-    return Solution(
-        level=found[0],
-        trend=found[1],
-        weights=weights,
-        ridge=ridge,
-        degrees=degrees,
-        error=error,
-    )
+    return Solution.of(equations, weights, complete, ridge, degrees + n_free, squares)
 
 
 def triangle_of(rows: Iterable[FloatArray]) -> FloatArray:
@@ -172,25 +149,18 @@ def _ridge_solution(
     features: FloatArray, targets: FloatArray, ridge: float
 ) -> tuple[FloatArray, float]:
     """Return node weights and effective parameters of a small ridge problem."""
+    from scipy.linalg import solve_triangular
+
     n_rows, n_features = features.shape
     if n_rows < n_features:
         # v lies in the row space: v = basis u with |v| = |u|, and the problem is square.
         basis, corner = np.linalg.qr(features.T)
         inner, degrees = _ridge_solution(corner.T, targets, ridge)
         return np.asarray(basis @ inner), degrees
-    return _penalise(features, targets, np.sqrt(ridge) * np.eye(n_features))
-
-
-def _penalise(
-    features: FloatArray, targets: FloatArray, bottom: FloatArray
-) -> tuple[FloatArray, float]:
-    """Return the solution under the penalty |bottom v|^2, and its effective parameters."""
-    from scipy.linalg import solve_triangular
-
-    if features.shape[1] == 0:  # which not every LAPACK takes
+    if n_features == 0:  # which not every LAPACK takes
         return np.empty((0, targets.shape[1])), 0.0
-    basis, corner = np.linalg.qr(np.vstack([features, bottom]))
-    own = basis[: len(features)]
+    basis, corner = np.linalg.qr(np.vstack([features, np.sqrt(ridge) * np.eye(n_features)]))
+    own = basis[:n_rows]
     weights = solve_triangular(corner, own.T @ targets, check_finite=False)
     return np.asarray(weights), float(np.sum(own**2))
 
@@ -205,7 +175,7 @@ class Spectrum:
         Squared singular values e of the nodes' columns, with level and trend projected out.
     projections : ndarray of shape (r, m)
         Targets along the left singular vectors.
-    unreachable : float
+    unreachable
         Sum of squares of the targets that no combination of columns reaches.
     expand
         From coefficients (r, ...) along the left singular vectors to node weights (s, ...).
@@ -233,7 +203,7 @@ class Spectrum:
         return np.maximum(ridges, self.noise)
 
     def cross_validated(self, count: float, cost: float = COST) -> float:
-        """Return the ridge with the least generalised cross-validation score.
+        """Return the ridge with the least generalised cross-validation score, the largest of them.
 
         The score is RSS / (n - cost degrees)^2, and infinite where there are not so many degrees of
         freedom, n the ``count`` of independent equations.
@@ -244,18 +214,7 @@ class Spectrum:
         spare = count - cost * (self.free + (1.0 - held).sum(axis=1))
         scores = np.full(len(ridges), np.inf)
         np.divide(residuals, spare**2, out=scores, where=spare > 0.0)
-        return _largest_of_the_best(ridges, scores)
-
-    def least_held_out(self, away: NormalEquations) -> float:
-        """Return the ridge with the least squared error at other rows."""
-        ridges = self.ridges
-        shrunk = self.projections / (self.eigenvalues[:, None] + ridges[:, None, None])
-        m = self.projections.shape[1]
-        columns = np.moveaxis(shrunk, 0, 1).reshape(len(self.eigenvalues), len(ridges) * m)
-        weights = self.expand(columns)
-        each = np.moveaxis(weights.reshape(len(weights), len(ridges), m), 1, 0)
-        trends = np.array([self.complete(one)[1] for one in each])
-        return _largest_of_the_best(ridges, squared_errors(away, trends, each))
+        return float(ridges[len(ridges) - 1 - int(np.argmin(scores[::-1]))])
 
     def solution(self, equations: Equations, ridge: float) -> Solution:
         """Return the minimiser of the weighted squared error + ridge |v|^2, ridge positive."""
@@ -264,28 +223,15 @@ class Spectrum:
         squares = np.square(self.projections).sum(axis=1)
         residual = self.unreachable + float((held**2) @ squares)
         weights = self.expand(self.projections / (self.eigenvalues + ridge)[:, None])
-        return _solution(equations, weights, self.complete(weights), ridge, degrees, residual)
-
-
-def _largest_of_the_best(ridges: FloatArray, scores: FloatArray) -> float:
-    """Return the ridge with the least score, of equal ones the largest; ridges rise."""
-    return float(ridges[len(ridges) - 1 - int(np.argmin(scores[::-1]))])
+        return Solution.of(equations, weights, self.complete, ridge, degrees, residual)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Projected:
     """Normal equations of the nodes alone, with level and trend projected out.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (s, s)
-        Products of what is left of the nodes' columns.
-    right : ndarray of shape (s, m)
-        Products of what is left of nodes' columns and targets.
-    squares
-        Sum of squares of what is left of the targets.
-    complete, free, noise
-        As in :class:`Spectrum`.
+    They are gram v = right; squares are those of what is left of the targets. For the rest see
+    :class:`Spectrum`.
     """
 
     gram: FloatArray
@@ -314,8 +260,8 @@ class Projected:
             found = _triangular(factor, known - cross @ weights, transposed=True)
             if not trains_level:
                 return np.zeros(weights.shape[1]), found
-            fitted = normal.sums @ np.concatenate([found, weights])
-            return (normal.target_sums - fitted) / normal.weight, found
+            fitted = normal.gram[0, 1:] @ np.concatenate([found, weights])
+            return (normal.right[0] - fitted) / normal.gram[0, 0], found
 
         return cls(
             gram=centred.gram[n_trend:, n_trend:] - cross.T @ cross,
@@ -358,7 +304,7 @@ class Projected:
             inverse, _ = lapack.dtrtri(factor, lower=1) if len(factor) else (factor, 0)
             degrees = self.free + len(factor) - ridge * float(np.sum(np.tril(inverse) ** 2))
         residual = max(0.0, self.squares - float(np.sum(weights * (self.right + ridge * weights))))
-        return _solution(equations, weights, self.complete(weights), ridge, degrees, residual)
+        return Solution.of(equations, weights, self.complete, ridge, degrees, residual)
 
 
 def dual_spectrum(basis: Basis, equations: Equations) -> Spectrum:
@@ -404,141 +350,55 @@ def _triangular(factor: FloatArray, right: FloatArray, transposed: bool = False)
 
 def _cholesky(matrix: FloatArray, noise: float) -> FloatArray:
     """Return the factor of a matrix, with as little added to its diagonal as it takes."""
-    for jitter in _JITTERS[:-1]:
+    for jitter in _JITTERS:
         try:
-            return np.asarray(np.linalg.cholesky(_add_to_diagonal(matrix, jitter * noise)))
+            more = jitter * noise * np.eye(len(matrix)) if jitter else 0.0
+            return np.asarray(np.linalg.cholesky(matrix + more))
         except np.linalg.LinAlgError:
-            continue
-    return np.asarray(np.linalg.cholesky(_add_to_diagonal(matrix, _JITTERS[-1] * noise)))
+            if jitter == _JITTERS[-1]:
+                raise
+    raise AssertionError
 
 
-def _add_to_diagonal(matrix: FloatArray, jitter: float) -> FloatArray:
-    return matrix if jitter == 0.0 else matrix + jitter * np.eye(len(matrix))
-
-
-def squared_errors(held: NormalEquations, trends: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the squared errors of fits at rows that they were not fitted to, shape (j,).
-
-    A constant shift of all values is forgiven, since a potential is known up to a constant.
+def solve_with_twin(
+    basis: Basis, equations: Equations, ridge: float | None, held: BoolArray | None
+) -> tuple[Solution, Solution | None]:
+    """Return the solution, and its twin where some rows are held out.
 
     Parameters
     ----------
-    held
-        The rows.
-    trends : ndarray of shape (j, p, m)
-        Coefficients of trends.
-    weights : ndarray of shape (j, s, m)
-        Node weights.
+    basis, equations
+        The columns and the rows.
+    ridge : float or None
+        lambda; None to choose it by generalised cross-validation of all rows.
+    held : ndarray of bool, shape (n,), or None
+        Rows that are not shown to the twin, which has the same ridge.
+
+    Raises
+    ------
+    ValueError
+        NumPy's LinAlgError, if the numbers cannot be handled.
     """
-    normal = held.without_level() if held.weight > 0.0 else held
-    fits = np.concatenate([trends, weights], axis=1)
-    products = np.einsum("jkm,jkm->j", fits, normal.gram @ fits)
-    crossed = np.einsum("jkm,km->j", fits, normal.right)
-    return np.asarray(float(normal.squares.sum()) - 2.0 * crossed + products)
-
-
-@attrs.frozen(kw_only=True)
-class Solver:
-    """How weights are found.
-
-    Parameters
-    ----------
-    ridge : float, optional
-        A fixed lambda; None to choose it.
-    choose_ridge
-        How. With ``"gcv"``, unless the twin then does worse at the rows held out than its trend
-        alone: the ridge is chosen at these rows instead.
-    """
-
-    ridge: float | None
-    choose_ridge: ChooseRidge
-
-    def solve(
-        self, basis: Basis, equations: Equations, held: BoolArray | None
-    ) -> tuple[Solution, Solution | None]:
-        """Return the solution, and its twin where some rows are held out.
-
-        Parameters
-        ----------
-        basis
-            The columns.
-        equations
-            The rows.
-        held : ndarray of bool, shape (n,), or None
-            Rows that are not shown to the twin, which has the same ridge.
-
-        Raises
-        ------
-        ValueError
-            NumPy's LinAlgError, if the numbers cannot be handled.
-        """
-        shown = None if held is None else equations.take(~held)
-        if self.ridge is not None and (equations.gradients is None or self.ridge == 0.0):
-            solution = solve(basis, equations, self.ridge)
-            if shown is None:
-                return solution, None
-            return solution, solve(basis, shown, self.ridge)
-        away = None
-        if held is not None:
-            away = normal_equations(basis, equations.take(held))
-        if equations.n_rows < basis.n_nodes:
-            return self._by_rows(basis, equations, shown, away)
-        return self._by_sums(basis, equations, shown, away)
-
-    def _by_rows(
-        self,
-        basis: Basis,
-        equations: Equations,
-        shown: Equations | None,
-        away: NormalEquations | None,
-    ) -> tuple[Solution, Solution | None]:
-        whole = dual_spectrum(basis, equations)
-        ridge = whole.cross_validated(equations.count) if self.ridge is None else self.ridge
-        if shown is None or away is None:
-            return whole.solution(equations, ridge), None
-        part = dual_spectrum(basis, shown)
-        twin = part.solution(shown, ridge)
-        if self.ridge is None and not self._stays(twin, part.complete, away):
-            ridge = part.least_held_out(away)
-            twin = part.solution(shown, ridge)
-        return whole.solution(equations, ridge), twin
-
-    def _by_sums(
-        self,
-        basis: Basis,
-        equations: Equations,
-        shown: Equations | None,
-        away: NormalEquations | None,
-    ) -> tuple[Solution, Solution | None]:
-        kept = normal_equations(basis, equations if shown is None else shown)
-        n_trend, level = basis.n_trend, equations.trains_level
-        whole = Projected.of(kept if away is None else kept + away, n_trend, level)
-        if self.ridge is not None:
-            solution = whole.solution(equations, self.ridge)
-        elif away is None or self.choose_ridge == "gcv":
-            spectrum = whole.spectrum()
-            solution = spectrum.solution(equations, spectrum.cross_validated(equations.count))
-        else:
-            solution = None
-        if shown is None or away is None:
-            assert solution is not None
-            return solution, None
-        part = Projected.of(kept, n_trend, level)
-        if solution is not None:
-            twin = part.solution(shown, solution.ridge, counted=False)
-            if self.ridge is not None or self._stays(twin, part.complete, away):
-                return solution, twin
-        spectrum = part.spectrum()
-        ridge = spectrum.least_held_out(away)
-        return whole.solution(equations, ridge), spectrum.solution(shown, ridge)
-
-    def _stays(self, twin: Solution, complete: Complete, away: NormalEquations) -> bool:
-        """Return whether a ridge by cross-validation stays, as nodes do no worse than none."""
-        if self.choose_ridge == "held-out":
-            return False
-        nothing = np.zeros_like(twin.weights)
-        _, alone = complete(nothing)
-        errors = squared_errors(
-            away, np.array([twin.trend, alone]), np.array([twin.weights, nothing])
-        )
-        return bool(errors[0] <= errors[1])
+    shown = None if held is None else equations.take(~held)
+    if ridge is not None and (equations.gradients is None or ridge == 0.0):
+        twin = None if shown is None else solve(basis, shown, ridge)
+        return solve(basis, equations, ridge), twin
+    if equations.n_rows < basis.n_nodes:
+        spectrum = dual_spectrum(basis, equations)
+        ridge = spectrum.cross_validated(equations.count) if ridge is None else ridge
+        twin = None if shown is None else dual_spectrum(basis, shown).solution(shown, ridge)
+        return spectrum.solution(equations, ridge), twin
+    n_trend, level = basis.n_trend, equations.trains_level
+    normal = normal_equations(basis, equations if shown is None else shown)
+    part = None if shown is None else Projected.of(normal, n_trend, level)
+    if held is not None:
+        normal = normal + normal_equations(basis, equations.take(held))
+    whole = Projected.of(normal, n_trend, level)
+    if ridge is None:
+        spectrum = whole.spectrum()
+        solution = spectrum.solution(equations, spectrum.cross_validated(equations.count))
+    else:
+        solution = whole.solution(equations, ridge)
+    if shown is None or part is None:
+        return solution, None
+    return solution, part.solution(shown, solution.ridge, counted=False)

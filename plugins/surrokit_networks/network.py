@@ -28,15 +28,7 @@ from surrokit_networks.trend import Polynomial
 
 @attrs.frozen(kw_only=True, eq=False)
 class Mixing:
-    """f_m = offset_m + sum_r g_r matrix_rm, from r combinations g to m outputs.
-
-    Parameters
-    ----------
-    offset : ndarray of shape (m,)
-        Outputs where all combinations are 0.
-    matrix : ndarray of shape (r, m)
-        What each combination adds.
-    """
+    """f_m = offset_m + sum_r g_r matrix_rm, from r combinations g to m outputs."""
 
     offset: FloatArray
     matrix: FloatArray
@@ -50,15 +42,13 @@ class Network:
 
     Parameters
     ----------
-    whitening
-        From q to z.
     trend
         The polynomial, with the constants.
-    nodes : Nodes or None
-        The s nodes; None for a trend alone.
+    nodes
+        The s nodes.
     weights : ndarray of shape (s, m)
-        V; of shape (0, m) without nodes.
-    mixing : Mixing, optional
+        V.
+    mixing
         Where the sums are combinations, what makes outputs of them.
 
     Raises
@@ -69,7 +59,7 @@ class Network:
 
     whitening: Whitening
     trend: Polynomial
-    nodes: Nodes | None
+    nodes: Nodes
     weights: FloatArray = attrs.field(converter=np.asfortranarray)
     mixing: Mixing | None = None
 
@@ -88,18 +78,16 @@ class Network:
     @property
     def n_nodes(self) -> int:
         """Nodes."""
-        return 0 if self.nodes is None else len(self.nodes)
+        return len(self.nodes)
 
     @cached_property
     def raw_vectors(self) -> FloatArray:
         """Rows p_i^T dz/dq, shape (s, dim), for diagonals: made when first asked for."""
-        assert self.nodes is not None
         return np.asarray(self.nodes.vectors @ self.whitening.inverse)
 
     @cached_property
     def _weighted(self) -> Nodes:
         """The nodes, with p_i and kappa_i times the weights of a single output."""
-        assert self.nodes is not None
         weights, curvatures = self.weights[:, 0], self.nodes.curvatures
         return attrs.evolve(
             self.nodes,
@@ -111,20 +99,17 @@ class Network:
         """Return the outputs, shape (n, m), at positions of shape (n, dim)."""
         z = self.whitening.apply(positions)
         outputs = self.trend.value(z)
-        if self.nodes is not None:
-            for rows in self.nodes.cached_blocks(z):
-                outputs[rows] += self.nodes.features(z[rows]) @ self.weights
+        for rows in self.nodes.cached_blocks(z):
+            outputs[rows] += self.nodes.features(z[rows]) @ self.weights
         return self._mixed(outputs)
 
     def at(self, positions: FloatArray) -> NetworkAt:
         """Return the outputs and their derivatives at positions of shape (n, dim)."""
         z = self.whitening.apply(positions)
-        outputs, slopes = self.trend.value(z), None
-        if self.nodes is not None:
-            slopes = np.empty((len(z), len(self.nodes)))
-            for rows in self.nodes.cached_blocks(z):
-                features, slopes[rows] = self.nodes.features_and_slopes(z[rows])
-                outputs[rows] += features @ self.weights
+        outputs, slopes = self.trend.value(z), np.empty((len(z), len(self.nodes)))
+        for rows in self.nodes.cached_blocks(z):
+            features, slopes[rows] = self.nodes.features_and_slopes(z[rows])
+            outputs[rows] += features @ self.weights
         return NetworkAt(network=self, z=z, outputs=self._mixed(outputs), slopes=slopes)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -132,22 +117,20 @@ class Network:
         z = self.whitening.apply(positions)
         values = self.trend.value(z)[:, 0]
         gradients = self.trend.gradient(z)
-        if self.nodes is not None:
-            weights = self.weights[:, 0]
-            for rows in self.nodes.cached_blocks(z):
-                features, slopes = self.nodes.features_and_slopes(z[rows])
-                values[rows] += features @ weights
-                gradients[rows] += self._weighted.combine(z[rows], slopes)
+        weights = self.weights[:, 0]
+        for rows in self.nodes.cached_blocks(z):
+            features, slopes = self.nodes.features_and_slopes(z[rows])
+            values[rows] += features @ weights
+            gradients[rows] += self._weighted.combine(z[rows], slopes)
         return values, self.whitening.pull(gradients)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of a single output alone, shape (n, dim): equation (12)."""
         z = self.whitening.apply(positions)
         gradients = self.trend.gradient(z)
-        if self.nodes is not None:
-            for rows in self.nodes.cached_blocks(z):
-                slopes = self.nodes.activation.first(self.nodes.arguments(z[rows]))
-                gradients[rows] += self._weighted.combine(z[rows], slopes)
+        for rows in self.nodes.cached_blocks(z):
+            slopes = self.nodes.activation.first(self.nodes.arguments(z[rows]))
+            gradients[rows] += self._weighted.combine(z[rows], slopes)
         return self.whitening.pull(gradients)
 
     def _mixed(self, outputs: FloatArray) -> FloatArray:
@@ -164,55 +147,50 @@ class NetworkAt:
 
     Parameters
     ----------
-    network
-        The network.
     z : ndarray of shape (n, dim)
         Whitened positions.
     outputs : ndarray of shape (n, m)
         The outputs there.
-    slopes : ndarray of shape (n, s) or None
-        phi' of each node; None without nodes.
+    slopes : ndarray of shape (n, s)
+        phi' of each node.
     """
 
     network: Network
     z: FloatArray
     outputs: FloatArray
-    slopes: FloatArray | None
+    slopes: FloatArray
 
     def pull_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
         by_outputs = self._by_combinations(by_outputs)
         gradient = self.network.trend.pull_back(self.z, by_outputs)
-        if self.slopes is not None:
-            by_nodes = by_outputs @ self.network.weights.T
-            by_nodes *= self.slopes
-            gradient += self._nodes.combine(self.z, by_nodes)
+        by_nodes = by_outputs @ self.network.weights.T
+        by_nodes *= self.slopes
+        gradient += self._nodes.combine(self.z, by_nodes)
         return self.network.whitening.pull(gradient)
 
     def push(self, vectors: FloatArray) -> FloatArray:
         """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
         inside = vectors @ self.network.whitening.inverse.T
         pushed = self.network.trend.push(self.z, inside)
-        if self.slopes is not None:
-            along = self._nodes.along(self.z, inside)
-            along *= self.slopes
-            pushed += along @ self.network.weights
+        along = self._nodes.along(self.z, inside)
+        along *= self.slopes
+        pushed += along @ self.network.weights
         mixing = self.network.mixing
         return pushed if mixing is None else np.asarray(pushed @ mixing.matrix)
 
     def jacobian(self) -> FloatArray:
         """Return J, shape (n, m, dim)."""
         gradients = self.network.trend.slopes(self.z)
-        if self.slopes is not None:
-            nodes, weights = self._nodes, self.network.weights
-            n, dim, m = gradients.shape
-            for rows in row_blocks(n, dim * len(nodes)):
-                by_nodes = self.slopes[rows, None, :] * nodes.vectors.T
-                # One product of many rows takes two thirds of the time of one for each n.
-                gradients[rows] += (by_nodes.reshape(-1, len(nodes)) @ weights).reshape(-1, dim, m)
-            if nodes.curvatures is not None:
-                levels = (self.slopes * nodes.curvatures) @ weights
-                gradients -= self.z[:, :, None] * levels[:, None, :]
+        nodes, weights = self._nodes, self.network.weights
+        n, dim, m = gradients.shape
+        for rows in row_blocks(n, dim * len(nodes)):
+            by_nodes = self.slopes[rows, None, :] * nodes.vectors.T
+            # One product of many rows takes two thirds of the time of one for each n.
+            gradients[rows] += (by_nodes.reshape(-1, len(nodes)) @ weights).reshape(-1, dim, m)
+        if nodes.curvatures is not None:
+            levels = (self.slopes * nodes.curvatures) @ weights
+            gradients -= self.z[:, :, None] * levels[:, None, :]
         if self.network.mixing is not None:
             gradients = gradients @ self.network.mixing.matrix
         return np.asarray(gradients.transpose(0, 2, 1) @ self.network.whitening.inverse)
@@ -226,16 +204,15 @@ class NetworkAt:
         if self.network.mixing is not None:
             inside = self.network.mixing.matrix @ inside
         product = self.network.trend.hessian_product(inside)
-        if self.slopes is not None:
-            nodes, own = self._nodes, self.network.weights
-            forms = bilinear_forms(inside, own, nodes.vectors.T)
-            if nodes.curvatures is not None:
-                along_z = np.matmul(inside, self.z[:, :, None])[:, :, 0]
-                forms -= (along_z @ own.T) * nodes.curvatures
-                levels = (self.slopes * nodes.curvatures) @ own
-                product -= np.einsum("nm,nmd->nd", levels, inside)
-            forms *= self._seconds
-            product += nodes.combine(self.z, forms)
+        nodes, own = self._nodes, self.network.weights
+        forms = bilinear_forms(inside, own, nodes.vectors.T)
+        if nodes.curvatures is not None:
+            along_z = np.matmul(inside, self.z[:, :, None])[:, :, 0]
+            forms -= (along_z @ own.T) * nodes.curvatures
+            levels = (self.slopes * nodes.curvatures) @ own
+            product -= np.einsum("nm,nmd->nd", levels, inside)
+        forms *= self._seconds
+        product += nodes.combine(self.z, forms)
         return self.network.whitening.pull(product)
 
     def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -243,14 +220,13 @@ class NetworkAt:
         inside = vectors @ self.network.whitening.inverse.T
         by_outputs = self._by_combinations(by_outputs)
         form = self.network.trend.hessian_form(by_outputs, inside)
-        if self.slopes is not None:
-            nodes = self._nodes
-            by_nodes = by_outputs @ self.network.weights.T
-            if nodes.curvatures is not None:
-                form -= ((by_nodes * self.slopes) @ nodes.curvatures)[:, None] * inside
-            by_nodes *= nodes.along(self.z, inside)
-            by_nodes *= self._seconds
-            form += nodes.combine(self.z, by_nodes)
+        nodes = self._nodes
+        by_nodes = by_outputs @ self.network.weights.T
+        if nodes.curvatures is not None:
+            form -= ((by_nodes * self.slopes) @ nodes.curvatures)[:, None] * inside
+        by_nodes *= nodes.along(self.z, inside)
+        by_nodes *= self._seconds
+        form += nodes.combine(self.z, by_nodes)
         return self.network.whitening.pull(form)
 
     def _by_combinations(self, by_outputs: FloatArray) -> FloatArray:
@@ -259,7 +235,6 @@ class NetworkAt:
 
     @property
     def _nodes(self) -> Nodes:
-        assert self.network.nodes is not None
         return self.network.nodes
 
     @cached_property
@@ -285,27 +260,22 @@ class HessianAt:
         self._inverse = network.whitening.inverse
         self._z = network.whitening.apply(positions)
         self._nodes = network.nodes
-        if self._nodes is not None:
-            self._h = self._nodes.arguments(self._z)
-            self._weights = network.weights[:, 0]
+        self._h = self._nodes.arguments(self._z)
+        self._weights = network.weights[:, 0]
 
     def matrix(self) -> FloatArray:
         """Return G, shape (n, dim, dim)."""
-        n, dim = self._z.shape
-        matrix = np.zeros((n if self._nodes is not None else 1, dim, dim))
-        if self._nodes is not None:
-            nodes, z = self._nodes, self._z
-            matrix += weighted_outer(self._second, nodes.vectors.T)
-            if nodes.curvatures is not None:
-                curved = self._second * nodes.curvatures
-                crossed = z[:, :, None] * (curved @ nodes.vectors)[:, None, :]
-                matrix -= crossed + crossed.transpose(0, 2, 1)
-                matrix += (curved @ nodes.curvatures)[:, None, None] * z[:, :, None] * z[:, None, :]
-                matrix -= self._level[:, None, None] * np.eye(dim)
+        nodes, z = self._nodes, self._z
+        matrix = weighted_outer(self._second, nodes.vectors.T)
+        if nodes.curvatures is not None:
+            curved = self._second * nodes.curvatures
+            crossed = z[:, :, None] * (curved @ nodes.vectors)[:, None, :]
+            matrix -= crossed + crossed.transpose(0, 2, 1)
+            matrix += (curved @ nodes.curvatures)[:, None, None] * z[:, :, None] * z[:, None, :]
+            matrix -= self._level[:, None, None] * np.eye(z.shape[1])
         if self._trend.matrices is not None:
             matrix += self._trend.matrices[0]
-        matrix = self._inverse.T @ matrix @ self._inverse
-        return matrix if len(matrix) == n else np.repeat(matrix, n, axis=0)
+        return np.asarray(self._inverse.T @ matrix @ self._inverse)
 
     def product(self, vectors: FloatArray) -> FloatArray:
         """Return G u, shape (n, dim), with u in ``vectors (n, dim)``."""
@@ -313,11 +283,10 @@ class HessianAt:
         product = np.zeros_like(inside)
         if self._trend.matrices is not None:
             product += inside @ self._trend.matrices[0]
-        if self._nodes is not None:
-            along = self._nodes.along(self._z, inside)
-            product += self._nodes.combine(self._z, self._second * along)
-            if self._nodes.curvatures is not None:
-                product -= self._level[:, None] * inside
+        along = self._nodes.along(self._z, inside)
+        product += self._nodes.combine(self._z, self._second * along)
+        if self._nodes.curvatures is not None:
+            product -= self._level[:, None] * inside
         return np.asarray(product @ self._inverse)
 
     def diagonal(self) -> FloatArray:
@@ -326,8 +295,6 @@ class HessianAt:
         if self._trend.matrices is not None:
             matrix = self._trend.matrices[0]
             diagonal += np.einsum("ij,ij->j", self._inverse, matrix @ self._inverse)
-        if self._nodes is None:
-            return diagonal
         second, pulled = self._second, self._network.raw_vectors
         diagonal += second @ np.square(pulled)
         if self._nodes.curvatures is not None:
@@ -341,8 +308,6 @@ class HessianAt:
         self, matrices: FloatArray, rows: IntArray | slice = slice(None)
     ) -> FloatArray:
         """Return tr(A d_k G) at some rows, shape (k, dim), with A in ``matrices (k, dim, dim)``."""
-        if self._nodes is None:
-            return np.zeros(matrices.shape[:2])
         z, nodes = self._z[rows], self._nodes
         inside = self._inverse @ matrices @ self._inverse.T
         forms = quadratic_forms(inside, nodes.vectors.T)
@@ -359,8 +324,6 @@ class HessianAt:
         self, vectors: FloatArray, rows: IntArray | slice = slice(None)
     ) -> FloatArray:
         """Return u^T d_k G u at some rows, shape (k, dim): the trace above with A = u u^T."""
-        if self._nodes is None:
-            return np.zeros_like(vectors)
         u = vectors @ self._inverse.T
         along = self._nodes.along(self._z[rows], u)
         return self._contract(
@@ -372,8 +335,6 @@ class HessianAt:
 
     def diagonal_gradient(self, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj, shape (n, dim): the trace above with A = diag(c)."""
-        if self._nodes is None:
-            return np.zeros_like(weights)
         nodes, inverse = self._nodes, self._inverse
         pulled = self._network.raw_vectors
         forms = weights @ np.square(pulled).T
@@ -393,7 +354,6 @@ class HessianAt:
         rows: IntArray | slice = slice(None),
     ) -> FloatArray:
         """Return tr(A d_k G) from g^T A g (k, s), tr A (k,) and the map from g to A g."""
-        assert self._nodes is not None
         z, nodes = self._z[rows], self._nodes
         forms *= self._third[rows]
         if nodes.curvatures is None:
@@ -407,13 +367,11 @@ class HessianAt:
     @cached_property
     def _second(self) -> FloatArray:
         """v_i phi''_i, shape (n, s)."""
-        assert self._nodes is not None
         return self._nodes.activation.second(self._h) * self._weights
 
     @cached_property
     def _third(self) -> FloatArray:
         """v_i phi'''_i, shape (n, s)."""
-        assert self._nodes is not None
         activation = self._nodes.activation
         if activation.third is activation.second:  # the exponential of radial nodes
             return self._second
@@ -422,7 +380,6 @@ class HessianAt:
     @cached_property
     def _level(self) -> FloatArray:
         """sum_i v_i phi'_i kappa_i, shape (n,)."""
-        assert self._nodes is not None
         assert self._nodes.curvatures is not None
         slopes = self._nodes.activation.first(self._h)
         return np.asarray(slopes @ (self._weights * self._nodes.curvatures))

@@ -13,12 +13,17 @@ and in the modules that use these nodes holds for both.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
 from surrokit_networks.activations import EXPONENTIAL, Activation
+
+Draws: TypeAlias = Literal["gaussian", "orthogonal"]
+"""How rows are drawn: independently, or in blocks at right angles (Yu, Suresh, Choromanski,
+Holtmann-Rice, Kumar 2016, arXiv:1610.09072)."""
 
 _SCRATCH = 2_000_000
 """Numbers of scratch that a block of rows may take."""
@@ -66,6 +71,11 @@ class Nodes:
             activation=EXPONENTIAL,
             curvatures=1.0 / square_widths,
         )
+
+    @classmethod
+    def none(cls, dim: int) -> Nodes:
+        """Return no nodes at all: what a trend alone has."""
+        return cls(vectors=np.empty((0, dim)), offsets=np.empty(0), activation=EXPONENTIAL)
 
     @property
     def dim(self) -> int:
@@ -120,8 +130,13 @@ class Nodes:
 
 
 def row_blocks(n_rows: int, scratch: int, most: int = _SCRATCH) -> Iterator[slice]:
-    """Yield slices that cover rows in order, where each takes so many numbers of scratch."""
-    size = max(1, most // max(1, scratch))
+    """Yield slices that cover rows in order, where each takes so many numbers of scratch.
+
+    Where a row takes none, as without nodes, there is nothing to do, and no slice.
+    """
+    if not scratch:
+        return
+    size = max(1, most // scratch)
     for start in range(0, n_rows, size):
         yield slice(start, start + size)
 
@@ -129,7 +144,7 @@ def row_blocks(n_rows: int, scratch: int, most: int = _SCRATCH) -> Iterator[slic
 def weighted_outer(factors: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return sum_i f_ni p_i p_i^T, shape (n, dim, dim), for f (n, s) and p as columns (dim, s)."""
     dim = len(vectors)
-    total = np.empty((len(factors), dim, dim))
+    total = np.zeros((len(factors), dim, dim))
     for rows in row_blocks(len(factors), vectors.size):
         np.matmul(factors[rows, None, :] * vectors, vectors.T, out=total[rows])
     return total
@@ -162,3 +177,41 @@ def bilinear_forms(
             along = (weights[rows].reshape(-1, dim) @ vectors).reshape(-1, m, len(coefficients))
             np.einsum("nms,sm->ns", along, coefficients, out=forms[rows])
     return forms
+
+
+def normal_rows(kind: Draws, n: int, dim: int, rng: np.random.Generator) -> FloatArray:
+    """Draw rows of which each is N(0, I), shape (n, dim).
+
+    The first rows of a larger draw equal the smaller draw from an equal generator, so that a larger
+    network has the nodes of a smaller one, and more.
+    """
+    if kind == "gaussian":
+        return rng.standard_normal((n, dim))
+    # Two Gaussian matrices a block, so that a block takes the same draws however many follow: one
+    # for its directions, one for its lengths, which are distributed as those of Gaussian rows.
+    blocks = -(-n // dim)
+    shapes, lengths = np.moveaxis(rng.standard_normal((blocks, 2, dim, dim)), 1, 0)
+    orthogonal, triangular = np.linalg.qr(shapes)
+    # LAPACK chooses signs as it likes; with a positive diagonal the directions are uniform.
+    signs = np.copysign(1.0, np.einsum("bkk->bk", triangular))
+    rows = (orthogonal * signs[:, None, :]).transpose(0, 2, 1)
+    rows = rows * np.linalg.norm(lengths, axis=2, keepdims=True)
+    return np.asarray(rows.reshape(-1, dim)[:n])
+
+
+def data_rows(whitened: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    """Draw rows from training positions (N, dim), shape (n, dim), without repeating one.
+
+    Where more are asked for than there are, all of them are followed by draws from their density
+    as a kernel estimate has it: each a training position, taken in the same order, plus normal
+    noise of Scott's bandwidth, N^(-1/(dim + 4)) standard deviations of each coordinate.
+    """
+    count, dim = whitened.shape
+    order = rng.permutation(count)
+    rows = whitened[np.resize(order, n)]
+    if n > count:
+        spread = whitened.std(axis=0)
+        # a coordinate that never moved gets the scale that whitening would give it
+        bandwidth = np.where(spread > 0.0, spread, 1.0) * count ** (-1.0 / (dim + 4.0))
+        rows[count:] += bandwidth * rng.standard_normal((n - count, dim))
+    return rows

@@ -10,7 +10,7 @@ _WAYS: tuple[dict[str, str], ...] = (
     {},
     {"learns": "potential"},
     _VALUES,
-    {"learns": "potential", "train_on": "gradients", "trend": "linear"},
+    {"learns": "potential", "trend": "linear"},
 )
 
 _PSEUDOINVERSE = {"n_nodes": 20, "ridge": 0.0, "trend": "constant", **_VALUES}
@@ -20,14 +20,14 @@ _COMPONENTS = (
         kind="surrogate",
         name="additive",
         default=True,
-        factory="surrokit_networks.additive:Additive",
+        factory="surrokit_networks.surrogates:Additive",
         summary="network of random additive nodes, softplus by default, on a quadratic trend",
         references=(f"{_PAPER}, section 3.1, Algorithm 2, equations (10) to (12)",),
         examples=(
             *_WAYS,
             {"activation": "tanh", "learns": "potential"},
-            {"activation": "cosine", "draws": "quasi-random", "learns": "potential"},
-            {"learns": "potential", "trend": "constant", "choose_ridge": "held-out"},
+            {"activation": "cosine", "draws": "gaussian", "learns": "potential"},
+            {"learns": "potential", "trend": "constant"},
             {"learns": "potential", "trend": "laplace", "n_nodes": 30},
             {"weight_scale": 1.0, **_PSEUDOINVERSE},
             {"n_nodes": 30, "learns": "potential", "updates": "greville"},
@@ -36,7 +36,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="rbf",
-        factory="surrokit_networks.rbf:Rbf",
+        factory="surrokit_networks.surrogates:Rbf",
         summary="network of random radial nodes on a quadratic trend",
         references=(f"{_PAPER}, section 3.1, Algorithm 2, equation (10)",),
         examples=(
@@ -48,7 +48,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="additive-paper",
-        factory="surrokit_networks.additive:Additive.paper",
+        factory="surrokit_networks.surrogates:Additive.paper",
         summary="the paper's additive network: raw coordinates, values alone, fixed ridge",
         references=(f"{_PAPER}, section 5",),
         examples=({"n_nodes": 200},),
@@ -56,7 +56,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="rbf-paper",
-        factory="surrokit_networks.rbf:Rbf.paper",
+        factory="surrokit_networks.surrogates:Rbf.paper",
         summary="the authors' radial network: raw coordinates, values alone, fixed ridge",
         references=(f"{_PAPER}, section 3.3",),
         examples=({"n_nodes": 200},),
@@ -65,7 +65,7 @@ _COMPONENTS = (
         kind="surrogate",
         name="quadratic",
         serves=("normal",),
-        factory="surrokit_networks.quadratic:Quadratic",
+        factory="surrokit_networks.surrogates:Quadratic",
         summary="positive definite quadratic: the trend of the networks alone",
         references=(
             "MacKay 2003, Information Theory, Inference, and Learning Algorithms, chapter 27",
@@ -82,7 +82,7 @@ _COMPONENTS = (
             "Cornish, Vanetti, Bouchard-Cote, Deligiannidis, Doucet 2019, arXiv:1901.09881, "
             "for the bounds of the rows",
         ),
-        examples=({"n_rows": 1}, {"n_rows": 1, "train_on": "values", "n_nodes": 20}),
+        examples=({"n_rows": 1}, {"n_rows": 1, "train_on": "values"}),
     ),
 )
 

@@ -33,7 +33,7 @@ from surrokit.targets.differences import (
 )
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Beyond, Border
-from surrokit_networks.network import HessianAt, Network
+from surrokit_networks.network import HessianAt, Network, NetworkAt
 
 CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
 """What every network of U can do."""
@@ -41,6 +41,9 @@ CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
 NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
 """What a positive definite quadratic without any nodes is besides."""
 
+
+_QUIET = np.errstate(all="ignore")
+"""A position that ran away may overflow."""
 
 FEW = 4
 """Values of one row in so many are computed by themselves; more rows with all gradients."""
@@ -54,8 +57,6 @@ class NetworkFit(ShownFit, ABC):
 
     Parameters
     ----------
-    network
-        The map that was fitted.
     n_points
         Distinct points that it was fitted to.
     ridge
@@ -66,7 +67,7 @@ class NetworkFit(ShownFit, ABC):
         Generalised cross-validation estimate of the mean squared error of an equation (of V - U, a
         component of the whitened gradient, or an output in its unit) on new points like the
         training points; ``inf`` for a fit that passes through every point.
-    quality : FitQuality or None
+    quality
         Error at points held out from a twin of the fit; None where there were too few.
     """
 
@@ -109,12 +110,12 @@ class FittedNetwork(NetworkFit):
     ----------
     convex
         Whether it is known to be a trend of degree two alone, with a positive definite matrix.
-    border : Border or None
+    border
         The region in which the nodes are used. Values and gradients beyond are the border's;
         second derivatives are everywhere those of the sum, which as a metric may be any.
-    known : Potential or None
+    known
         A part of U that is added as it is: the network was fitted to the rest.
-    most : frozenset or None
+    most
         What it may offer at most, where parts of U may be known.
     """
 
@@ -220,18 +221,16 @@ class FittedNetwork(NetworkFit):
     def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
         own = self._hessian_at(positions).form_gradient
-        if self.known is None:
-            return own
-        known = HESSIAN_FIELD.forms_at(self.known, positions)
-        return lambda vectors, rows: own(vectors, rows) + known(vectors, rows)
+        return (
+            own if self.known is None else _sum(own, HESSIAN_FIELD.forms_at(self.known, positions))
+        )
 
     def hessian_traces_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_trace_gradient` of rows of positions (n, dim)."""
         own = self._hessian_at(positions).trace_gradient
-        if self.known is None:
-            return own
-        known = HESSIAN_FIELD.traces_at(self.known, positions)
-        return lambda matrices, rows: own(matrices, rows) + known(matrices, rows)
+        return (
+            own if self.known is None else _sum(own, HESSIAN_FIELD.traces_at(self.known, positions))
+        )
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
         """Return which positions (n, dim) lie beyond the border, shape (n,)."""
@@ -251,7 +250,7 @@ class FittedNetwork(NetworkFit):
 
     def _beyond(self, q: FloatArray) -> Beyond | None:
         """Return how far positions (n, dim) are beyond the border; None where none is."""
-        if self.border is None or self.network.nodes is None:
+        if self.border is None or not self.n_nodes:
             return None
         return self.border.cross(q)
 
@@ -279,11 +278,6 @@ class FittedEmulator(NetworkFit):
     exact. Where f runs over to infinity V is ``inf``, never NaN. Methods of the metric raise
     :class:`~surrokit.errors.CapabilityError` unless the energy offers curvatures, and for the
     metric's derivative also theirs.
-
-    Parameters
-    ----------
-    energy
-        The cheap exact part of the target.
     """
 
     energy: Energy
@@ -293,80 +287,71 @@ class FittedEmulator(NetworkFit):
         """Those of :func:`emulator_capabilities`."""
         return emulator_capabilities(self.energy)
 
+    @_QUIET
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        with np.errstate(all="ignore"):  # a position that ran away may overflow
-            return _without_nan(self.energy.value(self.network.value(q), q))
+        return _without_nan(self.energy.value(self.network.value(q), q))
 
+    @_QUIET
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V, shape (n,), and its gradient J^T dV/df + dV/dq, shape (n, dim).
+        """Return V, shape (n,), and its gradient J^T dV/df + dV/dq, (n, dim), without J."""
+        at, q = self._at(positions)
+        value, by_outputs, by_positions = self.energy.value_and_gradients(at.outputs, q)
+        return _without_nan(value), at.pull_back(by_outputs) + by_positions
 
-        The Jacobian J is not formed.
-        """
-        q = check_positions(positions, self.dim)
-        with np.errstate(all="ignore"):
-            at = self.network.at(q)
-            value, by_outputs, by_positions = self.energy.value_and_gradients(at.outputs, q)
-            return _without_nan(value), at.pull_back(by_outputs) + by_positions
-
+    @_QUIET
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
 
         C and R are the energy's curvatures (:class:`surrokit.potentials.CurvedEnergy`).
         """
-        q = check_positions(positions, self.dim)
-        with np.errstate(all="ignore"):
-            at = self.network.at(q)
-            return gauss_newton(self.energy, at.outputs, at.jacobian(), q)
+        at, q = self._at(positions)
+        return gauss_newton(self.energy, at.outputs, at.jacobian(), q)
 
+    @_QUIET
     def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return G u, G the metric, shape (n, dim), with u in ``vectors (n, dim)``.
+        """Return G u, G the metric, shape (n, dim), u in ``vectors (n, dim)``, without J or G."""
+        at, q = self._at(positions)
+        return gauss_newton_product(self.energy, at, q, check_vectors(vectors, q))
 
-        Neither the Jacobian nor G is formed.
-        """
-        q = check_positions(positions, self.dim)
-        u = check_vectors(vectors, q)
-        with np.errstate(all="ignore"):
-            return gauss_newton_product(self.energy, self.network.at(q), q, u)
-
+    @_QUIET
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
-        q = check_positions(positions, self.dim)
-        a = check_matrices(matrices, q)
-        with np.errstate(all="ignore"):
-            return gauss_newton_trace_gradient(self.energy, self.network.at(q), q, a)
+        at, q = self._at(positions)
+        return gauss_newton_trace_gradient(self.energy, at, q, check_matrices(matrices, q))
 
+    @_QUIET
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the metric, shape (n, dim), with u in ``vectors (n, dim)``.
+        """Return u^T d_k G u, G the metric, shape (n, dim), u in ``vectors (n, dim)``."""
+        at, q = self._at(positions)
+        return gauss_newton_form_gradient(self.energy, at, q, check_vectors(vectors, q))
 
-        The Jacobian is not formed.
-        """
-        q = check_positions(positions, self.dim)
-        u = check_vectors(vectors, q)
-        with np.errstate(all="ignore"):
-            return gauss_newton_form_gradient(self.energy, self.network.at(q), q, u)
-
+    @_QUIET
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return f, shape (n, m)."""
-        q = check_positions(positions, self.dim)
-        with np.errstate(all="ignore"):
-            return self.network.value(q)
+        return self.network.value(check_positions(positions, self.dim))
 
+    @_QUIET
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f, shape (n, m), and its derivatives, shape (n, m, dim)."""
-        q = check_positions(positions, self.dim)
-        with np.errstate(all="ignore"):
-            at = self.network.at(q)
-            return at.outputs, at.jacobian()
+        at, _ = self._at(positions)
+        return at.outputs, at.jacobian()
 
+    @_QUIET
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k f_m, shape (n, dim), for W (n, m, dim)."""
+        at, q = self._at(positions)
+        return at.hessian_product(check_weights(weights, q))
+
+    def _at(self, positions: FloatArray) -> tuple[NetworkAt, FloatArray]:
         q = check_positions(positions, self.dim)
-        w = check_weights(weights, q)
-        with np.errstate(all="ignore"):
-            return self.network.at(q).hessian_product(w)
+        return self.network.at(q), q
 
 
 def _without_nan(values: FloatArray) -> FloatArray:
     return np.where(np.isnan(values), np.inf, values)
+
+
+def _sum(one: FormsAt, other: FormsAt) -> FormsAt:
+    return lambda arrays, rows: one(arrays, rows) + other(arrays, rows)

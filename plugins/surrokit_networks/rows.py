@@ -5,14 +5,15 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.arguments import not_negative_integer, spread
+from surrokit.arguments import fraction, not_negative, optional_positive_integer, spread
+from surrokit.capabilities import GAUSSIAN
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import LearningProblem
+from surrokit.potentials import Potential, SummedTerms, with_hessian
 from surrokit.surrogate.shown import ShownSurrogate
-from surrokit_networks.additive import Additive
-from surrokit_networks.exact_rows import ExactRows, RowChoice
-from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.pilot import no_nodes
+from surrokit.surrogate.whitening import Whitening
+from surrokit.types import Capabilities, FloatArray, IntArray
+from surrokit_networks.learner import NetworkLearner, no_nodes
 from surrokit_networks.regression import Regression
 from surrokit_networks.training import Training
 
@@ -28,7 +29,7 @@ def _defaults() -> Training:
 
 @attrs.frozen(kw_only=True)
 class Rows(ShownSurrogate):
-    """V(q) = the terms of the rows of most leverage + a quadratic, and perhaps a network.
+    """V(q) = the terms of the rows of most leverage + a quadratic.
 
     For a target that is a sum over rows of data (capability ``rows``). Where few rows inform a
     direction, such as that of a rare level of a factor, the posterior is far from normal there, and
@@ -37,7 +38,10 @@ class Rows(ShownSurrogate):
     posterior's own draws, if the explorer brings such, which is much better than an expansion at
     the mode.
 
-    Which rows are copied is decided anew at each fit, by the whitening of the evaluations.
+    Which rows are copied is decided anew at each fit, by the whitening of the evaluations. With L
+    the factor of that, psi_i bounds how far the term of row i is from a quadratic at a distance of
+    one standard deviation; for a logistic regression it is |L^T x_i|^3 / (36 sqrt 3). The rows with
+    the largest psi_i are copied.
 
     The surrogate reads rows of the data that the target offers. Its copy of them is not counted
     among the exact calls, and neither is the one pass over the design, without an evaluation, by
@@ -46,14 +50,16 @@ class Rows(ShownSurrogate):
 
     Parameters
     ----------
-    choice
-        How many rows are copied.
-    n_nodes
-        Nodes of a network beside the quadratic.
-    nodes
-        How they are drawn.
+    n_rows : int, optional
+        How many; None to choose: as few as leave no more than ``left`` of the sum of psi_i to
+        the others, but no more than a part ``most`` of all rows.
+    left
+        In nats. On a9a with 124 parameters what was left in sum predicted the acceptance of
+        independent draws: 0.76 at 12, 0.83 at 6, 0.90 at 3.
+    most
+        A part of the rows: the surrogate's gradient costs about as small a part of the exact one's.
     training
-        How quadratic and network are trained.
+        How the quadratic is fitted.
 
     Raises
     ------
@@ -61,16 +67,13 @@ class Rows(ShownSurrogate):
         If a setting makes no sense.
     """
 
-    choice: RowChoice = attrs.field(factory=RowChoice, metadata=spread())
-    n_nodes: int = attrs.field(default=0, validator=not_negative_integer)
-    nodes: Additive = attrs.field(
-        factory=Additive, metadata=spread("activation", "weight_scale", "bias_scale", "draws")
-    )
+    n_rows: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    left: float = attrs.field(default=2.0, validator=not_negative)
+    most: float = attrs.field(default=0.0625, validator=fraction)
     training: Training = attrs.field(
         factory=_defaults,
         metadata=spread(
-            *("trend", "least_curvature", "train_on", "gradient_weight", "ridge", "choose_ridge"),
-            *("tail", "hold_out"),
+            *("trend", "least_curvature", "train_on", "tail", "hold_out"),
         ),
     )
 
@@ -100,9 +103,49 @@ class Rows(ShownSurrogate):
         return NetworkLearner.of(
             problem,
             rng,
-            n_nodes=self.n_nodes or 1,
-            draws=self.nodes.draws_to_try if self.n_nodes else (no_nodes,),
+            n_nodes=1,
+            draws=(no_nodes,),
             training=self.training,
-            convex=self.n_nodes == 0 and self.training.trend in ("quadratic", "laplace"),
-            known=ExactRows(terms=problem.terms, choice=self.choice),
+            convex=self.training.trend in ("quadratic", "laplace"),
+            known=ExactRows(terms=problem.terms, settings=self),
         )
+
+    def choose(self, bounds: FloatArray) -> IntArray:
+        """Return the rows to copy by their psi (n_rows,), in order; none where all leave little."""
+        order = np.argsort(-bounds, kind="stable")
+        n = self.n_rows
+        if n is None:
+            # summed from the least on: little is left, and must not be lost to rounding
+            left = np.cumsum(bounds[order][::-1])[::-1]
+            n = int(np.count_nonzero(left > self.left))
+            n = min(n, int(np.ceil(self.most * len(bounds))))
+        return np.sort(order[:n])
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ExactRows:
+    """The terms of the rows with most leverage, of all terms of a target."""
+
+    terms: SummedTerms
+    settings: Rows
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What a sum of some terms can do, of what a network and it can both."""
+        return self.terms.select(np.zeros(1, dtype=np.int64)).capabilities - {GAUSSIAN}
+
+    def part(self, whitening: Whitening) -> tuple[Potential | None, FloatArray]:
+        """Return the sum of the terms of the rows that bend most, None for nothing.
+
+        With it comes what it leaves of the identity, the Hessian of a normal density in its own
+        whitened coordinates: the matrix (dim, dim) that the rest of U is expected to have. The
+        whitening is that of the positions that will be fitted to.
+        """
+        factor = whitening.factor
+        rows = self.settings.choose(self.terms.row_bounds(factor, whitening.mean))
+        if not len(rows):
+            return None, np.eye(len(factor))
+        potential = self.terms.select(rows)
+        hessian = with_hessian(potential).hessian(whitening.mean[None, :])[0]
+        matrix = np.eye(len(factor)) - factor.T @ hessian @ factor
+        return potential, 0.5 * (matrix + matrix.T)

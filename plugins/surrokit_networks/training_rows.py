@@ -53,18 +53,10 @@ class TailBound:
 class TrainingRows:
     """Distinct points with finite values, and how much each counts.
 
+    Their order does not depend on when they were seen. Derivatives that are not known are NaN.
+
     Parameters
     ----------
-    positions : ndarray of shape (n, dim)
-        Distinct positions, in an order that does not depend on when they were seen.
-    values : ndarray of shape (n,)
-        U there.
-    gradients : ndarray of shape (n, dim)
-        Gradients of U; rows of NaN where none was evaluated.
-    outputs : ndarray of shape (n, m) or None
-        Outputs of a forward map.
-    jacobians : ndarray of shape (n, m, dim) or None
-        Their derivatives; NaN where none were evaluated.
     trust : ndarray of shape (n,)
         Weight of a row for where it lies: 1, or less in the far tail.
     copies : ndarray of shape (n,)
@@ -144,18 +136,8 @@ class TrainingRows:
         of a normal posterior is half a chi-square number of dim degrees of freedom; c is its
         quantile 0.999 where there are rows enough within, else 2 dim + 10. On explorations of
         logistic posteriors from far away, with 25 to 61 parameters, the narrower bound takes a
-        fifth to two thirds off the gradient's error.
-
-        Parameters
-        ----------
-        observed
-            Everything observed.
-        tail
-            Whether far-tail rows count less.
-        needs_outputs
-            Whether rows without outputs are of no use.
-        bound : TailBound, optional
-            Where the tail begins, if earlier rows have set it.
+        fifth to two thirds off the gradient's error. A ``bound`` that earlier rows have set may be
+        given.
         """
         finite = are_finite(observed)
         if needs_outputs:
@@ -169,26 +151,25 @@ class TrainingRows:
             values = observed.values[finite]
             trust[finite] = (bound or TailBound.of(values, dim)).trust(values)
         used = np.flatnonzero(trust > _NOTHING)
-        return cls._distinct(observed.take(used), trust[used])
-
-    @classmethod
-    def _distinct(cls, rows: Evaluations, trust: FloatArray) -> TrainingRows:
+        rows, trust = observed.take(used), trust[used]
         groups = Groups.of(np.column_stack([rows.positions, rows.values]), rows.weights)
         chosen = groups.first
+        gradients, jacobians = (
+            None if array is None else groups.first_known(array)
+            for array in (rows.gradients, rows.jacobians)
+        )
         return cls(
             positions=rows.positions[chosen],
             values=rows.values[chosen],
-            gradients=np.full_like(rows.positions[chosen], np.nan)
-            if rows.gradients is None
-            else groups.first_known(rows.gradients),
+            gradients=np.full((len(chosen), dim), np.nan) if gradients is None else gradients,
             outputs=None if rows.outputs is None else rows.outputs[chosen],
-            jacobians=None if rows.jacobians is None else groups.first_known(rows.jacobians),
+            jacobians=jacobians,
             trust=trust[chosen],
             copies=groups.copies,
         )
 
     def demand_enough(self, least: int, n_observed: int) -> None:
-        """Raise unless there are as many points as a fit needs, of all rows that were observed.
+        """Raise unless there are as many points as a fit needs.
 
         Raises
         ------

@@ -44,8 +44,6 @@ class TrendColumns:
 
     Parameters
     ----------
-    dim
-        Numbers in a position.
     degree
         0: no column; 1: z_k; 2: also z_k^2 / 2, and (z_k + z_l)^2 / 2 for k < l.
     """
@@ -78,15 +76,10 @@ class TrendColumns:
         return values, np.concatenate([np.ones_like(z), squares], axis=1)
 
     def by_monomials(self, sums: FloatArray) -> FloatArray:
-        """Turn sums over columns, along the first axis, into sums over orthogonal monomials.
+        """Turn sums over columns, the first axis, into sums over orthogonal monomials, in place.
 
         (z_k + z_l)^2 / 2 becomes z_k z_l / sqrt(2). The sum of squares of the coefficients is then
-        |slope|^2 + |matrix|_F^2.
-
-        Parameters
-        ----------
-        sums : ndarray of shape (p or more, ...)
-            Changed in place; further rows are left as they are.
+        |slope|^2 + |matrix|_F^2. Rows beyond the trend's are left as they are.
         """
         if self.degree == 2 and self.dim > 1:
             first, second = self._pairs
@@ -150,7 +143,7 @@ def matrix_of_gradients(
     weights: FloatArray,
     expected: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the symmetric M for which gradients are nearly M z + constant.
+    """Return the symmetric M, shape (dim, dim), for which gradients are nearly M z + constant.
 
     Minimises sum_n w_n |g_n - M z_n|^2 + kappa |M - E|_F^2 over symmetric M, positions and
     gradients centred. In the eigenbasis of sum_n w_n z_n z_n^T the problem separates entry by
@@ -166,11 +159,6 @@ def matrix_of_gradients(
     expected : ndarray of shape (dim, dim), optional
         E, symmetric; None for the identity, the matrix of a normal density in its own whitened
         coordinates.
-
-    Returns
-    -------
-    ndarray of shape (dim, dim)
-        M; its eigenvalues may have either sign.
     """
     total, dim = float(weights.sum()), z.shape[1]
     start = np.eye(dim) if expected is None else expected

@@ -23,8 +23,7 @@ from surrokit_paper.harness import (
     Finished,
     Row,
     groups,
-    several,
-    sizes,
+    sizes_field,
 )
 from surrokit_paper.methods import HMC, train
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, error_bars, line_of
@@ -93,15 +92,12 @@ class Trial:
 
         The exact potential decides.
         """
+        rng, followed = np.random.default_rng(self.seed), "none" if surrogate is None else surrogate
         with warnings.catch_warnings():
             # that next to nothing is accepted is what is looked for here
             warnings.simplefilter("ignore", SamplingWarning)
             run = self._run(
-                self.starts,
-                self.iterations,
-                np.random.default_rng(self.seed),
-                surrogate="none" if surrogate is None else surrogate,
-                schedule=NO_RESCUE,
+                self.starts, self.iterations, rng, surrogate=followed, schedule=NO_RESCUE
             )
         return float(run.kept.acceptance.mean())
 
@@ -173,12 +169,10 @@ class AcceptanceGrid(Experiment):
         Over which acceptance probabilities are averaged.
     """
 
-    dims: tuple[int, ...] = attrs.field(default=(32,), converter=sizes, validator=several)
-    n_nodes: tuple[int, ...] = attrs.field(default=(2000,), converter=sizes, validator=several)
-    n_points: tuple[int, ...] = attrs.field(default=(4000,), converter=sizes, validator=several)
-    gradient_points: tuple[int, ...] = attrs.field(
-        default=(200,), converter=sizes, validator=several
-    )
+    dims: tuple[int, ...] = sizes_field(32)
+    n_nodes: tuple[int, ...] = sizes_field(2000)
+    n_points: tuple[int, ...] = sizes_field(4000)
+    gradient_points: tuple[int, ...] = sizes_field(200)
     repeats: int = attrs.field(default=10, validator=positive_integer)
     n_rows: int = attrs.field(default=10_000, validator=positive_integer)
     ridge: float = attrs.field(default=1e-6, validator=not_negative)
@@ -216,14 +210,10 @@ class AcceptanceGrid(Experiment):
     def trial(self, dim: int, rng: np.random.Generator) -> Trial:
         """Run exact HMC from 0, and return a trial with the step size that is asked for."""
         target = sk.make("potential", "simulated-logistic", n_rows=self.n_rows, dim=dim)
-        settings = {
-            "metric": "identity",
-            "target_acceptance": self.acceptance,
-            "n_steps": self.n_steps,
-        }
+        tuned = {"target_acceptance": self.acceptance, "n_steps": self.n_steps}
         run = sk.sample(
             target,
-            sampler=("hmc", settings),
+            sampler=("hmc", {"metric": "identity", **tuned}),
             chains=self.chains,
             warmup=self.burn_in,
             draws=1,
@@ -297,17 +287,12 @@ class Grid:
     @classmethod
     def of(cls, finished: Sequence[Finished]) -> Grid:
         """Return what finished rows of figure 4 or 5 say."""
-        by_dim = {dim: rows for (dim,), rows in sorted(groups(finished, "dim").items())}
-        return cls(
-            hmc={
-                d: _over([r.result["hmc_acceptance"] for r in rows]) for d, rows in by_dim.items()
-            },
-            step_sizes={
-                d: float(np.median([r.result["step_size"] for r in rows]))
-                for d, rows in by_dim.items()
-            },
-            tried=[each for dim, rows in by_dim.items() for each in _tried(dim, rows)],
-        )
+        found = cls(hmc={}, step_sizes={}, tried=[])
+        for (dim,), rows in sorted(groups(finished, "dim").items()):
+            found.hmc[dim] = _over([row.result["hmc_acceptance"] for row in rows])
+            found.step_sizes[dim] = float(np.median([row.result["step_size"] for row in rows]))
+            found.tried.extend(_tried(dim, rows))
+        return found
 
     def sizes(self, of: str, method: str = PAPER) -> list[int]:
         """Return the sizes (``dim``, ``n_nodes``, ``n_points``) a method was tried at, rising."""
@@ -328,12 +313,6 @@ class Grid:
         """Return the median acceptance on a surrogate over exact HMC's."""
         return float(each["acceptance"]["median"] / self.hmc[each["dim"]]["median"])
 
-    def median(self, each: Mapping[str, Any] | None, name: str = "acceptance") -> float | None:
-        """Return a number of a surrogate; None for None."""
-        if each is None:
-            return None
-        return float(each[name]["median"] if name == "acceptance" else each[name])
-
     def lines(self, found: Sequence[Mapping[str, Any]], size: str) -> list[dict[str, Cell]]:
         """Return lines of a table of surrogates by d or N, the size that is in their titles."""
         return [
@@ -352,8 +331,13 @@ class Grid:
 
     def cells(self, **at: int) -> dict[str, Cell]:
         """Return the acceptance on the paper's network for each of its numbers of nodes."""
-        found = {each["n_nodes"]: self.median(each) for each in self.curve(PAPER, **at)}
+        found = {each["n_nodes"]: median(each) for each in self.curve(PAPER, **at)}
         return {f"s = {size}": found.get(size) for size in self.sizes("n_nodes")}
+
+
+def median(each: Mapping[str, Any] | None) -> float | None:
+    """Return the acceptance over runs on a surrogate; None for None."""
+    return None if each is None else float(each["acceptance"]["median"])
 
 
 def _over(numbers: Sequence[float]) -> dict[str, float]:

@@ -142,15 +142,8 @@ class SamplingTime:
 class StopAt:
     """An observer that interrupts a run once it has taken so long, or evaluated so much.
 
-    The run then returns what was drawn, as after Ctrl-C; ``reached`` distinguishes the two, and
-    ``elapsed`` has the processor seconds since the run began, after each iteration.
-
-    Parameters
-    ----------
-    seconds
-        Of the processor; by default no limit.
-    evaluations
-        Positions at which the target was evaluated; by default no limit.
+    Seconds are those of the processor. The run then returns what was drawn, as after Ctrl-C;
+    ``reached`` distinguishes the two, and ``elapsed`` has the seconds after each iteration.
     """
 
     def __init__(self, *, seconds: float = np.inf, evaluations: float = np.inf) -> None:
@@ -220,10 +213,9 @@ class Marginals:
 
 
 def largest_by_chance(n: int, level: float = 0.99) -> float:
-    """Return what the largest of n standard normal numbers, signs aside, stays under.
+    """Return what n standard normal numbers, signs aside, all stay under with some probability.
 
-    With the probability ``level``; where they are correlated with more than that (Sidak 1967,
-    doi:10.1080/01621459.1967.10482935).
+    At least that where they are correlated (Sidak 1967, doi:10.1080/01621459.1967.10482935).
     """
     from scipy.special import ndtri
 
@@ -231,10 +223,9 @@ def largest_by_chance(n: int, level: float = 0.99) -> float:
 
 
 def quantiles(numbers: Sequence[float] | FloatArray, low: float = 0.1) -> dict[str, float]:
-    """Return ``low``, ``median`` and ``high`` of numbers over runs, at least one.
+    """Return a ``low`` quantile, the median and a ``high`` quantile of numbers over runs.
 
-    ``low`` is the lower quantile, and the upper is as far from the other end. By default 80 % lie
-    between, as in the error bars of figure 3.
+    By default 80 % lie between, as in the error bars of figure 3.
     """
     found = np.quantile(numbers, [low, 0.5, 1 - low]).tolist()
     return dict(zip(("low", "median", "high"), found, strict=True))

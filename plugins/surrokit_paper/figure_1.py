@@ -13,15 +13,7 @@ import surrokit as sk
 from surrokit.arguments import positive, positive_integer
 from surrokit.errors import SurrogateFitError
 from surrokit.types import FloatArray
-from surrokit_paper.harness import (
-    Conditions,
-    Experiment,
-    Finished,
-    Report,
-    Row,
-    several,
-    sizes,
-)
+from surrokit_paper.harness import Conditions, Experiment, Finished, Report, Row, sizes_field
 from surrokit_paper.methods import DEFAULTS, Method, processes, squared_length_scale, train
 from surrokit_paper.pictures import BLACK, GREY, LOOKS, common_legend, drawing
 
@@ -74,9 +66,7 @@ class Figure1(Experiment):
     title = "Figure 1: surrogates of U(x) = x^2/2 from a few noisy values"
     quick: ClassVar = {"n_refits": 5, "n_data_sets": 5}
 
-    n_points: tuple[int, ...] = attrs.field(
-        default=(10, 20, 40), converter=sizes, validator=several
-    )
+    n_points: tuple[int, ...] = sizes_field(10, 20, 40)
     n_refits: int = attrs.field(default=100, validator=positive_integer)
     n_data_sets: int = attrs.field(default=100, validator=positive_integer)
     noise_sd: float = attrs.field(default=0.1, validator=positive)
@@ -110,12 +100,10 @@ class Figure1(Experiment):
         )
         mean = curves.mean(axis=0)
         low, high = np.quantile(curves, [0.1, 0.9], axis=0)
+        drawn = {"mean": mean, "low": low, "high": high}
+        drawn |= {"points": shown.positions[:, 0], "values": shown.values}
         return {
-            "mean": np.round(mean, 6),
-            "low": np.round(low, 6),
-            "high": np.round(high, 6),
-            "points": np.round(shown.positions[:, 0], 6),
-            "values": np.round(shown.values, 6),
+            **{name: np.round(numbers, 6) for name, numbers in drawn.items()},
             "failures": n_refits - len(curves) + self.n_data_sets - len(others),
             "error": curve_errors(mean[None]),
             "error_one_fit": curve_errors(curves),

@@ -14,14 +14,7 @@ from surrokit.interfaces import Hamiltonian, Phase
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
 from surrokit_paper.chains import complete, hmc, quantiles
-from surrokit_paper.harness import (
-    Conditions,
-    Experiment,
-    Finished,
-    Report,
-    Row,
-    groups,
-)
+from surrokit_paper.harness import Conditions, Experiment, Finished, Report, Row, groups
 from surrokit_paper.methods import EXACT, HMC, Method, train
 from surrokit_paper.pictures import (
     BLACK,
@@ -180,19 +173,17 @@ class Figure2(Experiment):
     def report(self, finished: Sequence[Finished]) -> Report:
         """Return acceptance over repeats, the paths that are drawn, and the paper's two numbers."""
         found = over_repeats(finished)
-        acceptance = [
-            {
-                "method": group["label"],
-                "repeats": group["repeats"],
-                "mean": group["mean"],
-                "standard error": group["standard_error"],
-                "10% of repeats below": group["low"],
-                "median": group["median"],
-                "10% above": group["high"],
-                "min ESS a draw": group["ess_per_draw"],
-            }
-            for group in found
-        ]
+        columns = {
+            "method": "label",
+            "repeats": "repeats",
+            "mean": "mean",
+            "standard error": "standard_error",
+            "10% of repeats below": "low",
+            "median": "median",
+            "10% above": "high",
+            "min ESS a draw": "ess_per_draw",
+        }
+        acceptance = [{title: group[of] for title, of in columns.items()} for group in found]
         means = {group["method"]: group["mean"] for group in found}
         proposals = _proposals(_drawn(finished))
         return Report(
@@ -305,13 +296,13 @@ def _proposals(rows: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a line for each path: where it ends, seen from the end of HMC's."""
     lines = []
     for row in rows.values():
+        apart: list[float | None] = [None] * len(row["paths"])
+        if HMC in rows:
+            ends = row["paths"][:, -1] - rows[HMC]["paths"][:, -1]
+            apart = [float(np.linalg.norm(end)) for end in ends]
         for i, acceptance in enumerate(row["acceptance"].tolist()):
             line = {"method": row["label"], "path": i + 1, "acceptance": acceptance}
-            distance = None
-            if HMC in rows:
-                apart = row["paths"][i, -1] - rows[HMC]["paths"][i, -1]
-                distance = float(np.linalg.norm(apart))
-            lines.append({**line, "distance from HMC's": distance})
+            lines.append({**line, "distance from HMC's": apart[i]})
     return lines
 
 
@@ -324,7 +315,7 @@ def _contours(ax: Any, target: Potential) -> None:
 
 
 def _forces(ax: Any, rows: Mapping[str, Mapping[str, Any]]) -> None:
-    """Draw arrows along forces, as long as log(1 + force), in 1/70 of the width of the panel."""
+    # as long as log(1 + force), in 1/70 of the width of the panel
     ax.set_title("forces, as long as log(1 + force)")
     for method, colour, width, whose in (
         (HMC, VERMILION, 0.006, "exact"),

@@ -22,8 +22,7 @@ from surrokit_paper.harness import (
     Report,
     Row,
     groups,
-    several,
-    sizes,
+    sizes_field,
 )
 from surrokit_paper.methods import DEFAULTS, EXACT, HMC, Method, processes, train
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, error_bars, line_of, ticks_at
@@ -116,9 +115,7 @@ class Figure3(Experiment):
     title = "Figure 3: training time, acceptance and efficiency on a Gaussian of 32 dimensions"
     quick: ClassVar = {"n_points": (150, 300, 600), "repeats": 1, "burn_in": 50, "draws": 200}
 
-    n_points: tuple[int, ...] = attrs.field(
-        default=(300, 600, 900, 1500, 2100, 3000), converter=sizes, validator=several
-    )
+    n_points: tuple[int, ...] = sizes_field(300, 600, 900, 1500, 2100, 3000)
     repeats: int = attrs.field(default=10, validator=positive_integer)
     burn_in: int = attrs.field(default=400, validator=not_negative_integer)
     draws: int = attrs.field(default=1600, validator=positive_integer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, ClassVar
 
 import attrs
@@ -18,10 +19,11 @@ from surrokit_paper.acceptance import (
     coefficients,
     draw_curve,
     draw_over_nodes,
+    median,
     picture,
     section,
 )
-from surrokit_paper.harness import Cell, Finished, Report, several, sizes
+from surrokit_paper.harness import Cell, Finished, Report, sizes_field
 from surrokit_paper.methods import HMC
 from surrokit_paper.pictures import LOOKS
 
@@ -55,12 +57,8 @@ class Figure4(AcceptanceGrid):
         "repeats": 1,
     }
 
-    dims: tuple[int, ...] = attrs.field(
-        default=(8, 16, 24, 32, 40, 48, 56, 64), converter=sizes, validator=several
-    )
-    n_nodes: tuple[int, ...] = attrs.field(
-        default=(100, 250, 500, 1000, 1500, 2000), converter=sizes, validator=several
-    )
+    dims: tuple[int, ...] = sizes_field(8, 16, 24, 32, 40, 48, 56, 64)
+    n_nodes: tuple[int, ...] = sizes_field(100, 250, 500, 1000, 1500, 2000)
 
     def report(self, finished: Sequence[Finished]) -> Report:
         """Return the heat map as a table, every surrogate by d, and the paper's statements."""
@@ -115,18 +113,18 @@ def _printed(found: Grid, nodes: int, n_points: int) -> list[tuple[str, Cell, Ce
     curve = found.curve(PAPER, n_nodes=nodes, n_points=n_points)
     near = next((each for each in curve if each["dim"] == _PAPER_DIM), None)
     dim = section(list(found.hmc), SECTION_DIM)
-    reached = None
-    for each in curve:
-        if found.ratio(each) < LEVEL:
-            break
-        reached = each["dim"]
+    reached = [each["dim"] for each in takewhile(lambda e: found.ratio(e) >= LEVEL, curve)]
+    seconds = None if near is None else near["training_seconds"]
     hmc, high = found.hmc[dim]["median"], "relatively high up to d of about 50"
     up_to = f"largest d, of those tried, up to which s = {nodes} has {LEVEL} of HMC's"
-    seconds = found.median(near, "training_seconds")
     return [
         (f"acceptance of HMC at this step size, d = {dim}", "around 0.7", hmc),
-        (f"acceptance at d = {_PAPER_DIM}, s = {nodes}", high, found.median(near)),
-        (up_to, "about 50", reached),
+        (
+            f"acceptance at d = {_PAPER_DIM}, s = {nodes}",
+            high,
+            median(near),
+        ),
+        (up_to, "about 50", reached[-1] if reached else None),
         (f"training at d = {_PAPER_DIM}, s = {nodes}, in seconds", "a few", seconds),
     ]
 

@@ -17,10 +17,11 @@ from surrokit_paper.acceptance import (
     Grid,
     draw_curve,
     draw_over_nodes,
+    median,
     picture,
     section,
 )
-from surrokit_paper.harness import Cell, Finished, Report, several, sizes
+from surrokit_paper.harness import Cell, Finished, Report, sizes_field
 from surrokit_paper.methods import HMC
 from surrokit_paper.pictures import line_of, ticks_among
 
@@ -55,26 +56,12 @@ class Figure5(AcceptanceGrid):
         "repeats": 1,
     }
 
-    n_nodes: tuple[int, ...] = attrs.field(
-        default=(100, 250, 500, 750, 1000, 1500, 2000), converter=sizes, validator=several
-    )
-    n_points: tuple[int, ...] = attrs.field(
-        default=(200, 350, 500, 750, 1000, 1250, 1600, 2000, 3000),
-        converter=sizes,
-        validator=several,
-    )
-    gradient_points: tuple[int, ...] = attrs.field(
-        default=(10, 25, 50, 100, 200), converter=sizes, validator=several
-    )
+    n_nodes: tuple[int, ...] = sizes_field(100, 250, 500, 750, 1000, 1500, 2000)
+    n_points: tuple[int, ...] = sizes_field(200, 350, 500, 750, 1000, 1250, 1600, 2000, 3000)
+    gradient_points: tuple[int, ...] = sizes_field(10, 25, 50, 100, 200)
 
     def report(self, finished: Sequence[Finished]) -> Report:
-        """Return the heat map as a table, every surrogate by N, and the paper's statements.
-
-        Parameters
-        ----------
-        finished
-            Rows; of several numbers of parameters 32, or the largest.
-        """
+        """Return the heat map as a table, every surrogate by N, and the paper's statements."""
         found = Grid.of(finished)
         dim, nodes = section(list(found.hmc), SECTION_DIM), _nodes(found)
         heat_map = [{"N": n, **found.cells(dim=dim, n_points=n)} for n in found.sizes("n_points")]
@@ -134,12 +121,15 @@ def points_needed(found: Grid, curve: Sequence[Mapping[str, Any]]) -> int | None
 def _printed(found: Grid, dim: int, nodes: int) -> list[tuple[str, Cell, Cell]]:
     curve = found.curve(PAPER, dim=dim, n_nodes=nodes)
     by_points = {each["n_points"]: each for each in curve}
-    many = by_points.get(_MANY)
-    few, needed = found.median(by_points.get(_FEW)), points_needed(found, curve)
+    few, many, needed = by_points.get(_FEW), by_points.get(_MANY), points_needed(found, curve)
     ratio = None if many is None else found.ratio(many)
     since = f"points from which on it is at {LEVEL} of HMC's, s = {nodes}"
     return [
-        (f"acceptance with {_FEW} points, s = {nodes}", "around 0.1", few),
+        (
+            f"acceptance with {_FEW} points, s = {nodes}",
+            "around 0.1",
+            median(few),
+        ),
         (f"acceptance with {_MANY} points over HMC's, s = {nodes}", "comparable", ratio),
         (since, "around 2000", needed),
     ]

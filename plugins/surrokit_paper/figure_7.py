@@ -11,19 +11,17 @@ import numpy.typing as npt
 
 import surrokit as sk
 from surrokit.arguments import (
+    Limits,
     is_whole,
-    not_negative_integer,
-    one_of,
-    optional_positive_integer,
     positive_integer,
 )
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.errors import SurrogateFitError
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, StopAt, burnt_in, evaluations, one_chain, quantiles
-from surrokit_paper.harness import Conditions, Finished, Report, Row, groups
-from surrokit_paper.methods import HMC, PAPER, SCHEMES, UPDATES, Scheme, vanishing
-from surrokit_paper.pictures import LOOKS, common_legend, drawing, line_of, ticks_among
-from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED, PaperProblem, ProblemExperiment
+from surrokit_paper.chains import NO_RESCUE, StopAt, evaluations, one_chain, quantiles
+from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups
+from surrokit_paper.methods import HMC, PAPER, SCHEMES, LearningExperiment, Scheme
+from surrokit_paper.pictures import LOOKS, common_legend, drawing, line_of, panels, ticks_among
+from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED, PaperProblem
 
 LEVEL = 0.9
 """Part of HMC's acceptance that counts as having reached it."""
@@ -52,18 +50,19 @@ NOTES = (
 _MEDIANS = ("starting_points", "points", "deployments", "seconds", "training_seconds")
 
 
-def _rising_pair(value: Any) -> tuple[int, int]:
-    pair = tuple(value) if isinstance(value, list | tuple) else ()
-    if len(pair) != 2 or not all(is_whole(end, 1) for end in pair) or pair[0] >= pair[1]:
-        raise ConfigurationError(
-            "training points must be two whole numbers, the first at least 1 and less than the "
-            f"second, as in (50, 600), got {value!r}"
-        )
-    return int(pair[0]), int(pair[1])
+def _points(first: int, last: int) -> Any:
+    return attrs.field(
+        default=(first, last),
+        converter=lambda value: tuple(value) if isinstance(value, list | tuple) else (value,),
+        validator=Limits(
+            "two whole numbers, the first at least 1 and less than the second, as in (50, 600)",
+            lambda pair: len(pair) == 2 and all(is_whole(n, 1) for n in pair) and pair[0] < pair[1],
+        ),
+    )
 
 
 @attrs.frozen(kw_only=True)
-class Figure7(ProblemExperiment):
+class Figure7(LearningExperiment):
     """Section 5.3 and figure 7 of Zhang, Shahbaba and Zhao (2017).
 
     A chain of exact HMC, past its burn-in, gives the first training points. From then on
@@ -73,25 +72,14 @@ class Figure7(ProblemExperiment):
 
     Parameters
     ----------
-    repeats
-        Runs.
     paper_points, default_points, emulator_points
         Training points at the start and at the end: of the paper's network, which sees values of U
         alone; of this project's defaults, which see gradients too; and of the same where they learn
         a forward map, with Jacobians.
     n_bins
         Of training points, in each curve.
-    burn_in
-        Exact iterations from 0, with a tuned step size, that nothing is learnt from.
     draws
         Iterations of HMC, for its average acceptance.
-    n_nodes
-        Of the paper's network; None for s as in the paper.
-    updates
-        How the paper's network takes in points. ``"greville"`` is Proposition 1; ``"auto"``
-        refits while points are few, and then goes on by that.
-    kappa
-        Deployments happen with probability (1 + t)^-kappa. The paper does not say its rate.
     """
 
     name = "figure-7"
@@ -109,48 +97,32 @@ class Figure7(ProblemExperiment):
         "dim": 20,
     }
 
-    repeats: int = attrs.field(default=10, validator=positive_integer)
-    paper_points: tuple[int, int] = attrs.field(default=(500, 6000), converter=_rising_pair)
-    default_points: tuple[int, int] = attrs.field(default=(50, 600), converter=_rising_pair)
-    emulator_points: tuple[int, int] = attrs.field(default=(20, 200), converter=_rising_pair)
+    paper_points: tuple[int, int] = _points(500, 6000)
+    default_points: tuple[int, int] = _points(50, 600)
+    emulator_points: tuple[int, int] = _points(20, 200)
     n_bins: int = attrs.field(default=22, validator=positive_integer)
-    burn_in: int = attrs.field(default=500, validator=not_negative_integer)
     draws: int = attrs.field(default=1000, validator=positive_integer)
-    n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    updates: str = attrs.field(default="auto", validator=one_of(*UPDATES))
-    kappa: float = attrs.field(default=0.6, validator=vanishing)
 
     def rows(self) -> list[Row]:
         """Return a row for each problem, repeat and method: HMC, and all schemes that apply."""
         found = []
         for problem in self.choose_problems():
-            methods = {HMC: {"draws": self.draws}}
-            methods |= {
-                scheme.name: self._facts(scheme, problem)
-                for scheme in SCHEMES.values()
-                if scheme.applies(problem)
-            }
+            methods: dict[str, dict[str, Any]] = {HMC: {"draws": self.draws}}
+            for scheme in SCHEMES.values():
+                if scheme.applies(problem):
+                    methods[scheme.name] = self._facts(scheme, problem)
             shared = {**problem.facts(), "burn_in": self.burn_in}
-            found += [
-                Row(
-                    f"{problem.name}/{method}/{repeat}",
-                    {"method": method, "repeat": repeat, **shared, **facts},
-                )
-                for repeat in range(1, self.repeats + 1)
-                for method, facts in methods.items()
-            ]
+            for repeat in range(1, self.repeats + 1):
+                for method, facts in methods.items():
+                    settings = {"method": method, "repeat": repeat, **shared, **facts}
+                    found.append(Row(f"{problem.name}/{method}/{repeat}", settings))
         return found
 
     def _facts(self, scheme: Scheme, problem: PaperProblem) -> dict[str, Any]:
-        surrogate, settings = scheme.surrogate(self.n_nodes or problem.n_nodes, self.updates)
-        points = {
-            "paper": self.paper_points,
-            "defaults": self.default_points,
-            "emulator": self.emulator_points,
-        }
+        ours = {"defaults": self.default_points, "emulator": self.emulator_points}
+        points = {PAPER.name: self.paper_points, **ours}
         return {
-            "surrogate": surrogate,
-            "surrogate_settings": settings,
+            **self.surrogate(scheme, problem),
             "schedule_settings": scheme.adaptive(self.kappa, "warmup")[1],
             "points": points[scheme.name],
             "n_bins": self.n_bins,
@@ -158,12 +130,9 @@ class Figure7(ProblemExperiment):
 
     def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
         """Run one chain."""
-        problem, method = self.problem(row.settings["problem"]), row.settings["method"]
-        target, keys = problem.target(conditions), (problem.name, row.settings["repeat"])
-        before = conditions.generator("burn-in", *keys)
-        start = burnt_in(target, problem, self.burn_in, before)
-        rng = conditions.generator("row", method, *keys)
+        method, (problem, start, rng) = row.settings["method"], self.begin(row, conditions)
         if method == HMC:
+            target = problem.target(conditions)
             run = one_chain(target, problem, start, rng, warmup=0, draws=self.draws)
             acceptance = float(run.kept.acceptance.mean())
             return {"acceptance": acceptance, "seconds": float(run.kept.seconds[-1])}
@@ -200,23 +169,18 @@ class Figure7(ProblemExperiment):
             }
             for each in found
         ]
-        of_hmc = [
+        printed: list[tuple[str, Cell, Cell]] = [
             (f"acceptance of HMC, {name} (table 1)", number, hmc[name])
             for name, number in PAPER_HMC.items()
             if name in hmc
         ]
-        at_the_end = [
-            (
-                f"ARNS-HMC's acceptance at the end over HMC's, {each['problem']}",
-                "comparable",
-                each["last_ratio"],
-            )
-            for each in found
-            if each["scheme"] == PAPER.name
-        ]
+        for each in found:
+            if each["scheme"] == PAPER.name:
+                what = f"ARNS-HMC's acceptance at the end over HMC's, {each['problem']}"
+                printed.append((what, "comparable", each["last_ratio"]))
         return Report(
             tables={"": lines},
-            printed=[*of_hmc, *at_the_end],
+            printed=printed,
             figures={"hmc_acceptance": hmc, "curves": found},
             notes=NOTES,
         )
@@ -225,13 +189,9 @@ class Figure7(ProblemExperiment):
         """Return a panel for each problem: acceptance over training points."""
         labels = {row.settings["problem"]: row.settings["label"] for row in finished}
         hmc, found = hmc_acceptance(finished), summaries(finished)
-        columns = min(len(labels), 2)
-        rows = -(-len(labels) // columns)
-        with drawing(max(3.6 * columns, 5.0), 2.8 * rows + 0.8) as figure:
-            grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
-            axes = grid.ravel()[: len(labels)]
-            for ax in grid.ravel()[len(labels) :]:
-                ax.set_axis_off()
+        width = max(3.6 * min(len(labels), 2), 5.0)
+        with drawing(width, 2.8 * -(-len(labels) // 2) + 0.8) as figure:
+            grid, axes = panels(figure, len(labels))
             for ax, (problem, label) in zip(axes, labels.items(), strict=True):
                 if problem in hmc:
                     ax.axhline(hmc[problem], color=LOOKS[HMC]["color"], label="HMC, exact: average")
@@ -297,16 +257,11 @@ def hmc_acceptance(finished: Sequence[Finished]) -> dict[str, float]:
 
 
 def summaries(finished: Sequence[Finished]) -> list[dict[str, Any]]:
-    """Return what the runs of each scheme on each problem say.
+    """Return what the runs of each scheme on each problem say; None where it is not known.
 
-    Returns
-    -------
-    list of dict
-        ``problem``, ``label``, ``scheme``, ``runs``; ``hmc``, average acceptance of HMC; ``curve``
-        with ``ends`` of the bins and over runs ``low``, ``median`` and ``high`` (5 %, 50 %, 95 %);
-        ``numbers``, medians; after how many points 0.9 times HMC's acceptance is ``reached``, and
-        from where on it ``stays``; acceptance in the ``last`` quarter, and ``last_ratio`` of it to
-        HMC's. None where something is not known.
+    The ``curve`` has the ``ends`` of bins, and quantiles of 5 %, 50 % and 95 % over runs. 0.9 times
+    HMC's acceptance is ``reached`` after so many points, and ``stays`` from then on; ``last`` is
+    acceptance in the last quarter.
     """
     hmc, found = hmc_acceptance(finished), []
     for (problem, scheme), rows in groups(finished, "problem", "method").items():
@@ -338,31 +293,22 @@ def summaries(finished: Sequence[Finished]) -> list[dict[str, Any]]:
 
 
 def _curve(rows: Sequence[Finished]) -> dict[str, list[float | None]]:
-    curve: dict[str, list[float | None]] = {"ends": rows[0].result["edges"][1:]}
-    curve |= {"low": [], "median": [], "high": []}
+    curve: dict[str, list[float | None]] = {"low": [], "median": [], "high": []}
     for numbers in zip(*(row.result["acceptance"] for row in rows), strict=True):
         known = [number for number in numbers if number is not None]
-        for name, number in (quantiles(known, 0.05) if known else {}).items():
-            curve[name].append(number)
-        if not known:
-            for name in ("low", "median", "high"):
-                curve[name].append(None)
-    return curve
+        found = quantiles(known, 0.05) if known else {}
+        for name, over_runs in curve.items():
+            over_runs.append(found.get(name))
+    return {"ends": rows[0].result["edges"][1:], **curve}
 
 
 def passed(curve: dict[str, list[Any]], level: float) -> tuple[float | None, float | None]:
     """Return after how many points a median is first at a level, and where it no longer falls."""
-    reached: float | None = None
-    since: float | None = None
-    for end, number in zip(curve["ends"], curve["median"], strict=True):
-        if number is None:
-            continue
-        if number >= level:
-            reached = end if reached is None else reached
-            since = end if since is None else since
-        else:
-            since = None
-    return reached, since
+    points = zip(curve["ends"], curve["median"], strict=True)
+    known = [(end, number >= level) for end, number in points if number is not None]
+    at_it = [end for end, enough in known if enough]
+    below = max((end for end, enough in known if not enough), default=0)
+    return min(at_it, default=None), min((end for end in at_it if end > below), default=None)
 
 
 def _band(ax: Any, summary: dict[str, Any]) -> None:

@@ -11,29 +11,18 @@ import numpy.typing as npt
 
 import surrokit as sk
 from surrokit.arguments import (
-    not_negative_integer,
-    one_of,
-    optional_positive_integer,
     positive,
     positive_integer,
 )
 from surrokit.diagnostics import mean_error, r_hat
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, StopAt, burnt_in, complete, one_chain
+from surrokit_paper.chains import NO_RESCUE, StopAt, complete, one_chain
 from surrokit_paper.figure_7 import PROJECTION, WHITENED
-from surrokit_paper.harness import (
-    Cell,
-    Conditions,
-    Finished,
-    Report,
-    Row,
-    groups,
-    names_among,
-)
-from surrokit_paper.methods import HMC, PAPER, SCHEMES, UPDATES, Scheme, vanishing
+from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups, names_field
+from surrokit_paper.methods import HMC, PAPER, SCHEMES, LearningExperiment, Scheme
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, line_of
-from surrokit_paper.problems import PaperProblem, ProblemExperiment
+from surrokit_paper.problems import PaperProblem
 
 REFERENCE = "reference"
 """A row; the other methods are HMC, and ``rns-`` and ``arns-`` with the name of a scheme."""
@@ -70,12 +59,8 @@ _AT_ONCE = 100  # positions: the gradient of a logistic regression takes memory 
 _MEDIANS = ("draws", "acceptance", "starting_seconds", "training_seconds", "deployments", "rescues")
 
 
-def _choose_schemes(value: Any) -> tuple[str, ...]:
-    return names_among(value, "schemes", SCHEMES)
-
-
 @attrs.frozen(kw_only=True)
-class Figure8(ProblemExperiment):
+class Figure8(LearningExperiment):
     """Section 5.3 and figure 8 of Zhang, Shahbaba and Zhao (2017).
 
     |mean of the draws up to t - E q| / |E q| against t, for HMC, for RNS-HMC, whose surrogate is
@@ -91,23 +76,12 @@ class Figure8(ProblemExperiment):
         RNS-HMC learns from ``rns_values``. ``"defaults"``: this project's surrogate, schedules and
         explorers as they come, with a warm-up of 1000 iterations, whose draws count too.
         ``"emulator"``: the same where the target has a forward map, which they learn.
-    repeats
-        Runs of each.
     seconds
         Length of a run, in processor seconds.
     n_times
         Times at which errors are known, at equal distances of their logarithms.
-    burn_in
-        Exact iterations from 0, with a tuned step size, in which nothing is learnt.
     rns_values
         Training points of RNS-HMC in the paper's scheme.
-    n_nodes
-        Of the paper's network; None for s as in the paper.
-    updates
-        How the paper's network takes in points. ``"greville"`` is Proposition 1; ``"auto"``
-        refits while points are few, and then goes on by that.
-    kappa
-        ARNS-HMC deploys with probability (1 + t)^-kappa. The paper does not say its rate.
     reference_draws
         Of each of four chains, from which E q comes, with the gradient as control variates.
     """
@@ -126,39 +100,27 @@ class Figure8(ProblemExperiment):
         "dim": 20,
     }
 
-    schemes: tuple[str, ...] = attrs.field(default=tuple(SCHEMES), converter=_choose_schemes)
-    repeats: int = attrs.field(default=10, validator=positive_integer)
+    schemes: tuple[str, ...] = names_field("schemes", SCHEMES)
     seconds: float = attrs.field(default=60.0, validator=positive)
     n_times: int = attrs.field(default=40, validator=positive_integer)
-    burn_in: int = attrs.field(default=500, validator=not_negative_integer)
     rns_values: int = attrs.field(default=4000, validator=positive_integer)
-    n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    updates: str = attrs.field(default="auto", validator=one_of(*UPDATES))
-    kappa: float = attrs.field(default=0.6, validator=vanishing)
     reference_draws: int = attrs.field(default=10_000, validator=positive_integer)
 
     def rows(self) -> list[Row]:
         """Return a reference for each problem, and a row for each repeat and method."""
         found = []
+        lengths = {name: self.settings[name] for name in ("burn_in", "seconds", "n_times")}
         for problem in self.choose_problems():
-            reference = {"method": REFERENCE, "draws": self.reference_draws}
-            settings = {**problem.facts(), **reference}
-            found.append(Row(f"{problem.name}/{REFERENCE}", settings))
-            shared = {
-                **problem.facts(),
-                "burn_in": self.burn_in,
-                "seconds": self.seconds,
-                "n_times": self.n_times,
-            }
+            facts, name = problem.facts(), problem.name
+            reference = {**facts, "method": REFERENCE, "draws": self.reference_draws}
+            found.append(Row(f"{name}/{REFERENCE}", reference))
             # repeat by repeat, so that whatever else the machine does falls on all methods
-            found += [
-                Row(
-                    f"{problem.name}/{facts['method']}/{repeat}",
-                    {"repeat": repeat, **shared, **facts},
-                )
-                for repeat in range(1, self.repeats + 1)
-                for facts in self._methods(problem)
-            ]
+            for repeat in range(1, self.repeats + 1):
+                shared = {"repeat": repeat, **facts, **lengths}
+                found += [
+                    Row(f"{name}/{method['method']}/{repeat}", {**shared, **method})
+                    for method in self._methods(problem)
+                ]
         return found
 
     def _methods(self, problem: PaperProblem) -> list[dict[str, Any]]:
@@ -166,15 +128,12 @@ class Figure8(ProblemExperiment):
         for name in self.schemes:
             scheme = SCHEMES[name]
             if scheme.applies(problem):
-                surrogate = scheme.surrogate(self.n_nodes or problem.n_nodes, self.updates)
-                facts = {"surrogate": surrogate[0], "surrogate_settings": surrogate[1]}
                 for kind in ("rns", "arns"):
                     plan = {"method": f"{kind}-{name}", "scheme": name, **self._plan(kind, scheme)}
-                    found.append({**facts, **plan})
+                    found.append({**self.surrogate(scheme, problem), **plan})
         return found
 
     def _plan(self, kind: str, scheme: Scheme) -> dict[str, Any]:
-        """Return schedule, training points at the start, warm-up, and whether it has a fallback."""
         ours = scheme.gradients
         schedule: tuple[str, dict[str, Any]] = ("once", {})
         points = None if ours else self.rns_values
@@ -191,22 +150,18 @@ class Figure8(ProblemExperiment):
 
     def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
         """Run one chain, or the reference."""
-        problem, method = self.problem(row.settings["problem"]), row.settings["method"]
-        target = problem.target(conditions)
-        if method == REFERENCE:
+        if row.settings["method"] == REFERENCE:
+            problem = self.problem(row.settings["problem"])
             rng = conditions.generator(REFERENCE, problem.name)
-            whole = problem.target(conditions, outputs=True)
+            target, whole = (problem.target(conditions, outputs=each) for each in (False, True))
             return reference_mean(whole, target, self.reference_draws, rng)
-        keys = problem.name, row.settings["repeat"]
-        # the same target for all methods, so that they start from the same place to the last digit
-        before = conditions.generator("burn-in", *keys)
-        start = burnt_in(target, problem, self.burn_in, before)
+        problem, start, rng = self.begin(row, conditions)
         stop, scheme = StopAt(seconds=self.seconds), SCHEMES[row.settings["scheme"] or PAPER.name]
         run = one_chain(
             problem.target(conditions, outputs=scheme.outputs),
             problem,
             start,
-            conditions.generator("row", method, *keys),
+            rng,
             stop=stop,
             draws=_FOREVER,
             **_parts(row.settings),
@@ -218,15 +173,15 @@ class Figure8(ProblemExperiment):
         """Return a table of errors, and how long each method was better than HMC."""
         truth, found = references(finished), errors(finished)
         parts = comparison(found)
+        columns = {
+            "R-hat": "rhat",
+            "acceptance": "acceptance",
+            "standard error over |E q|": "relative_error",
+            "without control variates": "plain_error",
+        }
         known = [
-            {
-                "problem": problem,
-                "R-hat": reference["rhat"],
-                "acceptance": reference["acceptance"],
-                "standard error over |E q|": reference["relative_error"],
-                "without control variates": reference["plain_error"],
-            }
-            for problem, reference in truth.items()
+            {"problem": problem, **{title: each[name] for title, name in columns.items()}}
+            for problem, each in truth.items()
         ]
         return Report(
             tables={
@@ -270,7 +225,6 @@ class Figure8(ProblemExperiment):
 
 
 def _parts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run is made of, from the settings of its row."""
     if facts["method"] == HMC:
         return {"warmup": 0}
     points, schedule = facts["points"], (facts["schedule"], facts["schedule_settings"])
@@ -284,7 +238,6 @@ def _parts(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _means(run: sk.Run, seconds: FloatArray, times: FloatArray) -> dict[str, Any]:
-    """Return means of all draws so far at each time, those of the starting phase included."""
     draws = np.concatenate([run.warmup.draws[0], run.kept.draws[0]])
     accepted = np.concatenate([run.warmup.accepted[0], run.kept.accepted[0]])
     deployed = run.adaptation.deployments
@@ -327,9 +280,7 @@ def reference_mean(
     """Return E q from a long run of this project's own, with the gradient as control variates.
 
     The target with all that it offers is sampled; the one that gives gradients may be cheaper.
-    Beside the ``mean``, shape (dim,), come the largest ``rhat``, ``acceptance``,
-    ``relative_error``, the standard error of the mean over |E q|, and ``plain_error``, what it were
-    without the control variates.
+    Errors are standard errors of the mean over |E q|, the plain one without control variates.
     """
     run = complete(sk.sample(whole, surrogate="additive", draws=n_draws, seed=rng, progress=False))
     positions, exact = run.draws.reshape(-1, run.draws.shape[-1]), with_gradient(target)
@@ -368,23 +319,15 @@ def with_gradients(draws: FloatArray, gradients: FloatArray) -> FloatArray:
 
 def references(finished: Sequence[Finished]) -> dict[str, Mapping[str, Any]]:
     """Return the finished reference of each problem."""
-    return {
-        row.settings["problem"]: row.result
-        for row in finished
-        if row.settings["method"] == REFERENCE
-    }
+    known = [row for row in finished if row.settings["method"] == REFERENCE]
+    return {row.settings["problem"]: row.result for row in known}
 
 
 def errors(finished: Sequence[Finished]) -> list[dict[str, Any]]:
     """Return the errors of each method on each problem that has a reference.
 
-    Returns
-    -------
-    list of dict
-        ``problem``, ``label``, ``method``, ``scheme`` (None for HMC), ``runs``; ``times`` and at
-        each of them ``low``, ``median`` and ``high``, quantiles of 5 %, 50 % and 95 % of the
-        relative error over runs, NaN at times that not all runs know; ``numbers``, medians of other
-        results, None where there is none.
+    At each of the ``times`` are ``low``, ``median`` and ``high``, quantiles of 5 %, 50 % and 95 %
+    of the relative error over runs, NaN where not all runs know it; ``numbers`` are medians.
     """
     truth, found = references(finished), []
     for (problem, method), rows in groups(finished, "problem", "method").items():
@@ -424,10 +367,9 @@ def relative_errors(
 
 
 def comparison(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return, for each problem and scheme, how much of the time methods err less than HMC.
+    """Return, for each problem and scheme, in what part of the time methods err less than HMC.
 
-    ``arns`` and ``rns`` are parts of the time ``since`` twice ARNS-HMC's starting phase, in
-    seconds; None where something is missing.
+    The time ``since`` twice ARNS-HMC's starting phase, in seconds; None where something is missing.
     """
     by_method = {(each["problem"], each["method"]): each for each in found}
     made = []
@@ -492,37 +434,35 @@ def _warnings(
     found: Sequence[Mapping[str, Any]],
 ) -> list[str]:
     """Return a sentence for each reference that is doubtful, missing, or not much better."""
-    doubtful, coarse = [], []
-    for problem, reference in truth.items():
-        rhat, off = reference["rhat"], reference["relative_error"]
-        if rhat is None or not rhat <= LARGEST_RHAT:
-            doubtful.append(
-                f"the reference of {problem} has R-hat {rhat}, above {LARGEST_RHAT}: "
-                "errors there are not to be trusted; raise reference_draws."
-            )
-        ends = [each["median"][-1] for each in found if each["problem"] == problem]
-        ends = [end for end in ends if np.isfinite(end)]
-        if ends and off > COARSE * min(ends):
-            coarse.append(
-                f"the reference of {problem} is off by about {off:.2g}, and the least error "
-                f"measured with it is {min(ends):.2g}; raise reference_draws."
-            )
+    said = [
+        f"the reference of {problem} has R-hat {reference['rhat']}, above {LARGEST_RHAT}: "
+        "errors there are not to be trusted; raise reference_draws."
+        for problem, reference in truth.items()
+        if reference["rhat"] is None or not reference["rhat"] <= LARGEST_RHAT
+    ]
     missing = sorted({row.settings["problem"] for row in finished} - set(truth))
     if missing:
-        doubtful.append(
+        said.append(
             f"no errors are known without a reference; do the row {missing[0]}/{REFERENCE}."
         )
-    return doubtful + coarse
+    for problem, reference in truth.items():
+        ends = [each["median"][-1] for each in found if each["problem"] == problem]
+        least, off = np.nanmin([*ends, np.inf]), reference["relative_error"]
+        if off > COARSE * least:
+            said.append(
+                f"the reference of {problem} is off by about {off:.2g}, and the least error "
+                f"measured with it is {least:.2g}; raise reference_draws."
+            )
+    return said
 
 
 # --- the picture ---
 
 
 def panels(found: Sequence[Mapping[str, Any]]) -> list[list[tuple[str, str | None]]]:
-    """Return problem and scheme of each panel, row by row.
+    """Return problem and scheme of each panel, row by row: a scheme a row, problems side by side.
 
-    Problems to which the same schemes apply are side by side, one scheme below the other. One that
-    has a forward map has a row of its own, for there is one scheme more.
+    A problem with a forward map has a row of its own, for there is one scheme more.
     """
     schemes: dict[str, dict[str | None, None]] = {each["problem"]: {} for each in found}
     for each in found:

@@ -7,6 +7,7 @@ are made from whatever rows are finished.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import io
@@ -15,6 +16,7 @@ import textwrap
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -100,39 +102,31 @@ class Conditions:
 # --- reports ---
 
 
-@attrs.frozen
-class Printed:
-    """A figure that the paper prints, beside ours, which is None where there is none."""
-
-    what: str
-    printed: Cell
-    ours: Cell
-
-
-@attrs.frozen
-class Table:
-    """Lines under a title, each from titles of columns to cells, the same ones in each line."""
-
-    title: str  # may be empty in a report of one table
-    lines: Sequence[Mapping[str, Cell]]
-
-
-def _tables(given: Mapping[str, Sequence[Mapping[str, Cell]]]) -> list[Table]:
-    return [Table(title, lines) for title, lines in given.items() if lines]
-
-
-def _printed(given: Iterable[tuple[str, Cell, Cell]]) -> list[Printed]:
-    return [Printed(*each) for each in given]
+def _with_lines(tables: Mapping[str, Any]) -> dict[str, Any]:
+    return {title: lines for title, lines in tables.items() if lines}
 
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """Results of finished rows, without a picture: tables that have lines, in reading order."""
+    """Results of finished rows, without a picture.
 
-    tables: list[Table] = attrs.field(converter=_tables)  # from title to lines
-    printed: list[Printed] = attrs.field(default=(), converter=_printed)  # from plain triples
-    figures: Mapping[str, Any] = attrs.field(factory=dict)  # all other results, as plain data
-    notes: Sequence[str] = ()  # sentences that a reader must know
+    Parameters
+    ----------
+    tables
+        From titles to lines, each from titles of columns to cells, the same in each line. Tables
+        without lines are left out; a single table may have no title.
+    printed
+        Figures that the paper prints: what it is, in the paper, and here, or None.
+    figures
+        All other results, as plain data.
+    notes
+        Sentences that a reader must know.
+    """
+
+    tables: Mapping[str, Sequence[Mapping[str, Cell]]] = attrs.field(converter=_with_lines)
+    printed: Sequence[tuple[str, Cell, Cell]] = ()
+    figures: Mapping[str, Any] = attrs.field(factory=dict)
+    notes: Sequence[str] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -207,6 +201,12 @@ def names_among(value: Any, what: str, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in choices if name in names)
 
 
+def names_field(what: str, known: Iterable[str]) -> Any:
+    """Return a field that takes one or several of the known names, by default all."""
+    choices = tuple(known)
+    return attrs.field(default=choices, converter=lambda value: names_among(value, what, choices))
+
+
 def sizes(value: Any) -> tuple[int, ...]:
     """Return one size or several as a tuple, in rising order where :data:`several` takes them."""
     found = tuple(value) if isinstance(value, list | tuple) else (value,)
@@ -220,61 +220,12 @@ several = Limits(
 """Takes at least one size."""
 
 
+def sizes_field(*default: int) -> Any:
+    """Return a field that takes one size or several, in rising order."""
+    return attrs.field(default=default, converter=sizes, validator=several)
+
+
 # --- work ---
-
-
-class KeptRows:
-    """A file of finished rows, one per line, each with its fingerprint; it is made if need be.
-
-    Rows of different settings, seeds and versions lie side by side; of two with one fingerprint the
-    later one counts. A line that was cut short is ignored.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._rows: dict[str, dict[str, Any]] = {}
-        path.touch()
-        text = path.read_text(encoding="utf-8", errors="replace")
-        self._cut = bool(text) and not text.endswith("\n")
-        for line in text.splitlines():
-            try:
-                kept = json.loads(line)
-                found = {"result": dict(kept["result"]), "seconds": float(kept["seconds"])}
-                self._rows[kept["fingerprint"]] = found
-            except (ValueError, KeyError, TypeError):
-                continue
-
-    def get(self, mark: str, row: Row) -> Finished | None:
-        """Return the finished row of a fingerprint, if it is kept."""
-        kept = self._rows.get(mark)
-        settings = plain(row.settings)
-        return None if kept is None else Finished(name=row.name, settings=settings, **kept)
-
-    def drop(self, marks: Iterable[str]) -> None:
-        """Forget the rows of some fingerprints, in the file as well."""
-        dropped = {mark for mark in marks if self._rows.pop(mark, None) is not None}
-        if dropped:
-            lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
-            left = [line for line in lines if not any(f'"{mark}"' in line for mark in dropped)]
-            self._path.write_text("".join(f"{line}\n" for line in left), encoding="utf-8")
-            self._cut = False
-
-    def add(self, mark: str, row: Row, result: Mapping[str, Any], seconds: float) -> None:
-        """Write the result of a row under its fingerprint at once."""
-        kept = {"result": plain(result, row.name), "seconds": seconds}
-        record = {"fingerprint": mark, "row": row.name, "settings": plain(row.settings), **kept}
-        line = json.dumps(record, allow_nan=False)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(("\n" if self._cut else "") + line + "\n")
-        self._cut = False
-        self._rows[mark] = kept
-
-
-def fingerprint(experiment: str, row: Row, seed: int, versions: Mapping[str, str]) -> str:
-    """Return a short text that differs whenever the result of a row may differ."""
-    facts = [experiment, row.name, plain(row.settings, row.name), seed, dict(versions)]
-    text = json.dumps(facts, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
 def choose_rows(experiment: Experiment, only: Iterable[str]) -> list[Row]:
@@ -291,17 +242,32 @@ def _selects(name: str, row: Row) -> bool:
 
 
 def _no_such_row(experiment: Experiment, name: str, rows: list[str]) -> str:
-    near = difflib.get_close_matches(name, rows, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
     listed = ", ".join(rows)
     if len(rows) > _MANY:
         leading = dict.fromkeys(row.partition("/")[0] for row in rows)
         listed = f"{len(rows)} in all, such as {rows[0]}; they begin with {', '.join(leading)}"
-    return f"{experiment.name} has no row {name!r}; {hint}its rows are: {listed}"
+    return f"{experiment.name} has no row {name!r}; {hint(name, rows)}its rows are: {listed}"
+
+
+def hint(word: str, words: Iterable[str]) -> str:
+    """Return a question about the nearest of some words, with a blank; nothing if none is near."""
+    near = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
+def fingerprint(experiment: str, row: Row, seed: int, versions: Mapping[str, str]) -> str:
+    """Return a short text that differs whenever the result of a row may differ."""
+    facts = [experiment, row.name, plain(row.settings, row.name), seed, dict(versions)]
+    text = json.dumps(facts, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
 class Work:
-    """An experiment, and which of its rows are to be done.
+    """An experiment, which of its rows are to be done, and what came out of them.
+
+    Finished rows are kept in a file, one per line, each with its fingerprint; rows of different
+    settings, seeds and versions lie side by side. Of two with one fingerprint the later one counts,
+    and a line that was cut short is ignored.
 
     Parameters
     ----------
@@ -334,86 +300,128 @@ class Work:
         fresh: bool = False,
     ) -> None:
         self.experiment, self.conditions, self.fresh = experiment, conditions, fresh
-        self.rows, self.asked = experiment.rows(), choose_rows(experiment, only)
+        self.rows = experiment.rows()
+        self.asked = [row.name for row in choose_rows(experiment, only)]
         self.versions = {name: version(name) for name in ("surrokit", "numpy", "scipy")}
+        self.not_run: dict[str, str] = {}
+        """Row to the reason why it could not be done here."""
         self._marks = {
             row.name: fingerprint(experiment.name, row, conditions.seed, self.versions)
             for row in self.rows
         }
         out.mkdir(parents=True, exist_ok=True)
-        self._kept = KeptRows(out / f"{experiment.name}.rows.jsonl")
-        if fresh:
-            self._kept.drop(self._marks[row.name] for row in self.asked)
+        self._path = out / f"{experiment.name}.rows.jsonl"
+        self._kept: dict[str, dict[str, Any]] = {}
+        self._read([self._marks[name] for name in self.asked] if fresh else [])
 
-    def finished(self, row: Row) -> Finished | None:
-        """Return the kept result of a row, or None."""
-        return self._kept.get(self._marks[row.name], row)
+    def _read(self, dropped: Sequence[str]) -> None:
+        """Read the kept rows; those of some fingerprints are dropped, in the file as well."""
+        self._path.touch()
+        text = self._path.read_text(encoding="utf-8", errors="replace")
+        lines = [li for li in text.splitlines() if not any(f'"{mark}"' in li for mark in dropped)]
+        kept = "".join(f"{line}\n" for line in lines)
+        if kept != text:
+            self._path.write_text(kept, encoding="utf-8")
+        for line in lines:
+            try:
+                row = json.loads(line)
+                found = {"result": dict(row["result"]), "seconds": float(row["seconds"])}
+                self._kept[row["fingerprint"]] = found
+            except (ValueError, KeyError, TypeError):
+                continue
 
-    def left(self) -> list[Row]:
-        """Return the rows asked for that are still to be done."""
-        return [row for row in self.asked if self.finished(row) is None]
+    def do(
+        self,
+        begin: Callable[[Row], None] = lambda _: None,
+        failed: Callable[[Row, Exception], str] | None = None,
+    ) -> None:
+        """Do the rows that are asked for and not kept, until an interrupt.
 
-    def do(self, row: Row) -> None:
-        """Do a row, and keep it; errors are those of :meth:`Experiment.run`."""
-        began = time.perf_counter()
-        result = self.experiment.run(row, self.conditions)
-        self._kept.add(self._marks[row.name], row, result, time.perf_counter() - began)
+        ``begin`` is called with each row before it is done, and ``failed`` with a row and an error,
+        not one of surrokit's own, that ended it; it returns the reason in words. Without it such an
+        error is raised.
+        """
+        with contextlib.suppress(KeyboardInterrupt):  # finished rows are kept
+            for row in self.rows:
+                if row.name not in self.waiting:
+                    continue
+                begin(row)
+                began = time.perf_counter()
+                try:
+                    result = self.experiment.run(row, self.conditions)
+                    self._keep(row, result, time.perf_counter() - began)
+                except SurrokitError as error:
+                    self.not_run[row.name] = str(error)
+                except Exception as error:
+                    if failed is None:
+                        raise
+                    self.not_run[row.name] = failed(row, error)
 
+    def _keep(self, row: Row, result: Mapping[str, Any], seconds: float) -> None:
+        mark, kept = self._marks[row.name], {"result": plain(result, row.name), "seconds": seconds}
+        record = {"fingerprint": mark, "row": row.name, "settings": plain(row.settings), **kept}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record, allow_nan=False) + "\n")
+        self._kept[mark] = kept
 
-class Outcome:
-    """What came out of an experiment.
-
-    Parameters
-    ----------
-    work
-        Its rows, some of them finished.
-    not_run
-        Row to the reason why it could not be done here.
-    """
-
-    def __init__(self, work: Work, not_run: Mapping[str, str]) -> None:
-        found = {row.name: work.finished(row) for row in work.rows}
-        self.work, self.not_run = work, not_run
-        self.experiment = work.experiment
-        self.asked = [row.name for row in work.asked]
-        self.finished = [row for row in found.values() if row is not None]
-        self.left = [name for name in found if found[name] is None and name not in not_run]
-        self.report = work.experiment.report(self.finished) if self.finished else Report(tables={})
+    # --- what came out ---
 
     @property
-    def interrupted(self) -> bool:
-        """Whether any row asked for is still to be done."""
-        return not set(self.left).isdisjoint(self.asked)
+    def finished(self) -> list[Finished]:
+        """Finished rows, whether asked for or not, in order."""
+        return [
+            Finished(name=row.name, settings=plain(row.settings), **self._kept[mark])
+            for row in self.rows
+            if (mark := self._marks[row.name]) in self._kept
+        ]
+
+    @property
+    def left(self) -> list[str]:
+        """Names of rows that are not finished, and that nothing keeps from being done."""
+        done = [name for name, mark in self._marks.items() if mark in self._kept]
+        return [row.name for row in self.rows if row.name not in {*done, *self.not_run}]
+
+    @property
+    def waiting(self) -> list[str]:
+        """Those of them that are asked for: after an interrupt there are some."""
+        return [name for name in self.left if name in self.asked]
 
     @property
     def n_done(self) -> int:
         """Number of rows asked for that are finished."""
         return len(set(self.asked).difference(self.not_run, self.left))
 
+    @cached_property
+    def report(self) -> Report:
+        """The report of the rows that are finished when it is first asked for."""
+        return self.experiment.report(self.finished) if self.finished else Report(tables={})
+
     @property
     def notes(self) -> list[str]:
         """Sentences that a reader must know, about the experiment and about missing rows."""
         found = [*self.report.notes, *not_done(self.not_run)]
-        stopped = [row for row in self.left if row in self.asked]
-        if stopped:
-            found.append(to_be_done(list_names(stopped), fresh=self.work.fresh))
-        others = [row for row in self.left if row not in self.asked]
+        if self.waiting:
+            found.append(to_be_done(list_names(self.waiting), fresh=self.fresh))
+        others = [name for name in self.left if name not in self.asked]
         if others:
             found.append(f"not asked for: {list_names(others)}; without --only all are done.")
         return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for JSON."""
+        report = self.report
         figures = {
             "experiment": self.experiment.name,
             "title": self.experiment.title,
             "complete": not self.left and not self.not_run,
-            "seed": self.work.conditions.seed,
+            "seed": self.conditions.seed,
             "settings": self.experiment.settings,
-            "versions": self.work.versions,
-            "tables": [attrs.asdict(table) for table in self.report.tables],
-            "printed": [attrs.asdict(figure) for figure in self.report.printed],
-            "figures": self.report.figures,
+            "versions": self.versions,
+            "tables": [{"title": title, "lines": lines} for title, lines in report.tables.items()],
+            "printed": [
+                dict(zip(("what", "printed", "ours"), each, strict=True)) for each in report.printed
+            ],
+            "figures": report.figures,
             "notes": self.notes,
             "rows": [attrs.asdict(row) for row in self.finished],
             "not_run": self.not_run,
@@ -427,27 +435,23 @@ class Outcome:
         file = io.StringIO()
         console = text_console(file)
         console.print(self.experiment.title)
-        beside = [
-            {"figure": each.what, "in the paper": each.printed, "here": each.ours}
-            for each in self.report.printed
-        ]
-        for table in [*self.report.tables, Table("", beside)]:
-            if table.lines:
-                console.print()
-                if table.title:
-                    console.print(f"{table.title}:")
-                console.print(as_text(table))
-        lines = [line.rstrip() for line in file.getvalue().splitlines()]
-        lines += [""] if self.notes else []
+        titles = ("figure", "in the paper", "here")
+        beside = [dict(zip(titles, each, strict=True)) for each in self.report.printed]
+        for title, lines in [*self.report.tables.items(), ("", beside)]:
+            if lines:
+                console.print(*([f"\n{title}:"] if title else [""]))
+                table = plain_table([next(iter(lines[0]))], list(lines[0])[1:])
+                for line in lines:
+                    table.add_row(*map(_cell, line.values()))
+                console.print(table)
+        text = [line.rstrip() for line in file.getvalue().splitlines()]
+        text += [""] if self.notes else []
+        wrapped = textwrap.TextWrapper(
+            _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
         for note in self.notes:
-            lines += textwrap.wrap(
-                f"Note: {note}",
-                _WIDTH,
-                subsequent_indent="  ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        return "\n".join(lines) + "\n"
+            text += wrapped.wrap(f"Note: {note}")
+        return "\n".join(text) + "\n"
 
     def write(self, out: Path) -> list[Path]:
         """Write ``NAME.json`` and ``NAME.txt`` into a folder, and return their paths."""
@@ -459,15 +463,6 @@ class Outcome:
     def draw(self, out: Path) -> list[Path]:
         """Draw ``NAME.png`` and ``NAME.svg`` into a folder, and return their paths."""
         return write_pictures(self.experiment.draw(self.finished), out / self.experiment.name)
-
-
-def as_text(table: Table) -> Any:
-    """Return a table as rich prints it, with numbers of four digits."""
-    first, *others = table.lines[0]
-    made = plain_table([first], others)
-    for line in table.lines:
-        made.add_row(*map(_cell, line.values()))
-    return made
 
 
 def _cell(value: Cell) -> str:
@@ -497,34 +492,6 @@ def list_names(names: Sequence[str]) -> str:
     return f"{names[0]}, {names[1]} and {len(names) - 2} more"
 
 
-def do_rows(
-    work: Work,
-    begin: Callable[[Row], None] = lambda _: None,
-    failed: Callable[[Row, Exception], str] | None = None,
-) -> dict[str, str]:
-    """Do rows that are left until an interrupt; return row to reason for those that cannot be done.
-
-    ``begin`` is called with each row before it is done, and ``failed`` with a row and an error, not
-    one of surrokit's own, that ended it; it returns the reason in words. Without it such an error
-    is raised.
-    """
-    not_run = {}
-    try:
-        for row in work.left():
-            begin(row)
-            try:
-                work.do(row)
-            except SurrokitError as error:
-                not_run[row.name] = str(error)
-            except Exception as error:
-                if failed is None:
-                    raise
-                not_run[row.name] = failed(row, error)
-    except KeyboardInterrupt:
-        pass  # finished rows are kept, and the notes name the rest
-    return not_run
-
-
 def reproduce(
     experiment: Experiment,
     out: Path,
@@ -533,26 +500,17 @@ def reproduce(
     only: Iterable[str] = (),
     data: Path | None = None,
     fresh: bool = False,
-) -> Outcome:
-    """Do the rows of an experiment that are not kept yet.
+) -> Work:
+    """Do the rows of an experiment, such as ``Figure1(repeats=3)``, that are not kept yet.
 
     An interrupt (Ctrl-C) keeps the finished rows; the same call goes on from there.
 
     Parameters
     ----------
-    experiment
-        Such as ``Figure1(repeats=3)``.
-    out
-        Folder for ``NAME.rows.jsonl``; methods of the outcome write the other files.
-    seed
-        Seed of all randomness.
-    only
-        Names of the rows to do, or their first words; by default all. Other kept rows are reported
-        too.
-    data
-        Folder with the user's data files.
-    fresh
-        Whether to do kept rows again.
+    experiment, out, only, fresh
+        As :class:`Work` takes them.
+    seed, data
+        Seed of all randomness, and the folder with the user's data files.
 
     Raises
     ------
@@ -562,4 +520,5 @@ def reproduce(
         If the folder cannot be written to.
     """
     work = Work(experiment, out, Conditions(seed=seed, data=data), only=only, fresh=fresh)
-    return Outcome(work, do_rows(work))
+    work.do()
+    return work

@@ -10,11 +10,21 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.arguments import Limits, is_number
+from surrokit.arguments import (
+    Limits,
+    is_number,
+    not_negative_integer,
+    one_of,
+    optional_positive_integer,
+    positive_integer,
+)
 from surrokit.capabilities import GRADIENT
 from surrokit.interfaces import LearningProblem
 from surrokit.potentials import Potential
-from surrokit_paper.problems import PDE, PaperProblem
+from surrokit.types import FloatArray
+from surrokit_paper.chains import burnt_in
+from surrokit_paper.harness import Conditions, Row
+from surrokit_paper.problems import PDE, PaperProblem, ProblemExperiment
 
 HMC = "hmc"
 """The exact sampler, in names of rows."""
@@ -90,23 +100,10 @@ def train(
 ) -> Trained:
     """Fit a registered surrogate to evaluations, with nothing explored.
 
-    Parameters
-    ----------
-    surrogate, settings
-        The registered surrogate.
-    evaluations
-        What it learns from; with gradients, the target has them.
-    rng
-        Draws what is random in it.
-
     Raises
     ------
-    UnknownComponentError
-        If there is no such surrogate.
-    ConfigurationError
-        If a setting is unknown or out of range.
-    SurrogateFitError
-        If it cannot be fitted to these evaluations.
+    UnknownComponentError, ConfigurationError, SurrogateFitError
+        If there is no such surrogate, a setting makes no sense, or it cannot be fitted to these.
     """
     has_gradients = evaluations.gradients is not None
     problem = LearningProblem(
@@ -132,7 +129,7 @@ def squared_length_scale(potential: Any) -> float:
 # --- surrogates that learn on the way, figures 7 and 8 ---
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Scheme:
     """What a surrogate learns from, and how; settings are those of ``additive``.
 
@@ -142,8 +139,9 @@ class Scheme:
 
     name: str
     label: str  # in tables and legends
-    settings: Mapping[str, Any]  # the paper's scheme has the problem's number of nodes too
-    gradients: bool
+    # the paper's scheme has the problem's number of nodes too
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    gradients: bool = True
     outputs: bool = False
 
     def applies(self, problem: PaperProblem) -> bool:
@@ -169,10 +167,10 @@ class Scheme:
 
 
 PAPER = Scheme(
-    name="paper",
-    label="the paper's network, values alone",
+    "paper",
+    "the paper's network, values alone",
     # whitened, which the paper's inputs are not: see the notes of figure 7
-    settings={"trend": "constant", "train_on": "values", "learns": "potential"},
+    {"trend": "constant", "train_on": "values", "learns": "potential"},
     gradients=False,
 )
 """Network alone, s as in the paper."""
@@ -181,24 +179,56 @@ SCHEMES: Mapping[str, Scheme] = {
     scheme.name: scheme
     for scheme in (
         PAPER,
-        Scheme(
-            name="defaults", label="surrokit's defaults, gradients too", settings={}, gradients=True
-        ),
-        Scheme(
-            name="emulator",
-            label="surrokit's defaults, forward map",
-            settings={},
-            gradients=True,
-            outputs=True,
-        ),
+        Scheme("defaults", "surrokit's defaults, gradients too"),
+        Scheme("emulator", "surrokit's defaults, forward map", outputs=True),
     )
 }
 """By name: the paper's, this project's surrogate of U as it comes, and of a forward map."""
 
-UPDATES = ("auto", "refit", "greville")
-"""Ways in which a network takes in points."""
-
-vanishing = Limits(
+_vanishing = Limits(
     "a number above 0 and at most 1", lambda value: is_number(value) and 0 < value <= 1
-)
-"""Takes a kappa for which (1 + t)^-kappa vanishes, and has no finite sum."""
+)  # (1 + t)^-kappa then vanishes, and has no finite sum
+
+
+@attrs.frozen(kw_only=True)
+class LearningExperiment(ProblemExperiment):
+    """Runs on surrogates that learn on the way.
+
+    Parameters
+    ----------
+    repeats
+        Runs of each.
+    burn_in
+        Exact iterations from 0, with a tuned step size, that nothing is learnt from.
+    n_nodes
+        Of the paper's network; None for s as in the paper.
+    updates
+        How the paper's network takes in points. ``"greville"`` is Proposition 1; ``"auto"``
+        refits while points are few, and then goes on by that.
+    kappa
+        Deployments happen with probability (1 + t)^-kappa. The paper does not say its rate.
+    """
+
+    repeats: int = attrs.field(default=10, validator=positive_integer)
+    burn_in: int = attrs.field(default=500, validator=not_negative_integer)
+    n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    updates: str = attrs.field(default="auto", validator=one_of("auto", "refit", "greville"))
+    kappa: float = attrs.field(default=0.6, validator=_vanishing)
+
+    def begin(
+        self, row: Row, conditions: Conditions
+    ) -> tuple[PaperProblem, FloatArray, np.random.Generator]:
+        """Return the problem of a row, where its chain starts, and its random numbers.
+
+        All methods of a repeat start from the same place to the last digit, on the same target.
+        """
+        problem = self.problem(row.settings["problem"])
+        target, keys = problem.target(conditions), (problem.name, row.settings["repeat"])
+        before = conditions.generator("burn-in", *keys)
+        start = burnt_in(target, problem, self.burn_in, before)
+        return problem, start, conditions.generator("row", row.settings["method"], *keys)
+
+    def surrogate(self, scheme: Scheme, problem: PaperProblem) -> dict[str, Any]:
+        """Return what a row says of a scheme's surrogate."""
+        name, settings = scheme.surrogate(self.n_nodes or problem.n_nodes, self.updates)
+        return {"surrogate": name, "surrogate_settings": settings}

@@ -68,6 +68,15 @@ def error_bars(
     ax.errorbar(x, middle, [below, above], capsize=2, elinewidth=0.8, **options)
 
 
+def panels(figure: Any, n: int) -> tuple[Any, list[Any]]:
+    """Return a grid of axes, at most two beside each other, and the n of them that are in use."""
+    columns = min(n, 2)
+    grid = figure.subplots(-(-n // columns), columns, sharey=True, squeeze=False)
+    for ax in grid.flat[n:]:
+        ax.set_axis_off()
+    return grid, list(grid.flat[:n])
+
+
 def ticks_at(ax: Any, sizes: Sequence[int], **options: Any) -> None:
     """Mark an axis of x at some sizes and nowhere else; options are those of ``set_xticks``."""
     from matplotlib.ticker import NullLocator

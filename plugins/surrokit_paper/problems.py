@@ -16,7 +16,7 @@ import surrokit as sk
 from surrokit.arguments import positive_integer
 from surrokit.errors import TargetError
 from surrokit.potentials import Potential
-from surrokit_paper.harness import Conditions, Experiment, names_among
+from surrokit_paper.harness import Conditions, Experiment, names_field
 
 SIMULATED, BANK, A9A, PDE = "simulated", "bank", "a9a", "pde"
 PROBLEMS = (SIMULATED, BANK, A9A, PDE)
@@ -140,10 +140,6 @@ def _elliptic_problem(mesh: int) -> PaperProblem:
     )
 
 
-def _choose(value: Any) -> tuple[str, ...]:
-    return names_among(value, "problems", PROBLEMS)
-
-
 @attrs.frozen(kw_only=True)
 class ProblemExperiment(Experiment):
     """An experiment on some of the paper's four problems.
@@ -158,7 +154,7 @@ class ProblemExperiment(Experiment):
         Squares along either side of the elliptic problem; the paper has 30.
     """
 
-    problems: tuple[str, ...] = attrs.field(default=PROBLEMS, converter=_choose)
+    problems: tuple[str, ...] = names_field("problems", PROBLEMS)
     n_rows: int = attrs.field(default=PAPER_ROWS, validator=positive_integer)
     dim: int = attrs.field(default=50, validator=positive_integer)
     mesh: int = attrs.field(default=30, validator=positive_integer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,15 +22,7 @@ from surrokit_paper.figure_5 import Figure5
 from surrokit_paper.figure_6 import Figure6
 from surrokit_paper.figure_7 import Figure7
 from surrokit_paper.figure_8 import Figure8
-from surrokit_paper.harness import (
-    Experiment,
-    Outcome,
-    Row,
-    Work,
-    do_rows,
-    not_done,
-    to_be_done,
-)
+from surrokit_paper.harness import Experiment, Row, Work, hint, not_done, to_be_done
 from surrokit_paper.table_1 import Table1
 
 EXPERIMENTS: Mapping[str, type[Experiment]] = {
@@ -57,7 +48,7 @@ def choose(only: Iterable[str]) -> dict[str, list[str]]:
         name, _, row = item.partition("/")
         if name not in EXPERIMENTS:
             raise ConfigurationError(
-                f"there is no experiment {name!r}; {_hint(name, EXPERIMENTS)}--only takes one of "
+                f"there is no experiment {name!r}; {hint(name, EXPERIMENTS)}--only takes one of "
                 f"{', '.join(EXPERIMENTS)}, or rows of one such as figure-1/ROW"
             )
         chosen.setdefault(name, []).append(row)
@@ -82,7 +73,7 @@ def make(
         if setting not in everywhere:
             raise ConfigurationError(
                 f"none of {', '.join(classes)} has a setting {setting!r}; "
-                f"{_hint(setting, everywhere)}settings are: {', '.join(everywhere)}"
+                f"{hint(setting, everywhere)}settings are: {', '.join(everywhere)}"
             )
     made = {}
     for name, cls in classes.items():
@@ -104,11 +95,6 @@ def _parse(item: str) -> tuple[str, Any]:
         return setting, ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return setting, value
-
-
-def _hint(word: str, words: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def check_folders(data: Path | None, json_path: Path | None) -> None:
@@ -134,21 +120,12 @@ def list_settings(classes: Iterable[type[Experiment]]) -> None:
 
 
 class Series:
-    """Does experiments one after the other, and prints and writes each at its end.
-
-    Parameters
-    ----------
-    works
-        Experiments and the rows to be done.
-    out
-        Folder for all files.
-    """
+    """Does experiments one after the other, and prints and writes each at its end into a folder."""
 
     def __init__(self, works: Sequence[Work], out: Path) -> None:
-        self._works = works
-        self._out = out
-        self._left = sum(len(work.left()) for work in works)
-        self._outcomes: dict[str, Outcome] = {}
+        self._works, self._out = works, out
+        self._left = sum(len(work.waiting) for work in works)
+        self._reported: dict[str, Work] = {}
         self._failures: dict[str, str] = {}
         self._waiting: list[str] = []
 
@@ -175,11 +152,13 @@ class Series:
                 say(f"{name} {row.name} ({self._left} rows to go)", err=True)
             self._left -= 1
 
-        not_run = do_rows(work, begin, lambda row, e: self._failed(f"{name}/{row.name}", e))
-        self._outcomes[name] = outcome = Outcome(work, not_run)
-        if outcome.finished:
-            self._publish(outcome)
-        return outcome.interrupted
+        work.do(begin, lambda row, error: self._failed(f"{name}/{row.name}", error))
+        text = work.text()  # a report that breaks is no outcome
+        self._reported[name] = work
+        if work.finished:
+            say(text, nl=False)
+            self._publish(work)
+        return bool(work.waiting)
 
     def _failed(self, what: str, error: Exception) -> str:
         """Show an unexpected error, and return it in a line."""
@@ -192,11 +171,10 @@ class Series:
         self._failures[what] = reason
         return reason
 
-    def _publish(self, outcome: Outcome) -> None:
-        say(outcome.text(), nl=False)
-        say(f"figures written to {' and '.join(map(str, outcome.write(self._out)))}")
+    def _publish(self, work: Work) -> None:
+        say(f"figures written to {' and '.join(map(str, work.write(self._out)))}")
         try:
-            say(f"picture written to {' and '.join(map(str, outcome.draw(self._out)))}")
+            say(f"picture written to {' and '.join(map(str, work.draw(self._out)))}")
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "matplotlib":
                 raise
@@ -207,8 +185,8 @@ class Series:
     def notes(self) -> list[str]:
         """Sentences on what could not be done and why, and on what is still to be done."""
         reasons = dict(self._failures)
-        for name, outcome in self._outcomes.items():
-            for row, reason in outcome.not_run.items():
+        for name, work in self._reported.items():
+            for row, reason in work.not_run.items():
                 reasons.setdefault(f"{name}/{row}", reason)
         found = not_done(reasons)
         if self._waiting:
@@ -221,23 +199,17 @@ class Series:
         """Exit status: 0 if some row is done and nothing failed unexpectedly, as with make -k."""
         if self._waiting:
             return _INTERRUPTED
-        done = any(outcome.n_done for outcome in self._outcomes.values())
+        done = any(work.n_done for work in self._reported.values())
         return 0 if done and not self._failures else 1
 
     def summarize(self, *, together: bool) -> None:
-        """Print how far each experiment is, and the notes.
-
-        Parameters
-        ----------
-        together
-            Whether there may be several; the text of a single one has its notes already.
-        """
-        if not together and any(outcome.finished for outcome in self._outcomes.values()):
+        """Print how far each experiment is, and the notes; the text of a single one has these."""
+        if not together and any(work.finished for work in self._reported.values()):
             return
         table = plain_table(["experiment"], ("rows done", "of", "minutes"))
-        for name, outcome in self._outcomes.items():
-            minutes = sum(row.seconds for row in outcome.finished) / 60
-            table.add_row(name, str(outcome.n_done), str(len(outcome.asked)), f"{minutes:.1f}")
+        for name, work in self._reported.items():
+            minutes = sum(row.seconds for row in work.finished) / 60
+            table.add_row(name, str(work.n_done), str(len(work.asked)), f"{minutes:.1f}")
         terminal().print(table)
         for note in self.notes:
             say(f"Note: {note}")
@@ -245,7 +217,7 @@ class Series:
     def to_dict(self) -> dict[str, Any]:
         """Return all outcomes as plain data for JSON."""
         return {
-            "experiments": {name: each.to_dict() for name, each in self._outcomes.items()},
+            "experiments": {name: each.to_dict() for name, each in self._reported.items()},
             "failures": self._failures,
             "waiting": self._waiting,
             "notes": self.notes,

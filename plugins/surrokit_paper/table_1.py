@@ -32,19 +32,11 @@ from surrokit_paper.chains import (
     largest_by_chance,
     one_chain,
 )
-from surrokit_paper.harness import (
-    Cell,
-    Conditions,
-    Finished,
-    Report,
-    Row,
-    groups,
-    names_among,
-)
+from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups, names_field
 from surrokit_paper.methods import HMC
-from surrokit_paper.pictures import BLACK, BLUE, GREY, VERMILION, common_legend, drawing
-from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED, PaperProblem
-from surrokit_paper.table_1_methods import METHODS, RMHMC, TUNED, Sizes, TableMethod
+from surrokit_paper.pictures import BLACK, BLUE, GREY, VERMILION, common_legend, drawing, panels
+from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED
+from surrokit_paper.table_1_methods import METHODS, RMHMC, TUNED, Sizes
 
 RNS_HMC, RNS_RMHMC = "rns-hmc", "rns-rmhmc"
 
@@ -108,10 +100,6 @@ NOTES = (
 )
 
 
-def _choose_methods(value: Any) -> tuple[str, ...]:
-    return names_among(value, "methods", METHODS)
-
-
 @attrs.frozen(kw_only=True)
 class Table1(Sizes):
     """Section 5 and table 1 of Zhang, Shahbaba and Zhao (2017).
@@ -147,31 +135,27 @@ class Table1(Sizes):
         "mesh": 10,
     }
 
-    methods: tuple[str, ...] = attrs.field(default=tuple(METHODS), converter=_choose_methods)
+    methods: tuple[str, ...] = names_field("methods", METHODS)
     repeats: int = attrs.field(default=1, validator=positive_integer)
 
     def rows(self) -> list[Row]:
         """Return a row for each problem, repeat, and method that is for it."""
         return [
-            self._row(problem, name, METHODS[name], repeat)
+            Row(
+                f"{problem.name}/{name}" + (f"/{repeat}" if self.repeats > 1 else ""),
+                {
+                    **problem.facts(),
+                    "method": name,
+                    "repeat": repeat,
+                    "settling": self.settling if METHODS[name].settles else 0,
+                    "arguments": METHODS[name].arguments(problem, self),
+                },
+            )
             for problem in self.choose_problems()
             for repeat in range(1, self.repeats + 1)
             for name in self.methods
             if problem.name in METHODS[name].problems
         ]
-
-    def _row(self, problem: PaperProblem, word: str, method: TableMethod, repeat: int) -> Row:
-        name = f"{problem.name}/{word}"
-        return Row(
-            name if self.repeats == 1 else f"{name}/{repeat}",
-            {
-                **problem.facts(),
-                "method": word,
-                "repeat": repeat,
-                "settling": self.settling if method.settles else 0,
-                "arguments": method.arguments(problem, self),
-            },
-        )
 
     def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
         """Run one method on one problem."""
@@ -190,11 +174,11 @@ class Table1(Sizes):
             arguments["schedule"] = (arguments.get("schedule"), NO_RESCUE)
         timed, rng = SamplingTime(), conditions.generator("row", *keys)
         run = complete(sk.sample(target, **arguments, seed=rng, progress=False, observers=[timed]))
-        result = measure(run)
-        seconds = {"sampling": timed.seconds, "training": run.seconds["training"]}
+        result, trained = measure(run), run.seconds["training"]
+        times = {"sampling": timed.seconds, "training": trained, "all": timed.ended - began}
         return {
             **result,
-            "seconds": {**seconds, "all": timed.ended - began},
+            "seconds": times,
             "calls": {kind: n + calls.get(kind, 0) for kind, n in result["calls"].items()},
             "call_seconds": seconds_of_calls(cast(GradientPotential, target), run.draws[0]),
         }
@@ -223,26 +207,21 @@ class Table1(Sizes):
             ],
         }
         done = {method for _, method in found}
-        settings = [f"{m.label}: {m.what}." for name, m in METHODS.items() if name in done]
-        picked = [
+        notes = [f"{m.label}: {m.what}." for name, m in METHODS.items() if name in done]
+        notes += [
             f"picked on {one['problem_label']}: {one['choice']}."
             for one in found.values()
             if one["choice"] is not None
         ]
+        figures = {
+            "methods": [{k: x for k, x in one.items() if k != "result"} for one in found.values()],
+            "agreement": [
+                {"problem": one["problem"], "method": one["method"], **apart}
+                for one, _, apart in compared
+            ],
+        }
         return Report(
-            tables=tables,
-            printed=_printed(found),
-            figures={
-                "methods": [
-                    {name: value for name, value in one.items() if name != "result"}
-                    for one in found.values()
-                ],
-                "agreement": [
-                    {"problem": one["problem"], "method": one["method"], **apart}
-                    for one, _, apart in compared
-                ],
-            },
-            notes=(*NOTES, *settings, *picked),
+            tables=tables, printed=_printed(found), figures=figures, notes=(*NOTES, *notes)
         )
 
     def draw(self, finished: Sequence[Finished]) -> Any:
@@ -250,17 +229,13 @@ class Table1(Sizes):
         found = list(summaries(finished).values())
         problems = {one["problem"]: one["problem_label"] for one in found}
         methods = [name for name in METHODS if any(one["method"] == name for one in found)]
-        columns = min(len(problems), 2)
-        rows = -(-len(problems) // columns)
+        columns, rows = min(len(problems), 2), -(-len(problems) // 2)
         with drawing(2.0 + 3.4 * columns, 1.2 + rows * (0.7 + 0.19 * len(methods))) as figure:
-            grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
-            axes = list(grid.flat)
-            for ax, (problem, label) in zip(axes, problems.items(), strict=False):
+            grid, axes = panels(figure, len(problems))
+            for ax, (problem, label) in zip(axes, problems.items(), strict=True):
                 _panel(ax, [one for one in found if one["problem"] == problem], methods)
                 ax.set_title(label)
-            for ax in axes[len(problems) :]:
-                ax.set_visible(False)
-            for ax in axes[max(len(problems) - columns, 0) : len(problems)]:
+            for ax in axes[-columns:]:
                 ax.set_xlabel("min(ESS) a second of sampling")
             grid[0, 0].set_yticks(range(len(methods)), [METHODS[name].label for name in methods])
             grid[0, 0].set_ylim(len(methods) - 0.5, -0.5)
@@ -274,14 +249,8 @@ class Table1(Sizes):
 def measure(run: sk.Run) -> dict[str, Any]:
     """Return the posterior that a run found, effective draws, and exact calls, as plain data.
 
-    Returns
-    -------
-    dict
-        ``acceptance``, ``chains``, ``draws`` (of all chains together), ``ess_paper``, ``ess_bulk``,
-        ``mean``, ``mean_error``, ``sd``, ``sd_error`` (arrays of shape (dim,)), ``rhat`` (the
-        largest), ``calls`` (of the whole run), ``sampling_calls`` (of the kept draws), ``steps``
-        (of the integrator, in kept iterations), ``training_rows``, ``failed_paths`` and
-        ``choice``.
+    Draws are those of all chains together, ``rhat`` is the largest, ``calls`` are those of the
+    whole run, and ``sampling_calls`` and ``steps`` those of the kept iterations.
     """
     found, before = Marginals.of(run.draws), run.warmup.calls
     return {
@@ -313,20 +282,17 @@ def seconds_of_calls(target: GradientPotential, positions: FloatArray) -> dict[s
     At 64 of the positions, shape (n, dim), far apart in the list, one at a time.
     """
     chosen = positions[np.linspace(0, len(positions) - 1, 64).astype(int)]
-    functions: dict[str, Callable[[FloatArray], Any]] = {
-        "value": target.value,
-        "gradient": target.value_and_gradient,
-    }
-    found = {}
-    for name, function in functions.items():
+
+    def median(function: Callable[[FloatArray], Any]) -> float:
         function(chosen[:1])  # the first call may set something up
         seconds = []
         for position in chosen:
             began = time.process_time()
             function(position[None])
             seconds.append(time.process_time() - began)
-        found[name] = float(np.median(seconds))
-    return found
+        return float(np.median(seconds))
+
+    return {"value": median(target.value), "gradient": median(target.value_and_gradient)}
 
 
 def charged_seconds(row: Mapping[str, Any]) -> float:
@@ -368,18 +334,13 @@ Summary = dict[str, Any]
 
 
 def summaries(finished: Sequence[Finished]) -> dict[tuple[str, str], Summary]:
-    """Return a summary for each problem and method with finished rows, in their order.
+    """Return means over repeats for each problem and method with finished rows, in their order.
 
-    Returns
-    -------
-    dict
-        Problem and method to means over repeats: ``acceptance``; ``ess``, least, median and largest
-        over parameters by the paper's estimator; ``bulk_ess``, the least by ranks; processor
-        ``seconds`` of sampling for one kept draw, ``charged_seconds`` (None but for HMC) and
-        ``sensitivity_seconds`` (None but for the elliptic problem), and min(ESS) a second by each
-        of the three, ``rate``, ``charged_rate`` and ``sensitivity_rate``; ``ceilings`` of HMC;
-        ``calls`` by kind, ``all_seconds``, ``calls_per_effective_draw`` and ``full_rate`` of the
-        whole run; and of the first run ``draws``, ``rhat``, ``choice`` and ``result``.
+    ``ess`` is least, median and largest over parameters by the paper's estimator, ``bulk_ess`` the
+    least by ranks. Seconds of sampling are those of one kept draw: as run, ``charged_`` (of HMC)
+    and ``sensitivity_`` (of the elliptic problem); a rate is min(ESS) a second by each of these.
+    ``all_seconds`` and ``full_rate`` are of the whole run; ``draws``, ``rhat``, ``choice`` and
+    ``result`` of the first one.
     """
     found = {}
     for (problem, method), rows in groups(finished, "problem", "method").items():
@@ -454,8 +415,7 @@ def agreements(
 ) -> list[tuple[Summary, Summary, dict[str, float | None]]]:
     """Return each method, what it is compared with, and how far they agree.
 
-    The reference is exact HMC with everything tuned, which has the smallest Monte Carlo error of
-    the exact samplers; the paper's HMC where that was not run.
+    That is exact HMC with everything tuned, or the paper's HMC where that was not run.
     """
     compared = []
     for (problem, _), one in found.items():
@@ -468,13 +428,9 @@ def agreements(
 def agreement(result: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the largest differences of two results of :func:`measure` over parameters.
 
-    Returns
-    -------
-    dict
-        ``means`` and ``sds`` in Monte Carlo standard errors of the difference, ``sds_relative`` as
-        a part of the other's, None where one of the samplers never moved; ``sds_error``, what
-        chance gives for that at least as often as not; ``chance``, what as many independent normal
-        numbers exceed once in a hundred times, in absolute value.
+    ``means`` and ``sds`` are in Monte Carlo standard errors of the difference, ``sds_relative`` and
+    its error ``sds_error`` parts of the reference; None where one of the samplers never moved.
+    ``chance`` is what as many normal numbers exceed once in a hundred times, in absolute value.
     """
 
     def both(name: str) -> list[FloatArray]:
@@ -588,31 +544,33 @@ def _posterior_line(
 
 
 def _printed(found: Mapping[tuple[str, str], Summary]) -> list[tuple[str, Cell, Cell]]:
-    acceptances: list[tuple[str, Cell, Cell]] = []
-    speed_ups: list[tuple[str, Cell, Cell]] = []
-    for key, one in found.items():
-        printed, hmc = PRINTED.get(key), found.get((one["problem"], HMC))
-        if printed is None:
-            continue
-        what = f"{one['method_label']}, {one['problem_label']}"
-        ap, ours = printed.acceptance, one["acceptance"]
-        acceptances.append((f"AP, {what}", ap, ours))
+    known = [(PRINTED[key], one) for key, one in found.items() if key in PRINTED]
+    lines: list[tuple[str, Cell, Cell]] = [
+        (f"AP, {_what(one)}", printed.acceptance, one["acceptance"]) for printed, one in known
+    ]
+    for printed, one in known:
+        hmc = found.get((one["problem"], HMC))
         if hmc is not None and one is not hmc:
             times = _ratio(one["rate"], hmc["charged_rate"])
-            speed_ups.append((f"speed-up, {what}", printed.speed_up, times))
-    return acceptances + speed_ups
+            lines.append((f"speed-up, {_what(one)}", printed.speed_up, times))
+    return lines
+
+
+def _what(one: Summary) -> str:
+    return f"{one['method_label']}, {one['problem_label']}"
 
 
 def _panel(ax: Any, found: Sequence[Summary], methods: Sequence[str]) -> None:
     for place in range(len(methods)):
         ax.axhline(place, color=GREY, linewidth=0.3, alpha=0.5, zorder=0)
-    printed = {one["method"]: PRINTED.get((one["problem"], one["method"])) for one in found}
+    lines = {one["method"]: PRINTED.get((one["problem"], one["method"])) for one in found}
+    printed = {method: line and line.rate for method, line in lines.items()}
     blue, red = {"marker": "o", "color": BLUE}, {"marker": "s", "color": VERMILION}
     hollow = {"marker": "D", "markerfacecolor": "none", "color": BLACK}
     for label, of, look in (
         ("here, as run", lambda one: one["rate"], blue),
         ("here, HMC charged as the authors do", lambda one: one["charged_rate"], red),
-        ("the paper, its machine", lambda one: _rate_of(printed[one["method"]]), hollow),
+        ("the paper, its machine", lambda one: printed[one["method"]], hollow),
     ):
         rates = [(of(one), methods.index(one["method"])) for one in found]
         known = [(rate, place) for rate, place in rates if rate is not None]
@@ -620,7 +578,3 @@ def _panel(ax: Any, found: Sequence[Summary], methods: Sequence[str]) -> None:
             ax.plot(*zip(*known, strict=True), linestyle="none", label=label, **look)
     ax.set_xscale("log")
     ax.tick_params(axis="y", length=0)
-
-
-def _rate_of(line: PrintedLine | None) -> float | None:
-    return line and line.rate

@@ -78,36 +78,24 @@ class TableMethod:
     sees_outputs: bool = False  # does it need the elliptic problem with its outputs?
 
 
-def _one_chain(problem: PaperProblem, sizes: Sizes) -> Arguments:
-    return {
-        "sampler": (
-            "hmc",
-            {"metric": "identity", "step_size": problem.step_size, "n_steps": problem.n_steps},
-        ),
-        "chains": 1,
-        "draws": sizes.draws,
-    }
+def _hmc(problem: PaperProblem) -> tuple[str, Arguments]:
+    sizes = {"step_size": problem.step_size, "n_steps": problem.n_steps}
+    return "hmc", {"metric": "identity", **sizes}
 
 
-def _riemannian(problem: PaperProblem, metric: Any) -> Arguments:
-    return {
-        "sampler": (
-            "rmhmc",
-            {
-                "metric": metric,
-                "step_size": problem.riemannian_step_size,
-                "n_steps": problem.riemannian_n_steps,
-            },
-        ),
-        "chains": 1,
-    }
+def _one_chain(problem: PaperProblem, sizes: Sizes, **more: Any) -> Arguments:
+    return {"sampler": _hmc(problem), "chains": 1, "draws": sizes.draws, **more}
+
+
+def _riemannian(problem: PaperProblem, metric: Any, **more: Any) -> Arguments:
+    path = {"step_size": problem.riemannian_step_size, "n_steps": problem.riemannian_n_steps}
+    return {"sampler": ("rmhmc", {"metric": metric, **path}), "chains": 1, **more}
 
 
 def _learnt_once(problem: PaperProblem, sizes: Sizes, ridge: float) -> Arguments:
     """Return the paper's network, and the exact HMC whose states it learns from."""
-    sampler = {"metric": "identity", "step_size": problem.step_size, "n_steps": problem.n_steps}
     explorer = {
-        "sampler": ("hmc", sampler),
+        "sampler": _hmc(problem),
         "iterations": sizes.burn_in,
         "discard": sizes.discard,
         "learn_from": "states",
@@ -121,17 +109,9 @@ def _learnt_once(problem: PaperProblem, sizes: Sizes, ridge: float) -> Arguments
     }
 
 
-def _hmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
-    return {**_one_chain(problem, sizes), "warmup": sizes.burn_in}
-
-
 def _rmhmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
     lengths = {"warmup": sizes.riemannian_burn_in, "draws": sizes.riemannian_draws}
-    return {**_riemannian(problem, problem.metric), **lengths}
-
-
-def _rns_hmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
-    return {**_one_chain(problem, sizes), **_learnt_once(problem, sizes, problem.ridge)}
+    return _riemannian(problem, problem.metric, **lengths)
 
 
 def _rns_rmhmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
@@ -149,30 +129,21 @@ def _rns_rmhmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
 
 def _of_ours(**settings: Any) -> Recipe:
     """Return the paper's HMC on this project's surrogate."""
-    return lambda problem, sizes: {
-        **_one_chain(problem, sizes),
-        "surrogate": ("additive", settings),
-        "warmup": sizes.warmup,
-    }
-
-
-def _emulator(problem: PaperProblem, sizes: Sizes) -> Arguments:
-    return {**_one_chain(problem, sizes), "surrogate": "additive", "explorer": "rounds"}
+    surrogate = ("additive", settings)
+    return lambda problem, sizes: _one_chain(
+        problem, sizes, surrogate=surrogate, warmup=sizes.warmup
+    )
 
 
 def _four_chains(**parts: Any) -> Recipe:
     return lambda _, sizes: {**parts, "chains": _CHAINS, "draws": -(-sizes.draws // _CHAINS)}
 
 
-def _tuned(problem: PaperProblem, sizes: Sizes) -> Arguments:
-    return {**_four_chains(sampler="hmc")(problem, sizes), "warmup": sizes.warmup}
-
-
 METHODS: Mapping[str, TableMethod] = {
     HMC: TableMethod(
         label="HMC",
         what="the paper's step size and number of steps, unit masses, one chain from 0",
-        arguments=_hmc,
+        arguments=lambda problem, sizes: _one_chain(problem, sizes, warmup=sizes.burn_in),
         of_paper=True,
     ),
     RMHMC: TableMethod(
@@ -188,7 +159,9 @@ METHODS: Mapping[str, TableMethod] = {
         label="RNS-HMC",
         what="HMC on the paper's network, which learns once, from the states of a burn-in of "
         "exact HMC",
-        arguments=_rns_hmc,
+        arguments=lambda problem, sizes: _one_chain(
+            problem, sizes, **_learnt_once(problem, sizes, problem.ridge)
+        ),
         of_paper=True,
     ),
     "rns-rmhmc": TableMethod(
@@ -213,7 +186,9 @@ METHODS: Mapping[str, TableMethod] = {
         label="emulator of the forward map",
         what="HMC as in the paper on the surrogate additive, which learns outputs and Jacobians; "
         "explorer rounds",
-        arguments=_emulator,
+        arguments=lambda problem, sizes: _one_chain(
+            problem, sizes, surrogate="additive", explorer="rounds"
+        ),
         problems=(PDE,),
         sees_outputs=True,
     ),
@@ -242,7 +217,10 @@ METHODS: Mapping[str, TableMethod] = {
         label="HMC, all tuned",
         what="exact HMC with a dense mass matrix, step size and number of steps tuned in "
         "warm-up; four chains. The posterior that others are compared with",
-        arguments=_tuned,
+        arguments=lambda problem, sizes: {
+            **_four_chains(sampler="hmc")(problem, sizes),
+            "warmup": sizes.warmup,
+        },
     ),
 }
 """By the word in names of rows, in the order of the tables."""

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import CALL_KINDS, CallKind
-from surrokit.errors import BudgetSpent, ResultTypeError, ShapeError, TargetError
+from surrokit.errors import ResultTypeError, ShapeError, TargetError
 from surrokit.limits import current_meter, users_threads
 from surrokit.model.outcome import (
     RETURNED_NAN,
@@ -435,9 +435,8 @@ class Calls:
         self, raised: BaseException, kind: CallKind, attempt: Attempt, each: int, rows: FloatArray
     ) -> Outcome:
         """Return the outcome of a batch that raised as a whole."""
-        if isinstance(raised, TargetError | BudgetSpent):
-            raise raised
-        if isinstance(raised, ShapeError | ResultTypeError) and kind not in self._worked:
+        is_wrong = isinstance(raised, ShapeError | ResultTypeError) and kind not in self._worked
+        if is_wrong or isinstance(raised, TargetError):
             raise raised
         error = as_failure(raised)
         if self.on_error == "raise":

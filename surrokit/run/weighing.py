@@ -134,10 +134,7 @@ class Weighing:
                 self._note()
                 book.add_round(self._aim)
                 failed = 0 if doubt is None else failed + 1
-                if failed == PATIENCE:
-                    self._forget()
-                    self._note()
-                elif doubt is None and self._is_enough():
+                if doubt is None and self._is_enough():
                     break
             if not self._believed:
                 if self._left >= self._recipe.chains and learning.n_observed > learnt:

@@ -39,11 +39,6 @@ def batch_surrogate(
         Which others it uses where they are known.
     provides
         Capabilities of the potentials it returns.
-
-    Returns
-    -------
-    BatchSurrogate
-        To be given to :func:`surrokit.sample`, or returned by a component's factory.
     """
     return BatchSurrogate(
         fit=fit,
@@ -64,35 +59,18 @@ class BatchSurrogate(ShownSurrogate):
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> BatchLearner:
         """Return a learner that stores what it observes."""
-        return BatchLearner(surrogate=self, dim=problem.dim, seed=int(rng.integers(2**63)))
+        settings = attrs.asdict(self, recurse=False)
+        return BatchLearner(**settings, dim=problem.dim, seed=int(rng.integers(2**63)))
 
 
 @attrs.define(kw_only=True, eq=False)
 class BatchLearner(KeepingLearner):
-    """A learner that keeps everything observed, and fits it anew each time.
+    """A learner that keeps everything observed, and fits it anew each time."""
 
-    Parameters
-    ----------
-    surrogate
-        Settings.
-    """
-
-    surrogate: BatchSurrogate
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What it cannot learn without."""
-        return self.surrogate.needs
-
-    @property
-    def uses(self) -> frozenset[str]:
-        """What it makes use of."""
-        return self.surrogate.uses
-
-    @property
-    def provides(self) -> Capabilities:
-        """Capabilities of its fitted potentials."""
-        return self.surrogate.provides
+    function: Fit = attrs.field(alias="fit")
+    needs: frozenset[str]
+    uses: frozenset[str]
+    provides: Capabilities
 
     def check(self, evaluations: Evaluations) -> Evaluations:
         """Return the rows whose value is finite."""
@@ -111,4 +89,4 @@ class BatchLearner(KeepingLearner):
             raise SurrogateFitError(
                 "a surrogate needs at least one finite evaluation, got none; explore for longer"
             )
-        return self.surrogate.fit(rows, np.random.default_rng(self.seed))
+        return self.function(rows, np.random.default_rng(self.seed))

@@ -21,12 +21,7 @@ from surrokit.types import FloatArray
 class KeepingLearner:
     """Keeps every evaluation observed; a subclass fits to all of them when asked.
 
-    Parameters
-    ----------
-    dim
-        Numbers in a position.
-    seed
-        Seed of all random choices, the same at every fit.
+    Its seed decides all random choices, the same at every fit.
     """
 
     dim: int
@@ -95,13 +90,9 @@ class KeepingLearner:
 def expected_acceptance(variance: float) -> float:
     """Return the expected acceptance of independent draws from exp(-V), under exact decisions.
 
-    Errors are taken as normal: the log ratio is then N(-variance, 2 variance), and the mean of
-    min(1, ratio) is erfc(sqrt(variance) / 2). Shorter paths are accepted more often.
-
-    Parameters
-    ----------
-    variance
-        Var(V - U), in nats squared; may be ``inf``.
+    Errors are taken as normal, of this variance in nats squared: the log ratio is then N(-variance,
+    2 variance), and the mean of min(1, ratio) is erfc(sqrt(variance) / 2). Shorter paths are
+    accepted more often.
     """
     return math.erfc(math.sqrt(variance) / 2.0)
 
@@ -115,7 +106,7 @@ class FitQuality:
     variance
         Var(V - U), in nats squared: equation (15) of Zhang, Shahbaba and Zhao (2017). A potential
         is known up to a constant, so the mean of V - U does not count.
-    gradient_error : float or None
+    gradient_error
         Root of sum |L^T grad(V - U)|^2 / sum |L^T grad U|^2, where z = L^-1 (q - mu) is the
         whitened position; None where no gradient is known.
     n_points
@@ -141,20 +132,17 @@ def fit_quality(
 ) -> FitQuality | None:
     """Compare a surrogate with exact evaluations that it was not fitted to.
 
+    Rows without a finite value are left out, and rows without a finite gradient count for the
+    values only; None with fewer than two rows, which have no variance.
+
     Parameters
     ----------
     fitted
         The surrogate.
     held_out
-        Exact evaluations, best at positions such as the sampler will visit. Rows without a finite
-        value are left out; rows without a finite gradient count for the values only.
+        Best at positions such as the sampler will visit.
     factor : ndarray of shape (dim, dim), optional
         L of the whitening; None for the identity.
-
-    Returns
-    -------
-    FitQuality or None
-        None with fewer than two rows, which have no variance.
     """
     finite = np.isfinite(held_out.values)
     rows = held_out if finite.all() else held_out.take(finite)
@@ -169,7 +157,11 @@ def fit_quality(
     if GRADIENT in fitted.capabilities and rows.gradients is not None and known.any():
         values, gradients = with_gradient(fitted).value_and_gradient(rows.positions)
         exact = rows.gradients[known]
-        gradient_error = _relative(gradients[known] - exact, exact, factor)
+        errors = gradients[known] - exact
+        if factor is not None:
+            errors, exact = errors @ factor, exact @ factor
+        scale = max(float(np.linalg.norm(exact)), np.finfo(float).tiny)
+        gradient_error = float(np.linalg.norm(errors) / scale)
     else:
         values = fitted.value(rows.positions)
     return FitQuality(
@@ -177,12 +169,6 @@ def fit_quality(
         gradient_error=gradient_error,
         n_points=len(rows),
     )
-
-
-def _relative(errors: FloatArray, exact: FloatArray, factor: FloatArray | None) -> float:
-    if factor is not None:
-        errors, exact = errors @ factor, exact @ factor
-    return float(np.linalg.norm(errors) / max(float(np.linalg.norm(exact)), np.finfo(float).tiny))
 
 
 def fit_quality_of(surrogate: Potential) -> FitQuality | None:

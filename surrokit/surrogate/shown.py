@@ -14,20 +14,18 @@ _APART = ("dim", "n_points", "n_gradients")
 
 
 class ShownSurrogate:
-    """A surrogate that notebooks show by its settings.
-
-    The class of a surrogate may be derived from this one.
-    """
+    """A surrogate that notebooks show by its settings; its class is derived from this one."""
 
     __slots__ = ()
 
     def _repr_html_(self) -> str:
         """Return the settings as HTML."""
-        return show_surrogate(self)
+        facts = [("surrogate", _kind(self)), ("fitted", "not yet")]
+        return show("surrogate", facts=facts, **_settings(settings_of(self)))
 
 
 class ShownFit:
-    """A fitted surrogate that notebooks show with what it was fitted to.
+    """A fitted surrogate that notebooks show with what it was fitted to, and how good it is.
 
     The class of a fitted potential may be derived from this one.
     """
@@ -35,55 +33,29 @@ class ShownFit:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Return what it was fitted to and how good it is, as HTML."""
-        return show_fit(self)
-
-
-def show_surrogate(surrogate: Any) -> str:
-    """Return a surrogate's settings as HTML.
-
-    Parameters
-    ----------
-    surrogate
-        One that is not fitted.
-    """
-    facts = [("surrogate", _kind(surrogate)), ("fitted", "not yet")]
-    return show("surrogate", facts=facts, **_settings(settings_of(surrogate)))
-
-
-def show_fit(fitted: Any) -> str:
-    """Return what a surrogate was fitted to, and its error at points that were held out, as HTML.
-
-    Parameters
-    ----------
-    fitted
-        A fitted potential.
-    """
-    numbers = {
-        name: value
-        for name, value in settings_of(fitted).items()
-        if name not in _APART and isinstance(value, Number | str) and value is not None
-    }
-    facts = [
-        ("surrogate", _kind(fitted)),
-        ("dimension", f"{fitted.dim:,}"),
-        ("nodes", _nodes(fitted)),
-        ("fitted to", _points(fitted)),
-        *_quality(fit_quality_of(fitted)),
-        ("can be evaluated", abilities_of(fitted)),
-    ]
-    return show("surrogate", facts=facts, **_settings(numbers))
+        """Return what it was fitted to, and its error at points held out, as HTML."""
+        fitted: Any = self
+        numbers = {
+            name: value
+            for name, value in settings_of(fitted).items()
+            if name not in _APART and isinstance(value, Number | str) and value is not None
+        }
+        n_nodes = getattr(fitted, "n_nodes", None)
+        facts = [
+            ("surrogate", _kind(fitted)),
+            ("dimension", f"{fitted.dim:,}"),
+            ("nodes", None if n_nodes is None else f"{n_nodes:,}"),
+            ("fitted to", _points(fitted)),
+            *_quality(fit_quality_of(fitted)),
+            ("can be evaluated", abilities_of(fitted)),
+        ]
+        return show("surrogate", facts=facts, **_settings(numbers))
 
 
 def _kind(part: Any) -> str:
-    """Return the name of a part's class, and the first line of what is said of it."""
+    """Return the name of a part's class, and the first line of its docstring."""
     said = inspect.cleandoc(type(part).__doc__ or "").partition("\n")[0]
     return f"{type(part).__name__}: {said}" if said else type(part).__name__
-
-
-def _nodes(fitted: Any) -> str | None:
-    n_nodes = getattr(fitted, "n_nodes", None)
-    return None if n_nodes is None else f"{n_nodes:,}"
 
 
 def _points(fitted: Any) -> str | None:

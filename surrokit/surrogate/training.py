@@ -25,15 +25,7 @@ class BorderedPotential(Potential, Protocol):
 
 
 def part_beyond(surrogate: Potential | None, positions: FloatArray) -> float:
-    """Return the part of positions beyond a surrogate's border; 0 where it has none.
-
-    Parameters
-    ----------
-    surrogate
-        Any, or None.
-    positions : ndarray of shape (n, dim)
-        In the sampling coordinates.
-    """
+    """Return the part of positions (n, dim) beyond a surrogate's border; 0 where it has none."""
     if not hasattr(surrogate, "is_beyond") or not len(positions):
         return 0.0
     if len(positions) > LOOKED_AT:
@@ -98,14 +90,9 @@ def are_finite(observed: Evaluations) -> BoolArray:
 
 
 def are_near(positions: FloatArray, farthest: float) -> BoolArray:
-    """Return which positions are no far outliers, shape (n,).
+    """Return which positions (n, dim) are no far outliers, shape (n,).
 
-    Parameters
-    ----------
-    positions : ndarray of shape (n, dim)
-        All positions.
-    farthest
-        Largest distance from the median that is near in a coordinate, in median distances.
+    In each coordinate those lie no more than ``farthest`` median distances from the median.
     """
     # halved, since the difference of two finite numbers may be infinite
     away = np.abs(0.5 * positions - 0.5 * np.median(positions, axis=0))

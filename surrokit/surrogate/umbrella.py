@@ -43,8 +43,8 @@ class Edges:
 
     The weights of draws cannot tell what a surrogate lacks where it has no draws at all. Where V
     has seen no more of the target it turns up, and steeper than a parabola through its values on
-    the way out. Paid for, such positions tell whether the target ends there, and teach that it goes
-    on.
+    the way out. Evaluated, such positions tell whether the target ends there, and teach that it
+    goes on.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Edges:
         In the sampling coordinates.
     values : ndarray of shape (n,)
         V there.
-    typical : float
+    typical
         V that :data:`TYPICAL` of the draws do not exceed.
     """
 
@@ -77,12 +77,8 @@ class Edges:
             Of the surrogate.
         values : ndarray of shape (m,)
             V there.
-        surrogate
-            V.
-        n
-            How many.
-        rng
-            Generator.
+        surrogate, n, rng
+            V, how many, and what draws among the candidates.
         """
         typical = float(np.quantile(values, TYPICAL))
         whitening = Whitening.of(draws, np.ones(len(draws)))
@@ -116,14 +112,8 @@ class Edges:
     def off(self, exact: FloatArray, offset: float) -> float:
         """Return by how much V and U differ at most where either is nearly typical, in nats.
 
-        Infinite where that is so at too few positions to tell.
-
-        Parameters
-        ----------
-        exact : ndarray of shape (n,)
-            U there.
-        offset
-            V - U at draws.
+        Infinite where that is so at too few positions to tell. For the arguments see
+        :meth:`missed`.
         """
         matched = exact + offset
         near = np.minimum(self.values, matched) <= self.typical + BEYOND
@@ -169,22 +159,14 @@ FLATTEST = 0.02
 class Umbrella:
     """W = V - log c(V): draws lie evenly over the logarithm of V's tail probability.
 
-    Where a surrogate is too high, it has no draws, and none would be paid for there: weights would
+    Where a surrogate is too high, it has no draws, and none would be evaluated there: weights would
     look good while a part of the target is missing. Draws of W reach where draws of V are as rare
     as :data:`RAREST`, and c tells how much likelier they are there (umbrella sampling: Torrie and
     Valleau 1977, doi:10.1016/0021-9991(77)90121-8).
 
     With p(v) the part of the surrogate's draws where V is above v, c is 1 / (p + p_0) with the
-    rarest p_0, over ``scale``. As p serves 1 / (1 + exp(slope (v - level))).
-
-    Parameters
-    ----------
-    potential
-        V.
-    level, slope
-        Of the logistic curve, in nats and 1 / nat.
-    scale : float
-        Mean of 1 / (p + p_0) under V.
+    rarest p_0, over ``scale``, the mean of that under V. As p serves 1 / (1 + exp(slope (v -
+    level))).
     """
 
     potential: Potential

@@ -38,17 +38,7 @@ _STILL = 1e-24
 
 @attrs.frozen(kw_only=True, eq=False)
 class Whitening:
-    """The affine map z = L^-1 (q - mu).
-
-    Parameters
-    ----------
-    mean : ndarray of shape (dim,)
-        mu.
-    factor : ndarray of shape (dim, dim)
-        L, lower triangular.
-    inverse : ndarray of shape (dim, dim)
-        L^-1.
-    """
+    """The affine map z = L^-1 (q - mu), with mu = mean (dim,) and L = factor (dim, dim), lower."""
 
     mean: FloatArray
     factor: FloatArray
@@ -77,20 +67,12 @@ class Whitening:
     def of(
         cls, positions: FloatArray, weights: FloatArray, *, drops_noise: bool = False
     ) -> Whitening:
-        """Return the map that whitens positions.
+        """Return the map that whitens positions (n, dim), by their weights (n,), at most 1.
 
         With fewer than twice ``dim`` points, counted by weight, the covariance is shrunk towards
-        its diagonal. A coordinate that never moved gets the scale of the others.
-
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            Training positions.
-        weights : ndarray of shape (n,)
-            How much each counts, at most 1.
-        drops_noise
-            Whether to shrink correlations that are mostly noise. The result then depends on the
-            coordinates in which the positions are given.
+        its diagonal. A coordinate that never moved gets the scale of the others. Where
+        ``drops_noise``, correlations that are mostly noise are shrunk; the result then depends on
+        the coordinates in which the positions are given.
 
         Raises
         ------
@@ -124,13 +106,6 @@ class Whitening:
         points than dimensions, X is the inverse Hessian and mu the mode, exactly, wherever the
         points lie; cov(q) alone would need many draws from the target. As a mass matrix X
         minimises the Fisher divergence (Seyboldt, Carlson and Carpenter 2026, arXiv:2603.18845).
-
-        Parameters
-        ----------
-        positions, gradients : ndarray of shape (n, dim)
-            Training positions and the gradients of U there; all finite.
-        weights : ndarray of shape (n,)
-            How much each counts, at most 1.
 
         Raises
         ------

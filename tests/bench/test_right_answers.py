@@ -41,7 +41,7 @@ def five():
 
 def verdict_of(posterior, method):
     from real_posteriors.judging import judge, verdict
-    from real_posteriors.samplers.methods import METHODS
+    from real_posteriors.methods import METHODS
     from real_posteriors.worker import figures
 
     drawn = METHODS[method].load()(posterior, 1)
@@ -127,7 +127,7 @@ def made_up(name, rng):
     ],
 )
 def test_gradients_by_hand_are_those_of_the_values(name, dim, rng, differences):
-    from real_posteriors.models import by_hand
+    from real_posteriors import by_hand
 
     both = getattr(by_hand, name)(made_up(name, rng))
     positions = rng.uniform(0.2, 0.8, (6, dim))
@@ -139,7 +139,7 @@ def test_gradients_by_hand_are_those_of_the_values(name, dim, rng, differences):
 
 
 def test_hidden_states_are_summed_over_all_paths(rng):
-    from real_posteriors.models import by_hand
+    from real_posteriors import by_hand
 
     y = [2.0, 9.0, 4.0]
     stays, returns, mean, gap = 0.7, 0.2, 3.0, 6.0

@@ -1,4 +1,4 @@
-"""The umbrella: as much of the tails as told, its gradient, and what it sees."""
+"""The umbrella, and edges: where a surrogate ends though the target goes on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from known_rounds import fewest_hits
 from numpy.testing import assert_allclose
 
 from surrokit.interfaces import OuterSample, SurrogateSample
-from surrokit.surrogate.umbrella import FLATTEST, RAREST, STEEPEST, Umbrella
+from surrokit.surrogate.umbrella import APART, FLATTEST, STEEPEST, Edges, Umbrella
 from surrokit.testing.targets import Gaussian
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.round import Round
@@ -117,12 +117,6 @@ def test_it_rises_where_the_surrogate_does(rng):
     assert (np.diff(values - np.log(umbrella.chances(values))) >= 0.0).all()
 
 
-def test_beyond_the_rarest_draws_it_goes_on_as_the_surrogate(rng):
-    umbrella = over_line(rng)
-    far = umbrella.chances(np.array([50.0, 500.0, np.inf]))
-    assert_allclose(far, 1.0 / RAREST / umbrella.scale, rtol=1e-4)
-
-
 @pytest.mark.parametrize(
     ("values", "slope"), [(np.zeros(10), STEEPEST), (np.linspace(0, 1e6, 100), FLATTEST)]
 )
@@ -130,6 +124,44 @@ def test_slopes_stay_within_bounds(values, slope):
     assert Umbrella.about(Line(), values).slope == slope
 
 
-def test_it_offers_a_gradient_where_the_surrogate_has_one(rng):
-    assert over_line(rng).capabilities == {"gradient"}
-    assert over_line(rng).dim == 1
+class Cut:
+    """A normal potential in two dimensions that turns up beyond 1.2 in the first."""
+
+    dim = 2
+    capabilities = frozenset()
+
+    def __init__(self, steep=40.0):
+        self.steep = steep
+
+    def value(self, positions):
+        beyond = np.maximum(positions[:, 0] - 1.2, 0.0)
+        return 0.5 * np.square(positions).sum(axis=1) + self.steep * np.square(beyond)
+
+
+def edges_of(rng, potential, n=4):
+    flat = rng.standard_normal((20_000, 2))
+    kept = flat[rng.random(len(flat)) < np.exp(Cut(0.0).value(flat) - potential.value(flat))]
+    return Edges.of(kept, potential.value(kept), potential, n, rng)
+
+
+def test_an_end_that_the_target_does_not_have_is_found(rng):
+    edges = edges_of(rng, Cut())
+    assert (edges.positions[:, 0] > 1.2).all()
+    assert edges.missed(Cut(0.0).value(edges.positions), 0.0) >= 1
+    apart = np.linalg.norm(edges.positions[:, None] - edges.positions, axis=2)
+    assert (apart[np.triu_indices(len(edges), 1)] >= 0.5 * APART).all()
+
+
+def test_an_end_of_the_target_is_none_of_the_surrogates_alone(rng):
+    edges = edges_of(rng, Cut())
+    assert_allclose(edges.values, Cut().value(edges.positions))
+    assert edges.missed(edges.values + 5.0, -5.0) == 0
+    # nor is anything where little is at stake
+    assert edges.missed(np.full(len(edges), edges.typical + 0.1), 0.0) == 0
+
+
+def test_a_smooth_surrogate_has_edges_that_lie_where_they_should(rng):
+    smooth = Cut(0.0)
+    edges = edges_of(rng, smooth)
+    assert len(edges) == 4
+    assert edges.missed(smooth.value(edges.positions), 0.0) == 0

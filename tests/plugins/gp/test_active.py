@@ -6,8 +6,10 @@ import pytest
 import surrokit as sk
 from surrokit.capabilities import INITIAL
 from surrokit.errors import ConfigurationError, SamplingWarning
-from surrokit_gp.active import Active, ActiveExploration, choose
+from surrokit.interfaces import Evaluations, Start
+from surrokit_gp.active import Active, choose
 from surrokit_gp.quadratic import Heights, QuadraticPrior, QuadraticProcess, flat_from
+from surrokit_gp.quadratic_surrogate import Walled
 
 BENDS = np.array([0.5, -0.3, 0.2])
 PARTS = {"sampler": "sub-chain", "surrogate": "quadratic-gp", "explorer": "active"}
@@ -32,27 +34,29 @@ def correlated(q):
     return 0.5 * (np.square(q[:, 0]) + np.square((q[:, 1] - 0.95 * q[:, 0]) / 0.1))
 
 
+def both(q):
+    rest = (q[:, 1] - 0.95 * q[:, 0]) / 0.01
+    return correlated(q), np.column_stack([q[:, 0] - 0.95 * rest, rest])
+
+
 def banana(q):
     away = (q[:, 1:] - BENDS * (np.square(q[:, :1]) - 1.0)) / 0.5
     return 0.5 * np.square(q[:, 0]) + 0.5 * np.square(away).sum(axis=1)
 
 
-def active(**settings):
-    kernel = {"tuned": sk.make("sampler", "hmc"), "correction": sk.make("correction", "metropolis")}
-    return Active(**kernel, **settings)
-
-
-def bound(target, **settings):
-    return ActiveExploration(settings=active(**settings), potential=target, calls=None)
-
-
-def explore(target, seed=1, **settings):
-    rng = np.random.default_rng(seed)
-    explorer = bound(target, **settings)
-    state = explorer.start(target.initial(rng, 4), 1000)
-    while not state.finished:
-        state = explorer.step(state, rng)
-    return explorer, state
+def explore(target, surrogate=None, warmup=1000, calls=None, **settings):
+    """Return all that an exploration yields."""
+    rng = np.random.default_rng(1)
+    parts = {"tuned": sk.make("sampler", "hmc"), "correction": sk.make("correction", "metropolis")}
+    start = Start(
+        potential=target,
+        positions=target.initial(rng, 4),
+        warmup=warmup,
+        evaluated=lambda: Evaluations(positions=np.empty((0, target.dim)), values=np.empty(0)),
+        fit=lambda rows: surrogate,
+        calls=calls,
+    )
+    return list(Active(**parts, **settings).explore(start, rng))
 
 
 def test_points_are_chosen_where_a_process_is_least_sure():
@@ -69,103 +73,92 @@ def test_points_are_chosen_where_a_process_is_least_sure():
     assert choose(process, among, lowest, 1, 1.0).tolist() == [3]
 
 
-def test_a_correlated_density_is_found_with_few_values():
+def test_a_correlated_density_is_found_with_few_values_and_the_sampler_tuned_on_the_surrogate():
     target = Target(correlated, [-1.0, -9.0], [9.0, 3.0])
-    explorer, state = explore(target)
-    assert target.calls == state.paid <= 80
-    found = explorer.findings(state)
+    *before, last = explore(target, sk.potential(value_and_gradient=both, dim=2, batched=True))
+    assert target.calls <= 80
+    assert [each.done for each in before] == [False] * len(before)
+    found = last.findings
     truth = np.array([[1.0, 0.95], [0.95, 0.95**2 + 0.01]])
     np.testing.assert_allclose(found.covariance, truth, rtol=0.4)
     assert found.acceptance >= 0.9
     assert (found.chains.values < flat_from(2)).all()
     np.testing.assert_array_equal(found.chains.values, correlated(found.chains.positions))
+    assert found.tuning.step_size > 0.0
+    assert before[-1].findings.tuning is None
 
 
-def test_it_ends_with_its_evaluations_and_with_the_warm_up():
+def test_it_is_not_tuned_by_a_surrogate_that_was_not_judged_good():
+    surrogate = sk.potential(value_and_gradient=both, dim=2, batched=True)
+    found = explore(Target(correlated, [-4] * 2, [4] * 2), surrogate, evaluations=12)[-1].findings
+    assert (found.acceptance, found.tuning) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "paid"),
+    [
+        ({"evaluations": 33}, 33),
+        ({"evaluations": 33, "calls": 20}, 33),
+        ({"calls": 40}, 40),
+        ({"calls": 0}, 6),  # starts, the middle of the box and one more
+        ({"warmup": 2}, None),
+    ],
+)
+def test_it_ends_with_its_evaluations_its_budget_and_the_warm_up(settings, paid):
     target = Target(banana, [-4.0] * 4, [4.0] * 4)
-    assert explore(target, evaluations=33)[1].paid == 33
-    explorer = bound(target)
-    state = explorer.start(target.initial(np.random.default_rng(1), 4), 2)
-    for _ in range(2):
-        assert not state.finished
-        state = explorer.step(state, np.random.default_rng(1))
-    assert state.finished
-
-
-def test_no_more_is_paid_than_a_budget_leaves():
-    settings = active()
-    assert settings.most(4, None) == 200
-    assert settings.most(4, 150) == 150
-    assert settings.most(4, 0) == 1
-    assert settings.most(4, 10_000) == 200
-    assert active(evaluations=70).most(4, 100) == 70
+    found = explore(target, **settings)
+    assert found[-1].done
+    assert len(found) == 3 if paid is None else target.calls == paid
 
 
 @pytest.mark.parametrize("setting", [{"evaluations": 0}, {"acceptance": 1.5}])
 def test_settings_out_of_range_are_refused(setting):
     with pytest.raises(ConfigurationError, match=next(iter(setting))):
-        active(**setting)
+        explore(Target(correlated, [-4, -4], [4, 4]), **setting)
 
 
 def test_failures_are_avoided():
-    def half(q):
-        return np.where(q[:, 0] > 0.5, np.nan, 0.5 * np.square(q).sum(axis=1))
+    values = []
 
-    _, state = explore(Target(half, [-4.0, -4.0], [4.0, 4.0]), evaluations=80)
-    failed = ~state.finite
+    def half(q):
+        values.extend(np.where(q[:, 0] > 0.5, np.nan, 0.5 * np.square(q).sum(axis=1)))
+        return np.array(values[-len(q) :])
+
+    found = explore(Target(half, [-4.0, -4.0], [4.0, 4.0]), evaluations=80)[-1].findings
+    failed = np.isnan(values)
     assert 1 <= failed.sum() < 40
     # later points are sought less where evaluations fail
     assert failed[-20:].mean() < 0.5
-    assert np.isfinite(state.chains.values).all()
+    assert np.isfinite(found.chains.values).all()
 
 
 def test_a_target_that_always_fails_ends():
     target = Target(lambda q: np.full(len(q), np.nan), [-1.0, -1.0], [1.0, 1.0])
-    explorer, state = explore(target, evaluations=40)
-    assert target.calls == 40
-    assert not np.isfinite(explorer.findings(state).chains.values).any()
+    found = explore(target, evaluations=40)[-1].findings
+    assert (target.calls, found.mode) == (40, None)
+    assert not np.isfinite(found.chains.values).any()
 
 
 def test_it_goes_to_a_mass_outside_of_where_it_was_told_to_look():
     def away(q):
         return 0.5 * np.square((q - [6.0, -4.0]) / [0.5, 1.0]).sum(axis=1)
 
-    explorer, state = explore(Target(away, [-2.0, -2.0], [2.0, 2.0]), evaluations=120)
+    found = explore(Target(away, [-2.0, -2.0], [2.0, 2.0]), evaluations=120)[-1].findings
     # within two standard deviations
-    assert np.abs((explorer.findings(state).mode - [6.0, -4.0]) / [0.5, 1.0]).max() < 2.0
+    assert np.abs((found.mode - [6.0, -4.0]) / [0.5, 1.0]).max() < 2.0
 
 
-def test_tails_heavier_than_a_normal_density_move_the_wall():
+def test_tails_heavier_than_a_normal_density_move_the_wall(monkeypatch):
+    reaches, real = [], Walled.of
+    monkeypatch.setattr(
+        Walled, "of", lambda process, *, reach: reaches.append(reach) or real(process, reach=reach)
+    )
+
     def heavy(q):
         return 2.5 * np.log1p(np.square(q).sum(axis=1) / 2.0)
 
-    _, state = explore(Target(heavy, [-4.0, -4.0], [4.0, 4.0]), evaluations=120, acceptance=0.9999)
-    assert state.reach > 1.0
-
-
-def test_the_run_s_sampler_is_tuned_on_the_surrogate():
-    target = Target(correlated, [-4.0, -4.0], [4.0, 4.0])
-    explorer, state = explore(target)
-    before = target.calls
-    settled = explorer.inform(state, target_with_gradient())
-    assert explorer.findings(settled).tuning.step_size > 0.0
-    assert target.calls == before
-
-
-def test_it_is_not_tuned_by_a_surrogate_that_was_not_judged_good():
-    target = Target(correlated, [-4.0, -4.0], [4.0, 4.0])
-    explorer, state = explore(target, evaluations=12)
-    assert state.acceptance is None
-    settled = explorer.inform(state, target_with_gradient())
-    assert explorer.findings(settled).tuning is None
-
-
-def target_with_gradient():
-    def both(q):
-        rest = (q[:, 1] - 0.95 * q[:, 0]) / 0.01
-        return correlated(q), np.column_stack([q[:, 0] - 0.95 * rest, rest])
-
-    return sk.potential(value_and_gradient=both, dim=2, batched=True)
+    explore(Target(heavy, [-4.0, -4.0], [4.0, 4.0]), evaluations=80, acceptance=0.9999)
+    assert reaches[0] == 1.0 < reaches[-1] <= 4.0
 
 
 def test_chains_pay_about_one_value_for_a_draw():

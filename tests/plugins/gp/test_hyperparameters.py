@@ -150,13 +150,6 @@ def test_the_far_tail_does_not_set_the_scale(observations):
     assert space_of(spoilt).height < 10.0
 
 
-def test_values_that_are_all_equal_have_a_space(observations):
-    rows = attrs.evolve(observations.rows, values=np.full(150, 7.0))
-    space = space_of(attrs.evolve(observations, rows=rows, kind="constant"))
-    assert space.height > 0.0
-    assert np.isfinite(space.starts(3, np.random.default_rng(0))).all()
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -103,9 +103,3 @@ def test_too_few_rows_are_told_apart(positions):
         r"\(9 rows were observed\); explore for longer, or pass",
     ):
         rows.demand(4, 9)
-
-
-def test_whitening_undone(positions):
-    whitening = Whitening.of(positions * [1.0, 1e4] + 3.0, np.ones(20))
-    np.testing.assert_allclose(whitening.undo(whitening.apply(positions)), positions, atol=1e-8)
-    np.testing.assert_allclose(whitening.shift.apply(positions), positions - whitening.mean)

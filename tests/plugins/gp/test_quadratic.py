@@ -161,6 +161,13 @@ def test_chains_on_a_process_draw_from_it():
         np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=5 * np.sqrt(temperature / 2000))
 
 
+def test_paths_that_run_off_are_rejected():
+    # at so low a temperature the first steps are too long
+    walled = Walled.of(process_of(60, lambda z: 0.5 * np.square(z).sum(axis=1)))
+    draws = walk(walled, 0.02, points(64, scale=0.1), np.random.default_rng(3))
+    assert np.abs(draws).max() < 2.0
+
+
 def test_coordinates_follow_draws_within_limits():
     whitening = Whitening.identity(DIM)
     draws = points(20_000, scale=1.0) * np.array([1.5, 0.5, 100.0]) + 1.0

@@ -2,11 +2,11 @@
 
 import pickle
 
+import attrs
 import numpy as np
 import pytest
 
-import surrokit as sk
-from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit_gp import process as process_module
 from surrokit_gp.hyperparameters import Hyperparameters
@@ -21,7 +21,6 @@ COMPONENTS = {
     for component in surrokit_components()
     if component.name in ("gp", "fitc")
 }
-EXAMPLES = [(name, example) for name, part in COMPONENTS.items() for example in part.examples]
 
 
 def potential(positions):
@@ -65,422 +64,374 @@ def relative_error(process):
     return np.linalg.norm(process.gradient(fresh()) - exact) / np.linalg.norm(exact)
 
 
-@pytest.fixture(params=EXAMPLES, ids=[f"{name}-{example}" for name, example in EXAMPLES])
-def surrogate(request):
-    name, settings = request.param
-    return sk.make("surrogate", name, **settings)
-
-
 @pytest.fixture(params=["gp", "fitc"])
 def factory(request):
     return COMPONENTS[request.param].load()
 
 
-class TestFits:
-    def test_every_example_learns_a_smooth_target(self, surrogate):
-        process = fitted(surrogate, evaluations(gradients=True))
-        assert process.n_points == 80
-        assert relative_error(process) < 0.2
-
-    def test_gradients_are_worth_more_than_values(self):
-        rows = evaluations(30, gradients=True)
-        both, values = (fitted(GaussianProcess(gradients=use), rows) for use in (True, False))
-        assert both.n_gradients == 30
-        assert values.n_gradients == 0
-        assert relative_error(both) < 0.5 * relative_error(values)
-
-    def test_the_variance_covers_the_error(self, factory):
-        process = fitted(factory(n_starts=2), evaluations(150))
-        error = process.value(fresh()) - potential(fresh())
-        variance = process.variance(fresh())
-        assert 0.05 < np.mean(np.square(error) / variance) < 4.0
-        far = process.variance(np.full((1, DIM), 30.0))
-        assert far > 100.0 * variance.max()
-
-    def test_variance_in_blocks(self, factory):
-        process = fitted(factory(hyperparameters=FIXED))
-        assert process.variance(np.empty((0, DIM))).shape == (0,)
-        one_by_one = np.concatenate([process.variance(row[None]) for row in fresh(40)])
-        np.testing.assert_allclose(process.variance(fresh(40)), one_by_one, rtol=1e-7)
-
-    def test_quality_tells_the_error_at_fresh_points(self, factory):
-        process = fitted(factory(), evaluations(120, gradients=True))
-        assert process.quality.n_points == 12
-        error = np.var(process.value(fresh()) - potential(fresh()))
-        assert error / 100.0 < process.quality.variance < 100.0 * error
-        exact = relative_error(process)
-        assert exact / 5.0 < process.quality.gradient_error < 5.0 * exact
-
-    def test_quality_without_gradients_or_points_to_spare(self, factory):
-        quick = factory(hyperparameters=FIXED)
-        assert fitted(quick, evaluations(40)).quality.gradient_error is None
-        assert fitted(quick, evaluations(DIM + 2)).quality is None
-
-    def test_affine_reparametrisation_changes_nothing(self):
-        rng = np.random.default_rng(4)
-        matrix = np.tril(rng.standard_normal((DIM, DIM))) + 3.0 * np.eye(DIM)
-        rows = evaluations(gradients=True)
-        moved = Evaluations(
-            positions=rows.positions @ matrix.T - 40.0,
-            values=rows.values,
-            gradients=np.linalg.solve(matrix.T, rows.gradients.T).T,
-        )
-        one, other = fitted(GaussianProcess(), rows), fitted(GaussianProcess(), moved)
-        there = fresh() @ matrix.T - 40.0
-        np.testing.assert_allclose(other.value(there), one.value(fresh()), atol=1e-2)
-        back = other.gradient(there) @ matrix
-        np.testing.assert_allclose(back, one.gradient(fresh()), atol=2e-2)
-
-    def test_in_raw_coordinates_without_a_trend_it_is_the_kernel_alone(self):
-        rows = evaluations()
-        for surrogate in (
-            GaussianProcess(mean="zero", whiten=False, hyperparameters=FIXED),
-            Fitc(mean="zero", whiten=False, hyperparameters=FIXED, inducing="data", n_inducing=20),
-        ):
-            process = fitted(surrogate, rows)
-            squares = np.square(fresh()[:, None, :] - process.centres).sum(axis=2)
-            heights = 5.0**2 * np.exp(-0.5 * squares / 2.0**2)
-            np.testing.assert_allclose(process.value(fresh()), heights @ process.weights, atol=1e-7)
-
-    def test_optimised_inducing_points_are_better_than_drawn_ones(self):
-        settings = {"n_inducing": 6, "mean": "constant"}
-        drawn, moved = (
-            fitted(Fitc(inducing=inducing, **settings)) for inducing in ("data", "optimised")
-        )
-        assert moved.log_likelihood > drawn.log_likelihood + 5.0
-
-    def test_seeds_decide_where_inducing_points_lie(self):
-        surrogate = Fitc(inducing="data", hyperparameters=FIXED)
-        one, same, other = (fitted(surrogate, seed=seed) for seed in (1, 1, 2))
-        np.testing.assert_array_equal(one.centres, same.centres)
-        assert not np.array_equal(one.centres, other.centres)
-
-    def test_kernel_scales(self, factory):
-        process = fitted(factory(kernel_scales="per-dimension", mean="constant", **QUICK))
-        assert len(process.hyperparameters.length_scales) == DIM
-        assert isinstance(fitted(factory(**QUICK)).hyperparameters.length_scales, float)
+# --- fits ---
 
 
-class TestMeanFunctions:
-    @pytest.mark.parametrize("mean", ["constant", "linear", "quadratic"])
-    def test_a_polynomial_of_its_degree_is_learnt_whole(self, factory, mean):
-        positions = fresh(40)
-        values = np.full(40, 3.0)
-        if mean != "constant":
-            values += positions @ [1.0, -2.0, 0.5]
-        if mean == "quadratic":
-            values += np.square(positions) @ [1.0, 0.5, 2.0] + positions[:, 0] * positions[:, 1]
-        process = fitted(
-            factory(mean=mean, hyperparameters=FIXED),
-            Evaluations(positions=positions, values=values),
-        )
-        assert process.mean == mean
-        np.testing.assert_allclose(process.value(positions), values, atol=1e-6)
-        assert np.abs(process.weights).max() < 1e-3
-
-    def test_auto_counts_values_and_gradients(self, factory):
-        quick = factory(hyperparameters=FIXED)
-        assert fitted(quick, evaluations(29)).mean == "constant"
-        assert fitted(quick, evaluations(30)).mean == "quadratic"
-        few = GaussianProcess(hyperparameters=FIXED)
-        assert fitted(few, evaluations(8, gradients=True)).mean == "quadratic"
-        assert fitted(few, evaluations(3, gradients=True)).n_points == 3
-
-    @pytest.mark.parametrize("settings", [{"hyperparameters": FIXED}, {}])
-    def test_a_trend_curves_upwards_everywhere(self, factory, settings):
-        positions = fresh(60)
-        values = np.square(positions) @ [1.0, -0.3, 2.0]
-        process = fitted(
-            factory(mean="quadratic", **settings), Evaluations(positions=positions, values=values)
-        )
-        assert (process.mean, process.kind) == ("quadratic", "linear")
-        far = 1e3 * np.eye(DIM)
-        assert (np.linalg.eigvalsh(process.hessian(far)) > 0.0).all()
-        assert (process.value(far) > 1e3).all()
-        # the process makes up for it where there are points
-        np.testing.assert_allclose(process.value(positions), values, atol=0.5)
-        convex = fitted(factory(mean="quadratic", hyperparameters=FIXED))
-        assert (convex.mean, convex.kind) == ("quadratic", "quadratic")
+def test_gradients_are_worth_more_than_values():
+    rows = evaluations(30, gradients=True)
+    both, values = (fitted(GaussianProcess(gradients=use), rows) for use in (True, False))
+    assert both.n_gradients == 30
+    assert values.n_gradients == 0
+    assert relative_error(both) < 0.5 * relative_error(values)
 
 
-class TestGradients:
-    @pytest.mark.parametrize(("most", "used"), [(3000, 40), (72, 10), (43, 0), (20, 0)])
-    def test_auto_uses_as_many_as_are_cheap(self, monkeypatch, most, used):
-        rows = evaluations(40, gradients=True)
-        values = rows.values.copy()
-        values[:30] += 40.0
-        spoilt = Evaluations(positions=rows.positions, values=values, gradients=rows.gradients)
-        monkeypatch.setattr(process_module, "AMPLE_EQUATIONS", most)
-        process = fitted(GaussianProcess(hyperparameters=FIXED), spoilt)
-        assert process.n_gradients == used
-        if used == 10:  # rows in the far tail come last
-            q = process.centres[process.posterior.gradient_rows]
-            away = np.abs(q[:, None, :] - rows.positions[30:]).max(axis=2).min(axis=1)
-            assert (away < 1e-9).all()
-
-    def test_true_refuses_too_many_and_none(self, monkeypatch):
-        monkeypatch.setattr(process_module, "MOST_EQUATIONS", 300)
-        surrogate = GaussianProcess(gradients=True)
-        with pytest.raises(
-            SurrogateFitError,
-            match="gradients=True makes 320 equations of 80 points in 3 dimensions, and more than "
-            "300 are too many; use gradients='auto'",
-        ):
-            fitted(surrogate, evaluations(gradients=True))
-        with pytest.raises(
-            SurrogateFitError, match="gradients=True needs gradients, but none of 80 points has one"
-        ):
-            fitted(surrogate)
-
-    def test_rows_without_gradients_count_for_their_values(self):
-        rows = evaluations(40, gradients=True)
-        gradients = rows.gradients.copy()
-        gradients[::2, 1] = np.nan
-        some = Evaluations(positions=rows.positions, values=rows.values, gradients=gradients)
-        for use in (True, "auto"):
-            process = fitted(GaussianProcess(gradients=use, hyperparameters=FIXED), some)
-            assert process.n_gradients == 20
-            np.testing.assert_allclose(process.value(some.positions), some.values, atol=0.05)
-
-    def test_what_a_learner_declares(self):
-        value, both = {"value"}, {"value", "gradient"}
-        for surrogate, needs, uses in (
-            (GaussianProcess(), value, both),
-            (GaussianProcess(gradients=True), both, both),
-            (GaussianProcess(gradients=False), value, value),
-            (Fitc(), value, both),
-        ):
-            learns = learner(surrogate)
-            assert (learns.needs, learns.uses) == (needs, uses)
-            assert learns.provides == fitted(GaussianProcess(hyperparameters=FIXED)).capabilities
+def test_the_variance_covers_the_error(factory):
+    process = fitted(factory(n_starts=2), evaluations(150))
+    error = process.value(fresh()) - potential(fresh())
+    variance = process.variance(fresh())
+    assert 0.05 < np.mean(np.square(error) / variance) < 4.0
+    far = process.variance(np.full((1, DIM), 30.0))
+    assert far > 100.0 * variance.max()
 
 
-class TestHardData:
-    def test_values_that_are_all_equal(self, factory):
-        rows = evaluations(40)
-        flat = Evaluations(positions=rows.positions, values=np.full(40, 7.0))
-        process = fitted(factory(), flat)
-        np.testing.assert_allclose(process.value(fresh()), 7.0, atol=1e-6)
-        np.testing.assert_allclose(process.gradient(fresh()), 0.0, atol=1e-6)
+def test_variance_in_blocks(factory):
+    process = fitted(factory(hyperparameters=FIXED))
+    assert process.variance(np.empty((0, DIM))).shape == (0,)
+    one_by_one = np.concatenate([process.variance(row[None]) for row in fresh(40)])
+    np.testing.assert_allclose(process.variance(fresh(40)), one_by_one, rtol=1e-7)
 
-    def test_one_dimension(self, factory):
-        x = np.linspace(-2.0, 2.0, 12)[:, None]
-        process = fitted(factory(), Evaluations(positions=x, values=np.sin(2.0 * x[:, 0])))
-        where = np.linspace(-1.9, 1.9, 50)[:, None]
-        np.testing.assert_allclose(process.value(where), np.sin(2.0 * where[:, 0]), atol=0.1)
 
-    def test_a_coordinate_that_never_moved(self, factory):
-        rows = evaluations(40)
-        positions = rows.positions.copy()
-        positions[:, 2] = 5.0
-        process = fitted(factory(), Evaluations(positions=positions, values=rows.values))
-        assert np.isfinite(process.gradient(positions)).all()
+def test_quality_tells_the_error_at_fresh_points(factory):
+    process = fitted(factory(), evaluations(120, gradients=True))
+    assert process.quality.n_points == 12
+    error = np.var(process.value(fresh()) - potential(fresh()))
+    assert error / 5.0 < process.quality.variance < 50.0 * error
+    exact = relative_error(process)
+    assert exact / 5.0 < process.quality.gradient_error < 5.0 * exact
 
-    def test_positions_on_a_line(self, factory):
-        x = np.linspace(-1.0, 1.0, 30)
-        rows = Evaluations(positions=np.outer(x, [1.0, 2.0, -1.0]), values=np.square(x))
-        process = fitted(factory(), rows)
-        np.testing.assert_allclose(process.value(rows.positions), rows.values, atol=0.05)
 
-    def test_a_burn_in_far_away_does_no_harm(self, factory):
-        rows = evaluations(100)
-        start = np.random.default_rng(6).standard_normal((20, DIM)) * 20.0
-        positions = np.vstack([rows.positions, start])
-        values = np.append(rows.values, potential(start) ** 2)
-        process = fitted(factory(), Evaluations(positions=positions, values=values))
-        assert relative_error(process) < 0.3
+def test_quality_without_gradients_or_points_to_spare(factory):
+    quick = factory(hyperparameters=FIXED)
+    assert fitted(quick, evaluations(40)).quality.gradient_error is None
+    assert fitted(quick, evaluations(DIM + 2)).quality is None
 
-    def test_too_few_points(self, factory):
-        learns = learner(factory())
-        with pytest.raises(SurrogateFitError, match="at least 5 distinct points with a finite val"):
-            learns.fit()
-        learns.observe(Evaluations(positions=np.eye(3), values=np.full(3, np.inf)))
-        with pytest.raises(SurrogateFitError, match=r"got 0 \(3 rows were observed\)"):
-            learns.fit()
-        learns.observe(evaluations(5))
-        assert learns.fit().n_points == 5
 
-    def test_too_few_points_for_a_quadratic(self, factory):
-        with pytest.raises(
-            SurrogateFitError,
-            match=r"at least 11 distinct .* got 10 .* longer, set mean='auto', or",
-        ):
-            fitted(factory(mean="quadratic"), evaluations(10))
-        assert fitted(factory(mean="quadratic", hyperparameters=FIXED), evaluations(11)).dim == DIM
-
-    def test_more_inducing_points_than_points(self):
-        with pytest.raises(SurrogateFitError, match=r"n_inducing=81 .* among 80 distinct training"):
-            fitted(Fitc(n_inducing=81))
-
-    def test_a_process_that_is_not_finite(self, factory):
-        rows = evaluations(20)
-        huge = Evaluations(positions=rows.positions, values=1e307 * rows.values)
-        with (
-            np.errstate(all="ignore"),
-            pytest.raises(
-                SurrogateFitError,
-                match=r"values of the training rows range over .* overflow; rescale U",
-            ),
-        ):
-            fitted(factory(tail="full"), huge)
-
-    def test_evaluations_of_another_dimension(self, factory):
-        with pytest.raises(ShapeError, match=r"must have shape \(n, 3\), got \(2, 4\); pass eval"):
-            learner(factory()).observe(Evaluations(positions=np.ones((2, 4)), values=np.ones(2)))
-
-    @pytest.mark.parametrize(
-        ("name", "message"),
-        [
-            ("values", "values of training rows must be numbers, got NaN in row 1 of 3; drop"),
-            ("positions", "positions of training rows must be numbers, got NaN in row 1 of 3"),
-        ],
+def test_affine_reparametrisation_changes_nothing():
+    rng = np.random.default_rng(4)
+    matrix = np.tril(rng.standard_normal((DIM, DIM))) + 3.0 * np.eye(DIM)
+    rows = evaluations(gradients=True)
+    moved = Evaluations(
+        positions=rows.positions @ matrix.T - 40.0,
+        values=rows.values,
+        gradients=np.linalg.solve(matrix.T, rows.gradients.T).T,
     )
-    def test_nan_is_refused_unless_the_target_failed(self, factory, name, message):
-        rows = {"positions": np.eye(3), "values": np.zeros(3)}
-        rows[name][1] = np.nan
-        learns = learner(factory())
-        with pytest.raises(ConfigurationError, match=message):
-            learns.observe(Evaluations(**rows))
-        learns.observe(Evaluations(positions=np.full((1, 3), np.nan), values=np.full(1, np.inf)))
+    one, other = fitted(GaussianProcess(), rows), fitted(GaussianProcess(), moved)
+    there = fresh() @ matrix.T - 40.0
+    np.testing.assert_allclose(other.value(there), one.value(fresh()), atol=1e-2)
+    back = other.gradient(there) @ matrix
+    np.testing.assert_allclose(back, one.gradient(fresh()), atol=2e-2)
 
 
-class TestLearners:
-    def test_a_state_before_any_fit_is_restored(self, factory):
-        first = learner(factory(hyperparameters=FIXED))
-        second = learner(factory(hyperparameters=FIXED), seed=1).restore(first.state())
-        assert second.seed == first.seed
-        second.observe(evaluations())
-        assert second.fit().n_points == 80
+def test_in_raw_coordinates_without_a_trend_it_is_the_kernel_alone():
+    rows = evaluations()
+    for surrogate in (
+        GaussianProcess(mean="zero", whiten=False, hyperparameters=FIXED),
+        Fitc(mean="zero", whiten=False, hyperparameters=FIXED, inducing="data", n_inducing=20),
+    ):
+        process = fitted(surrogate, rows)
+        squares = np.square(fresh()[:, None, :] - process.centres).sum(axis=2)
+        heights = 5.0**2 * np.exp(-0.5 * squares / 2.0**2)
+        np.testing.assert_allclose(process.value(fresh()), heights @ process.weights, atol=1e-7)
 
-    def test_hyperparameters_are_found_again_when_there_are_half_as_many_points_more(self):
-        learns = learner(GaussianProcess(mean="constant", **QUICK))
-        learns.observe(evaluations(40))
-        first = learns.fit()
-        assert learns.fit().hyperparameters == first.hyperparameters
-        learns.observe(evaluations(19, seed=3))
-        restored = learner(GaussianProcess(mean="constant", **QUICK)).restore(learns.state())
-        for each in (learns, restored):
-            assert each.fit().hyperparameters == first.hyperparameters
-            each.observe(evaluations(1, seed=4))
-            assert each.fit().hyperparameters != first.hyperparameters
 
-    def test_hyperparameters_are_found_again_for_another_mean_function(self):
-        learns = learner(GaussianProcess(**QUICK))
-        learns.observe(evaluations(29))
-        first = learns.fit()
-        learns.observe(evaluations(1, seed=4))
-        second = learns.fit()
-        assert (first.mean, second.mean) == ("constant", "quadratic")
-        assert second.hyperparameters != first.hyperparameters
+def test_optimised_inducing_points_are_better_than_drawn_ones():
+    settings = {"n_inducing": 6, "mean": "constant"}
+    drawn, moved = (
+        fitted(Fitc(inducing=inducing, **settings)) for inducing in ("data", "optimised")
+    )
+    assert moved.log_likelihood > drawn.log_likelihood + 5.0
 
-    def test_the_first_fit_fixes_the_whitening(self):
-        learns = learner(GaussianProcess(hyperparameters=FIXED))
-        learns.observe(evaluations(40))
-        first = learns.fit()
-        learns.observe(evaluations(100, seed=3))
-        second = learns.fit()
-        np.testing.assert_array_equal(second.frame.whitening.factor, first.frame.whitening.factor)
 
-    def test_a_search_may_look_at_some_rows_only(self, factory, monkeypatch):
-        sizes = []
-        for name in ("exact_likelihood", "sparse_likelihood"):
-            likelihood = getattr(process_module, name)
+# --- mean functions ---
+@pytest.mark.parametrize("mean", ["constant", "linear", "quadratic"])
+def test_a_polynomial_of_its_degree_is_learnt_whole(factory, mean):
+    positions = fresh(40)
+    values = np.full(40, 3.0)
+    if mean != "constant":
+        values += positions @ [1.0, -2.0, 0.5]
+    if mean == "quadratic":
+        values += np.square(positions) @ [1.0, 0.5, 2.0] + positions[:, 0] * positions[:, 1]
+    process = fitted(
+        factory(mean=mean, hyperparameters=FIXED),
+        Evaluations(positions=positions, values=values),
+    )
+    assert process.mean == mean
+    np.testing.assert_allclose(process.value(positions), values, atol=1e-6)
+    assert np.abs(process.weights).max() < 1e-3
 
-            def spied(observations, *rest, original=likelihood):
-                sizes.append(observations.n_equations)
-                return original(observations, *rest)
 
-            monkeypatch.setattr(process_module, name, spied)
-        rows = evaluations(100, gradients=True)
-        process = fitted(factory(n_search=60, **QUICK), rows)
-        assert sizes[-1] <= 60  # after starts have been compared
-        assert process.n_points == 100
-        fitted(factory(n_search=5, mean="quadratic", **QUICK), rows)
-        assert 15 <= sizes[-1] <= (40 if factory is GaussianProcess else 20)
-        fitted(factory(n_search=None, **QUICK), rows)
-        assert sizes[-1] == (400 if factory is GaussianProcess else 100)
+def test_auto_counts_values_and_gradients(factory):
+    quick = factory(hyperparameters=FIXED)
+    assert fitted(quick, evaluations(29)).mean == "constant"
+    assert fitted(quick, evaluations(30)).mean == "quadratic"
+    few = GaussianProcess(hyperparameters=FIXED)
+    assert fitted(few, evaluations(8, gradients=True)).mean == "quadratic"
+    assert fitted(few, evaluations(3, gradients=True)).n_points == 3
 
-    def test_a_process_may_be_conditioned_on_some_points_only(self):
-        rows = evaluations(60)
-        values = rows.values.copy()
-        values[:20] += 40.0  # the far tail comes last
-        process = fitted(
-            GaussianProcess(hyperparameters=FIXED, max_points=30),
-            Evaluations(positions=rows.positions, values=values),
-        )
-        assert process.n_points == len(process.centres) == 30
-        away = np.abs(process.centres[:, None, :] - rows.positions[20:]).max(axis=2).min(axis=1)
-        assert away.max() < 1e-9
-        everything = GaussianProcess(hyperparameters=FIXED, max_points=None)
-        assert fitted(everything, rows).n_points == 60
 
-    def test_processes_and_learners_can_be_pickled(self, surrogate):
+@pytest.mark.parametrize("settings", [{"hyperparameters": FIXED}, {}])
+def test_a_trend_curves_upwards_everywhere(factory, settings):
+    positions = fresh(60)
+    values = np.square(positions) @ [1.0, -0.3, 2.0]
+    process = fitted(
+        factory(mean="quadratic", **settings), Evaluations(positions=positions, values=values)
+    )
+    assert (process.mean, process.kind) == ("quadratic", "linear")
+    far = 1e3 * np.eye(DIM)
+    assert (np.linalg.eigvalsh(process.hessian(far)) > 0.0).all()
+    assert (process.value(far) > 1e3).all()
+    # the process makes up for it where there are points
+    np.testing.assert_allclose(process.value(positions), values, atol=0.5)
+    convex = fitted(factory(mean="quadratic", hyperparameters=FIXED))
+    assert (convex.mean, convex.kind) == ("quadratic", "quadratic")
+
+
+# --- gradients ---
+@pytest.mark.parametrize(("most", "used"), [(3000, 40), (72, 10), (43, 0), (20, 0)])
+def test_auto_uses_as_many_as_are_cheap(monkeypatch, most, used):
+    rows = evaluations(40, gradients=True)
+    values = rows.values.copy()
+    values[:30] += 40.0
+    spoilt = Evaluations(positions=rows.positions, values=values, gradients=rows.gradients)
+    monkeypatch.setattr(process_module, "AMPLE_EQUATIONS", most)
+    process = fitted(GaussianProcess(hyperparameters=FIXED), spoilt)
+    assert process.n_gradients == used
+    if used == 10:  # rows in the far tail come last
+        q = process.centres[process.posterior.gradient_rows]
+        away = np.abs(q[:, None, :] - rows.positions[30:]).max(axis=2).min(axis=1)
+        assert (away < 1e-9).all()
+
+
+def test_true_refuses_too_many_and_none(monkeypatch):
+    monkeypatch.setattr(process_module, "MOST_EQUATIONS", 300)
+    surrogate = GaussianProcess(gradients=True)
+    with pytest.raises(
+        SurrogateFitError,
+        match="gradients=True makes 320 equations of 80 points in 3 dimensions, and more than "
+        "300 are too many; use gradients='auto'",
+    ):
+        fitted(surrogate, evaluations(gradients=True))
+    with pytest.raises(
+        SurrogateFitError, match="gradients=True needs gradients, but none of 80 points has one"
+    ):
+        fitted(surrogate)
+
+
+def test_rows_without_gradients_count_for_their_values():
+    rows = evaluations(40, gradients=True)
+    gradients = rows.gradients.copy()
+    gradients[::2, 1] = np.nan
+    some = Evaluations(positions=rows.positions, values=rows.values, gradients=gradients)
+    for use in (True, "auto"):
+        process = fitted(GaussianProcess(gradients=use, hyperparameters=FIXED), some)
+        assert process.n_gradients == 20
+        np.testing.assert_allclose(process.value(some.positions), some.values, atol=0.05)
+
+
+def test_what_a_learner_declares():
+    value, both = {"value"}, {"value", "gradient"}
+    for surrogate, needs, uses in (
+        (GaussianProcess(), value, both),
+        (GaussianProcess(gradients=True), both, both),
+        (GaussianProcess(gradients=False), value, value),
+        (Fitc(), value, both),
+    ):
         learns = learner(surrogate)
-        learns.observe(evaluations(40, gradients=True))
-        expected = learns.fit().value(fresh())
-        for again in (pickle.loads(pickle.dumps(learns)).fit(), learns.fit()):
-            process = pickle.loads(pickle.dumps(again))
-            np.testing.assert_array_equal(process.value(fresh()), expected)
+        assert (learns.needs, learns.uses) == (needs, uses)
+        assert learns.provides == fitted(GaussianProcess(hyperparameters=FIXED)).capabilities
 
 
-class TestSettings:
-    def test_what_a_fitted_process_shows(self):
-        process = fitted(Fitc(hyperparameters=FIXED, n_inducing=20))
-        assert process.hyperparameters == Hyperparameters(**FIXED)
-        assert np.isfinite(process.log_likelihood)
-        assert (process.centres.shape, process.weights.shape) == ((20, DIM), (20,))
-        assert repr(process).startswith(
-            "FittedProcess(dim=3, n_points=80, n_gradients=0, n_centres=20, mean='quadratic', "
-            f"length_scales=2, signal_sd=5, noise_sd=0.01, jitter={process.jitter:.3g}, quality="
-        )
-        scales = FIXED | {"length_scales": (1.0, 2.0, 4.0)}
-        few = repr(fitted(GaussianProcess(hyperparameters=scales), evaluations(5)))
-        assert "length_scales=1 to 4," in few
-        assert few.endswith("quality=None)")
+# --- hard data ---
 
-    def test_contractions_need_a_factor_for_each_position(self):
-        process = fitted(GaussianProcess(hyperparameters=FIXED))
-        with pytest.raises(ShapeError, match=r"vectors must have shape \(2, 3\), got \(3,\)"):
-            process.hessian_form_gradient(np.zeros((2, 3)), np.zeros(3))
-        with pytest.raises(ShapeError, match=r"matrices must have shape \(2, 3, 3\), got \(3, 3\)"):
-            process.hessian_trace_gradient(np.zeros((2, 3)), np.eye(3))
 
-    @pytest.mark.parametrize(
-        ("settings", "message"),
-        [
-            ({"kernel_scales": "both"}, "kernel_scales must be one of 'isotropic', 'per-dim"),
-            ({"mean": "cubic"}, "mean must be one of 'auto', 'zero', 'constant', 'linear', 'quadr"),
-            ({"noise": -0.1}, "noise must be a finite number of at least 0, got -0.1"),
-            ({"whiten": 1}, "whiten must be one of True, False, got 1"),
-            ({"hyperparameters": 3.0}, "hyperparameters must be None, Hyperparameters, or a mapp"),
-            ({"n_starts": 0}, "n_starts must be a whole number of at least 1, got 0"),
-            ({"max_iterations": 1.5}, "max_iterations must be a whole number of at least 1"),
-            ({"n_search": 0}, "n_search must be a whole number of at least 1, or None, got 0"),
-            ({"tail": "cut"}, "tail must be one of 'down-weighted', 'full', got 'cut'"),
-            (
-                {"hyperparameters": FIXED, "noise": 0.1},
-                "noise=0.1 is given beside hyperparameters, which hold noise_sd=0.01; give one of",
-            ),
-        ],
+X = np.linspace(-2.0, 2.0, 12)[:, None]
+LINE = np.linspace(-1.0, 1.0, 30)
+
+
+@pytest.mark.parametrize(
+    ("positions", "values", "atol"),
+    [
+        (evaluations(40).positions, np.full(40, 7.0), 1e-6),
+        (X, np.sin(2.0 * X[:, 0]), 0.1),
+        (np.outer(LINE, [1.0, 2.0, -1.0]), np.square(LINE), 0.05),
+    ],
+    ids=["equal-values", "one-dimension", "on-a-line"],
+)
+def test_data_without_much_in_them(factory, positions, values, atol):
+    process = fitted(factory(), Evaluations(positions=positions, values=values))
+    np.testing.assert_allclose(process.value(positions), values, atol=atol)
+
+
+def test_a_coordinate_that_never_moved(factory):
+    rows = evaluations(40)
+    positions = rows.positions.copy()
+    positions[:, 2] = 5.0
+    process = fitted(factory(), Evaluations(positions=positions, values=rows.values))
+    assert np.isfinite(process.gradient(positions)).all()
+
+
+def test_a_burn_in_far_away_does_no_harm(factory):
+    rows = evaluations(100)
+    start = np.random.default_rng(6).standard_normal((20, DIM)) * 20.0
+    positions = np.vstack([rows.positions, start])
+    values = np.append(rows.values, potential(start) ** 2)
+    process = fitted(factory(), Evaluations(positions=positions, values=values))
+    assert relative_error(process) < 0.3
+
+
+def test_too_few_points(factory):
+    learns = learner(factory())
+    with pytest.raises(SurrogateFitError, match="at least 5 distinct points with a finite val"):
+        learns.fit()
+    learns.observe(Evaluations(positions=np.eye(3), values=np.full(3, np.inf)))
+    with pytest.raises(SurrogateFitError, match=r"got 0 \(3 rows were observed\)"):
+        learns.fit()
+    learns.observe(evaluations(5))
+    assert learns.fit().n_points == 5
+    with pytest.raises(
+        SurrogateFitError, match=r"at least 11 distinct .* got 10 .* longer, set mean='auto', or"
+    ):
+        fitted(factory(mean="quadratic"), evaluations(10))
+
+
+def test_more_inducing_points_than_points():
+    with pytest.raises(SurrogateFitError, match=r"n_inducing=81 .* among 80 distinct training"):
+        fitted(Fitc(n_inducing=81))
+
+
+def test_a_process_that_is_not_finite(factory):
+    rows = evaluations(20)
+    huge = Evaluations(positions=rows.positions, values=1e307 * rows.values)
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(
+            SurrogateFitError,
+            match=r"values of the training rows range over .* overflow; rescale U",
+        ),
+    ):
+        fitted(factory(tail="full"), huge)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("values", "values of training rows must be numbers, got NaN in row 1 of 3; drop"),
+        ("positions", "positions of training rows must be numbers, got NaN in row 1 of 3"),
+    ],
+)
+def test_nan_is_refused_unless_the_target_failed(factory, name, message):
+    rows = {"positions": np.eye(3), "values": np.zeros(3)}
+    rows[name][1] = np.nan
+    learns = learner(factory())
+    with pytest.raises(ConfigurationError, match=message):
+        learns.observe(Evaluations(**rows))
+    learns.observe(Evaluations(positions=np.full((1, 3), np.nan), values=np.full(1, np.inf)))
+
+
+# --- learners ---
+
+
+def test_hyperparameters_are_found_again_when_there_are_half_as_many_points_more():
+    learns = learner(GaussianProcess(mean="constant", kernel_scales="per-dimension", **QUICK))
+    blank = learner(GaussianProcess(mean="constant", **QUICK), seed=1).restore(learns.state())
+    assert blank.seed == learns.seed
+    learns.observe(evaluations(40))
+    first = learns.fit()
+    assert len(first.hyperparameters.length_scales) == DIM
+    assert learns.fit().hyperparameters == first.hyperparameters
+    learns.observe(evaluations(19, seed=3))
+    restored = learner(learns.process).restore(learns.state())
+    for each in (learns, restored):
+        again = each.fit()
+        assert again.hyperparameters == first.hyperparameters
+        np.testing.assert_array_equal(again.frame.whitening.factor, first.frame.whitening.factor)
+        each.observe(evaluations(1, seed=4))
+        assert each.fit().hyperparameters != first.hyperparameters
+
+
+def test_a_search_may_look_at_some_rows_only(factory, monkeypatch):
+    sizes = []
+    for name in ("exact_likelihood", "sparse_likelihood"):
+        likelihood = getattr(process_module, name)
+
+        def spied(observations, *rest, original=likelihood):
+            sizes.append(observations.n_equations)
+            return original(observations, *rest)
+
+        monkeypatch.setattr(process_module, name, spied)
+    rows = evaluations(100, gradients=True)
+    process = fitted(factory(n_search=60, **QUICK), rows)
+    assert sizes[-1] <= 60  # after starts have been compared
+    assert process.n_points == 100
+    fitted(factory(n_search=5, mean="quadratic", **QUICK), rows)
+    assert 15 <= sizes[-1] <= (40 if factory is GaussianProcess else 20)
+    fitted(factory(n_search=None, **QUICK), rows)
+    assert sizes[-1] == (400 if factory is GaussianProcess else 100)
+
+
+def test_a_process_may_be_conditioned_on_some_points_only():
+    rows = evaluations(60)
+    values = rows.values.copy()
+    values[:20] += 40.0  # the far tail comes last
+    process = fitted(
+        GaussianProcess(hyperparameters=FIXED, max_points=30),
+        Evaluations(positions=rows.positions, values=values),
     )
-    def test_impossible_settings(self, factory, settings, message):
-        with pytest.raises(ConfigurationError, match=message):
-            factory(**settings)
+    assert process.n_points == len(process.centres) == 30
+    away = np.abs(process.centres[:, None, :] - rows.positions[20:]).max(axis=2).min(axis=1)
+    assert away.max() < 1e-9
+    everything = GaussianProcess(hyperparameters=FIXED, max_points=None)
+    assert fitted(everything, rows).n_points == 60
 
-    @pytest.mark.parametrize(
-        ("make", "settings", "message"),
-        [
-            (GaussianProcess, {"max_points": 0}, "max_points must be a whole number of at least 1"),
-            (GaussianProcess, {"gradients": 1}, "gradients must be one of 'auto', True, False"),
-            (Fitc, {"inducing": "grid"}, r"inducing must be one of 'data', 'k-means\+\+'"),
-            (Fitc, {"n_inducing": 0}, "n_inducing must be a whole number of at least 1"),
-        ],
+
+def test_processes_and_learners_can_be_pickled(factory):
+    learns = learner(factory(**QUICK))
+    learns.observe(evaluations(40, gradients=True))
+    expected = learns.fit().value(fresh())
+    for again in (pickle.loads(pickle.dumps(learns)).fit(), learns.fit()):
+        process = pickle.loads(pickle.dumps(again))
+        np.testing.assert_array_equal(process.value(fresh()), expected)
+
+
+# --- settings ---
+def test_what_a_fitted_process_shows():
+    process = fitted(Fitc(hyperparameters=FIXED, n_inducing=20))
+    assert process.hyperparameters == Hyperparameters(**FIXED)
+    assert np.isfinite(process.log_likelihood)
+    assert (process.centres.shape, process.weights.shape) == ((20, DIM), (20,))
+    assert repr(process).startswith(
+        "FittedProcess(dim=3, n_points=80, n_gradients=0, n_centres=20, mean='quadratic', "
+        f"length_scales=2, signal_sd=5, noise_sd=0.01, jitter={process.jitter:.3g}, quality="
     )
-    def test_impossible_settings_of_one(self, make, settings, message):
-        with pytest.raises(ConfigurationError, match=message):
-            make(**settings)
+    scales = FIXED | {"length_scales": (1.0, 2.0, 4.0)}
+    few = repr(fitted(GaussianProcess(hyperparameters=scales), evaluations(5)))
+    assert "length_scales=1 to 4," in few
+    assert few.endswith("quality=None)")
 
-    def test_hyperparameters_of_another_dimension(self, factory):
-        wrong = FIXED | {"length_scales": (1.0, 2.0)}
-        with pytest.raises(ConfigurationError, match="2 length scales, but positions have 3 coord"):
-            learner(factory(hyperparameters=wrong))
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("kernel_scales", "both"), ("mean", "cubic"), ("noise", -0.1), ("whiten", 1)),
+        *(("hyperparameters", 3.0), ("n_starts", 0), ("max_iterations", 1.5), ("n_search", 0)),
+        *(("tail", "cut"), ("max_signal", 0), ("max_points", 0), ("gradients", 1)),
+        *(("inducing", "grid"), ("n_inducing", 0)),
+    ],
+)
+def test_impossible_settings(factory, name, value):
+    if name in {field.name for field in attrs.fields(factory)}:
+        with pytest.raises(ConfigurationError, match=f"{name} must be .*, got {value!r}"):
+            factory(**{name: value})
+
+
+def test_noise_is_given_once_and_length_scales_for_each_coordinate(factory):
+    with pytest.raises(ConfigurationError, match=r"hold noise_sd=0.01; give one of"):
+        factory(hyperparameters=FIXED, noise=0.1)
+    wrong = FIXED | {"length_scales": (1.0, 2.0)}
+    with pytest.raises(ConfigurationError, match="2 length scales, but positions have 3 coord"):
+        learner(factory(hyperparameters=wrong))

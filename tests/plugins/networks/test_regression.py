@@ -1,105 +1,36 @@
-"""How the ridge is chosen, the trend found, and a network put together."""
+"""How trends are found, and networks put together; what the paper says of the estimator."""
 
 import attrs
 import numpy as np
 import pytest
+from equations_by_hand import equations_of, nodes_of
 
+import surrokit as sk
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.interfaces import Evaluations
+from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
-from surrokit_networks.activations import TANH
 from surrokit_networks.equations import Basis, Equations, normal_equations
-from surrokit_networks.least_squares import Projected, Solver, dual_spectrum, solve
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.regression import Regression
 from surrokit_networks.training_rows import TrainingRows
-from surrokit_networks.trend import TrendColumns
+from surrokit_networks.trend import (
+    LEAST_CURVATURE,
+    TrendColumns,
+    matrix_of_gradients,
+    with_least_curvature,
+)
 
 DIM = 3
-
-
-def problem(n_rows, n_nodes, *, noise=0.1, seed=0):
-    """A basis of random nodes, and noisy values of a smooth function."""
-    rng = np.random.default_rng(seed)
-    whitened = rng.standard_normal((n_rows, DIM))
-    targets = np.sin(whitened).sum(axis=1) + noise * rng.standard_normal(n_rows)
-    nodes = Nodes.additive(rng.standard_normal((n_nodes, DIM)), rng.standard_normal(n_nodes), TANH)
-    equations = Equations(
-        whitened=whitened,
-        targets=targets[:, None],
-        gradients=None,
-        value_weights=rng.uniform(0.2, 1.0, n_rows),
-        gradient_weights=np.zeros(n_rows),
-        count=float(n_rows),
-        trains_level=True,
-    )
-    return Basis(trend=TrendColumns(dim=DIM, degree=0), network=nodes), equations
-
-
-def predicted(basis, solution, whitened):
-    return basis.features(whitened) @ solution.weights[:, 0] + solution.level
-
-
-@pytest.mark.parametrize(("n_rows", "n_nodes"), [(150, 60), (60, 200)])
-def test_chosen_ridge_is_nearly_the_best(n_rows, n_nodes):
-    for seed in range(3):
-        basis, equations = problem(n_rows, n_nodes, seed=seed, noise=0.3)
-        fresh = np.random.default_rng(100 + seed).standard_normal((500, DIM))
-        truth = np.sin(fresh).sum(axis=1)
-        found = (
-            dual_spectrum(basis, equations)
-            if n_rows < n_nodes
-            else Projected.of(normal_equations(basis, equations), 0, True).spectrum()
-        )
-
-        def error(ridge, found=found, basis=basis, equations=equations, fresh=fresh, truth=truth):
-            solution = found.solution(equations, ridge)
-            return np.sqrt(np.mean((predicted(basis, solution, fresh) - truth) ** 2))
-
-        best = min(error(ridge) for ridge in np.logspace(-8, 3, 45))
-        assert error(found.cross_validated(equations.count)) < 1.3 * best
-
-
-def worst_error_near_the_threshold(n_rows, choose):
-    """Largest error over draws of 100 nodes; the best ridge would give at most 0.3."""
-    fresh = np.random.default_rng(1).standard_normal((300, DIM))
-    truth = np.sin(fresh).sum(axis=1)
-    errors = []
-    for seed in range(40):
-        basis, equations = problem(n_rows, 100, seed=seed)
-        left = predicted(basis, choose(basis, equations), fresh) - truth
-        errors.append(np.sqrt(np.mean(left**2)))
-    return max(errors)
-
-
-def with_chosen_ridge(basis, equations):
-    return Solver(ridge=None, choose_ridge="gcv").solve(basis, equations, None)[0]
-
-
-@pytest.mark.parametrize("n_rows", [95, 99, 100, 101, 105])
-def test_as_many_rows_as_nodes_does_not_explode(n_rows):
-    assert worst_error_near_the_threshold(n_rows, with_chosen_ridge) < 0.5
-
-
-def by_the_books(basis, equations):
-    spectrum = (
-        dual_spectrum(basis, equations)
-        if len(equations) < basis.n_nodes
-        else Projected.of(normal_equations(basis, equations), 0, True).spectrum()
-    )
-    return spectrum.solution(equations, spectrum.cross_validated(equations.count, cost=1.0))
-
-
-def test_as_many_rows_as_nodes_would_explode():
-    # Controls: no ridge, and generalised cross-validation as it is in the books.
-    without = worst_error_near_the_threshold(101, lambda *each: solve(*each, 0.0))
-    assert without > 5.0
-    assert worst_error_near_the_threshold(101, by_the_books) > 2.0
+BARE = Nodes.none(DIM)
 
 
 def rows_of(positions, values, gradients=None):
     observed = Evaluations(positions=positions, values=values, gradients=gradients)
     return TrainingRows.of(observed, "full")
+
+
+def fit(regression, *what):
+    return regression.fit(*what)[1]
 
 
 def random_quadratic(rng, dim):
@@ -118,7 +49,7 @@ def whitened_for(regression, rows):
 
 @pytest.mark.parametrize("kind", [None, "additive", "rbf"])
 @pytest.mark.parametrize("trend", ["quadratic", "auto"])
-def test_values_of_a_quadratic_are_recovered(kind, trend, make_nodes):
+def test_values_of_a_quadratic_are_recovered(kind, trend):
     rng = np.random.default_rng(2)
     for dim in (1, 2, 4):
         mode, hessian = random_quadratic(rng, dim)
@@ -126,7 +57,7 @@ def test_values_of_a_quadratic_are_recovered(kind, trend, make_nodes):
         values = 0.5 * np.einsum("ni,ij,nj->n", positions - mode, hessian, positions - mode) + 7.0
         regression = Regression(trend=trend)
         rows = rows_of(positions, values)
-        network = regression.fit(make_nodes(kind, dim, 10), whitened_for(regression, rows), rows)
+        network = fit(regression, nodes_of(kind, dim, 10), whitened_for(regression, rows), rows)
         fresh = 5.0 * rng.standard_normal((20, dim))
         np.testing.assert_allclose(network.gradient(fresh), (fresh - mode) @ hessian, atol=1e-3)
         np.testing.assert_allclose(network.hessian(fresh), [hessian] * 20, atol=1e-3)
@@ -134,11 +65,8 @@ def test_values_of_a_quadratic_are_recovered(kind, trend, make_nodes):
 
 
 @pytest.mark.parametrize("kind", [None, "additive", "rbf"])
-@pytest.mark.parametrize("train_on", ["auto", "gradients"])
 @pytest.mark.parametrize("where", ["at the mode", "far away"])
-def test_gradients_of_a_quadratic_need_one_point_more_than_dimensions(
-    kind, train_on, where, make_nodes
-):
+def test_gradients_of_a_quadratic_need_one_point_more_than_dimensions(kind, where):
     # Far away, twenty standard deviations and more, a network may add a little of its own at the
     # mode: the trend's matrix is shrunk, if by little, and the network makes up for it out there.
     limit = 0.5 if kind and where == "far away" else 0.05
@@ -148,9 +76,9 @@ def test_gradients_of_a_quadratic_need_one_point_more_than_dimensions(
         positions = (mode if where == "at the mode" else 10.0) + rng.standard_normal((dim + 1, dim))
         away = positions - mode
         values = 0.5 * np.einsum("ni,ij,nj->n", away, hessian, away) + 7.0
-        regression = Regression(trend="quadratic", train_on=train_on)
+        regression = Regression(trend="quadratic")
         rows = rows_of(positions, values, away @ hessian)
-        network = regression.fit(make_nodes(kind, dim, 10), whitened_for(regression, rows), rows)
+        network = fit(regression, nodes_of(kind, dim, 10), whitened_for(regression, rows), rows)
         # in units of a standard deviation of the density
         root = np.linalg.cholesky(np.linalg.inv(hessian))
         fresh = mode + rng.standard_normal((20, dim)) @ root.T
@@ -185,7 +113,7 @@ def saddle(positions):
 @pytest.mark.parametrize("target", [double_well, saddle])
 @pytest.mark.parametrize("with_gradients", [False, True])
 @pytest.mark.parametrize("kind", [None, "additive", "rbf"])
-def test_a_trend_is_positive_definite_whatever_the_target(target, with_gradients, kind, make_nodes):
+def test_a_trend_is_positive_definite_whatever_the_target(target, with_gradients, kind):
     # Between the wells, where a quadratic that fits best has a negative curvature.
     rng = np.random.default_rng(4)
     positions = 0.4 * rng.standard_normal((60, 2))
@@ -194,11 +122,11 @@ def test_a_trend_is_positive_definite_whatever_the_target(target, with_gradients
         rows = rows_of(positions, weight * values, weight * gradients if with_gradients else None)
         regression = Regression(trend="quadratic")
         whitening = whitened_for(regression, rows)
-        nodes = make_nodes(kind, 2, 60)
-        network = regression.fit(nodes, whitening, rows)
+        nodes = nodes_of(kind, 2, 60)
+        network = fit(regression, nodes, whitening, rows)
         matrix = network.network.trend.matrices[0]
         assert np.linalg.eigvalsh(matrix)[0] >= 0.1 - 1e-9
-        if nodes is not None:
+        if len(nodes):
             # The network makes up for what the trend was not allowed.
             left = network.value(positions) - weight * values
             assert np.var(left) < 1e-3 * np.var(values)
@@ -209,7 +137,7 @@ def test_the_trend_of_the_whitening_is_half_the_squared_distance():
     positions = rng.standard_normal((30, DIM))
     rows = rows_of(positions, rng.standard_normal(30))
     whitening = Whitening.of(positions, np.ones(30))
-    network = Regression(trend="laplace").fit(None, whitening, rows)
+    network = fit(Regression(trend="laplace"), BARE, whitening, rows)
     covariance = whitening.factor @ whitening.factor.T
     np.testing.assert_allclose(matrix_of(network), np.linalg.inv(covariance), rtol=1e-9)
 
@@ -220,7 +148,7 @@ def test_what_a_trend_has_by_setting():
     rows = rows_of(positions, (positions**2).sum(axis=1))
     whitening = Whitening.of(positions, np.ones(40))
     by_setting = {
-        trend: Regression(trend=trend).fit(None, whitening, rows)
+        trend: fit(Regression(trend=trend), BARE, whitening, rows)
         for trend in ("constant", "linear", "quadratic", "auto")
     }
     np.testing.assert_array_equal(by_setting["constant"].network.trend.linear, 0.0)
@@ -241,7 +169,7 @@ def test_automatic_trends_take_what_the_points_support(n, curvature):
     positions = rng.standard_normal((n, dim))
     rows = rows_of(positions, 3.0 * (positions**2).sum(axis=1))
     whitening = Whitening.of(positions, np.ones(n))
-    network = Regression(trend="auto").fit(None, whitening, rows)
+    network = fit(Regression(trend="auto"), BARE, whitening, rows)
     if curvature == "none":
         assert network.network.trend.matrices is None
     else:
@@ -254,8 +182,8 @@ def test_automatic_trends_between_few_points_and_plenty():
     positions = rng.standard_normal((70, 8))
     rows = rows_of(positions, (positions**2).sum(axis=1))
     whitening = Whitening.of(positions, np.ones(70))
-    automatic = Regression(trend="auto").fit(None, whitening, rows)
-    laplace = Regression(trend="laplace").fit(None, whitening, rows)
+    automatic = fit(Regression(trend="auto"), Nodes.none(8), whitening, rows)
+    laplace = fit(Regression(trend="laplace"), Nodes.none(8), whitening, rows)
     np.testing.assert_array_equal(matrix_of(automatic), matrix_of(laplace))
 
 
@@ -268,73 +196,253 @@ def test_too_few_equations_for_a_quadratic():
             match=r"a trend of degree 2 in 3 dimensions has 10 coefficients, but there are only "
             rf"{n} equations; explore for longer, or use trend='auto'",
         ) as caught:
-            Regression(trend="quadratic").fit(None, Whitening.identity(DIM), rows)
+            fit(Regression(trend="quadratic"), BARE, Whitening.identity(DIM), rows)
         assert wanted in str(caught.value)
     rows = rows_of(rng.standard_normal((11, DIM)), rng.standard_normal(11))
-    assert Regression(trend="quadratic").fit(None, Whitening.identity(DIM), rows).n_points == 11
+    assert fit(Regression(trend="quadratic"), BARE, Whitening.identity(DIM), rows).n_points == 11
 
 
-def test_a_twin_that_could_not_fit_its_trend_is_not_asked(make_nodes):
+def test_a_twin_that_could_not_fit_its_trend_is_not_asked():
     # Twelve values for ten coefficients: without the two held out nothing would be left to judge.
     rng = np.random.default_rng(10)
     for n, judged in ((11, False), (12, False), (14, True)):
         positions = rng.standard_normal((n, DIM))
         rows = rows_of(positions, np.cosh(positions).sum(axis=1))
         held = np.arange(n) < 2
-        for choose_ridge in ("gcv", "held-out"):
-            regression = Regression(trend="quadratic", choose_ridge=choose_ridge)
-            for nodes in (None, make_nodes("rbf", DIM, 5), make_nodes("rbf", DIM, 50)):
-                network = regression.fit(nodes, Whitening.identity(DIM), rows, held)
-                assert (network.quality is not None) == judged
-                assert np.isfinite(network.value(positions)).all()
+        for nodes in (BARE, nodes_of("rbf", DIM, 5), nodes_of("rbf", DIM, 50)):
+            network = fit(Regression(trend="quadratic"), nodes, Whitening.identity(DIM), rows, held)
+            assert (network.quality is not None) == judged
+            assert np.isfinite(network.value(positions)).all()
 
 
-def test_overflowing_targets_are_refused(make_nodes):
-    rows = rows_of(np.random.default_rng(0).standard_normal((10, DIM)), np.linspace(0.0, 1e308, 10))
-    with (
-        np.errstate(all="ignore"),
-        pytest.raises(SurrogateFitError, match="rescale the parameters"),
-    ):
-        Regression().fit(make_nodes("additive", DIM, 5), Whitening.identity(DIM), rows)
+@pytest.mark.parametrize(
+    ("ridge", "wrong", "message"),
+    [
+        (0.1, {"targets": np.full((20, 1), np.nan)}, "weights of the network are not finite; use"),
+        (None, {"value_weights": np.full(20, np.inf)}, r"network could not be solved \(.*\); use"),
+    ],
+)
+def test_problems_that_cannot_be_solved_are_reported(ridge, wrong, message):
+    trend = TrendColumns(dim=DIM, degree=0)
+    basis = Basis(trend=trend, network=nodes_of("additive", DIM, 5))
+    with pytest.raises(SurrogateFitError, match=message):
+        Regression(ridge=ridge).solve(basis, attrs.evolve(equations_of(20, DIM), **wrong), None)
 
 
-def test_weights_that_are_not_finite_are_refused():
-    basis, equations = problem(20, 5)
-    strange = attrs.evolve(equations, targets=equations.targets * np.nan)
-    with pytest.raises(
-        SurrogateFitError,
-        match="the least-squares weights of the network are not finite; use whiten=True and ridge=",
-    ):
-        Regression(ridge=0.1).solve(basis, strange, None)
-
-
-def test_problems_that_cannot_be_solved_are_reported():
-    basis, equations = problem(20, 5)
-    strange = attrs.evolve(equations, value_weights=equations.value_weights * np.inf)
-    with pytest.raises(
-        SurrogateFitError, match=r"problem of the network could not be solved \(.*\); use whiten"
-    ):
-        Regression().solve(basis, strange, None)
-
-
-@pytest.mark.parametrize("ridge", [-1.0, np.inf, np.nan])
-def test_impossible_ridges_are_refused(ridge):
-    with pytest.raises(
-        ConfigurationError, match="ridge must be a finite number that is not negative, or None"
-    ):
-        Regression(ridge=ridge)
+RIDGES = "ridge must be a finite number that is not negative, or None"
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"ridge": -1.0}, RIDGES),
+        ({"ridge": np.inf}, RIDGES),
+        ({"ridge": np.nan}, RIDGES),
         ({"level": "mean"}, "level must be one of 'trained', 'minimum', got 'mean'"),
         ({"trend": "cubic"}, "trend must be one of 'auto', .*'laplace', got 'cubic'"),
         ({"train_on": "all"}, "train_on must be one of 'auto', 'values', .* got 'all'"),
-        ({"choose_ridge": "aic"}, "choose_ridge must be one of 'gcv', 'held-out', got 'aic'"),
-        ({"gradient_weight": 0.0}, "gradient_weight must be a positive finite number, got 0.0"),
     ],
 )
 def test_impossible_settings_are_refused(settings, message):
     with pytest.raises(ConfigurationError, match=message):
         Regression(**settings)
+
+
+def test_curvatures_are_raised_to_the_least():
+    rng = np.random.default_rng(6)
+    vectors, _ = np.linalg.qr(rng.standard_normal((4, 4)))
+    matrix = (vectors * [-3.0, 0.05, 0.5, 2.0]) @ vectors.T
+    raised = with_least_curvature(matrix)
+    np.testing.assert_allclose(np.linalg.eigvalsh(raised), [0.1, 0.1, 0.5, 2.0], atol=1e-12)
+    # In the other directions nothing changes.
+    np.testing.assert_allclose(raised @ vectors[:, 2:], matrix @ vectors[:, 2:], atol=1e-12)
+    assert with_least_curvature(raised + 1e-9 * np.eye(4)) is None
+    assert with_least_curvature(matrix, least=0.01) is not None
+    assert with_least_curvature(np.eye(3)) is None
+    assert LEAST_CURVATURE == 0.1
+
+
+def symmetric(rng, dim):
+    half = rng.standard_normal((dim, dim))
+    return half + half.T
+
+
+def at_ridge(whitened, gradients, weights, ridge):
+    """The minimiser of sum w |g - M z|^2 + ridge |M - I|_F^2 over symmetric M, entry by entry."""
+    n, dim = whitened.shape
+    away = whitened - np.average(whitened, axis=0, weights=weights)
+    left = gradients - np.average(gradients, axis=0, weights=weights) - away
+    first, second = np.triu_indices(dim)
+    columns, penalties = [], []
+    for row, column in zip(first, second, strict=True):
+        unit = np.zeros((dim, dim))
+        unit[row, column] = unit[column, row] = 1.0
+        columns.append((np.sqrt(weights)[:, None] * (away @ unit)).ravel())
+        penalties.append(np.sqrt(ridge * np.sum(unit**2)))
+    design = np.vstack([np.array(columns).T, np.diag(penalties)])
+    targets = np.concatenate([(np.sqrt(weights)[:, None] * left).ravel(), np.zeros(len(first))])
+    found = np.linalg.lstsq(design, targets, rcond=None)[0]
+    change = np.zeros((dim, dim))
+    change[first, second] = change[second, first] = found
+    degrees = np.trace(design[: n * dim] @ np.linalg.pinv(design)[:, : n * dim]) + dim
+    residual = np.sum((targets[: n * dim] - design[: n * dim] @ found) ** 2)
+    return np.eye(dim) + change, residual, degrees
+
+
+@pytest.mark.parametrize(("n", "dim"), [(4, 3), (9, 3), (5, 6)])
+def test_the_matrix_is_the_best_of_the_ridges_tried(n, dim):
+    rng = np.random.default_rng(n)
+    whitened, weights = rng.standard_normal((n, dim)), rng.uniform(0.3, 1.0, n)
+    gradients = whitened @ symmetric(rng, dim) + 0.2 * rng.standard_normal((n, dim))
+    count = dim * weights.sum() ** 2 / np.sum(weights**2)
+
+    def score(ridge):
+        matrix, residual, degrees = at_ridge(whitened, gradients, weights, ridge)
+        spare = count - 1.05 * degrees
+        return (residual / spare**2 if spare > 0 else np.inf), matrix
+
+    tried = [score(weights.sum() * ridge) for ridge in np.logspace(-4.0, 2.0, 25)]
+    _, expected = min(tried, key=lambda pair: pair[0])
+    found = matrix_of_gradients(whitened, gradients, weights)
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+    np.testing.assert_allclose(found, found.T, atol=1e-12)
+
+
+def test_what_one_point_cannot_tell_stays_the_identity():
+    found = matrix_of_gradients(np.ones((1, 3)), np.full((1, 3), 9.0), np.ones(1))
+    np.testing.assert_array_equal(found, np.eye(3))
+
+
+PLANE, NODES, N = 2, 15, 80
+
+
+def paper_rows(shift=0.0, copies=False):
+    rng = np.random.default_rng(4)
+    positions = rng.standard_normal((N, PLANE))
+    if copies:
+        positions = positions[rng.integers(0, N, 2 * N)]
+    values = 0.25 * (positions**4).sum(axis=1) + positions[:, 0] * positions[:, 1] + shift
+    return TrainingRows.of(Evaluations(positions=positions, values=values), "full")
+
+
+def coefficients_of(nodes, rows, degree):
+    """Features with the trend first, and the least-squares coefficients of them all."""
+    basis = Basis(trend=TrendColumns(dim=PLANE, degree=degree), network=nodes)
+    equations = Equations(
+        whitened=rows.positions,
+        targets=rows.values[:, None],
+        gradients=None,
+        value_weights=rows.weights,
+        gradient_weights=np.zeros(len(rows)),
+        count=float(len(rows)),
+        trains_level=True,
+    )
+    solution = Regression(ridge=0.0).solve(basis, equations, None)[0]
+    return basis.features(rows.positions), np.vstack([solution.trend, solution.weights])[:, 0]
+
+
+@pytest.mark.parametrize("kind", ["additive", "rbf"])
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("copies", [False, True])
+def test_least_squares_with_a_trained_level_is_potential_matching(kind, degree, copies):
+    # Equation (15): of all weights these give the least sample variance of V - U. A state that a
+    # chain stayed at counts as often as it was seen.
+    rows, nodes = paper_rows(copies=copies), nodes_of(kind, PLANE, NODES)
+    features, found = coefficients_of(nodes, rows, degree)
+
+    def variance(coefficients):
+        left = features @ coefficients - rows.values
+        return np.average((left - np.average(left, weights=rows.copies)) ** 2, weights=rows.copies)
+
+    least = variance(found)
+    rng = np.random.default_rng(5)
+    for scale in (1e-4, 1e-2, 1.0):
+        for _ in range(20):
+            assert variance(found + scale * rng.standard_normal(len(found))) > least
+    # The variance is a quadratic, and flat at the least.
+    left = features @ found - rows.values
+    centred = features - np.average(features, axis=0, weights=rows.copies)
+    np.testing.assert_allclose((rows.copies * left) @ centred, 0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["additive", "rbf"])
+def test_a_shift_of_the_potential_changes_the_level_alone(kind):
+    nodes = nodes_of(kind, PLANE, NODES)
+    regression, identity = Regression(ridge=0.0, train_on="values"), Whitening.identity(PLANE)
+    one, other = (fit(regression, nodes, identity, paper_rows(shift)) for shift in (0.0, 1000.0))
+    positions = np.random.default_rng(6).standard_normal((9, PLANE))
+    np.testing.assert_allclose(other.network.weights, one.network.weights, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(other.value(positions) - one.value(positions), 1000.0)
+    np.testing.assert_allclose(other.gradient(positions), one.gradient(positions), atol=1e-6)
+    rows = paper_rows()
+    assert np.mean(one.value(rows.positions) - rows.values) == pytest.approx(0.0, abs=1e-10)
+
+
+@pytest.mark.parametrize("n_nodes", [15, 120])
+@pytest.mark.parametrize("kind", ["additive", "rbf"])
+def test_without_ridge_weights_are_those_of_algorithm_2(kind, n_nodes):
+    # v = H^+ T, with the level of the authors' code: T = U - min U.
+    rows = paper_rows()
+    nodes = nodes_of(kind, PLANE, n_nodes)
+    regression = Regression(ridge=0.0, train_on="values", level="minimum")
+    network = fit(regression, nodes, Whitening.identity(PLANE), rows)
+    features = nodes.features(rows.positions)
+    targets = rows.values - rows.values.min()
+    expected = np.linalg.lstsq(features, targets, rcond=None)[0]
+    np.testing.assert_allclose(
+        network.value(rows.positions) - rows.values.min(), features @ expected, atol=1e-7
+    )
+    assert network.level == rows.values.min()
+    # Of all solutions the one of least length, where there is more than one.
+    assert np.linalg.norm(network.network.weights) == pytest.approx(
+        np.linalg.norm(expected), rel=1e-5
+    )
+
+
+NOISE, LENGTH = 0.3, 0.8
+
+
+def kernel(first, second):
+    """exp(-|x - y|^2 / (2 l^2)), shape (len(first), len(second))."""
+    squares = ((first[:, None, :] - second[None, :, :]) ** 2).sum(axis=2)
+    return np.exp(-0.5 * squares / LENGTH**2)
+
+
+@pytest.mark.parametrize("name", ["gp", "fitc"])
+def test_the_mean_of_a_process_is_a_network(name):
+    """Section 3.3: centres at the data, or at the inducing points, and a kernel for a ridge."""
+    rng = np.random.default_rng(11)
+    grid = np.stack(np.meshgrid(np.arange(5.0), np.arange(5.0)), axis=-1).reshape(-1, 2) - 2.0
+    points, fresh = 0.8 * grid + 0.1 * rng.standard_normal(grid.shape), rng.uniform(-2, 2, (40, 2))
+    values = np.sin(points).sum(axis=1) + NOISE * rng.standard_normal(len(points))
+    given = {"length_scales": LENGTH, "signal_sd": 1.0, "noise_sd": NOISE}
+    sparse = {"n_inducing": 9, "inducing": "data"} if name == "fitc" else {}
+    surrogate = sk.make(
+        "surrogate",
+        name,
+        **{"mean": "constant", "whiten": False, "tail": "full", "hyperparameters": given, **sparse},
+    )
+    problem = LearningProblem(dim=2, capabilities=frozenset())
+    learner = surrogate.learner(problem, np.random.default_rng(0))
+    learner.observe(Evaluations(positions=points, values=values))
+    process = learner.fit()
+    centres = process.centres if sparse else points
+    own, cross = kernel(centres, centres), kernel(centres, points)
+    short = 1.0 - np.einsum("ij,ij->j", cross, np.linalg.solve(own, cross))
+    equations = Equations(
+        whitened=points,
+        targets=values[:, None],
+        gradients=None,
+        value_weights=1.0 / (short + NOISE**2),
+        gradient_weights=np.zeros(len(points)),
+        count=float(len(points)),
+        trains_level=True,
+    )
+    nodes = Nodes.radial(centres=centres, square_widths=np.full(len(centres), LENGTH**2))
+    sums = normal_equations(Basis(trend=TrendColumns(dim=2, degree=0), network=nodes), equations)
+    ridge = np.zeros_like(sums.gram)
+    ridge[1:, 1:] = own
+    level, *weights = np.linalg.solve(sums.gram + ridge, sums.right[:, 0])
+    np.testing.assert_allclose(
+        process.value(fresh), nodes.features(fresh) @ weights + level, atol=1e-7
+    )

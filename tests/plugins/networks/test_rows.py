@@ -1,7 +1,5 @@
 """Rows of the data as a surrogate, on a logistic regression with two rare columns."""
 
-import pickle
-
 import attrs
 import numpy as np
 import pytest
@@ -10,10 +8,9 @@ import surrokit as sk
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.potentials import SummedTerms
-from surrokit_networks.exact_rows import RowChoice
+from surrokit.testing import check_potential
 from surrokit_networks.rows import Rows
 from surrokit_networks.training import Training
-from surrokit_networks.trend import matrix_of_gradients
 
 DIM, N_ROWS = 4, 600
 RARE = np.arange(5)
@@ -125,7 +122,10 @@ def test_rows_of_most_leverage_make_a_skewed_direction_right():
     learner = sk.make("surrogate", "quadratic").learner(problem(), np.random.default_rng(0))
     learner.observe(training())
 
-    assert error(fitted(n_rows=len(RARE))) < 0.05 * error(learner.fit())
+    potential = fitted(training(200), n_rows=len(RARE))
+    assert error(potential) < 0.05 * error(learner.fit())
+    assert 0.2 < potential.quality.variance / error(potential) < 5.0
+    assert error(fitted(training(60, gradients=False), n_rows=len(RARE))) < 0.01
 
 
 def test_as_few_rows_are_copied_as_leave_little():
@@ -137,40 +137,12 @@ def test_as_few_rows_are_copied_as_leave_little():
     assert len(fitted(n_rows=17, most=0.01).known.x) == 17
 
 
-def test_the_rest_is_fitted_to_values_alone_too():
-    assert error(fitted(training(60, gradients=False), n_rows=len(RARE))) < 0.01
-    assert error(fitted(n_rows=len(RARE), train_on="values")) < 0.01
-
-
-def test_nodes_may_take_what_the_quadratic_leaves():
-    rows = training(200)
-    network = fitted(rows, n_rows=1, n_nodes=50, ridge=1e-6)
-
-    assert network.n_nodes == 50
-    assert error(network) < 0.5 * error(fitted(rows, n_rows=1))
-
-
 def test_the_surrogate_is_convex_where_the_rows_are():
     potential = fitted(n_rows=len(RARE))
     hessians = potential.hessian(10.0 * np.random.default_rng(2).standard_normal((50, DIM)))
 
-    assert "convex" in potential.capabilities
     assert np.linalg.eigvalsh(hessians).min() > 0.0
-    assert "convex" not in fitted(n_rows=5, n_nodes=20).capabilities
-
-
-def test_gradients_are_those_of_the_values():
-    potential, q, h = fitted(), training(3).positions, 1e-5
-    slope = np.column_stack(
-        [
-            (potential.value(q + h * unit) - potential.value(q - h * unit)) / (2.0 * h)
-            for unit in np.eye(DIM)
-        ]
-    )
-
-    np.testing.assert_allclose(potential.gradient(q), slope, atol=1e-6)
-    np.testing.assert_array_equal(potential.value_and_gradient(q)[0], potential.value(q))
-    np.testing.assert_array_equal(potential.value_and_gradient(q)[1], potential.gradient(q))
+    assert {"gradient", "gradient-alone", "hessian", "convex"} == potential.capabilities
 
 
 def test_learning_makes_no_exact_call():
@@ -179,56 +151,6 @@ def test_learning_makes_no_exact_call():
     fitted(rows).value(rows.positions)
 
     assert TARGET.calls == before
-
-
-def test_a_fit_pickles():
-    potential, q = fitted(), training(5).positions
-
-    np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(potential)).value(q), potential.value(q)
-    )
-
-
-def test_what_is_held_out_judges_the_sum():
-    rows = training(200)
-    potential = fitted(rows, n_rows=len(RARE))
-
-    assert 0.2 < potential.quality.variance / error(potential) < 5.0
-    assert potential.n_points == 200
-
-
-def test_the_sum_can_do_what_both_parts_can():
-    potential = fitted()
-    assert {"gradient", "gradient-alone", "hessian", "convex"} == potential.capabilities
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "hessian_product",
-        "hessian_diagonal",
-        "hessian_diagonal_gradient",
-        "hessian_trace_gradient",
-        "hessian_form_gradient",
-    ],
-)
-def test_sums_of_whatever_concerns_the_hessian(name):
-    learner = sk.make("surrogate", "additive", n_nodes=20).learner(
-        problem(), np.random.default_rng(0)
-    )
-    learner.observe(training())
-    network = learner.fit()
-    rng, q = np.random.default_rng(5), training(3).positions
-    half = rng.standard_normal((3, DIM, DIM))
-    weights = {
-        "hessian_diagonal": (),
-        "hessian_trace_gradient": (half + half.swapaxes(1, 2),),
-    }.get(name, (rng.standard_normal((3, DIM)),))
-
-    both = attrs.evolve(network, known=network)
-    twice = getattr(both, name)(q, *weights)
-
-    np.testing.assert_allclose(twice, 2.0 * getattr(network, name)(q, *weights), rtol=1e-12)
 
 
 def test_a_whole_run_on_rows():
@@ -274,6 +196,19 @@ def test_settings_that_do_not_go_with_rows(wrong):
         Rows(training=Training(**settings))
 
 
+@pytest.mark.parametrize("what", ["a network twice", "rows"])
+def test_a_sum_keeps_to_the_contract_of_potentials(what):
+    """Whatever concerns the Hessian is that of both parts."""
+    learner = sk.make("surrogate", "additive", n_nodes=20).learner(
+        problem(), np.random.default_rng(0)
+    )
+    learner.observe(training())
+    network = learner.fit()
+    both = attrs.evolve(network, known=network) if what != "rows" else fitted()
+    results = check_potential(lambda: both)
+    assert [f"{r.name}: {r.message}" for r in results if r.outcome != "passed"] == []
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -284,16 +219,4 @@ def test_settings_that_do_not_go_with_rows(wrong):
 )
 def test_choices_that_make_no_sense(wrong, message):
     with pytest.raises(ConfigurationError, match=message):
-        RowChoice(**wrong)
-
-
-def test_what_is_expected_stands_where_gradients_say_nothing():
-    expected = np.diag([3.0, 0.5])
-
-    alone = matrix_of_gradients(np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), expected)
-    np.testing.assert_allclose(alone, expected)
-
-    positions = np.random.default_rng(0).standard_normal((40, 2))
-    matrix = np.array([[2.0, 0.3], [0.3, 0.1]])
-    found = matrix_of_gradients(positions, positions @ matrix, np.ones(40), expected)
-    np.testing.assert_allclose(found, matrix, atol=1e-3)
+        Rows(**wrong)

@@ -22,10 +22,8 @@ from surrokit_paper.problems import simulated_problem
 
 HMC = {"sampler": ("hmc", {"metric": "identity", "step_size": 0.5, "n_steps": 3})}
 
-# --- time ---
 
-
-@pytest.mark.parametrize("settings", [{"warmup": 30}, {"warmup": 0, **HMC}])
+@pytest.mark.parametrize("settings", [{"warmup": 30, "sampler": "hmc"}, {"warmup": 0, **HMC}])
 def test_only_the_kept_draws_are_timed(monkeypatch, settings):
     clock = iter(range(1000))
     timed = SamplingTime()
@@ -51,8 +49,7 @@ def test_training_after_the_warm_up_is_not_in_the_seconds_of_sampling(monkeypatc
     sizes = {"warmup": 40, "draws": 15, "chains": 1, "seed": 1, "progress": False}
     explorer = ("sampler", {"iterations": 40})
     sk.sample("gaussian", surrogate="additive", explorer=explorer, observers=[timed], **sizes)
-    assert clock[0] >= 1000.0
-    assert timed.seconds == 15.0
+    assert (clock[0] >= 1000.0, timed.seconds) == (True, 15.0)
 
 
 def paid(value, gradient, jacobian=0):
@@ -60,8 +57,8 @@ def paid(value, gradient, jacobian=0):
     return IterationInfo(stage="sampling", iteration=1, step=None, calls=calls, seconds=9.0)
 
 
-def test_a_run_ends_when_its_time_is_over(monkeypatch):
-    now = iter([0.0, 10.0, 11.5, 12.5])
+def test_a_run_ends_when_its_time_is_over_or_enough_is_paid(monkeypatch):
+    now = iter([0.0, 10.0, 11.5, 12.5, 13.0, 13.0, 13.0])
     monkeypatch.setattr(time, "process_time", lambda: next(now))
     stop = StopAt(seconds=2.0)
     stop.surrokit_run_started()
@@ -69,31 +66,22 @@ def test_a_run_ends_when_its_time_is_over(monkeypatch):
     assert not stop.reached
     with pytest.raises(KeyboardInterrupt):
         stop.surrokit_transition_done(info=paid(50, 50))
-    assert stop.reached
-    assert stop.elapsed == [1.5, 2.5]
-
-
-def test_a_run_ends_when_enough_is_paid():
+    assert (stop.reached, stop.elapsed) == (True, [1.5, 2.5])
     stop = StopAt(evaluations=10)
     stop.surrokit_transition_done(info=paid(4, 2, 2))
     with pytest.raises(KeyboardInterrupt):
         stop.surrokit_transition_done(info=paid(4, 2, 3))
-    assert stop.reached
 
 
-class AtTwelve(StopAt):
-    """Somebody else interrupts before the limit is reached."""
+def test_a_chain_that_somebody_else_ends_is_no_result():
+    class AtTwelve(StopAt):
+        def surrokit_transition_done(self, info, **_):
+            if info.iteration == 12:
+                raise KeyboardInterrupt
 
-    def surrokit_transition_done(self, info, **_):
-        if info.iteration == 12:
-            raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("stop", [AtTwelve(seconds=1e9), AtTwelve(evaluations=10**9)])
-def test_a_chain_that_somebody_else_ends_is_no_result(stop):
     target, problem = sk.make("potential", "gaussian"), simulated_problem()
     with pytest.raises(KeyboardInterrupt):
-        one_chain(target, problem, np.zeros(2), 1, stop=stop, warmup=0, draws=20)
+        one_chain(target, problem, np.zeros(2), 1, stop=AtTwelve(seconds=9), warmup=0, draws=20)
     run = one_chain(target, problem, np.zeros(2), 1, stop=StopAt(evaluations=30), draws=99)
     assert len(run.draws[0]) < 99
 
@@ -109,6 +97,8 @@ def test_independent_draws_have_the_errors_of_the_textbook():
     assert_allclose(found.mean_errors, found.sds / 8000**0.5, rtol=0.1)
     assert_allclose(found.sd_errors, found.sds / 16_000**0.5, rtol=0.1)
     assert_allclose(found.ess, effective_sample_size(draws, "bulk"))
+    stuck = Marginals.of(np.ones((1, 50, 1)))
+    assert np.isnan([stuck.mean_errors, stuck.sd_errors]).all()
 
 
 def test_errors_are_as_large_as_the_scatter_of_chains_that_depend_on_their_past():
@@ -129,8 +119,7 @@ def test_a_correlation_has_an_error_of_root_2_times_that_of_an_sd():
     draws = np.random.default_rng(1).standard_normal((400, 500, 2))
     scatter = np.std([np.corrcoef(chain.T)[0, 1] for chain in draws], ddof=1)
     one = Marginals.of(draws[:1])
-    claimed = (2.0 * np.prod(one.sd_errors / one.sds)) ** 0.5
-    assert_allclose(claimed, scatter, rtol=0.15)
+    assert_allclose((2.0 * np.prod(one.sd_errors / one.sds)) ** 0.5, scatter, rtol=0.15)
 
 
 def test_what_chance_brings():
@@ -140,17 +129,11 @@ def test_what_chance_brings():
     assert abs((largest > largest_by_chance(50)).sum() - 200) < 56
 
 
-def test_a_parameter_that_never_moved_is_no_number():
-    found = Marginals.of(np.ones((1, 50, 1)))
-    assert np.isnan(found.mean_errors).all()
-    assert np.isnan(found.sd_errors).all()
+# --- fits outside a run, and looks ---
 
 
-# --- fits outside a run ---
-
-
-def evaluations(n=40, gradients=False):
-    positions = np.random.default_rng(2).standard_normal((n, 2))
+def evaluations(gradients=False):
+    positions = np.random.default_rng(2).standard_normal((40, 2))
     return sk.Evaluations(
         positions=positions,
         values=0.5 * np.square(positions).sum(axis=1),
@@ -159,17 +142,10 @@ def evaluations(n=40, gradients=False):
 
 
 @pytest.mark.parametrize("gradients", [False, True])
-def test_a_surrogate_is_fitted_to_given_evaluations(gradients):
-    data = evaluations(gradients=gradients)
-    fit = train("additive", {}, data, np.random.default_rng(1))
-    assert_allclose(fit.potential.value(data.positions), data.values, atol=0.1)
-    assert fit.seconds > 0
-    assert fit.wall_seconds > 0
-
-
-def test_a_learner_is_told_of_gradients_only_if_there_are_any(monkeypatch):
-    told = []
-    real = sk.make("surrogate", "additive")
+def test_a_surrogate_is_fitted_to_given_evaluations_and_knows_whether_it_gets_gradients(
+    monkeypatch, gradients
+):
+    told, real = [], sk.make("surrogate", "additive")
 
     class Watched:
         def learner(self, problem, rng):
@@ -177,9 +153,11 @@ def test_a_learner_is_told_of_gradients_only_if_there_are_any(monkeypatch):
             return real.learner(problem, rng)
 
     monkeypatch.setattr(sk, "make", lambda kind, name, **settings: Watched())
-    for gradients in (False, True):
-        train("additive", {}, evaluations(gradients=gradients), np.random.default_rng(1))
-    assert told == [frozenset(), frozenset({"gradient"})]
+    data = evaluations(gradients=gradients)
+    fit = train("additive", {}, data, np.random.default_rng(1))
+    assert_allclose(fit.potential.value(data.positions), data.values, atol=0.1)
+    assert min(fit.seconds, fit.wall_seconds) > 0
+    assert told == [frozenset({"gradient"} if gradients else ())]
 
 
 def test_a_surrogate_that_is_not_there_is_said():
@@ -197,5 +175,5 @@ def test_the_length_scale_of_a_process_is_found():
 @pytest.mark.parametrize("methods", [OF_FIGURE_1, (*OF_FIGURE_3, EXACT)])
 def test_no_two_methods_look_alike_in_any_way(methods):
     looks = [LOOKS[method.name] for method in methods]
-    assert len({look["color"] for look in looks}) == len(looks)
-    assert len({look["marker"] for look in looks}) == len(looks)
+    for of in ("color", "marker"):
+        assert len({look[of] for look in looks}) == len(looks)

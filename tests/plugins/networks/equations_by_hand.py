@@ -1,0 +1,71 @@
+"""Nodes and equations to try the regression on, and their rows written out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit_networks.activations import TANH
+from surrokit_networks.equations import Equations
+from surrokit_networks.nodes import Nodes
+
+
+def nodes_of(kind: str | None, dim: int, size: int, seed: int = 0) -> Nodes:
+    """Nodes of different widths or steepness; None for no nodes at all."""
+    rng = np.random.default_rng([seed, 17])
+    if kind is None:
+        return Nodes.none(dim)
+    rows, numbers = rng.standard_normal((size, dim)), rng.uniform(0.5, 4.0, size)
+    if kind == "rbf":
+        return Nodes.radial(rows, numbers)
+    return Nodes.additive(rows, numbers - 2.0, TANH)
+
+
+def equations_of(
+    n: int,
+    dim: int,
+    *,
+    n_outputs: int = 1,
+    gradients: str = "none",
+    values: bool = True,
+    level: bool = True,
+    noise: float = 0.1,
+    seed: int = 0,
+) -> Equations:
+    """Random equations with weights; gradients in ``"none"``, ``"some"`` or ``"all"`` rows."""
+    rng = np.random.default_rng(seed)
+    whitened = rng.standard_normal((n, dim))
+    phases = np.arange(n_outputs)
+    targets = np.sin(whitened[:, :, None] + phases).sum(axis=1)
+    slopes = np.cos(whitened[:, None, :] + phases[:, None])
+    targets += noise * rng.standard_normal(targets.shape)
+    slopes += noise * rng.standard_normal(slopes.shape)
+    weights, known = (
+        rng.uniform(0.2, 1.0, n),
+        rng.random(n) < {"none": 0, "some": 0.5, "all": 1}[gradients],
+    )
+    slopes[~known] = 0.0
+    return Equations(
+        whitened=whitened,
+        targets=targets,
+        gradients=slopes if known.any() else None,
+        value_weights=weights * values,
+        gradient_weights=0.7 * weights * known,
+        count=float(n * values + dim * known.sum()),
+        trains_level=level and values,
+    )
+
+
+def rows_of(basis, equations):
+    """sqrt(w) [1, columns] and sqrt(w) targets of values, then of components of gradients."""
+    roots = np.sqrt(equations.value_weights)[:, None]
+    features = np.hstack([np.ones((len(equations), 1)), basis.features(equations.whitened)])
+    left, right = [roots * features], [roots * equations.targets]
+    if equations.gradients is not None:
+        jacobian = basis.jacobian(equations.whitened)
+        roots = np.sqrt(equations.gradient_weights)[:, None]
+        for k in range(equations.whitened.shape[1]):
+            slopes = np.hstack([np.zeros((len(equations), 1)), jacobian[:, k]])
+            left.append(roots * slopes)
+            right.append(roots * equations.gradients[:, :, k])
+    first = 0 if equations.trains_level else 1
+    return np.vstack(left)[:, first:], np.vstack(right)

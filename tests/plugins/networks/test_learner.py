@@ -1,0 +1,244 @@
+"""What a learner does to rows, and how small networks that go ahead choose scale and trend."""
+
+import attrs
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.interfaces import Evaluations, LearningProblem
+from surrokit.surrogate.training import demand_numbers
+from surrokit_networks.learner import (
+    Candidate,
+    best_of,
+    candidates,
+    default_size,
+    fine_size,
+    no_nodes,
+    pilot_rows,
+    simplest_of,
+)
+from surrokit_networks.training import Training
+from surrokit_networks.training_rows import TrainingRows
+
+
+def rows_of(positions, values, tail="full", needs_outputs=False, **others):
+    observed = Evaluations(positions=positions, values=values, **others)
+    return TrainingRows.of(observed, tail, needs_outputs)
+
+
+def test_rows_that_are_not_finite_are_dropped():
+    positions = np.arange(16.0).reshape(8, 2)
+    positions[7, 0] = np.nan
+    values = np.array([1.0, np.inf, 2.0, np.nan, 3.0, 4.0, -np.inf, 5.0])
+    rows = rows_of(positions, values)
+    np.testing.assert_array_equal(rows.values, [1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(rows.positions, positions[[0, 2, 4, 5]])
+
+
+def test_duplicates_become_one_row_that_counts_as_often():
+    positions = np.array([[3.0], [1.0], [3.0], [2.0], [3.0]])
+    values = np.array([9.0, 1.0, 9.0, 4.0, 8.0])
+    rows = rows_of(positions, values)
+    order = np.lexsort([rows.values, rows.positions[:, 0]])
+    np.testing.assert_array_equal(rows.positions[order, 0], [1.0, 2.0, 3.0, 3.0])
+    np.testing.assert_array_equal(rows.values[order], [1.0, 4.0, 8.0, 9.0])
+    np.testing.assert_array_equal(rows.copies[order], [1.0, 1.0, 1.0, 2.0])
+    np.testing.assert_array_equal(rows.weights, rows.copies)
+
+
+def test_duplicates_keep_the_derivatives_that_one_of_them_has():
+    # A chain's start is evaluated without a gradient, say, and later once more with one.
+    nan = np.nan
+    rows = rows_of(
+        [[1.0], [1.0], [2.0], [1.0]],
+        [5.0, 5.0, 6.0, 5.0],
+        gradients=[[nan], [7.0], [nan], [8.0]],
+        outputs=[[1.0, 2.0]] * 4,
+        jacobians=[[[nan], [nan]], [[3.0], [nan]], [[5.0], [6.0]], [[3.0], [4.0]]],
+    )
+    first, second = np.argsort(rows.positions[:, 0])
+    np.testing.assert_array_equal(rows.copies[[first, second]], [3.0, 1.0])
+    np.testing.assert_array_equal(rows.gradients[[first, second]], [[7.0], [nan]])
+    np.testing.assert_array_equal(rows.with_gradient[[first, second]], [True, False])
+    np.testing.assert_array_equal(rows.jacobians[[first, second], :, 0], [[3.0, 4.0], [5.0, 6.0]])
+    assert rows.with_jacobian.all()
+
+
+def test_far_tail_rows_count_less_and_less():
+    positions = np.arange(5.0)[:, None]
+    values = np.array([0.0, 12.0, 24.0, 120.0, 1e4])
+    # Too few rows near the least value: all of 2 dim + 10.
+    rows = rows_of(positions, values, "down-weighted")
+    trust = rows.trust[np.argsort(rows.positions[:, 0])]
+    np.testing.assert_allclose(trust, [1.0, 1.0, 1 / 16, 1e-4, 1.2e-3**4])
+    np.testing.assert_array_equal(rows_of(positions, values).trust, np.ones(5))
+    # With rows in plenty: half the quantile 0.999 of a chi-square number of one degree of freedom.
+    values = np.array([0.0, 1.0, 1.0, 2.0, 10.0]) * 5.4137831
+    trust = rows_of(positions, values, "down-weighted").trust
+    np.testing.assert_allclose(np.sort(trust), [1e-4, 1 / 16, 1.0, 1.0, 1.0], rtol=1e-6)
+    # Rows that count for nothing are left out.
+    far = np.array([0.0, 1.0, 1e300, 1e308])
+    assert len(rows_of(np.array([[0.0], [1.0], [1e303], [-1e303]]), far, "down-weighted")) == 2
+    assert len(rows_of(np.ones((3, 4)), np.full(3, np.inf), "down-weighted")) == 0
+
+
+def test_rows_without_outputs_are_of_no_use_where_outputs_are_learnt():
+    outputs = np.array([[1.0, 2.0], [np.nan, 2.0], [3.0, 4.0], [np.inf, 0.0]])
+    positions = np.arange(4.0)[:, None]
+    rows = rows_of(positions, np.ones(4), needs_outputs=True, outputs=outputs)
+    np.testing.assert_array_equal(rows.outputs, outputs[[0, 2]])
+    assert not rows.with_jacobian.any()
+    assert len(rows_of(positions, np.ones(4), outputs=outputs)) == 4
+
+
+@pytest.mark.parametrize(
+    ("positions", "values", "message"),
+    [
+        ([[0.0], [1.0], [2.0]], [1.0, np.nan, np.nan], "values .* got NaN in row 1 of 3"),
+        ([[0.0], [1.0], [np.nan]], [1.0, 1.0, 1.0], "positions .* got NaN in row 2 of 3"),
+        ([[np.nan], [1.0]], [1.0, np.nan], "positions .* got NaN in row 0 of 2"),
+    ],
+)
+def test_rows_that_are_no_numbers_are_named(positions, values, message):
+    with pytest.raises(ConfigurationError, match=message + "; drop such rows, or give failed"):
+        demand_numbers(Evaluations(positions=positions, values=values))
+
+
+def many_rows(n, trust=None):
+    rng = np.random.default_rng(1)
+    rows = rows_of(rng.standard_normal((n, 2)), rng.random(n))
+    if trust is not None:
+        rows = attrs.evolve(rows, trust=trust)
+    return rows
+
+
+@pytest.mark.parametrize(("n", "held"), [(10, 2), (24, 2), (36, 4), (1000, 100), (5000, 200)])
+def test_a_tenth_is_held_out(n, held):
+    chosen = Training().choose_held_out(many_rows(n), np.random.default_rng(0))
+    assert chosen.sum() == held
+    rng = np.random.default_rng(0)
+    assert Training(hold_out=0.0).choose_held_out(many_rows(n), rng) is None
+    assert Training(hold_out=0.5).choose_held_out(many_rows(40), rng).sum() == 20
+    assert Training().choose_held_out(many_rows(9), rng) is None
+
+
+def test_what_is_down_weighted_is_not_held_out():
+    trust = np.where(np.arange(100) < 30, 1.0, 0.5)
+    held = Training().choose_held_out(many_rows(100, trust), np.random.default_rng(0))
+    assert held[:30].sum() == 10
+    assert not held[30:].any()
+    trust = np.where(np.arange(100) < 19, 1.0, 0.5)
+    assert Training().choose_held_out(many_rows(100, trust), np.random.default_rng(0)) is None
+
+
+def draw(whitened, size, rng):
+    raise AssertionError("nothing is to be drawn")
+
+
+def test_the_least_error_wins_after_handicaps():
+    ways = [
+        Candidate(draw=draw, trend="auto"),
+        Candidate(draw=draw, trend="linear", handicap=2.0),
+        Candidate(draw=draw, trend="constant"),
+    ]
+    errors = {"auto": 1.5, "linear": 0.8, "constant": 1.7}
+    assert best_of(ways, lambda way: errors[way.trend]).trend == "auto"
+    errors["linear"] = 0.7
+    assert best_of(ways, lambda way: errors[way.trend]).trend == "linear"
+
+
+def test_what_cannot_be_fitted_does_not_win():
+    def error(way):
+        if way.trend == "quadratic":
+            raise SurrogateFitError("too few equations")
+        return 100.0
+
+    ways = [Candidate(draw=draw, trend=trend) for trend in ("quadratic", "linear")]
+    assert best_of(ways, error).trend == "linear"
+    assert best_of(ways[:1], error).trend == "quadratic"
+    # Where none can be fitted, the first is tried in earnest, and says why.
+    assert best_of([ways[0], ways[0]], error) is ways[0]
+
+
+def simplest(bare, best):
+    """Return the choice with these variances of V - U: of the trend alone, and with nodes."""
+    ways = candidates([draw], "auto")
+    return simplest_of(ways, "auto", lambda way: bare if way.draw is no_nodes else best)
+
+
+@pytest.mark.parametrize(
+    ("bare", "best", "stays"),
+    [
+        (1e-3, 0.0, False),  # 0.98 of independent draws are accepted already
+        (0.0115, 0.0079, False),  # 0.94 and 0.95
+        (0.006, 1e-5, True),  # 0.956 and 0.998
+        (0.2, 0.1, True),
+        (np.inf, 1.0, True),
+    ],
+)
+def test_nodes_stay_where_they_raise_the_acceptance(bare, best, stays):
+    assert (simplest(bare, best).draw is draw) == stays
+
+
+def test_a_good_trend_is_not_tried_without():
+    tried = []
+
+    def variance(way):
+        tried.append(way.trend)
+        return 0.01
+
+    simplest_of(candidates([draw, draw], "auto"), "auto", variance)
+    assert tried == ["auto"] * 3
+    tried.clear()
+    simplest_of(candidates([draw, draw], "linear"), "linear", variance)
+    assert tried == ["linear"] * 3
+
+
+@pytest.mark.parametrize(("n_equations", "left"), [(100, 100), (10_000, 100), (20_000, 50)])
+def test_a_part_of_many_equations(n_equations, left):
+    rows = many_rows(100)
+    part = pilot_rows(rows, n_equations, np.random.default_rng(1))
+    assert len(part) == left
+    assert set(part.values) <= set(rows.values)
+    assert len(pilot_rows(rows, 10**9, np.random.default_rng(1))) == 2
+
+
+def test_a_sharp_potential_gets_longer_directions():
+    rng = np.random.default_rng(2)
+    positions = rng.standard_normal((150, 2))
+    sharp = np.logaddexp(0.0, 6.0 * positions[:, 0]) + np.logaddexp(0.0, -6.0 * positions[:, 1])
+    smooth = 0.02 * positions[:, 0] ** 3
+
+    def length(values):
+        learner = sk.make("surrogate", "additive", n_nodes=100).learner(
+            LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(3)
+        )
+        bowl = 0.5 * np.square(positions).sum(axis=1)
+        learner.observe(Evaluations(positions=positions, values=bowl + values))
+        return np.linalg.norm(learner.fit().network.nodes.vectors, axis=1).mean()
+
+    assert length(sharp) > 2.0 * length(smooth)
+
+
+def test_how_large_a_network_is_if_nobody_says():
+    assert [default_size(dim, 10, 0) for dim in (2, 20)] == [400, 1000]
+    assert [default_size(20, n, 0) for n in (700, 10**6)] == [1400, 2000]
+    assert [default_size(dim, 100, 9) for dim in (2, 7, 60)] == [400, 700, 1000]
+    assert [fine_size(n) for n in (100, 2000, 10**5)] == [400, 1000, 3000]
+
+
+@pytest.mark.parametrize(
+    ("bend", "noise", "ridge", "n_nodes"),
+    [(0, 0.01, None, 0), (0, 0.3, None, 0), (1, 0.01, None, 60), (0, 0.01, 1.0, 60)],
+)
+def test_nodes_that_tell_nothing_are_left_out_where_the_data_choose(bend, noise, ridge, n_nodes):
+    rng = np.random.default_rng(0)
+    positions = rng.standard_normal((80, 2))
+    values = np.square(positions).sum(axis=1) + bend * np.cos(2.0 * positions[:, 0])
+    values += noise * rng.standard_normal(80)
+    learner = sk.make("surrogate", "additive", n_nodes=60, ridge=ridge).learner(
+        LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(3)
+    )
+    learner.observe(Evaluations(positions=positions, values=values))
+    assert learner.fit().n_nodes == n_nodes
