@@ -130,11 +130,8 @@ def balance(before: FloatArray, after: FloatArray, label: str = "", n_regions: i
     Regions have equal probability in each coordinate and in the squared radius; pairs of
     coordinates have the square of their number.
 
-    Parameters
-    ----------
-    before, after : ndarray of shape (n, dim)
-        Ends of one transition of each chain, started from exact draws, as standard normals of
-        the target.
+    ``before`` and ``after`` (n, dim) are the ends of one transition of each chain, started from
+    exact draws, as standard normals of the target.
     """
     kinds = zip(_regions(before, n_regions), _regions(after, n_regions), strict=True)
     comparisons: list[Comparison] = []
