@@ -21,12 +21,12 @@ from scipy.special import ndtr, ndtri
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "invariance"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "controls"))
 
-from exact_starts.comparing import LARGEST
-
 from exact_starts.broken import CONTROLS
-from exact_starts.kernels import KERNELS, POTENTIALS
-from exact_starts.targets import CASES
-from exact_starts.trying import LONG, SHORT, Outcome, Size, tried
+from exact_starts.densities import CASES
+from exact_starts.trying import KERNELS, LONG, POTENTIALS, SHORT, Outcome, Size, tried
+
+LARGEST = 38.0
+"""The z-score of the least probability that is a number."""
 
 Grid = dict[str, dict[str, list[Outcome]]]
 """Kernel to target to what came of it on each potential."""
@@ -46,9 +46,15 @@ def outcomes(found: Grid, kernel: str) -> list[Outcome]:
     return [one for several in found[kernel].values() for one in several]
 
 
+def z_scores(of: Outcome) -> list[float]:
+    """Return the sizes of standard normals that are as improbable as what was seen."""
+    with np.errstate(divide="ignore"):
+        return [min(-ndtri(0.5 * one.p_value), LARGEST) for one in of.verdict.comparisons]
+
+
 def largest(several: Sequence[Outcome]) -> float:
     """Return the largest z-score of some outcomes."""
-    return max(z for one in several for z in one.z_scores)
+    return max(z for one in several for z in z_scores(one))
 
 
 def targets() -> Iterator[tuple[str, ...]]:
@@ -86,7 +92,7 @@ def broken() -> Iterator[tuple[str, ...]]:
     """Yield the rows of the table of kernels that are broken on purpose."""
     yield "broken", "kernel", "moves on", "target", "chains", "largest z", "unbroken"
     for control in CONTROLS:
-        chains = f"{control.n_chains:,}"
+        chains = f"{control.size.chains(control.sound):,}"
         both = [largest([control.outcome(broken=spoilt)]) for spoilt in (True, False)]
         scores = [f"{z:.1f}" if z < LARGEST else f"over {LARGEST:.0f}" for z in both]
         yield control.what, control.kernel, control.potential, control.case, chains, *scores
@@ -106,7 +112,7 @@ def chance(n: int, probability: float) -> float:
 
 def conclusion(found: Grid, size: Size) -> str:
     """Return in words what the z-scores say together."""
-    z = np.array([z for kernel in found for one in outcomes(found, kernel) for z in one.z_scores])
+    z = np.array([z for kernel in found for one in outcomes(found, kernel) for z in z_scores(one)])
     combinations = sum(len(outcomes(found, kernel)) for kernel in found)
     return (
         f"{combinations} combinations of target, kernel and potential, {size.n_transitions} "

@@ -14,17 +14,7 @@ from surrokit.types import Cache, Capabilities, FloatArray
 def decide_by_values(
     state: ChainState, proposal: Proposal, values: FloatArray, rng: np.random.Generator
 ) -> tuple[ChainState, StepInfo]:
-    """Return what comes of log u < U(q) - U(q') + c.
-
-    Parameters
-    ----------
-    state, proposal
-        Where the chains are, with exact values, and where they might go.
-    values : ndarray of shape (n,)
-        Exact U at the proposed positions.
-    rng
-        Draws u.
-    """
+    """Return what comes of log u < U(q) - U(q') + c, with exact ``values (n,)`` U(q')."""
     with np.errstate(invalid="ignore"):
         log_ratio = state.values - values + proposal.log_correction
     log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
@@ -53,13 +43,7 @@ class Metropolis:
 
 @attrs.frozen(kw_only=True, eq=False)
 class MetropolisDecider:
-    """Decides by one exact potential.
-
-    Parameters
-    ----------
-    potential
-        The exact one.
-    """
+    """Decides by one exact potential."""
 
     potential: Potential
 
@@ -77,13 +61,3 @@ class MetropolisDecider:
         """Accept or reject every chain's proposal."""
         values = proposed_values(self.potential, state, proposal)
         return decide_by_values(state, proposal, values, rng)
-
-    def suppose(
-        self, state: ChainState, proposal: Proposal, rng: np.random.Generator, *, accepted: bool
-    ) -> ChainState:
-        """Return the state if all proposals were accepted, or none; its values are zero."""
-        none = np.zeros(len(state.positions))
-        values = np.full(len(none), -np.inf if accepted else np.inf)
-        before = attrs.evolve(state, values=none)
-        after, _ = decide_by_values(before, proposal, values, rng)
-        return attrs.evolve(after, values=none)

@@ -82,12 +82,11 @@ class Subsampled:
 
     def __attrs_post_init__(self) -> None:
         if (self.centre is None) != (self.hessian is None):
-            given, missing = (
-                ("centre", "hessian") if self.hessian is None else ("hessian", "centre")
-            )
+            both = ("centre", "hessian")
+            given, missing = both if self.hessian is None else both[::-1]
             raise ConfigurationError(
                 f"subsampled needs centre and hessian together, got {given} alone; give {missing} "
-                "too, or leave both out to have the mode searched for"
+                "too, or neither"
             )
 
     @property
@@ -102,37 +101,18 @@ class Subsampled:
 
 @attrs.frozen(kw_only=True, eq=False)
 class SubsampledDecider:
-    """Decides by one exact potential.
-
-    Parameters
-    ----------
-    settings
-        What it goes by.
-    potential
-        The exact one, with capability ``rows``.
-    thinning
-        Expansions, bounds and a table of rows: made by :meth:`prepare`.
-    mode
-        Where the terms are expanded, with second derivatives: found by :meth:`prepare`, unless a
-        centre was given.
-    """
+    """Decides by one exact potential with capability ``rows``."""
 
     settings: Subsampled
     potential: Potential
-    thinning: Thinning | None = None
-    mode: Mode | None = None
+    thinning: Thinning | None = None  # made by :meth:`prepare`
+    mode: Mode | None = None  # found by :meth:`prepare`, unless a centre was given
 
     def prepare(self, near: FloatArray) -> SubsampledDecider:
-        """Return a copy with all terms expanded at the mode.
+        """Return a copy with all terms expanded at the mode, searched for from ``near (dim,)``.
 
         Pays for the search of the mode, its Hessian, and two passes over the rows (for expansions
-        of third order, as much as ``dim / 2`` Hessians more). Exact from any
-        start: far from the mode more rows are touched.
-
-        Parameters
-        ----------
-        near : ndarray of shape (dim,)
-            Where the search starts.
+        of third order, as much as ``dim / 2`` Hessians more). Exact from any start.
 
         Raises
         ------
@@ -179,8 +159,8 @@ class SubsampledDecider:
     def predicted_acceptance(self, rng: np.random.Generator) -> float | None:
         """Return the mean acceptance of independent draws of the Laplace approximation.
 
-        By decisions on some 200 pairs of such draws, fewer where many rows are touched; it pays
-        for their rows. None where a pair costs more than three passes over all rows.
+        By decisions on some 200 pairs of them, fewer where many rows are touched. None where a pair
+        costs more than three passes over all rows.
 
         Raises
         ------
@@ -244,8 +224,7 @@ class SubsampledDecider:
     def _prepare(self) -> Thinning:
         if self.thinning is None:
             raise ConfigurationError(
-                "subsampled has not expanded the rows yet; call prepare(near) with a position "
-                "near the mode first, as a run does"
+                "subsampled has not expanded the rows yet; call prepare(near) with a position first"
             )
         return self.thinning
 

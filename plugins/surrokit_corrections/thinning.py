@@ -1,4 +1,4 @@
-"""Thinned rows: envelopes, cumulative sums and alias tables."""
+"""Thinned rows: events of an envelope that is drawn by an alias table, and those that are kept."""
 
 from __future__ import annotations
 
@@ -87,42 +87,6 @@ class AliasTable:
         return np.where(place < self.own[column], column, self.other[column])
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class CumulativeTable:
-    """The inverse of a distribution function of rows, by bisection.
-
-    Parameters
-    ----------
-    sums : ndarray of shape (n,)
-        Weights of the rows up to each, that one included.
-    """
-
-    sums: FloatArray
-
-    @classmethod
-    def of(cls, weights: FloatArray) -> CumulativeTable:
-        """Return the table of weights that are not negative, shape (n,).
-
-        Raises
-        ------
-        NumericalError
-            If their sum is not positive and finite.
-        """
-        sums = np.cumsum(weights)
-        if not 0.0 < sums[-1] < np.inf:
-            raise NumericalError(
-                f"weights of rows must have a positive, finite sum, got {sums[-1]}; is a bound of "
-                "a row infinite or NaN?"
-            )
-        return cls(sums=sums)
-
-    def draw(self, n: int, rng: np.random.Generator) -> IntArray:
-        """Return n rows, drawn independently with their probabilities; n uniform numbers."""
-        # a number below 1 may be rounded up to the whole sum, which belongs to no row
-        wanted = np.minimum(rng.random(n) * self.sums[-1], np.nextafter(self.sums[-1], 0.0))
-        return np.asarray(np.searchsorted(self.sums, wanted, side="right"))
-
-
 _BEYOND = (0.5, 1.5, 3.0, 6.0)
 """Radii of balls, less the square root of the dimension: about where posterior draws lie, and
 nearly all of them; where they never lie; and where chains come from."""
@@ -131,55 +95,20 @@ _WIDE = 2
 """Number of the first ball that is used where rows are few in any."""
 
 _MOVES = 10_000
-"""An alias table is made in the time of so many rows' search, for each row."""
+"""A pass over all rows is made in the time of so many moves' search, for each row."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class BoundedRows:
-    """Draws of rows in proportion to bounds that are all here.
-
-    Parameters
-    ----------
-    bounds : ndarray of shape (n_rows,)
-        psi_i.
-    total
-        Their sum.
-    few
-        Whether few rows will be drawn, for all that is known.
-    """
+    """Draws of rows in proportion to bounds psi_i (n_rows,) that are all here."""
 
     bounds: FloatArray
     total: float
-    few: bool
 
     @cached_property
-    def table(self) -> AliasTable | CumulativeTable:
-        """Draws rows in proportion to psi; made at the first draw, as many balls never see one."""
-        return CumulativeTable.of(self.bounds) if self.few else AliasTable.of(self.bounds)
-
-    @classmethod
-    def of(cls, bounds: FloatArray, times: float) -> BoundedRows:
-        """Return the draws for bounds, shape (n_rows,).
-
-        Parameters
-        ----------
-        bounds
-            psi_i.
-        times
-            How many rows a usual move touches for each nat of their sum.
-
-        Raises
-        ------
-        NumericalError
-            If their sum is not finite.
-        """
-        total = float(bounds.sum())
-        if not total < math.inf:
-            raise NumericalError(
-                f"bounds of rows must have a finite sum, got {total}; is a bound of a row infinite "
-                "or NaN?"
-            )
-        return cls(bounds=bounds, total=total, few=_are_few(times * total, len(bounds)))
+    def table(self) -> AliasTable:
+        """Made at the first draw, as many balls never see one."""
+        return AliasTable.of(self.bounds)
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
         """Return n rows, each drawn with probability psi_i / total, and their psi."""
@@ -224,20 +153,25 @@ class Envelope:
         NumericalError
             If bounds have no finite sum.
         """
-        asked = of_order(self.order, self.ball)
-        if ROWS_DRAWN not in self.potential.capabilities:
+        asked, draws = of_order(self.order, self.ball), None
+        if ROWS_DRAWN in self.potential.capabilities:
+            draws = self.potential.row_draws(self.factor, **asked)
+        else:
             bounds = self.potential.row_bounds(self.factor, **asked)
-            return BoundedRows.of(bounds, _usual(self.factor, self.order))
-        draws = self.potential.row_draws(self.factor, **asked)
-        if not np.isfinite(draws.total):
-            raise NumericalError(f"bounds of rows must have a finite sum, got {draws.total}")
+            draws = BoundedRows(bounds=bounds, total=float(bounds.sum()))
+        if not draws.total < math.inf:
+            raise NumericalError(
+                f"bounds of rows must have a finite sum, got {draws.total}; is a bound of a row "
+                "infinite or NaN?"
+            )
         return draws
 
     @property
     def touches_few(self) -> bool:
         """Whether a pass over all rows costs more than all that smaller bounds would save."""
-        touched = _usual(self.factor, self.order) * self.total
-        return _are_few(touched, self.potential.n_rows)
+        dim = len(self.factor)
+        touched = 2.0 * dim ** (0.5 * (self.order + 1)) * self.total  # rows of a usual move
+        return bool(touched * _MOVES < self.potential.n_rows)
 
     @cached_property
     def total(self) -> float:
@@ -256,20 +190,9 @@ def holds_most(dim: int) -> float:
 def envelopes(
     potential: SummedPotential, factor: FloatArray, centre: FloatArray, order: int
 ) -> tuple[Envelope, ...]:
-    """Return the envelopes of a sum over rows, by growing radius.
+    """Return the envelopes of a sum over rows expanded at a centre, by growing radius.
 
     One for all positions, or some for balls about the centre where terms have no bound everywhere.
-
-    Parameters
-    ----------
-    potential
-        The sum.
-    factor : ndarray of shape (dim, dim)
-        L, with z = L^-1 (q - centre).
-    centre : ndarray of shape (dim,)
-        Where terms are expanded.
-    order
-        To which they are expanded.
 
     Raises
     ------
@@ -286,16 +209,6 @@ def envelopes(
         return tuple(found[_WIDE:])
     _ = found[0].draws
     return tuple(found)
-
-
-def _usual(factor: FloatArray, order: int) -> float:
-    """Return about how many times the sum of psi a usual move's rows are."""
-    return float(2.0 * len(factor) ** (0.5 * (order + 1)))
-
-
-def _are_few(touched: float, n_rows: int) -> bool:
-    """Return whether rows that usual moves touch are not worth a pass over all rows."""
-    return touched * _MOVES < n_rows
 
 
 _PAIRS_AT_ONCE = 100_000
@@ -343,20 +256,10 @@ class Thinning:
         potential: SummedPotential,
         order: int = USUAL_ORDER,
     ) -> Thinning:
-        """Return what is needed around a centre.
+        """Return what is needed to expand terms at a centre (dim,), in two to five passes.
 
-        Parameters
-        ----------
-        centre : ndarray of shape (dim,)
-            Where terms are expanded.
-        hessian : ndarray of shape (dim, dim)
-            Second derivatives of the potential there. Bounds hold with any matrix; the better it
-            is, the fewer rows are touched.
-        potential
-            The sum over rows; it is passed over twice, or five times where its terms have no bound
-            at every position.
-        order
-            To which terms are expanded.
+        Bounds hold with any matrix for the Hessian there; the better it is, the fewer rows are
+        touched.
         """
         whitening = _cholesky(hessian)
         # covariance H^-1 = L L^T with L = C^-T, so that L^-1 h = C^T h. L comes from the computed
@@ -507,6 +410,5 @@ def _check_bounds(changes: FloatArray, limits: FloatArray, rows: IntArray) -> No
         raise TargetError(
             f"row {rows[first]} must not change by more than {limits[first]:.6g} nats beyond its "
             f"expansion, but does by {changes[first]:.6g}: the bound of the next derivative that "
-            "row_bounds uses is too small, and draws would be biased; give the largest absolute "
-            "one"
+            "row_bounds uses is too small, and draws would be biased"
         )

@@ -19,8 +19,8 @@ from surrokit.weighted.rounds import stay_refused
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 
 SPREAD = 2.0
-"""Standard deviations about the mass that chains begin at: farther apart than draws, or else a
-comparison of chains could not see that they have yet to spread."""
+"""Standard deviations about the mass that chains begin at: farther apart than draws, so that a
+comparison of chains sees whether they have spread."""
 
 ROOM = 20.0
 """Nats, beside one for each dimension, that a start may lie above the lowest of them."""
@@ -29,9 +29,8 @@ HALVINGS = 8
 """How often a start that lies higher is moved half of the way back."""
 
 LONGEST = 8
-"""How many times as long as effective draws take at least chains may get, if they are worth too
-little. From half of that on, half of the effective draws are enough: where they are so dear, the
-weights are what errors come from."""
+"""How many times as long as effective draws take at least chains may get. From half of that on,
+half of the effective draws are enough: errors come from the weights there."""
 
 SPARE = 1.1
 """How much longer than they seem to need chains are made."""

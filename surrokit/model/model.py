@@ -189,10 +189,17 @@ class Wrapper:
         return positions
 
 
-class PassingWrapper(Wrapper):
-    """A wrapper in the coordinates of the inner potential, which does what the wrapper does not."""
+class Passing:
+    """Does what a potential ``inner`` does, in its coordinates."""
 
     __slots__ = ()
+
+    inner: Potential
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.inner.dim
 
     @property
     def capabilities(self) -> Capabilities:
@@ -208,6 +215,12 @@ class PassingWrapper(Wrapper):
         if name.startswith("_") or name == "inner":
             raise AttributeError(name)
         return getattr(self.inner, name)
+
+
+class PassingWrapper(Passing, Wrapper):
+    """A wrapper in the coordinates of the inner potential, which does what the wrapper does not."""
+
+    __slots__ = ()
 
 
 class ModelPotential(ShownTarget):

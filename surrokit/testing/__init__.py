@@ -11,10 +11,9 @@ With pytest, one test for all checks of some parts::
 Without pytest, ``check_sampler(MySampler)`` and the like return a list of :class:`CheckResult`.
 """
 
-from surrokit.testing.demands import Check, Factory, Level, write_and_read
+from surrokit.testing.demands import Check, CheckedKind, Factory, Level, write_and_read
 from surrokit.testing.running import (
     Case,
-    CheckedKind,
     CheckResult,
     check_correction,
     check_explorer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -13,9 +14,8 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.interfaces import ChainState, Proposal, Status, StepInfo
 from surrokit.potentials import Potential, WrappedExpansion
 from surrokit.testing.demands import (
-    Check,
     Factory,
-    checks,
+    check,
     demand,
     demand_close,
     demand_equal,
@@ -111,6 +111,15 @@ def _start(make: Factory, potential: Potential, positions: FloatArray) -> ChainS
     return state
 
 
+def _fits(correction: Any) -> bool:
+    return bool(correction.needs <= Banana().capabilities | Summed().capabilities)
+
+
+on_moves = partial(check, "correction", claimed=_fits)
+"""Declares a check of a correction that needs no more than the suite's targets offer."""
+
+
+@on_moves()
 def check_start(make: Factory) -> None:
     """The start has exact values, which are evaluated unless the cache holds them."""
     target, positions, _ = _moves(make, Banana)
@@ -118,20 +127,18 @@ def check_start(make: Factory) -> None:
     state = _start(make, counting, positions)
     demand_equal(state.positions, positions, "positions at the start")
     demand_close(state.values, target.value(positions), "values at the start")
-    demand(
-        counting.batches.total() <= 1 or counting.batches["value"] == 1,
-        f"the values at the start must be one batch of {N_CHAINS}, got {dict(counting.batches)}",
-    )
+    batches = counting.batches
+    once = batches.total() <= 1 or batches["value"] == 1
+    demand(once, f"values at the start must be one batch of {N_CHAINS}, got {dict(batches)}")
     counting.forget()
     cache = {"value": target.value(positions)}
     state = make().bind(counting).start(positions, cache, counting)
     demand_close(state.values, cache["value"], "values at the start, taken from the cache")
-    demand(
-        counting.batches["value"] == 0,
-        "the cache is of the exact potential itself, so its values must be taken, not evaluated",
-    )
+    what = "the cache is of the exact potential itself, but its values were evaluated"
+    demand(batches["value"] == 0, what)
 
 
+@on_moves()
 def check_decision(make: Factory) -> None:
     """Each chain has its proposal or its old state, as a whole, with the exact value there."""
     target, old, new = _moves(make, Banana)
@@ -149,14 +156,13 @@ def check_decision(make: Factory) -> None:
     expected = target.value(chosen)
     values = np.where(unknown, expected, after.values)
     demand_close(values, expected, "values after a decision")
-    demand(
-        set(after.cache) >= set(cache),
-        f"the state must keep the sampler's cache {sorted(cache)}, got {sorted(after.cache)}",
-    )
+    kept, held = set(after.cache) >= set(cache), sorted(after.cache)
+    demand(kept, f"the state must keep the sampler's cache {sorted(cache)}, got {held}")
     demand_equal(after.cache["twice"], 2 * chosen, "a (n, dim) array in the cache after a decision")
     demand_equal(after.cache["value"], WIDE.value(chosen), "the sampler's values in the cache")
 
 
+@on_moves()
 def check_info(make: Factory) -> None:
     """The record of a decision has one entry a chain, and probabilities are in [0, 1]."""
     target, old, new = _moves(make, Banana)
@@ -173,6 +179,7 @@ def check_info(make: Factory) -> None:
     demand(not info.divergent.any(), "proposals with status OK and no path were called divergent")
 
 
+@on_moves()
 def check_staying(make: Factory) -> None:
     """A proposal to stay is no move: it is not accepted, and has no acceptance."""
     target, old, _ = _moves(make, Gaussian)
@@ -185,6 +192,7 @@ def check_staying(make: Factory) -> None:
     demand_equal(np.isnan(info.acceptance), ~moved, "where acceptance is NaN, and who did not move")
 
 
+@on_moves()
 def check_log_correction(make: Factory) -> None:
     """Short moves are all rejected where c is far below 0, and all accepted far above it."""
     target, old, _ = _moves(make, Gaussian)
@@ -192,12 +200,11 @@ def check_log_correction(make: Factory) -> None:
     for c, share in ((-200.0, 0.0), (200.0, 1.0)):
         proposal = proposal_at(0.3 * old + 1e-3, np.full(N_CHAINS, c))
         found = _decide(make, target, state, proposal)[1].accepted.mean()
-        demand(
-            found == share,
-            f"with a log_correction of {c:g} a share of {share:g} must be accepted, got {found:g}",
-        )
+        what = f"with a log_correction of {c:g} a share of {share:g} must be accepted"
+        demand(found == share, f"{what}, got {found:g}")
 
 
+@on_moves()
 def check_failures_rejected(make: Factory) -> None:
     """A proposal is rejected if U is inf or NaN, c is NaN, or the status is not OK."""
     target, old, _ = _moves(make, Gaussian)
@@ -220,6 +227,7 @@ def check_failures_rejected(make: Factory) -> None:
     demand(info.accepted[7:].all(), "good proposals beside failed ones must be decided as usual")
 
 
+@on_moves()
 def check_cost(make: Factory) -> None:
     """Only chains that moved and whose path ended well are evaluated, in one batch."""
     target, old, new = _moves(make, Gaussian)
@@ -232,10 +240,11 @@ def check_cost(make: Factory) -> None:
     c, rng = np.zeros(N_CHAINS), np.random.default_rng(1)
     decider.decide(state, proposal_at(new, c, moved=moved, status=status), rng)
     due = int((moved & (status == Status.OK)).sum())
+    positions, batches = counting.positions["value"], counting.batches["value"]
     demand(
-        counting.positions["value"] <= due and counting.batches["value"] <= 1,
-        f"{due} chains moved and ended well, so one batch of at most {due} exact values is due; "
-        f"evaluated were {counting.positions['value']} in {counting.batches['value']} batches",
+        positions <= due and batches <= 1,
+        f"{due} chains moved and ended well, so one batch of at most {due} exact values is due, "
+        f"got {positions} in {batches} batches",
     )
     demand(counting.gradients() == 0, "a decision needs exact values, not gradients")
     counting.forget()
@@ -243,6 +252,7 @@ def check_cost(make: Factory) -> None:
     demand(counting.batches.total() == 0, "no chain moved, but the exact potential was called")
 
 
+@check("correction", claimed=lambda each: ROWS in each.needs and _fits(each))
 def check_cost_in_rows(make: Factory) -> None:
     """Rows are touched only for chains that moved, ended well and may still be accepted."""
     target, old, new = _moves(make, Gaussian)
@@ -256,11 +266,9 @@ def check_cost_in_rows(make: Factory) -> None:
         return {kind: n - before[kind] for kind, n in recording.calls.items() if n > before[kind]}
 
     moved = count(proposal_at(new, c))
-    demand(
-        set(moved) == {"rows"} and moved["rows"] <= target.n_rows * N_CHAINS,
-        f"{N_CHAINS} proposals may touch each of {target.n_rows} rows once, and nothing else; "
-        f"evaluated were {moved}",
-    )
+    few = set(moved) == {"rows"} and moved["rows"] <= target.n_rows * N_CHAINS
+    what = f"{N_CHAINS} proposals may touch each of {target.n_rows} rows once, and nothing else"
+    demand(few, f"{what}; got {moved}")
     failed = np.full(N_CHAINS, int(Status.NOT_FINITE))
     for proposal, why in (
         (proposal_at(old, c, moved=np.zeros(N_CHAINS, dtype=bool)), "no chain moved"),
@@ -270,6 +278,7 @@ def check_cost_in_rows(make: Factory) -> None:
         demand(not (spent := count(proposal)), f"{why}, but evaluated were {spent}")
 
 
+@on_moves()
 def check_exact_source_free(make: Factory) -> None:
     """A proposal made on the exact potential brings its values along and costs nothing."""
     target, old, new = _moves(make, Gaussian)
@@ -277,16 +286,14 @@ def check_exact_source_free(make: Factory) -> None:
     before, cache = {"value": target.value(old)}, {"value": target.value(new)}
     state = ChainState(positions=old, values=before["value"], cache=before)
     path = {"source": counting, "log_path_ratio": before["value"] - cache["value"]}
-    after, _ = _decide(
-        make, counting, state, proposal_at(new, np.zeros(N_CHAINS), cache=cache, **path)
-    )
-    demand(
-        counting.batches["value"] == 0,
-        "the proposal's source is the exact potential itself, but its values were evaluated again",
-    )
+    proposal = proposal_at(new, np.zeros(N_CHAINS), cache=cache, **path)
+    after, _ = _decide(make, counting, state, proposal)
+    what = "the proposal's source is the exact potential itself, but its values were evaluated"
+    demand(counting.batches["value"] == 0, what)
     demand_close(after.values, target.value(after.positions), "values after a free decision")
 
 
+@on_moves()
 def check_same_decision(make: Factory) -> None:
     """The same state, proposal and generator give the same decision, and nothing is changed."""
     target, old, new = _moves(make, Mixture)
@@ -323,6 +330,7 @@ def _compared(
     )
 
 
+@on_moves(level="statistical")
 def check_exact_draws_kept(make: Factory) -> None:
     """Exact draws stay exact draws, with proposals whose c is known."""
     _compared(make, invariance, Gaussian(), Mixture(), HalfPlane()).require(
@@ -330,26 +338,9 @@ def check_exact_draws_kept(make: Factory) -> None:
     )
 
 
+@on_moves(level="statistical")
 def check_balance(make: Factory) -> None:
     """As many moves go from each region to each other one as back."""
     sizes = {"n_chains": 2 * N_CHAINS_BY_ROWS} if _by_rows(make) else {}
     verdict = _compared(make, flux, Gaussian(), Mixture(), **sizes)
     verdict.require("a correction makes these proposals reversible")
-
-
-def _applies(correction: Any) -> bool:
-    return bool(correction.needs <= Banana().capabilities | Summed().capabilities)
-
-
-def _applies_to_rows(correction: Any) -> bool:
-    return ROWS in correction.needs and _applies(correction)
-
-
-CHECKS: tuple[Check, ...] = (
-    *checks(check_start, check_decision, check_info, check_staying, applies=_applies),
-    *checks(check_log_correction, check_failures_rejected, check_cost, applies=_applies),
-    *checks(check_cost_in_rows, applies=_applies_to_rows),
-    *checks(check_exact_source_free, check_same_decision, applies=_applies),
-    *checks(check_exact_draws_kept, check_balance, level="statistical", applies=_applies),
-)
-"""For every correction that needs no more than the suite's targets offer."""

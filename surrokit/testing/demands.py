@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from numbers import Number
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
+from surrokit.registry.components import Kind
 from surrokit.testing.wrappers import WITH_FACTORS, methods_of
-from surrokit.types import FloatArray
+from surrokit.types import Capabilities, FloatArray
 
 Level: TypeAlias = Literal["quick", "statistical", "long"]
 """``quick`` is deterministic and takes less than a second, ``statistical`` is seeded and takes
@@ -22,44 +23,91 @@ seconds, ``long`` takes more."""
 Factory: TypeAlias = Callable[[], Any]
 """Makes a part afresh, so that nothing leaks from check to check."""
 
+Cases: TypeAlias = Callable[[Factory], Iterable[tuple[Any, ...]]]
+"""Returns arguments of a check, from a factory of the part."""
+
 Function: TypeAlias = Callable[[FloatArray], FloatArray]
 """A function of rows (n, dim) that returns an array whose first axis runs over the rows."""
+
+CheckedKind: TypeAlias = Kind | Literal["wrapper", "plugin"]
+"""Kinds that can be checked: those of components, wrappers of potentials, plugin modules."""
 
 Record = TypeVar("Record")
 
 
 @attrs.frozen
 class Check:
-    """A named property of one kind of part.
+    """A named property of one kind of part; calling it with a factory runs it.
 
     Parameters
     ----------
     function
-        Takes a factory and raises AssertionError, with a full message, if a part that it makes
-        lacks the property. Its first docstring line says what the property is.
+        Raises AssertionError, with a full message, if a part lacks the property. Its first
+        docstring line says what the property is.
+    cases
+        Returns the arguments of each call of the function, from a factory of the part.
+    needs
+        Capabilities without which a potential is not checked.
     level
         How long it takes.
-    applies
+    claimed
         Whether a part claims the ability that is checked.
     """
 
-    function: Callable[[Factory], None]
+    function: Callable[..., None]
+    cases: Cases = lambda make: [(make,)]
+    needs: Capabilities = frozenset()
     level: Level = "quick"
-    applies: Callable[[Any], bool] = lambda _: True
+    claimed: Callable[[Any], bool] = lambda _: True
 
     @property
     def name(self) -> str:
         """The function's name."""
         return self.function.__name__
 
+    def applies(self, part: Any) -> bool:
+        """Return whether a part is to be checked."""
+        return (not self.needs or self.needs <= part.capabilities) and self.claimed(part)
 
-def checks(
-    *functions: Callable[[Factory], None],
+    def __call__(self, make: Factory) -> None:
+        """Run the check.
+
+        Raises
+        ------
+        AssertionError
+            If it fails.
+        """
+        for case in self.cases(make):
+            self.function(*case)
+
+
+CHECKS: dict[CheckedKind, list[Check]] = {
+    kind: []
+    for kind in (
+        *("potential", "surrogate", "explorer", "schedule", "sampler", "integrator", "metric"),
+        *("correction", "policy", "wrapper", "plugin"),
+    )
+}
+"""All checks by kind, in the order in which they run."""
+
+
+def check(
+    kind: CheckedKind,
+    *needs: str,
+    cases: Cases = lambda make: [(make,)],
     level: Level = "quick",
-    applies: Callable[[Any], bool] = lambda _: True,
-) -> tuple[Check, ...]:
-    """Return checks of one level that apply to the same parts."""
-    return tuple(Check(function, level, applies) for function in functions)
+    claimed: Callable[[Any], bool] = lambda _: True,
+) -> Callable[[Callable[..., None]], Check]:
+    """Declare a function as a check of a kind of part, by default of a factory.
+
+    The arguments are those of :class:`Check`.
+    """
+
+    def declare(function: Callable[..., None]) -> Check:
+        CHECKS[kind].append(Check(function, cases, frozenset(needs), level, claimed))
+        return CHECKS[kind][-1]
+
+    return declare
 
 
 def demand(condition: object, message: str) -> None:
@@ -125,8 +173,8 @@ def demand_semi_definite(matrices: FloatArray, what: str) -> None:
     least = np.linalg.eigvalsh(matrices)[:, 0] + 1e-9 * scale[:, 0, 0]
     demand(
         (least >= 0).all(),
-        f"{what} must have no negative eigenvalue, but the least is {least.min():.3g}; where "
-        "second derivatives are negative, give the Fisher information instead",
+        f"{what} must have no negative eigenvalue, got {least.min():.3g}; give the Fisher "
+        "information where second derivatives are negative",
     )
 
 
@@ -143,25 +191,11 @@ def demand_untouched(call: Callable[[], object], arrays: Mapping[str, FloatArray
 def difference(
     function: Function, positions: FloatArray, step: float = 1e-4
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the derivative of a function of rows, and an estimate of its error.
+    """Return the derivative of a function of rows, shape (n, ..., dim), and its error.
 
-    Parameters
-    ----------
-    function
-        Returns shape (n, ...).
-    positions : ndarray of shape (n, dim)
-        Where to differentiate.
-    step
-        Half the distance between the two points of a difference, relative to 1 + abs(q).
-
-    Returns
-    -------
-    derivative : ndarray of shape (n, ..., dim)
-        Richardson's combination of differences at ``step`` and twice that.
-    error : ndarray of the same shape
-        How far the two differences are apart, plus how far the combination is from that at twice
-        the steps, plus the error of rounding. The second term shows noise, such as that of a solver
-        with adaptive steps.
+    The derivative is Richardson's combination of differences at ``step``, relative to 1 + abs(q),
+    and twice that. The error is how far these two are apart, plus how far the combination is from
+    that at twice the steps, which shows the noise of adaptive solvers, plus that of rounding.
     """
     columns, errors = [], []
     for k in range(positions.shape[1]):
@@ -190,10 +224,7 @@ def _central(
 def demand_derivative(
     found: FloatArray, function: Function, positions: FloatArray, what: str
 ) -> None:
-    """Demand that an array is the derivative of a function of rows, by differences.
-
-    The tolerance is wide where the differences disagree with each other.
-    """
+    """Demand that an array is the derivative of a function of rows, as far as differences agree."""
     expected, error = difference(function, positions)
     demand_near(found, expected, error, f"{what} against differences")
 
@@ -209,10 +240,7 @@ N_POSITIONS = 7
 
 
 def positions_for(potential: Any) -> FloatArray:
-    """Return positions at which a potential can be evaluated, shape (n, dim).
-
-    They are its own starting positions if it has any, and otherwise draws from N(0, 0.7^2 I).
-    """
+    """Return starting positions (n, dim) of a potential, or draws from N(0, 0.7^2 I)."""
     rng = np.random.default_rng(20170401)
     if can.INITIAL in potential.capabilities:
         return np.array(potential.initial(rng, N_POSITIONS), dtype=np.float64)
@@ -226,8 +254,8 @@ def place(make: Factory) -> tuple[Any, FloatArray]:
     finite = np.isfinite(potential.value(positions))
     demand(
         finite.any(),
-        f"U is finite at none of {len(positions)} positions around the origin; give the "
-        "potential the capability 'initial', so that chains and checks know where to start",
+        f"U is finite at none of {len(positions)} positions around the origin; give the potential "
+        "the capability 'initial'",
     )
     return potential, np.asarray(positions[finite])
 
@@ -249,11 +277,7 @@ def evaluations_of(potential: Any) -> frozenset[str]:
 
 
 def arguments(potential: Any, method: str, positions: FloatArray) -> tuple[FloatArray, ...]:
-    """Return the arguments of an evaluation.
-
-    They are the positions and, if the method takes factors, a read-only matrix or vector for each
-    position that depends on its row alone.
-    """
+    """Return positions and, if a method takes factors, read-only ones that depend on rows alone."""
     if method not in WITH_FACTORS:
         return (positions,)
     dim = positions.shape[1]
@@ -268,16 +292,10 @@ def arguments(potential: Any, method: str, positions: FloatArray) -> tuple[Float
     return positions, factors
 
 
-def has(*names: str) -> Any:
-    """Return a function that tells whether a potential has all these capabilities."""
-    return lambda potential: potential.capabilities.issuperset(names)
-
-
 def write_and_read(record: Record, where: str = "") -> Record:
     """Return a copy of a record that shares nothing with it, made of plain data alone.
 
-    A record that lives across iterations holds arrays, numbers, strings, None, and records, tuples,
-    lists and mappings of these; nothing else can be saved and restored.
+    Plain data are arrays, numbers, strings, None, and records, tuples, lists and mappings of these.
 
     Parameters
     ----------
@@ -310,7 +328,7 @@ def write_and_read(record: Record, where: str = "") -> Record:
     elif value is not None and not isinstance(value, str | bool | Number | Enum):
         kind = f"array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
         raise AssertionError(
-            f"{where} is of type {kind}; what lives across iterations must be a record of arrays "
-            "of numbers, numbers, strings, None and records, tuples or mappings of these"
+            f"{where} is of type {kind}; what lives across iterations must be plain data: arrays "
+            "of numbers, numbers, strings, None, and records of these"
         )
     return copied  # type: ignore[no-any-return]

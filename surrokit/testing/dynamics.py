@@ -24,19 +24,19 @@ from surrokit.interfaces import (
 from surrokit.kernel.hamiltonian import works_by_position
 from surrokit.potentials import Potential
 from surrokit.testing.demands import (
-    Check,
     Factory,
-    checks,
+    check,
     demand,
     demand_close,
     demand_equal,
+    demand_near,
     demand_shape,
     demand_untouched,
     difference,
 )
 from surrokit.testing.parts import ConstantMetric, CurvedMetric
 from surrokit.testing.statistics import Verdict, normality
-from surrokit.testing.targets import Banana, Gaussian, Mixture, Student, Target
+from surrokit.testing.targets import Banana, Gaussian, Mixture, Student, usable
 from surrokit.testing.wrappers import CountingPotential, Fenced
 from surrokit.types import Cache, FloatArray, IntArray
 
@@ -50,18 +50,7 @@ COVARIANCE = {False: np.array([[1.3, 0.5], [0.5, 0.6]]), True: np.array([[1.3, 0
 """What metrics are adapted to, by whether they change with position."""
 
 _WIDE = np.diag([4.0, 0.25])
-
-
-def _usable(part: Any) -> list[Target]:
-    needs = part.needs
-    targets: tuple[Target, ...] = (Banana(), Mixture(), Student(), Gaussian())
-    found = [target for target in targets if needs <= target.capabilities]
-    demand(
-        found,
-        f"the {type(part).__name__} needs {sorted(needs)}, which no target of the suite offers; "
-        "names are in surrokit.capabilities",
-    )
-    return found
+_TARGETS = (Banana(), Mixture(), Student(), Gaussian())
 
 
 @attrs.frozen(eq=False)
@@ -101,41 +90,43 @@ class _Paths:
         phase = self.phase(positions, momenta)
         with np.errstate(all="ignore"):
             end, status = self.integrator.advance(self.hamiltonian, phase, sizes, steps)
-        demand(
-            not ending or (status == Status.OK).all(),
-            f"{ending} must end with status OK on a smooth target, got {status.tolist()}",
-        )
+        well = not ending or (status == Status.OK).all()
+        demand(well, f"{ending} must end with status OK on a smooth target, got {status}")
         return end, status
 
 
-def _paths(make: Factory, n: int = N_CHAINS) -> Iterator[_Paths]:
+def _paths(make: Factory, n: int = N_CHAINS) -> Iterator[tuple[_Paths]]:
     integrator = make()
-    for target in _usable(integrator):
+    for target in usable(integrator, *_TARGETS):
         if not works_by_position(integrator):
             rng, constant = np.random.default_rng(1987), ConstantMetric()
             positions = target.sample(rng, n)
-            yield _Paths(integrator, target, constant, positions, constant.draw(rng, n, 2))
+            yield (_Paths(integrator, target, constant, positions, constant.draw(rng, n, 2)),)
             continue
         for products in (True, False):
             rng, metric = np.random.default_rng(1987), CurvedMetric(products)
             positions = target.sample(rng, n)
             momenta = metric.draw(rng, metric.factor(target, positions))
-            yield _Paths(integrator, target, metric, positions, momenta)
+            yield (_Paths(integrator, target, metric, positions, momenta),)
 
 
-def check_phase(make: Factory) -> None:
+on_paths = partial(check, "integrator", cases=_paths)
+"""Declares a check of an integrator on one target in one metric."""
+
+on_first_path = partial(check, "integrator", cases=lambda make: [next(_paths(make))])
+
+
+@on_paths()
+def check_phase(on: _Paths) -> None:
     """The end of a path has the shapes of its start, and the cache of its own position."""
-    for on in _paths(make):
-        end, status = on.follow(on.positions, on.momenta, 0.1, 3, "a short path")
-        demand_shape(end.positions, on.positions.shape, "positions at the end")
-        demand_shape(end.momenta, on.momenta.shape, "momenta at the end")
-        demand_shape(status, (N_CHAINS,), "status", "i")
-        expected = on.integrator.cache(on.hamiltonian, end.positions)
-        demand(
-            set(end.cache) == set(expected),
-            f"the cache at the end must hold {sorted(expected)}, got {sorted(end.cache)}",
-        )
-        _demand_cache(end.cache, expected, "in the cache at the end against that evaluated there")
+    end, status = on.follow(on.positions, on.momenta, 0.1, 3, "a short path")
+    demand_shape(end.positions, on.positions.shape, "positions at the end")
+    demand_shape(end.momenta, on.momenta.shape, "momenta at the end")
+    demand_shape(status, (N_CHAINS,), "status", "i")
+    expected = on.integrator.cache(on.hamiltonian, end.positions)
+    same = set(end.cache) == set(expected)
+    demand(same, f"the cache at the end must hold {sorted(expected)}, got {sorted(end.cache)}")
+    _demand_cache(end.cache, expected, "in the cache at the end against that evaluated there")
 
 
 def _demand_cache(found: Cache, expected: Cache, what: str, atol: float = 1e-8) -> None:
@@ -143,80 +134,71 @@ def _demand_cache(found: Cache, expected: Cache, what: str, atol: float = 1e-8) 
         demand_close(found[name], array, f"{name} {what}", rtol=1e-7, atol=atol)
 
 
-def check_reversible(make: Factory) -> None:
+@on_paths()
+def check_reversible(on: _Paths) -> None:
     """Paths lead back with negated momenta, or a negated step, on curved targets too."""
-    for on in _paths(make):
-        for momentum, step, n_steps in ((-1.0, 1.0, 7), (1.0, -1.0, 5)):
-            end, _ = on.follow(on.positions, on.momenta, 0.15, n_steps, "a path")
-            back, _ = on.follow(
-                end.positions,
-                momentum * end.momenta,
-                step * 0.15,
-                n_steps,
-                "the reverse of a path that ended well",
-            )
-            for what, found, began in (
-                ("position", back.positions, on.positions),
-                ("momentum", momentum * back.momenta, on.momenta),
-            ):
-                what = f"{on.name}: {what} after there and back"
-                demand_close(found, began, what, rtol=0, atol=REVERSAL)
+    for momentum, step, n_steps in ((-1.0, 0.15, 7), (1.0, -0.15, 5)):
+        end, _ = on.follow(on.positions, on.momenta, 0.15, n_steps, "a path")
+        what = "the reverse of a path that ended well"
+        back, _ = on.follow(end.positions, momentum * end.momenta, step, n_steps, what)
+        what = f"{on.name}: position after there and back"
+        demand_close(back.positions, on.positions, what, rtol=0, atol=REVERSAL)
+        what = f"{on.name}: momentum after there and back"
+        demand_close(momentum * back.momenta, on.momenta, what, rtol=0, atol=REVERSAL)
 
 
 _STENCIL = {1: 45.0, 2: -9.0, 3: 1.0}  # sixth order, so that the step may be wide: else the
 _STEP = 2e-3  # noise of implicit solves would dominate
 
 
-def check_volume(make: Factory) -> None:
+@check("integrator", cases=partial(_paths, n=4))
+def check_volume(on: _Paths) -> None:
     """The numerical Jacobian of the map from start to end has determinant 1."""
     moves = _STEP * np.array([j * sign for j in _STENCIL for sign in (1, -1)])
     weights = np.array([w * sign for w in _STENCIL.values() for sign in (1, -1)])
-    for on in _paths(make, 4):
-        z = np.concatenate([on.positions, on.momenta], axis=1)
-        # one batch, since an implicit step costs hardly more for many chains than for few
-        starts = (z + moves[:, None, None, None] * np.eye(4)[:, None]).reshape(-1, 4)
-        what = "a path from a start moved by a hair"
-        end, _ = on.follow(starts[:, :2], starts[:, 2:], 0.2, 3, what)
-        ends = np.concatenate([end.positions, end.momenta], axis=1).reshape(len(moves), 4, 4, 4)
-        jacobians = np.einsum("m,mkni->nik", weights, ends) / (60.0 * _STEP)
-        what = f"{on.name}: volume after a path, where it was 1 before"
-        demand_close(np.abs(np.linalg.det(jacobians)), np.ones(4), what, atol=VOLUME)
+    z = np.concatenate([on.positions, on.momenta], axis=1)
+    # one batch, since an implicit step costs hardly more for many chains than for few
+    starts = (z + moves[:, None, None, None] * np.eye(4)[:, None]).reshape(-1, 4)
+    end, _ = on.follow(starts[:, :2], starts[:, 2:], 0.2, 3, "a path from a start moved by a hair")
+    ends = np.concatenate([end.positions, end.momenta], axis=1).reshape(len(moves), 4, 4, 4)
+    jacobians = np.einsum("m,mkni->nik", weights, ends) / (60.0 * _STEP)
+    what = f"{on.name}: volume after a path, where it was 1 before"
+    demand_close(np.abs(np.linalg.det(jacobians)), np.ones(4), what, atol=VOLUME)
 
 
-def check_order(make: Factory) -> None:
+@on_paths()
+def check_order(on: _Paths) -> None:
     """Over a fixed time, halving the step divides the energy error by about four, or more."""
-    for on in _paths(make):
-        before = on.hamiltonian.energy(on.phase(on.positions, on.momenta))
-        errors = []
-        for n in (16, 32):
-            end, _ = on.follow(on.positions, on.momenta, 0.8 / n, n, "a path")
-            errors.append(float(np.abs(on.hamiltonian.energy(end) - before).mean()))
-        demand(
-            errors[1] < 0.4 * errors[0] or errors[1] < 1e-9,
-            f"{on.name}: mean energy error is {errors[0]:.3g} with 16 steps and {errors[1]:.3g} "
-            "with 32 over the same time; an integrator of second order divides it by four",
-        )
+    before = on.hamiltonian.energy(on.phase(on.positions, on.momenta))
+    errors = []
+    for n in (16, 32):
+        end, _ = on.follow(on.positions, on.momenta, 0.8 / n, n, "a path")
+        errors.append(float(np.abs(on.hamiltonian.energy(end) - before).mean()))
+    demand(
+        errors[1] < 0.4 * errors[0] or errors[1] < 1e-9,
+        f"{on.name}: mean energy error is {errors[0]:.3g} with 16 steps and {errors[1]:.3g} with "
+        "32 over the same time; an integrator of second order divides it by four",
+    )
 
 
-def check_chains_alone(make: Factory) -> None:
+@on_paths()
+def check_chains_alone(on: _Paths) -> None:
     """Chains with step sizes and lengths of their own end where each would end alone."""
     n_steps, sizes = np.array([3, 1, 5, 5, 2, 4]), np.array([0.1, 0.2, -0.1, 0.15, 0.05, 0.1])
-    for on in _paths(make):
-        end, _ = on.follow(on.positions, on.momenta, sizes, n_steps, "a path")
-        for i in range(N_CHAINS):
-            one = slice(i, i + 1)
-            start = on.positions[one], on.momenta[one]
-            alone, _ = on.follow(*start, sizes[one], n_steps[one])
-            what = f"of chain {i} of a batch against the same chain alone"
-            demand_close(end.positions[one], alone.positions, f"position {what}", atol=REVERSAL)
-            demand_close(end.momenta[one], alone.momenta, f"momentum {what}", atol=REVERSAL)
-            here = {name: array[one] for name, array in end.cache.items()}
-            _demand_cache(here, alone.cache, what)
+    end, _ = on.follow(on.positions, on.momenta, sizes, n_steps)
+    for i in range(N_CHAINS):
+        one = slice(i, i + 1)
+        alone, _ = on.follow(on.positions[one], on.momenta[one], sizes[one], n_steps[one])
+        what = f"of chain {i} of a batch against the same chain alone"
+        demand_close(end.positions[one], alone.positions, f"position {what}", atol=REVERSAL)
+        demand_close(end.momenta[one], alone.momenta, f"momentum {what}", atol=REVERSAL)
+        here = {name: array[one] for name, array in end.cache.items()}
+        _demand_cache(here, alone.cache, what)
 
 
-def check_start_untouched(make: Factory) -> None:
+@on_first_path()
+def check_start_untouched(on: _Paths) -> None:
     """The phase at the start of a path is not changed, and may be read-only."""
-    on = next(_paths(make))
     start = on.phase(on.positions, on.momenta)
     cache = {name: np.array(array) for name, array in start.cache.items()}
     phase, sizes, n_steps = attrs.evolve(start, cache=cache), np.full(6, 0.1), np.full(6, 3)
@@ -227,35 +209,26 @@ def check_start_untouched(make: Factory) -> None:
     )
 
 
-def check_failures_are_statuses(make: Factory) -> None:
+@on_paths()
+def check_failures_are_statuses(on: _Paths) -> None:
     """A path into a region without values ends with a status; other paths are not affected."""
-    for on in _paths(make):
-        positions, momenta = 0.2 * on.positions, on.momenta.copy()  # inside the fence
-        momenta[::2] *= 50.0
-        fenced = attrs.evolve(on, target=Fenced(on.target, 4.0))
-        end, status = fenced.follow(positions, momenta, 0.15, 4)
-        ok = status == Status.OK
-        demand(
-            not ok[::2].any(),
-            f"paths that leave the support must end with another status than OK, got {status}",
-        )
-        demand(
-            ok[1::2].any(),
-            "every path of a batch failed because some did; one chain's failure must not touch "
-            "others",
-        )
-        demand(
-            np.isfinite(end.positions[ok]).all() and np.isfinite(end.momenta[ok]).all(),
-            "a path with status OK must end at a finite position and momentum",
-        )
-        alone, _ = fenced.follow(positions[1:2], momenta[1:2], 0.15, 4)
-        what = "a good path beside paths that fail"
-        demand_close(end.positions[1:2], alone.positions, what, atol=REVERSAL)
+    positions, momenta = 0.2 * on.positions, on.momenta.copy()  # inside the fence
+    momenta[::2] *= 50.0
+    fenced = attrs.evolve(on, target=Fenced(on.target, 4.0))
+    end, status = fenced.follow(positions, momenta, 0.15, 4)
+    ok = status == Status.OK
+    demand(not ok[::2].any(), f"paths that leave the support must not end with OK, got {status}")
+    demand(ok[1::2].any(), "every path of a batch failed because some did")
+    finite = np.isfinite(end.positions[ok]).all() and np.isfinite(end.momenta[ok]).all()
+    demand(finite, "a path with status OK must end at a finite position and momentum")
+    alone, _ = fenced.follow(positions[1:2], momenta[1:2], 0.15, 4)
+    what = "a good path beside paths that fail"
+    demand_close(end.positions[1:2], alone.positions, what, atol=REVERSAL)
 
 
-def check_cost(make: Factory) -> None:
+@on_first_path()
+def check_cost(on: _Paths) -> None:
     """A step costs a bounded number of gradients."""
-    on = next(_paths(make))
     counted = attrs.evolve(on, target=(counting := CountingPotential(on.target)))
     phase, n_steps = counted.phase(on.positions, on.momenta), 20
     before = counting.gradients()
@@ -263,18 +236,8 @@ def check_cost(make: Factory) -> None:
         counted.hamiltonian, phase, np.full(N_CHAINS, 0.1), np.full(N_CHAINS, n_steps)
     )
     cost = (counting.gradients() - before) / (N_CHAINS * n_steps)
-    demand(
-        cost <= MOST_GRADIENTS_A_STEP,
-        f"a step costs {cost:.1f} gradients a chain; {MOST_GRADIENTS_A_STEP:g} is the most that "
-        "an implicit solve may take",
-    )
-
-
-INTEGRATOR_CHECKS: tuple[Check, ...] = (
-    *checks(check_phase, check_reversible, check_volume, check_order, check_chains_alone),
-    *checks(check_start_untouched, check_failures_are_statuses, check_cost),
-)
-"""For every integrator."""
+    what = f"a step costs {cost:.1f} gradients a chain"
+    demand(cost <= MOST_GRADIENTS_A_STEP, f"{what}, and may cost {MOST_GRADIENTS_A_STEP:g}")
 
 
 @attrs.frozen(eq=False)
@@ -285,6 +248,9 @@ class _Energies:
     metric: Any
     target: Any
     positions: FloatArray
+    vectors: FloatArray = attrs.field(
+        factory=lambda: np.random.default_rng(5).standard_normal((N_CHAINS, 2)), init=False
+    )
 
     def cache(self, positions: FloatArray) -> tuple[Cache, ...]:
         """Return what goes before the momenta in every call."""
@@ -301,17 +267,17 @@ class _Energies:
     def log_determinants(self, positions: FloatArray) -> FloatArray:
         return np.asarray(np.linalg.slogdet(self.masses(positions))[1], dtype=np.float64)
 
-    def forms(self, vectors: FloatArray, positions: FloatArray) -> FloatArray:
-        """Return u^T G u."""
-        products = self.metric.momentum(*self.cache(positions), vectors)
-        return np.asarray((vectors * products).sum(axis=1))
+    def forms(self, positions: FloatArray) -> FloatArray:
+        """Return u^T G u, u the vectors."""
+        products = self.metric.momentum(*self.cache(positions), self.vectors)
+        return np.asarray((self.vectors * products).sum(axis=1))
 
     def draw(self, cache: tuple[Cache, ...], n: int) -> FloatArray:
         """Draw momenta, from a cache of n positions if there is one."""
         return np.asarray(self.metric.draw(np.random.default_rng(29), *(cache or (n, 2))))
 
 
-def _energies(make: Factory) -> Iterator[_Energies]:
+def _energies(make: Factory) -> Iterator[tuple[_Energies]]:
     """Yield the metric as made and, if it is tunable, as adapted, on all targets that fit."""
     metric, rng = make(), np.random.default_rng(1666)
     by_position = changes_with_position(metric)
@@ -320,59 +286,47 @@ def _energies(make: Factory) -> Iterator[_Energies]:
         several.append(("adapted", metric.adapt(COVARIANCE[by_position])))
     if not by_position:
         for label, one in several:
-            yield _Energies(f"{label}: ", one, None, rng.standard_normal((N_CHAINS, 2)))
+            yield (_Energies(f"{label}: ", one, None, rng.standard_normal((N_CHAINS, 2))),)
         return
-    for target in _usable(metric):
+    for target in usable(metric, *_TARGETS):
         positions = target.sample(np.random.default_rng(1666), N_CHAINS)
         for label, one in several:
-            yield _Energies(f"{label}, {type(target).__name__}: ", one, target, positions)
+            yield (_Energies(f"{label}, {type(target).__name__}: ", one, target, positions),)
 
 
-def _vectors() -> FloatArray:
-    return np.random.default_rng(5).standard_normal((N_CHAINS, 2))
+with_energies = partial(check, "metric", cases=_energies)
+"""Declares a check of a metric, as made and as adapted."""
+
+on_position_metrics = partial(with_energies, claimed=changes_with_position)
 
 
-def check_kinetic_energy(make: Factory) -> None:
+@with_energies()
+def check_kinetic_energy(on: _Energies) -> None:
     """The energy is log det G / 2 + p^T G^-1 p / 2, or that of M without log det M."""
-    for on in _energies(make):
-        momenta, cache, name = _vectors(), on.cache(on.positions), on.name
-        for key, array in cache[0].items() if cache else ():
-            demand(
-                isinstance(array, np.ndarray) and array.shape[:1] == (N_CHAINS,),
-                f"{name}{key} in the cache must be an array with one row for each position",
-            )
-        masses = on.masses(on.positions)
-        demand_close(masses, masses.transpose(0, 2, 1), f"{name}mass matrix against its transpose")
-        least = np.linalg.eigvalsh(masses).min()
-        demand(least > 0, f"{name}the mass matrix must be positive definite, eigenvalue {least:g}")
-        velocity, energy = on.metric.velocity(*cache, momenta), on.metric.energy(*cache, momenta)
-        demand_shape(velocity, momenta.shape, f"{name}velocity")
-        demand_shape(energy, (N_CHAINS,), f"{name}energy")
-        expected = np.linalg.solve(masses, momenta[:, :, None])[:, :, 0]
-        demand_close(velocity, expected, f"{name}velocity against G^-1 p", rtol=1e-7)
-        slope, error = difference(partial(on.metric.energy, *cache), momenta)
-        what = f"{name}velocity against differences of the energy"
-        demand_close(velocity, slope, what, rtol=1e-6, atol=3.0 * error + 1e-8)
-        level = on.log_determinants(on.positions) if cache else np.zeros(N_CHAINS)
-        still = on.metric.energy(*cache, np.zeros_like(momenta))
-        demand_close(2.0 * still, level, f"{name}2 K(q, 0) against log det G, or 0")
-        half = 0.5 * (level + (momenta * velocity).sum(axis=1))
-        demand_close(energy, half, f"{name}energy against K(q, 0) + p . velocity / 2")
-        demand_close(on.metric.energy(*cache, -momenta), energy, f"{name}energy of momenta turned")
+    momenta, cache, name = on.vectors, on.cache(on.positions), on.name
+    for key, array in cache[0].items() if cache else ():
+        rows = isinstance(array, np.ndarray) and array.shape[:1] == (N_CHAINS,)
+        demand(rows, f"{name}{key} in the cache must be an array with one row for each position")
+    masses = on.masses(on.positions)
+    demand_close(masses, masses.transpose(0, 2, 1), f"{name}mass matrix against its transpose")
+    least = np.linalg.eigvalsh(masses).min()
+    demand(least > 0, f"{name}the mass matrix must be positive definite, eigenvalue {least:g}")
+    velocity, energy = on.metric.velocity(*cache, momenta), on.metric.energy(*cache, momenta)
+    demand_shape(velocity, momenta.shape, f"{name}velocity")
+    demand_shape(energy, (N_CHAINS,), f"{name}energy")
+    expected = np.linalg.solve(masses, momenta[:, :, None])[:, :, 0]
+    demand_close(velocity, expected, f"{name}velocity against G^-1 p", rtol=1e-7)
+    slope, error = difference(partial(on.metric.energy, *cache), momenta)
+    demand_near(velocity, slope, error, f"{name}velocity against differences of the energy")
+    level = on.log_determinants(on.positions) if cache else np.zeros(N_CHAINS)
+    still = on.metric.energy(*cache, np.zeros_like(momenta))
+    demand_close(2.0 * still, level, f"{name}2 K(q, 0) against log det G, or 0")
+    half = 0.5 * (level + (momenta * velocity).sum(axis=1))
+    demand_close(energy, half, f"{name}energy against K(q, 0) + p . velocity / 2")
+    demand_close(on.metric.energy(*cache, -momenta), energy, f"{name}energy of momenta turned")
 
 
-def check_momenta(make: Factory) -> None:
-    """Momenta have the covariance G of their energy: L^-1 p is standard normal, G = L L^T."""
-    verdicts = []
-    for on in _energies(make):
-        momenta = on.draw(on.cache(np.tile(on.positions[1], (N_DRAWS, 1))), N_DRAWS)
-        demand_shape(momenta, (N_DRAWS, 2), f"{on.name}momenta")
-        factor = np.linalg.cholesky(on.masses(on.positions[1:2])[0])
-        white = np.asarray(np.linalg.solve(factor, momenta.T).T, dtype=np.float64)
-        verdicts.append(normality(white, f"{on.name}L^-1 p, "))
-    Verdict.join(verdicts).require("momenta must be drawn from N(0, G) with the G of the energy")
-
-
+@check("metric")
 def check_adapted(make: Factory) -> None:
     """``adapt`` changes no metric in place, and nothing at all if the metric is not tunable."""
     metric = make()
@@ -382,7 +336,7 @@ def check_adapted(make: Factory) -> None:
         f"tunable was {metric.tunable} and is {adapted.tunable} after adapt; it says what the "
         "user left free, which tuning does not change",
     )
-    for on in _energies(make):
+    for (on,) in _energies(make):
         before = on.masses(on.positions)
         other = attrs.evolve(on, metric=on.metric.adapt(_WIDE)).masses(on.positions)
         demand_equal(on.masses(on.positions), before, f"{on.name}masses before and after adapt")
@@ -390,112 +344,97 @@ def check_adapted(make: Factory) -> None:
             demand_equal(other, before, f"{on.name}masses of a metric that is not tunable")
 
 
-def check_adapted_scales(make: Factory) -> None:
-    """M^-1 takes the diagonal of the covariance, and ``longest_scale`` is in units of M."""
-    for on in _energies(make):
-        for covariance in (COVARIANCE[False], _WIDE):
-            mass = on.masses(on.positions[:1])[0]
-            expected = np.sqrt(np.linalg.eigvals(mass @ covariance).real.max())
-            found = float(on.metric.longest_scale(covariance))
-            demand_close(found, expected, f"{on.name}longest_scale")
-            if on.metric.tunable:
-                adapted = attrs.evolve(on, metric=on.metric.adapt(covariance))
-                inverse = np.linalg.inv(adapted.masses(on.positions[:1])[0])
-                what = f"{on.name}diagonal of M^-1 after adapt"
-                demand_close(np.diag(inverse), np.diag(covariance), what)
-
-
-def check_metric_derivatives(make: Factory) -> None:
-    """The two gradients are those of log det G(q) and of u^T G(q) u."""
-    for on in _energies(make):
-        q, vectors = on.positions, _vectors()
-        (cache,) = on.cache(q)
-        for found, function, what in (
-            (
-                on.metric.log_determinant_gradient(on.target, q, cache),
-                on.log_determinants,
-                "log_determinant_gradient against differences of log det G",
-            ),
-            (
-                on.metric.form_gradient(on.target, q, cache, vectors),
-                partial(on.forms, vectors),
-                "form_gradient against differences of u^T G u",
-            ),
-        ):
-            expected, error = difference(function, q)
-            atol = 3.0 * error + 1e-7
-            demand_close(found, expected, f"{on.name}{what}", rtol=1e-6, atol=atol)
-
-
-def check_approximate_product(make: Factory) -> None:
-    """A cheap product, where there is one, is G u on a normal target."""
-    for on in _energies(make):
-        vectors = _vectors()
-        product = on.metric.approximate_product(on.target, on.positions, vectors)
-        if product is None:
-            continue
-        demand_shape(product, vectors.shape, f"{on.name}approximate_product")
-        if isinstance(on.target, Gaussian):
-            exact = on.metric.momentum(*on.cache(on.positions), vectors)
-            demand_close(product, exact, f"{on.name}approximate_product against G u")
-
-
-def check_positions_alone(make: Factory) -> None:
-    """Results at one position do not depend on the others, even if G is not finite there."""
-    for on in _energies(make):
-        (whole,) = on.cache(on.positions)
-        spoilt = on.positions.copy()
-        spoilt[2], spoilt[4] = np.nan, 1e6
-        with np.errstate(all="ignore"):
-            cache = on.metric.factor(Fenced(on.target, 1e3), spoilt)
-            energy = on.metric.energy(cache, _vectors())[[2, 4]]
-        demand(
-            np.isnan(energy).all(),
-            f"{on.name}energy must be NaN where G is not finite, got {energy}",
-        )
-        for i in (0, 1, 3, 5):
-            one = slice(i, i + 1)
-            (alone,) = on.cache(on.positions[one])
-            for found, beside in ((whole, "others"), (cache, "NaN")):
-                here = {name: array[one] for name, array in found.items()}
-                what = f"{on.name}cache of position {i} beside {beside}"
-                _demand_cache(here, alone, what, atol=1e-10)
-
-
-def check_arguments_untouched(make: Factory) -> None:
+@with_energies()
+def check_arguments_untouched(on: _Energies) -> None:
     """Positions, vectors and caches are not changed, and a generator gives the same momenta."""
-    for on in _energies(make):
-        positions, vectors = on.positions.copy(), _vectors()
-        cache = tuple({key: a.copy() for key, a in one.items()} for one in on.cache(positions))
-        arrays = {"positions": positions, "vectors": vectors, **(cache[0] if cache else {})}
-        demand_untouched(partial(_use, on, positions, vectors, cache), arrays)
-        first, second = on.draw(cache, N_CHAINS), on.draw(cache, N_CHAINS)
-        demand_equal(second, first, f"{on.name}momenta drawn twice")
+    positions, vectors, metric = on.positions.copy(), on.vectors, on.metric
+    cache = tuple({key: a.copy() for key, a in one.items()} for one in on.cache(positions))
+
+    def use() -> None:
+        metric.velocity(*cache, vectors)
+        metric.energy(*cache, vectors)
+        if cache:
+            metric.momentum(*cache, vectors)
+            metric.draw(np.random.default_rng(0), *cache)
+            metric.log_determinant_gradient(on.target, positions, *cache)
+            metric.form_gradient(on.target, positions, *cache, vectors)
+            metric.approximate_product(on.target, positions, vectors)
+
+    arrays = {"positions": positions, "vectors": vectors, **(cache[0] if cache else {})}
+    demand_untouched(use, arrays)
+    first, second = on.draw(cache, N_CHAINS), on.draw(cache, N_CHAINS)
+    demand_equal(second, first, f"{on.name}momenta drawn twice")
 
 
-def _use(
-    on: _Energies, positions: FloatArray, vectors: FloatArray, given: tuple[Cache, ...]
-) -> None:
-    """Call everything that takes positions, vectors or a cache."""
-    on.metric.velocity(*given, vectors)
-    on.metric.energy(*given, vectors)
-    if given:
-        on.metric.momentum(*given, vectors)
-        on.metric.draw(np.random.default_rng(0), *given)
-        on.metric.log_determinant_gradient(on.target, positions, *given)
-        on.metric.form_gradient(on.target, positions, *given, vectors)
-        on.metric.approximate_product(on.target, positions, vectors)
+@with_energies(claimed=lambda metric: not changes_with_position(metric))
+def check_adapted_scales(on: _Energies) -> None:
+    """M^-1 takes the diagonal of the covariance, and ``longest_scale`` is in units of M."""
+    for covariance in (COVARIANCE[False], _WIDE):
+        mass = on.masses(on.positions[:1])[0]
+        expected = np.sqrt(np.linalg.eigvals(mass @ covariance).real.max())
+        found = float(on.metric.longest_scale(covariance))
+        demand_close(found, expected, f"{on.name}longest_scale")
+        if on.metric.tunable:
+            adapted = attrs.evolve(on, metric=on.metric.adapt(covariance))
+            inverse = np.linalg.inv(adapted.masses(on.positions[:1])[0])
+            what = f"{on.name}diagonal of M^-1 after adapt"
+            demand_close(np.diag(inverse), np.diag(covariance), what)
 
 
-def _constant(metric: Any) -> bool:
-    return not changes_with_position(metric)
+@on_position_metrics()
+def check_metric_derivatives(on: _Energies) -> None:
+    """The two gradients are those of log det G(q) and of u^T G(q) u."""
+    (cache,), given = on.cache(on.positions), (on.target, on.positions)
+    of_determinant = on.metric.log_determinant_gradient(*given, cache)
+    of_form = on.metric.form_gradient(*given, cache, on.vectors)
+    for found, function, what in (
+        (of_determinant, on.log_determinants, "log_determinant_gradient against those of log det"),
+        (of_form, on.forms, "form_gradient against those of u^T G u"),
+    ):
+        expected, error = difference(function, on.positions)
+        atol = 3.0 * error + 1e-7
+        demand_close(found, expected, f"{on.name}{what}, by differences", rtol=1e-6, atol=atol)
 
 
-METRIC_CHECKS: tuple[Check, ...] = (
-    *checks(check_kinetic_energy, check_adapted, check_arguments_untouched),
-    *checks(check_adapted_scales, applies=_constant),
-    *checks(check_metric_derivatives, check_approximate_product, applies=changes_with_position),
-    *checks(check_positions_alone, applies=changes_with_position),
-    *checks(check_momenta, level="statistical"),
-)
-"""For every metric."""
+@on_position_metrics()
+def check_approximate_product(on: _Energies) -> None:
+    """A cheap product, where there is one, is G u on a normal target."""
+    product = on.metric.approximate_product(on.target, on.positions, on.vectors)
+    if product is None:
+        return
+    demand_shape(product, on.vectors.shape, f"{on.name}approximate_product")
+    if isinstance(on.target, Gaussian):
+        exact = on.metric.momentum(*on.cache(on.positions), on.vectors)
+        demand_close(product, exact, f"{on.name}approximate_product against G u")
+
+
+@on_position_metrics()
+def check_positions_alone(on: _Energies) -> None:
+    """Results at one position do not depend on the others, even if G is not finite there."""
+    (whole,) = on.cache(on.positions)
+    spoilt = on.positions.copy()
+    spoilt[2], spoilt[4] = np.nan, 1e6
+    with np.errstate(all="ignore"):
+        cache = on.metric.factor(Fenced(on.target, 1e3), spoilt)
+        energy = on.metric.energy(cache, on.vectors)[[2, 4]]
+    demand(np.isnan(energy).all(), f"{on.name}energy must be NaN without a finite G, got {energy}")
+    for i in (0, 1, 3, 5):
+        one = slice(i, i + 1)
+        (alone,) = on.cache(on.positions[one])
+        for found, beside in ((whole, "others"), (cache, "NaN")):
+            here = {name: array[one] for name, array in found.items()}
+            what = f"{on.name}cache of position {i} beside {beside}"
+            _demand_cache(here, alone, what, atol=1e-10)
+
+
+@check("metric", level="statistical")
+def check_momenta(make: Factory) -> None:
+    """Momenta have the covariance G of their energy: L^-1 p is standard normal, G = L L^T."""
+    verdicts = []
+    for (on,) in _energies(make):
+        momenta = on.draw(on.cache(np.tile(on.positions[1], (N_DRAWS, 1))), N_DRAWS)
+        demand_shape(momenta, (N_DRAWS, 2), f"{on.name}momenta")
+        factor = np.linalg.cholesky(on.masses(on.positions[1:2])[0])
+        white = np.asarray(np.linalg.solve(factor, momenta.T).T, dtype=np.float64)
+        verdicts.append(normality(white, f"{on.name}L^-1 p, "))
+    Verdict.join(verdicts).require("momenta must be drawn from N(0, G) with the G of the energy")

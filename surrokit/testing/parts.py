@@ -12,9 +12,9 @@ import numpy as np
 
 from surrokit.coordinates.transforms import products
 from surrokit.interfaces import ChainState, Decider, Kernel, Proposal, Status, StepInfo, Tuning
-from surrokit.kernel.hamiltonian import choose, metropolis, of_moves
+from surrokit.kernel.hamiltonian import carry_out, metropolis
 from surrokit.potentials import Potential
-from surrokit.testing.targets import Gaussian
+from surrokit.testing.targets import Gaussian, of_form, of_trace
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
 
@@ -41,29 +41,7 @@ class ReferenceCorrection:
             values = self.potential.value(proposal.positions)
             log_ratio = state.values - values + proposal.log_correction
         log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
-        accepted, acceptance = metropolis(log_ratio, rng)
-        moves, known = of_moves(state, proposal, accepted, acceptance)
-        info = StepInfo(
-            accepted=moves,
-            acceptance=known,
-            path_acceptance=known,
-            status=proposal.status,
-            divergent=proposal.status != Status.OK,
-            n_steps=proposal.n_steps,
-        )
-        return take(state, proposal, accepted, values), info
-
-
-def take(
-    state: ChainState, proposal: Proposal, accepted: BoolArray, values: FloatArray
-) -> ChainState:
-    """Return the state with the accepted rows of a proposal, which has exact ``values``."""
-    cache = proposal.cache
-    return ChainState(
-        positions=choose(accepted, proposal.positions, state.positions),
-        values=choose(accepted, values, state.values),
-        cache={name: choose(accepted, cache[name], state.cache[name]) for name in cache},
-    )
+        return carry_out(state, proposal, values, *metropolis(log_ratio, rng))
 
 
 def transitions(
@@ -237,14 +215,12 @@ class SubChain(PlainSampler):
         return np.ones_like(moved)
 
 
-_INVERSE_MASS = np.array([0.6, 1.7])
-
-
 @attrs.frozen(eq=False)
 class ConstantMetric:
     """Independent masses, not all equal: M^-1 = diag(0.6, 1.7)."""
 
     tunable: ClassVar[bool] = False
+    inverse: ClassVar[FloatArray] = np.array([0.6, 1.7])
 
     def adapt(self, covariance: FloatArray) -> Self:  # noqa: ARG002
         """Return itself."""
@@ -252,19 +228,19 @@ class ConstantMetric:
 
     def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         """Draw momenta from N(0, M), shape (n, 2)."""
-        return np.asarray(rng.standard_normal((n, dim)) / np.sqrt(_INVERSE_MASS))
+        return np.asarray(rng.standard_normal((n, dim)) / np.sqrt(self.inverse))
 
     def velocity(self, momenta: FloatArray) -> FloatArray:
         """Return M^-1 p, shape (n, 2)."""
-        return np.asarray(momenta * _INVERSE_MASS)
+        return np.asarray(momenta * self.inverse)
 
     def energy(self, momenta: FloatArray) -> FloatArray:
         """Return p^T M^-1 p / 2, shape (n,)."""
-        return np.asarray(0.5 * (np.square(momenta) * _INVERSE_MASS).sum(axis=1))
+        return np.asarray(0.5 * (np.square(momenta) * self.inverse).sum(axis=1))
 
     def longest_scale(self, covariance: FloatArray) -> float:
         """Return the largest standard deviation in units of this metric."""
-        scale = np.sqrt(_INVERSE_MASS)
+        scale = np.sqrt(self.inverse)
         return float(np.sqrt(np.linalg.eigvalsh(covariance / np.outer(scale, scale))[-1]))
 
 
@@ -288,22 +264,27 @@ class CurvedMetric:
 
     def factor(self, potential: Potential, positions: FloatArray) -> Cache:  # noqa: ARG002
         """Return G as ``mass``, shape (n, 2, 2)."""
-        return {"mass": _matrix(positions)}
+        first, second = positions.T
+        matrix = np.empty((len(positions), 2, 2))
+        matrix[:, 0, 0] = 1.2 + 0.5 * np.sin(first)
+        matrix[:, 1, 1] = 0.9 + 0.3 * np.cos(second)
+        matrix[:, 0, 1] = matrix[:, 1, 0] = 0.25 * np.sin(first + second)
+        return {"mass": matrix}
 
     def log_determinant_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache
     ) -> FloatArray:
         """Return tr(G^-1 d_k G), shape (n, 2)."""
         del potential
-        inverse = np.linalg.inv(cache["mass"])
-        return np.asarray(np.einsum("nij,nijk->nk", inverse, _twist(positions)))
+        inverse = np.asarray(np.linalg.inv(cache["mass"]), dtype=np.float64)
+        return of_trace(_slopes(positions), inverse)
 
     def form_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
     ) -> FloatArray:
         """Return u^T d_k G u, shape (n, 2)."""
         del potential, cache
-        return np.asarray(np.einsum("ni,nj,nijk->nk", velocities, velocities, _twist(positions)))
+        return of_form(_slopes(positions), velocities)
 
     def draw(self, rng: np.random.Generator, cache: Cache) -> FloatArray:
         """Draw momenta from N(0, G), shape (n, 2)."""
@@ -327,24 +308,15 @@ class CurvedMetric:
         self, potential: Potential, positions: FloatArray, vectors: FloatArray
     ) -> FloatArray | None:
         """Return G u, shape (n, 2); None without products."""
-        del potential
-        return products(_matrix(positions), vectors) if self.products else None
+        mass = self.factor(potential, positions)["mass"]
+        return products(mass, vectors) if self.products else None
 
 
-def _matrix(positions: FloatArray) -> FloatArray:
-    first, second = positions.T
-    matrix = np.empty((len(positions), 2, 2))
-    matrix[:, 0, 0] = 1.2 + 0.5 * np.sin(first)
-    matrix[:, 1, 1] = 0.9 + 0.3 * np.cos(second)
-    matrix[:, 0, 1] = matrix[:, 1, 0] = 0.25 * np.sin(first + second)
-    return matrix
-
-
-def _twist(positions: FloatArray) -> FloatArray:
+def _slopes(positions: FloatArray) -> FloatArray:
     """Return d_k G_ij, shape (n, 2, 2, 2) with k last."""
     first, second = positions.T
-    twist = np.zeros((len(positions), 2, 2, 2))
-    twist[:, 0, 0, 0] = 0.5 * np.cos(first)
-    twist[:, 1, 1, 1] = -0.3 * np.sin(second)
-    twist[:, 0, 1] = twist[:, 1, 0] = 0.25 * np.cos(first + second)[:, None]
-    return twist
+    slopes = np.zeros((len(positions), 2, 2, 2))
+    slopes[:, 0, 0, 0] = 0.5 * np.cos(first)
+    slopes[:, 1, 1, 1] = -0.3 * np.sin(second)
+    slopes[:, 0, 1] = slopes[:, 1, 0] = 0.25 * np.cos(first + second)[:, None]
+    return slopes

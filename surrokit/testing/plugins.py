@@ -28,14 +28,8 @@ from surrokit.registry.catalogue import Composer, default_catalogue
 from surrokit.registry.components import Component, Kind
 from surrokit.registry.discovery import make_plugins
 from surrokit.registry.hooks import GROUP
-from surrokit.testing import potentials, rows
-from surrokit.testing.demands import (
-    Factory,
-    arguments,
-    checks,
-    demand,
-    evaluations_of,
-)
+from surrokit.testing import rows
+from surrokit.testing.demands import CHECKS, Factory, arguments, check, demand, evaluations_of
 from surrokit.testing.targets import AdjointBanana, Banana, Gaussian, Mixture
 from surrokit.testing.wrappers import CountingPotential, Limited
 from surrokit.types import Capabilities
@@ -56,6 +50,10 @@ def components_of(module: ModuleType) -> list[Component]:
     return list(getattr(module, _REGISTERS, list)())
 
 
+of_module = partial(check, "plugin")
+
+
+@of_module()
 def check_hooks(make: Factory) -> None:
     """Hook functions are marked, with the specified names and arguments and without defaults."""
     module = make()
@@ -65,54 +63,39 @@ def check_hooks(make: Factory) -> None:
         if inspect.isfunction(function)
         and (name.startswith(f"{GROUP}_") or hasattr(function, _MARK))
     }
-    demand(
-        functions,
-        f"{module.__name__} implements no hook; define {_REGISTERS} and decorate it with "
-        "surrokit.hookimpl",
-    )
+    advice = f"define {_REGISTERS} and decorate it with surrokit.hookimpl"
+    demand(functions, f"{module.__name__} implements no hook; {advice}")
     for name, function in functions.items():
-        demand(
-            hasattr(function, _MARK),
-            f"{name} is named as a hook but not marked; decorate it with surrokit.hookimpl",
-        )
+        marked = hasattr(function, _MARK)
+        demand(marked, f"{name} is named as a hook but not marked; decorate it as a hookimpl")
         specified = getattr(hooks, getattr(function, _MARK).get("specname") or name, None)
-        demand(
-            specified is not None,
-            f"{name} is no hook of this version; hooks are listed in surrokit.registry.hooks",
-        )
         known = set(inspect.signature(specified).parameters) if specified else set()
-        for argument in inspect.signature(function).parameters.values():
-            demand(
-                argument.name in known,
-                f"{name} takes {argument.name!r}, which the hook does not pass; it passes "
-                f"{sorted(known) or 'nothing'}",
-            )
-            demand(
-                argument.default is inspect.Parameter.empty,
-                f"{name} gives {argument.name!r} a default; pluggy never passes an argument that "
-                "has one",
-            )
+        what = f"{name} is no hook of this version; hooks are listed in surrokit.registry.hooks"
+        demand(specified is not None, what)
+        passed = sorted(known) or "nothing"
+        for each in inspect.signature(function).parameters.values():
+            what = f"{name} takes {each.name!r}, which the hook does not pass"
+            demand(each.name in known, f"{what}; it passes {passed}")
+            what = f"{name} gives {each.name!r} a default; pluggy never passes such an argument"
+            demand(each.default is inspect.Parameter.empty, what)
 
 
+@of_module()
 def check_registers(make: Factory) -> None:
     """The module can be registered alone, and gives the same components each time, each once."""
     module = make()
     make_plugins(module)
     first, second = components_of(module), components_of(module)
     for component in first:
-        demand(
-            isinstance(component, Component),
-            f"{_REGISTERS} returned {component!r}; every item must be a Component",
-        )
-    keys = [(component.kind, component.name) for component in first]
-    demand(
-        keys == [(component.kind, component.name) for component in second],
-        f"two calls of {_REGISTERS} give different components",
-    )
+        what = f"{_REGISTERS} returned {component!r}; every item must be a Component"
+        demand(isinstance(component, Component), what)
+    keys, again = ([(one.kind, one.name) for one in each] for each in (first, second))
+    demand(keys == again, f"two calls of {_REGISTERS} give different components")
     twice = sorted({key for key in keys if keys.count(key) > 1})
     demand(not twice, f"{' and '.join(map(' '.join, twice))} are registered twice")
 
 
+@of_module()
 def check_descriptions(make: Factory) -> None:
     """Every component has a summary of one line and says where it comes from."""
     for component in components_of(make()):
@@ -123,12 +106,11 @@ def check_descriptions(make: Factory) -> None:
             f"the summary of {what} must be one line of at most {_LONGEST_SUMMARY} characters, "
             f"got {summary!r}",
         )
-        demand(
-            all(reference.strip() for reference in component.references) and component.references,
-            f"{what} has no references; say which paper, equation or code it comes from",
-        )
+        known = component.references and all(each.strip() for each in component.references)
+        demand(known, f"{what} has no references; say which paper, equation or code it is from")
 
 
+@of_module()
 def check_settings(make: Factory) -> None:
     """Factories can be imported, examples and parts name settings, and all settings have help."""
     for component in components_of(make()):
@@ -142,14 +124,12 @@ def check_settings(make: Factory) -> None:
             settings = component.settings()
         except PluginError as error:
             raise AssertionError(str(error)) from error
-        silent = [name for name, setting in settings.items() if not setting.help]
-        demand(
-            not silent,
-            f"{what} does not say what {', '.join(silent)} means; the section Parameters of its "
-            "docstring is shown to users",
-        )
+        silent = ", ".join(name for name, setting in settings.items() if not setting.help)
+        advice = "the section Parameters of its docstring is shown to users"
+        demand(not silent, f"{what} does not say what {silent} means; {advice}")
 
 
+@of_module()
 def check_imports_light(make: Factory) -> None:
     """The module and its list of components import nothing heavy."""
     name = make().__name__
@@ -168,18 +148,9 @@ def demand_light(code: str, what: str) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
     )
     demand(done.returncode == 0, f"{what} fails in a fresh interpreter:\n{done.stderr}")
-    loaded = done.stdout.split()
-    demand(
-        not loaded,
-        f"{what} imports {', '.join(loaded)}; name factories by their paths, so that listing what "
-        "there is stays fast",
-    )
+    loaded = ", ".join(done.stdout.split())
+    demand(not loaded, f"{what} imports {loaded}; name factories by their paths")
 
-
-PLUGIN_CHECKS = checks(
-    check_hooks, check_registers, check_descriptions, check_settings, check_imports_light
-)
-"""For every plugin module."""
 
 _CHAINS = 3
 
@@ -210,14 +181,18 @@ class _Case:
         return choice
 
 
-def _cases() -> Iterator[_Case]:
+def _cases(make: Factory) -> Iterator[tuple[Factory, _Case]]:
     targets: dict[str, Potential] = {
         "a target with gradients": Gaussian(),
         "a target with values only": Limited(Gaussian(), frozenset()),
         "a sum over rows": rows.Summed(),
     }
     for (name, target), seconds in product(targets.items(), (1e-6, 1e-3, 1.0)):
-        yield _Case(f"{name} of {seconds:g} seconds", target, seconds)
+        yield make, _Case(f"{name} of {seconds:g} seconds", target, seconds)
+
+
+of_choices = partial(check, "policy", cases=_cases)
+"""Declares a check of a policy on one target."""
 
 
 def _demand_made(choice: Recipe, what: str) -> None:
@@ -227,57 +202,53 @@ def _demand_made(choice: Recipe, what: str) -> None:
         raise AssertionError(f"what was picked for {what} cannot be made: {error}") from error
 
 
-def check_choices_can_be_made(make: Factory) -> None:
+@of_choices()
+def check_choices_can_be_made(make: Factory, case: _Case) -> None:
     """The picked parts exist and fit the target, whatever it offers and its calls cost."""
-    for case in _cases():
-        given: tuple[dict[str, Any], ...] = ({}, {"warmup": 0})
-        for each in given:
-            _demand_made(case.choose(make, **each), case.what)
+    _demand_made(case.choose(make), case.what)
+    _demand_made(case.choose(make, warmup=0), case.what)
 
 
-def check_fixed_parts(make: Factory) -> None:
+@of_choices()
+def check_fixed_parts(make: Factory, case: _Case) -> None:
     """Parts that the user has named stay."""
     kinds: tuple[Kind, ...] = ("schedule", "explorer", "correction")
     given = {kind: default_catalogue().pick(kind) for kind in kinds}
-    for case in _cases():
-        choice = case.choose(make, **given)
-        for kind, named in given.items():
-            picked = getattr(choice, kind)
-            what = f"for {case.what} {kind}={named!r} was given, and {picked!r} picked"
-            demand(picked == named, what)
+    choice = case.choose(make, **given)
+    for kind, named in given.items():
+        picked = getattr(choice, kind)
+        what = f"for {case.what} {kind}={named!r} was given, and {picked!r} picked"
+        demand(picked == named, what)
 
 
-def check_plain(make: Factory) -> None:
+@of_choices()
+def check_plain(make: Factory, case: _Case) -> None:
     """Without measurements the choice is an exact kernel that fits the target."""
-    for case in _cases():
-        asked = Recipe(exact=case.target, chains=_CHAINS)
-        choice = make().plain(Composer(default_catalogue()), asked, "nothing was measured")
-        demand(choice.surrogate is None, f"for {case.what} a surrogate is picked unmeasured")
-        _demand_made(choice, case.what)
+    asked = Recipe(exact=case.target, chains=_CHAINS)
+    choice = make().plain(Composer(default_catalogue()), asked, "nothing was measured")
+    demand(choice.surrogate is None, f"for {case.what} a surrogate is picked unmeasured")
+    _demand_made(choice, case.what)
 
 
-def check_choice(make: Factory) -> None:
+@of_choices()
+def check_choice(make: Factory, case: _Case) -> None:
     """Equal targets, costs and generators give equal choices; their limit is one of calls and time.
 
     The fallback is an exact kernel that fits the target, and its draws cost time.
     """
-    for case in _cases():
-        what, choice = case.what, case.choose(make)
-        demand(case.choose(make).choice == choice.choice, f"two choices for {what} differ")
-        limit, fallback = choice.exploration, choice.fallback
-        right = isinstance(limit, Budget)
-        right = right and attrs.evolve(limit, max_calls=None, max_seconds=None) == Budget()
-        demand(right, f"the limit for {what} must be a Budget of calls and seconds, got {limit!r}")
-        if fallback is not None:
-            fits = fallback.sampler.needs <= case.target.capabilities
-            exact = fits and not fallback.schedule.learns
-            demand(exact, f"the fallback for {what} is no exact kernel that fits it")
-            costs = fallback.seconds_per_draw > 0
-            demand(costs, f"a draw of the fallback for {what} costs nothing")
+    what, choice = case.what, case.choose(make)
+    demand(case.choose(make).choice == choice.choice, f"two choices for {what} differ")
+    limit, fallback = choice.exploration, choice.fallback
+    right = isinstance(limit, Budget)
+    right = right and attrs.evolve(limit, max_calls=None, max_seconds=None) == Budget()
+    demand(right, f"the limit for {what} must be a Budget of calls and seconds, got {limit!r}")
+    if fallback is not None:
+        fits = fallback.sampler.needs <= case.target.capabilities
+        exact = fits and not fallback.schedule.learns
+        demand(exact, f"the fallback for {what} is no exact kernel that fits it")
+        costs = fallback.seconds_per_draw > 0
+        demand(costs, f"a draw of the fallback for {what} costs nothing")
 
-
-POLICY_CHECKS = checks(check_choices_can_be_made, check_fixed_parts, check_plain, check_choice)
-"""For every policy."""
 
 _GRADIENTS: Capabilities = frozenset({can.GRADIENT, can.GRADIENT_ALONE})
 
@@ -303,6 +274,7 @@ SUBSETS: tuple[Capabilities, ...] = (
 _LIMITED = tuple(Limited(AdjointBanana(), offered) for offered in SUBSETS)
 
 
+@check("wrapper")
 def check_capabilities_kept(make: Factory) -> None:
     """A wrapped potential has the capabilities of the one inside, no more and no less.
 
@@ -312,32 +284,29 @@ def check_capabilities_kept(make: Factory) -> None:
     for inner in _LIMITED:
         offered, wrapped = inner.capabilities, make()(inner).capabilities
         lost, invented = sorted(offered - wrapped), sorted(wrapped - offered)
-        demand(
-            not lost and not invented,
-            f"around a potential that offers {sorted(offered) or 'values only'} the wrapper "
-            f"loses {lost} and invents {invented}; pass capabilities on unchanged",
-        )
+        what = f"around a potential that offers {sorted(offered) or 'values only'} the wrapper"
+        demand(not lost and not invented, f"{what} loses {lost} and invents {invented}")
 
 
+@check("wrapper")
 def check_wrapped_potential(make: Factory) -> None:
     """A wrapped potential passes all checks of potentials, whatever its capabilities."""
     several: tuple[Potential, ...] = (Gaussian(), Mixture(), rows.Summed(), *_LIMITED)
-    for inner in several:
-        for check in potentials.CHECKS + rows.CHECKS:
-            if not check.applies(make()(inner)):
-                continue
-            try:
-                check.function(partial(_wrap, make, inner))
-            except AssertionError as error:
-                raise AssertionError(
-                    f"{check.name} fails around {type(inner).__name__}: {error}"
-                ) from error
+    for inner, each in product(several, CHECKS["potential"]):
+        if not each.applies(make()(inner)):
+            continue
+        try:
+            each(partial(_wrap, make, inner))
+        except AssertionError as error:
+            what = f"{each.name} fails around {type(inner).__name__}"
+            raise AssertionError(f"{what}: {error}") from error
 
 
 def _wrap(make: Factory, inner: Potential) -> Any:
     return make()(inner)
 
 
+@check("wrapper")
 def check_wrapped_calls(make: Factory) -> None:
     """An evaluation of the wrapped potential costs each position once, in one batch."""
     target = AdjointBanana()
@@ -347,14 +316,7 @@ def check_wrapped_calls(make: Factory) -> None:
         given = arguments(wrapped, name, positions)
         counting.forget()
         getattr(wrapped, name)(*given)
-        most_positions = max(counting.positions.values(), default=0)
-        most_batches = max(counting.batches.values(), default=0)
-        demand(
-            (most_positions, most_batches) == (5, 1),
-            f"{name} at 5 positions cost {dict(counting.positions)} positions in "
-            f"{dict(counting.batches)} batches of the potential inside; expected 5 in 1",
-        )
-
-
-WRAPPER_CHECKS = checks(check_capabilities_kept, check_wrapped_potential, check_wrapped_calls)
-"""For every wrapper of potentials; the factory makes a function that wraps."""
+        cost, batches = dict(counting.positions), dict(counting.batches)
+        once = max(cost.values(), default=0) == 5 and max(batches.values(), default=0) == 1
+        what = f"{name} at 5 positions cost {cost} positions in {batches} batches"
+        demand(once, f"{what} of the potential inside; expected 5 in 1")

@@ -20,11 +20,10 @@ from surrokit.model.calls import Calls
 from surrokit.model.model import change_model
 from surrokit.potentials import offers_curvature_derivatives, offers_curvatures
 from surrokit.testing.demands import (
-    Check,
     Factory,
     answers,
     arguments,
-    checks,
+    check,
     demand,
     demand_close,
     demand_derivative,
@@ -34,54 +33,44 @@ from surrokit.testing.demands import (
     demand_shape,
     difference,
     evaluations_of,
-    has,
     place,
     positions_for,
 )
 from surrokit.testing.wrappers import methods_of
 from surrokit.types import FloatArray
 
-GOES_WITH: dict[str, str] = {
-    **dict.fromkeys(
-        (can.GRADIENT_ALONE, can.HESSIAN, can.HESSIAN_PRODUCT, can.HESSIAN_DIAGONAL, can.VJP),
-        can.GRADIENT,
-    ),
-    can.HESSIAN_DERIVATIVE: can.HESSIAN,
-    can.METRIC_DERIVATIVE: can.METRIC,
-    can.METRIC_PRODUCT: can.METRIC,
-    can.JACOBIAN: can.FORWARD,
-    can.FORWARD_HESSIAN: can.FORWARD,
-}
-"""Capabilities that make no sense without another one; ``vjp`` also needs ``forward``."""
+GOES_WITH: tuple[tuple[str, str], ...] = (
+    *((name, can.GRADIENT) for name in (can.GRADIENT_ALONE, can.VJP)),
+    *((name, can.GRADIENT) for name in (can.HESSIAN, can.HESSIAN_PRODUCT, can.HESSIAN_DIAGONAL)),
+    (can.HESSIAN_DERIVATIVE, can.HESSIAN),
+    *((name, can.METRIC) for name in (can.METRIC_DERIVATIVE, can.METRIC_PRODUCT)),
+    *((name, can.FORWARD) for name in (can.VJP, can.JACOBIAN, can.FORWARD_HESSIAN)),
+)
+"""Capabilities, each with one without which it makes no sense."""
+
+placed = partial(check, "potential", cases=lambda make: [place(make)])
+"""Declares a check of a potential at positions where U is finite."""
 
 
+@check("potential")
 def check_capabilities(make: Factory) -> None:
     """Capabilities are known names, and each evaluates what its name says, in double precision."""
     potential = make()
     declared, dim = potential.capabilities, potential.dim
     whole = isinstance(dim, int) and dim >= 1
     demand(whole, f"dim must be a whole number of at least 1, got {dim!r}")
-    demand(
-        isinstance(declared, frozenset),
-        f"capabilities must be a frozenset of names, got {type(declared).__name__}",
-    )
+    what = "capabilities must be a frozenset of names"
+    demand(isinstance(declared, frozenset), f"{what}, got {type(declared).__name__}")
     unknown = sorted(declared - can.KNOWN)
-    demand(
-        not unknown,
-        f"capabilities hold {unknown}, which no part can ask for; known names are "
-        f"{sorted(can.KNOWN)}",
-    )
+    known = sorted(can.KNOWN)
+    demand(not unknown, f"capabilities hold {unknown}, but known names are {known}")
     for name in sorted(declared):
         for method in methods_of(name):
-            demand(
-                callable(getattr(potential, method, None)),
-                f"capability {name!r} is declared, but there is no method {method}",
-            )
-    for name, without in (*GOES_WITH.items(), (can.VJP, can.FORWARD)):
-        demand(
-            name not in declared or without in declared,
-            f"capability {name!r} is declared without {without!r}, which goes with it",
-        )
+            has = callable(getattr(potential, method, None))
+            demand(has, f"capability {name!r} is declared, but there is no method {method}")
+    for name, without in GOES_WITH:
+        fits = name not in declared or without in declared
+        demand(fits, f"capability {name!r} is declared without {without!r}, which goes with it")
     positions = place(lambda: potential)[1]
     for some in (positions, positions[:1]):
         _demand_shapes(answers(potential, some), len(some), dim)
@@ -101,54 +90,7 @@ def _demand_shapes(found: dict[str, FloatArray], n: int, dim: int) -> None:
         demand_shape(array, (n, *(sizes[axis] for axis in axes)), name)
 
 
-def check_gradient(make: Factory) -> None:
-    """The gradient is that of the value, comes with the same value, and is the same alone."""
-    potential, positions = place(make)
-    values, gradients = potential.value_and_gradient(positions)
-    demand_close(values, potential.value(positions), "value that comes with the gradient")
-    demand_derivative(gradients, potential.value, positions, "gradient")
-    if can.GRADIENT_ALONE in potential.capabilities:
-        alone = potential.gradient(positions)
-        demand_close(alone, gradients, "gradient alone against value_and_gradient")
-
-
-def _slope(potential: Any) -> Callable[[FloatArray], FloatArray]:
-    return lambda positions: potential.value_and_gradient(positions)[1]
-
-
-def check_hessian(make: Factory) -> None:
-    """The Hessian is symmetric, and the derivative of the gradient."""
-    potential, positions = place(make)
-    hessian = potential.hessian(positions)
-    atol = 1e-9 * np.abs(hessian).max(axis=(1, 2), keepdims=True)
-    turned = hessian.transpose(0, 2, 1)
-    demand_close(hessian, turned, "Hessian against its transpose", atol=atol)
-    demand_derivative(hessian, _slope(potential), positions, "Hessian")
-
-
-def check_metric_matrix(make: Factory) -> None:
-    """The metric is symmetric and has no negative eigenvalue, and gives the products with it."""
-    potential, positions = place(make)
-    metric = potential.metric(positions)
-    demand_semi_definite(metric, "the metric, a Fisher or Gauss-Newton matrix,")
-    demand(np.abs(metric).max(axis=(1, 2)).all(), "the metric is zero at some position")
-    if can.METRIC_PRODUCT in potential.capabilities:
-        _, vectors = arguments(potential, "metric_product", positions)
-        expected = np.einsum("nij,nj->ni", metric, vectors)
-        found, atol = potential.metric_product(positions, vectors), 1e-9 * (1 + abs(expected).max())
-        demand_close(found, expected, "product with the metric against the matrix", atol=atol)
-
-
-def check_variance(make: Factory) -> None:
-    """The variance is finite and not negative."""
-    potential, positions = place(make)
-    variance = potential.variance(positions)
-    demand(
-        np.isfinite(variance).all() and (variance >= 0).all(),
-        f"variance must be finite and at least 0, got {variance}",
-    )
-
-
+@check("potential")
 def check_input_untouched(make: Factory) -> None:
     """Positions are not changed, and may be read-only or a slice."""
     potential = make()
@@ -165,6 +107,7 @@ def check_input_untouched(make: Factory) -> None:
             demand_close(array, expected[name], f"{name} of {how} positions", atol=1e-9)
 
 
+@check("potential")
 def check_same_answer(make: Factory) -> None:
     """The same positions give the same answers, in new arrays, whatever is asked in between."""
     potential = make()
@@ -179,19 +122,20 @@ def check_same_answer(make: Factory) -> None:
         demand_equal(held[name], first[name], f"{name} kept by the caller over a later evaluation")
 
 
+@check("potential")
 def check_rows(make: Factory) -> None:
     """A batch gives what its rows give one by one."""
     potential = make()
     positions = positions_for(potential)
-    batch = answers(potential, positions)
     singles = [answers(potential, positions[i : i + 1]) for i in range(len(positions))]
-    for name, array in batch.items():
+    for name, array in answers(potential, positions).items():
         stacked = np.concatenate([one[name] for one in singles])
         finite = np.abs(array[np.isfinite(array)])
         atol = 1e-9 * (finite.max() if finite.size else 1.0)
         demand_close(array, stacked, f"{name} of a batch against its rows", rtol=1e-7, atol=atol)
 
 
+@check("potential")
 def check_wrong_shape(make: Factory) -> None:
     """Positions that are not rows of dim numbers raise ShapeError; so do wrong factors."""
     potential = make()
@@ -200,29 +144,26 @@ def check_wrong_shape(make: Factory) -> None:
         method = getattr(potential, name)
         positions, *factors = arguments(potential, name, np.zeros((2, dim)))
         for shape in ((dim,), (2, dim + 1), (1, 2, dim)):
-            what = f"{name} of positions of shape {shape}"
-            _demand_refused(partial(method, np.zeros(shape), *factors), what, f"dim is {dim}")
+            what = f"{name} of positions of shape {shape}, where dim is {dim},"
+            _demand_shape_error(partial(method, np.zeros(shape), *factors), what)
         for right in factors:
             for wrong in (right[:1], right[..., 0], right[..., None]):
-                what = f"{name} at 2 positions of dim {dim} with factors of shape {wrong.shape}"
-                due = f"shape {right.shape} is expected"
-                _demand_refused(partial(method, positions, wrong), what, due)
+                what = f"{name} with factors of shape {wrong.shape} in place of {right.shape}"
+                _demand_shape_error(partial(method, positions, wrong), what)
 
 
-def _demand_refused(call: Callable[[], object], what: str, reason: str) -> None:
+def _demand_shape_error(call: Callable[[], object], what: str) -> None:
+    found = "returned; surrokit.arguments has checks of shapes"
     try:
         call()
     except ShapeError:
         return
     except Exception as error:
-        raise AssertionError(
-            f"{what} must raise ShapeError, but raised {type(error).__name__}: {error}"
-        ) from error
-    raise AssertionError(
-        f"{what} must raise ShapeError, since {reason}; surrokit.arguments has checks of both"
-    )
+        found = f"raised {type(error).__name__}: {error}"
+    raise AssertionError(f"{what} must raise ShapeError, but {found}")
 
 
+@check("potential")
 def check_far_values(make: Factory) -> None:
     """Values far away are numbers or ``inf``, never NaN; only EvaluationError may be raised."""
     potential = make()
@@ -233,8 +174,8 @@ def check_far_values(make: Factory) -> None:
             nan = np.isnan(_values_or_reasons(potential, positions + scale * directions))
             demand(
                 not nan.any(),
-                f"value is NaN at {int(nan.sum())} of {len(nan)} positions at a distance of "
-                f"about {scale:g}; return inf where there is no density, or raise EvaluationError",
+                f"value is NaN at {int(nan.sum())} of {len(nan)} positions about {scale:g} away; "
+                "return inf where there is no density, or raise EvaluationError",
             )
 
 
@@ -248,18 +189,38 @@ def _values_or_reasons(potential: Any, positions: FloatArray) -> FloatArray:
     return values
 
 
-def check_hessian_derivative(make: Factory) -> None:
+@placed(can.GRADIENT)
+def check_gradient(potential: Any, positions: FloatArray) -> None:
+    """The gradient is that of the value, comes with the same value, and is the same alone."""
+    values, gradients = potential.value_and_gradient(positions)
+    demand_close(values, potential.value(positions), "value that comes with the gradient")
+    demand_derivative(gradients, potential.value, positions, "gradient")
+    if can.GRADIENT_ALONE in potential.capabilities:
+        alone = potential.gradient(positions)
+        demand_close(alone, gradients, "gradient alone against value_and_gradient")
+
+
+def _slope(potential: Any) -> Callable[[FloatArray], FloatArray]:
+    return lambda positions: potential.value_and_gradient(positions)[1]
+
+
+@placed(can.HESSIAN)
+def check_hessian(potential: Any, positions: FloatArray) -> None:
+    """The Hessian is symmetric, and the derivative of the gradient."""
+    hessian = potential.hessian(positions)
+    atol = 1e-9 * np.abs(hessian).max(axis=(1, 2), keepdims=True)
+    turned = hessian.transpose(0, 2, 1)
+    demand_close(hessian, turned, "Hessian against its transpose", atol=atol)
+    demand_derivative(hessian, _slope(potential), positions, "Hessian")
+
+
+@placed(can.HESSIAN_DERIVATIVE)
+def check_hessian_derivative(potential: Any, positions: FloatArray) -> None:
     """Both contractions of the Hessian's derivative agree with differences and each other."""
-    _demand_contractions(make, "hessian")
+    _demand_contractions(potential, positions, "hessian")
 
 
-def check_metric_derivative(make: Factory) -> None:
-    """Both contractions of the metric's derivative agree with differences and each other."""
-    _demand_contractions(make, "metric")
-
-
-def _demand_contractions(make: Factory, matrix: str) -> None:
-    potential, positions = place(make)
+def _demand_contractions(potential: Any, positions: FloatArray, matrix: str) -> None:
     of_trace, of_form = f"{matrix}_trace_gradient", f"{matrix}_form_gradient"
     _, matrices = arguments(potential, of_trace, positions)
     _, vectors = arguments(potential, of_form, positions)
@@ -289,9 +250,9 @@ def _hessian(potential: Any, positions: FloatArray) -> tuple[FloatArray, FloatAr
     return difference(_slope(potential), positions)
 
 
-def check_hessian_product(make: Factory) -> None:
+@placed(can.HESSIAN_PRODUCT, can.GRADIENT)
+def check_hessian_product(potential: Any, positions: FloatArray) -> None:
     """A product with the Hessian agrees with the matrix, or with differences of the gradient."""
-    potential, positions = place(make)
     _, vectors = arguments(potential, "hessian_product", positions)
     hessian, error = _hessian(potential, positions)
     expected = np.einsum("nij,nj->ni", hessian, vectors)
@@ -300,19 +261,19 @@ def check_hessian_product(make: Factory) -> None:
     demand_near(found, expected, error.sum(axis=2), what)
 
 
-def check_hessian_diagonal(make: Factory) -> None:
+@placed(can.HESSIAN_DIAGONAL, can.GRADIENT)
+def check_hessian_diagonal(potential: Any, positions: FloatArray) -> None:
     """The diagonal is that of the Hessian, and its gradient agrees with differences."""
-    potential, positions = place(make)
     diagonal = potential.hessian_diagonal(positions)
     expected, error = (np.einsum("nkk->nk", array) for array in _hessian(potential, positions))
-    what = "diagonal of the Hessian against that of the matrix"
-    demand_near(diagonal, expected, error, what)
+    demand_near(diagonal, expected, error, "diagonal of the Hessian against that of the matrix")
     _, weights = arguments(potential, "hessian_diagonal_gradient", positions)
     found = potential.hessian_diagonal_gradient(positions, weights)
     weighed = partial(_weigh, potential.hessian_diagonal, weights)
     demand_derivative(found, weighed, positions, "sum_j c_j d_k G_jj")
 
 
+@check("potential", can.CONVEX, can.GRADIENT)
 def check_convex(make: Factory) -> None:
     """The Hessian is positive definite, at the positions and farther out."""
     potential, near = place(make)
@@ -324,15 +285,15 @@ def check_convex(make: Factory) -> None:
         least = np.linalg.eigvalsh(hessian)[:, 0] if len(hessian) else np.empty(0)
         demand(
             (least > 0).all(),
-            f"capability 'convex' says that the Hessian is positive definite everywhere, but its "
+            "capability 'convex' says that the Hessian is positive definite everywhere, but its "
             f"least eigenvalue is {least.min(initial=np.inf):.3g} at one of {len(positions)} "
-            "positions; declare it only where that is known",
+            "positions",
         )
 
 
-def check_gaussian(make: Factory) -> None:
+@placed(can.GAUSSIAN)
+def check_gaussian(potential: Any, positions: FloatArray) -> None:
     """Mean and factor are those of the normal distribution whose potential this is."""
-    potential, positions = place(make)
     dim, mean, factor = potential.dim, potential.mean, potential.factor
     demand_shape(mean, (dim,), "mean")
     demand_shape(factor, (dim, dim), "factor")
@@ -345,33 +306,44 @@ def check_gaussian(make: Factory) -> None:
     demand_close(values - values[0], expected - expected[0], what, rtol=1e-7, atol=atol)
 
 
-def check_forward_value(make: Factory) -> None:
+@placed(can.VARIANCE)
+def check_variance(potential: Any, positions: FloatArray) -> None:
+    """The variance is finite and not negative."""
+    variance = potential.variance(positions)
+    right = np.isfinite(variance).all() and (variance >= 0).all()
+    demand(right, f"variance must be finite and at least 0, got {variance}")
+
+
+@placed(can.METRIC)
+def check_metric_matrix(potential: Any, positions: FloatArray) -> None:
+    """The metric is symmetric and has no negative eigenvalue, and gives the products with it."""
+    metric = potential.metric(positions)
+    demand_semi_definite(metric, "the metric, a Fisher or Gauss-Newton matrix,")
+    demand(np.abs(metric).max(axis=(1, 2)).all(), "the metric is zero at some position")
+    if can.METRIC_PRODUCT in potential.capabilities:
+        _, vectors = arguments(potential, "metric_product", positions)
+        expected = np.einsum("nij,nj->ni", metric, vectors)
+        found, atol = potential.metric_product(positions, vectors), 1e-9 * (1 + abs(expected).max())
+        demand_close(found, expected, "product with the metric against the matrix", atol=atol)
+
+
+@placed(can.METRIC_DERIVATIVE)
+def check_metric_derivative(potential: Any, positions: FloatArray) -> None:
+    """Both contractions of the metric's derivative agree with differences and each other."""
+    _demand_contractions(potential, positions, "metric")
+
+
+@placed(can.FORWARD)
+def check_forward_value(potential: Any, positions: FloatArray) -> None:
     """The value is the energy of the outputs."""
-    potential, positions = place(make)
     expected = potential.energy.value(potential.forward(positions), positions)
     demand_shape(expected, (len(positions),), "energy.value")
     demand_close(potential.value(positions), expected, "value against the energy of the outputs")
 
 
-def check_jacobian(make: Factory) -> None:
-    """The Jacobian is the derivative of the outputs, and comes with the same outputs."""
-    potential, positions = place(make)
-    outputs, jacobian = potential.forward_and_jacobian(positions)
-    demand_close(outputs, potential.forward(positions), "outputs that come with the Jacobian")
-    demand_derivative(jacobian, potential.forward, positions, "Jacobian")
-
-
-def check_vjp(make: Factory) -> None:
-    """The adjoint gives the gradient of U, and comes with the outputs."""
-    potential, positions = place(make)
-    outputs, gradients = potential.forward_and_gradient(positions)
-    demand_close(outputs, potential.forward(positions), "outputs that come with the gradient")
-    demand_derivative(gradients, potential.value, positions, "gradient by the adjoint")
-
-
-def check_energy_gradients(make: Factory) -> None:
+@placed(can.FORWARD)
+def check_energy_gradients(potential: Any, positions: FloatArray) -> None:
     """The energy's gradients, in outputs and in positions, are those of its value."""
-    potential, positions = place(make)
     outputs, energy = potential.forward(positions), potential.energy
     value, *gradients = energy.value_and_gradients(outputs, positions)
     demand_close(value, energy.value(outputs, positions), "value that comes with the gradients")
@@ -391,9 +363,34 @@ def _demand_partial(
         demand_derivative(array, of_one, where, f"{what} in the {name}")
 
 
-def check_energy_curvatures(make: Factory) -> None:
+@placed(can.JACOBIAN)
+def check_jacobian(potential: Any, positions: FloatArray) -> None:
+    """The Jacobian is the derivative of the outputs, and comes with the same outputs."""
+    outputs, jacobian = potential.forward_and_jacobian(positions)
+    demand_close(outputs, potential.forward(positions), "outputs that come with the Jacobian")
+    demand_derivative(jacobian, potential.forward, positions, "Jacobian")
+
+
+@placed(can.VJP)
+def check_vjp(potential: Any, positions: FloatArray) -> None:
+    """The adjoint gives the gradient of U, and comes with the outputs."""
+    outputs, gradients = potential.forward_and_gradient(positions)
+    demand_close(outputs, potential.forward(positions), "outputs that come with the gradient")
+    demand_derivative(gradients, potential.value, positions, "gradient by the adjoint")
+
+
+@placed(can.FORWARD_HESSIAN, can.JACOBIAN)
+def check_forward_hessian(potential: Any, positions: FloatArray) -> None:
+    """A contraction of the outputs' second derivatives agrees with differences of the Jacobian."""
+    _, weights = arguments(potential, "forward_hessian_product", positions)
+    weighed = partial(_weigh, lambda q: potential.forward_and_jacobian(q)[1], weights)
+    found = potential.forward_hessian_product(positions, weights)
+    demand_derivative(found, weighed, positions, "sum of W_mi d_i d_k F_m")
+
+
+@placed(can.FORWARD, claimed=lambda part: offers_curvatures(part.energy))
+def check_energy_curvatures(potential: Any, positions: FloatArray) -> None:
     """The energy's curvatures, in outputs and in positions, have no negative eigenvalue."""
-    potential, positions = place(make)
     outputs = potential.forward(positions)
     kept = outputs.copy(), positions.copy()
     by_outputs, by_positions = potential.energy.curvatures(outputs, positions)
@@ -409,18 +406,9 @@ def check_energy_curvatures(make: Factory) -> None:
     demand_semi_definite(by_positions, f"{what} positions")
 
 
-def check_forward_hessian(make: Factory) -> None:
-    """A contraction of the outputs' second derivatives agrees with differences of the Jacobian."""
-    potential, positions = place(make)
-    _, weights = arguments(potential, "forward_hessian_product", positions)
-    weighed = partial(_weigh, lambda q: potential.forward_and_jacobian(q)[1], weights)
-    found = potential.forward_hessian_product(positions, weights)
-    demand_derivative(found, weighed, positions, "sum of W_mi d_i d_k F_m")
-
-
-def check_energy_curvature_gradients(make: Factory) -> None:
+@placed(can.FORWARD, claimed=lambda part: offers_curvature_derivatives(part.energy))
+def check_energy_curvature_gradients(potential: Any, positions: FloatArray) -> None:
     """Gradients of the energy's curvatures, in outputs and positions, agree with differences."""
-    potential, positions = place(make)
     outputs, energy = potential.forward(positions), potential.energy
     by_outputs, by_positions = energy.curvatures(outputs, positions)
     rng = np.random.default_rng(7)
@@ -434,30 +422,3 @@ def check_energy_curvature_gradients(make: Factory) -> None:
 
     found = energy.curvature_gradients(outputs, positions, first, second)
     _demand_partial(found, weigh, outputs, positions, "gradient of the energy's curvatures")
-
-
-def _energy_offers(offers: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda potential: can.FORWARD in potential.capabilities and offers(potential.energy)
-
-
-CHECKS: tuple[Check, ...] = (
-    *checks(check_capabilities, check_input_untouched, check_same_answer),
-    *checks(check_rows, check_wrong_shape, check_far_values),
-    *checks(check_gradient, applies=has(can.GRADIENT)),
-    *checks(check_hessian, applies=has(can.HESSIAN)),
-    *checks(check_hessian_derivative, applies=has(can.HESSIAN_DERIVATIVE)),
-    *checks(check_hessian_product, applies=has(can.HESSIAN_PRODUCT, can.GRADIENT)),
-    *checks(check_hessian_diagonal, applies=has(can.HESSIAN_DIAGONAL, can.GRADIENT)),
-    *checks(check_convex, applies=has(can.CONVEX, can.GRADIENT)),
-    *checks(check_gaussian, applies=has(can.GAUSSIAN)),
-    *checks(check_variance, applies=has(can.VARIANCE)),
-    *checks(check_metric_matrix, applies=has(can.METRIC)),
-    *checks(check_metric_derivative, applies=has(can.METRIC_DERIVATIVE)),
-    *checks(check_forward_value, check_energy_gradients, applies=has(can.FORWARD)),
-    *checks(check_jacobian, applies=has(can.JACOBIAN)),
-    *checks(check_vjp, applies=has(can.VJP)),
-    *checks(check_forward_hessian, applies=has(can.FORWARD_HESSIAN, can.JACOBIAN)),
-    *checks(check_energy_curvatures, applies=_energy_offers(offers_curvatures)),
-    *checks(check_energy_curvature_gradients, applies=_energy_offers(offers_curvature_derivatives)),
-)
-"""For every potential, fitted or not."""

@@ -11,17 +11,8 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.arguments import check_positions
 from surrokit.potentials import Ball, move_bounds, of_order
-from surrokit.testing.demands import (
-    Check,
-    Factory,
-    checks,
-    demand,
-    demand_close,
-    demand_equal,
-    demand_shape,
-    has,
-    place,
-)
+from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
+from surrokit.testing.potentials import placed
 from surrokit.testing.targets import Gaussian
 from surrokit.types import Capabilities, FloatArray, IntArray
 
@@ -81,10 +72,7 @@ class _CubicRows(SelectedRows):
 
 
 def _cubic_rows() -> _CubicRows:
-    """Return the rows: directions in a fan, so that remainders add up to something skewed.
-
-    Weights differ by a factor of ten, and offsets give linear terms.
-    """
+    """Return directions in a fan, so that remainders add up to something skewed, with offsets."""
     angles = 0.7 + 0.5 * np.linspace(-1.0, 1.0, _N_ROWS)
     weights = np.geomspace(1.0, 10.0, _N_ROWS)
     weights *= 6.0 * _STRENGTH / weights.sum()
@@ -145,16 +133,15 @@ class CubicExpansion:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, 2): U less all remainders."""
-        # the sum of cubes of two coordinates has four coefficients, however many rows there are
-        x, y = self.target.rows.directions.T
-        h, k = (positions - self.centre).T
-        terms = np.array([x * x * x, 3.0 * x * x * y, 3.0 * x * y * y, y * y * y])
-        a, b, c, d = terms @ self.target.rows.weights / 6.0
-        left_out = h * (h * (a * h + b * k) + c * k * k) + d * k * k * k
-        return np.asarray(self.target.value(positions) - left_out)
+        return np.asarray(self.target.value(positions) - self._all(positions).sum(axis=1))
+
+    def _all(self, positions: FloatArray) -> FloatArray:
+        """Return D_i(q) = w_i (x_i . h)^3 / 6 of all rows, shape (n, n_rows)."""
+        along = (positions - self.centre) @ self.target.rows.directions.T
+        return np.asarray(self.target.rows.weights / 6.0 * along * along * along)
 
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
-        """Return D_i(q) = w_i (x_i . h)^3 / 6, shape (m,)."""
+        """Return D_i(q) of pairs of row and position, shape (m,)."""
         h = (positions - self.centre)[owners]
         along = np.einsum("ij,ij->i", self.target.rows.directions[rows], h)
         return np.asarray(self.target.rows.weights[rows] / 6.0 * along * along * along)
@@ -167,9 +154,7 @@ class CubicExpansion:
 
     def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
-        x, w = self.target.rows.directions, self.target.rows.weights / 6.0
-        s, t = (before - self.centre) @ x.T, (after - self.centre) @ x.T
-        return np.asarray(np.maximum(t * t * t - s * s * s, 0.0) @ w)
+        return np.asarray(np.maximum(self._all(after) - self._all(before), 0.0).sum(axis=1))
 
 
 @attrs.frozen(kw_only=True)
@@ -180,11 +165,7 @@ class BananaRows:
     """
 
     sd: float
-
-    @property
-    def n_rows(self) -> int:
-        """Two."""
-        return 2
+    n_rows: ClassVar[int] = 2
 
     def select(self, rows: IntArray) -> SelectedRows:
         """Return the sum of the terms of some rows, shape (m,)."""
@@ -247,13 +228,11 @@ def _orders(potential: Any) -> tuple[int, ...]:
     return (2, 3) if can.ROWS_THIRD_ORDER in potential.capabilities else (2,)
 
 
-def check_selected(make: Factory) -> None:
+@placed(can.ROWS)
+def check_selected(potential: Any, positions: FloatArray) -> None:
     """Terms of single rows add up, count as often as they are given, and have derivatives."""
-    potential, positions = place(make)
-    demand(
-        isinstance(potential.n_rows, int) and potential.n_rows >= 1,
-        f"n_rows must be a whole number of at least 1, got {potential.n_rows!r}",
-    )
+    whole = isinstance(potential.n_rows, int) and potential.n_rows >= 1
+    demand(whole, f"n_rows must be a whole number of at least 1, got {potential.n_rows!r}")
     rows = _some(potential)
     chosen = potential.select(rows)
     missing = {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN} - chosen.capabilities
@@ -270,9 +249,9 @@ def check_selected(make: Factory) -> None:
     demand_close(chosen.hessian(positions), bends, "Hessian of rows against single rows", atol=1e-9)
 
 
-def check_expansion(make: Factory) -> None:
+@placed(can.ROWS)
+def check_expansion(potential: Any, positions: FloatArray) -> None:
     """The expansion has the sums of the terms' derivatives, and V plus all remainders is U."""
-    potential, positions = place(make)
     n_rows, centre = potential.n_rows, _centre(positions)
     everything = potential.select(np.arange(n_rows))
     gradient, hessian = everything.gradient(centre[None])[0], everything.hessian(centre[None])[0]
@@ -291,9 +270,9 @@ def check_expansion(make: Factory) -> None:
         demand_close(total, value, "V plus all remainders against U", atol=atol)
 
 
-def check_remainders(make: Factory) -> None:
+@placed(can.ROWS)
+def check_remainders(potential: Any, positions: FloatArray) -> None:
     """The remainder of a row is its term less its expansion, for any pair of row and position."""
-    potential, positions = place(make)
     rows, owners = _pairs(_some(potential), len(positions))
     for order in _orders(potential):
         expansion = potential.expand(_centre(positions), **of_order(order))
@@ -315,11 +294,8 @@ def check_remainders(make: Factory) -> None:
         everything, movers = _pairs(np.arange(potential.n_rows), len(positions))
         each = expansion.changes(positions, after, everything, movers)
         total = np.asarray(np.bincount(movers, np.maximum(each, 0.0)), dtype=np.float64)
-        what, atol = (
-            "increases against all changes that are positive",
-            1e-9 * (1.0 + potential.n_rows),
-        )
-        demand_close(expansion.increases(positions, after), total, what, atol=atol)
+        found, atol = expansion.increases(positions, after), 1e-9 * (1.0 + potential.n_rows)
+        demand_close(found, total, "increases against all positive changes", atol=atol)
 
 
 def _remainders(one: Any, positions: FloatArray, expansion: Any, order: int) -> FloatArray:
@@ -338,10 +314,10 @@ def _remainders(one: Any, positions: FloatArray, expansion: Any, order: int) -> 
     return np.asarray(left_out)
 
 
-def check_row_bounds(make: Factory) -> None:
+@placed(can.ROWS)
+def check_row_bounds(potential: Any, positions: FloatArray) -> None:
     """No remainder changes by more than its row's bound, near or far, from any centre."""
-    potential, positions = place(make)
-    dim, rows = potential.dim, _some(potential)
+    dim = potential.dim
     for order in _orders(potential):
         rng = np.random.default_rng(20190502)
         factor = np.tril(rng.standard_normal((dim, dim)))
@@ -351,14 +327,12 @@ def check_row_bounds(make: Factory) -> None:
             expansion = potential.expand(np.array(centre), **of_order(order))
             for scale in (0.1, 1.0, 3.0, 10.0):
                 moves = _moves(rng, dim, scale)
-                bounds = _bounds_for(potential, factor, expansion.centre, moves, order)
-                share = _largest_share(expansion, bounds, rows, factor, moves, order)
+                share = _largest_share(potential, expansion, factor, moves, order)
                 tightest = max(tightest, share)
         demand(
             tightest <= 1.0 + 1e-6,
             f"a row changes by {tightest:.4g} times its bound beyond its expansion to order "
-            f"{order}; row_bounds must hold at every position (or in the whole ball it is given), "
-            "or the subsampled correction is biased",
+            f"{order}; row_bounds must hold everywhere, or in the whole ball, or draws are biased",
         )
 
 
@@ -372,46 +346,39 @@ def _moves(rng: np.random.Generator, dim: int, scale: float) -> tuple[FloatArray
     return start, end
 
 
-def _bounds_for(
-    potential: Any,
-    factor: FloatArray,
-    centre: FloatArray,
-    moves: tuple[FloatArray, FloatArray],
-    order: int,
-) -> FloatArray:
-    """Return the bounds of all rows for some moves from whitened positions about a centre."""
-    radius = float(np.linalg.norm(np.concatenate(moves), axis=1).max())
+def _in_ball(potential: Any, centre: FloatArray, radius: float) -> Ball | None:
+    """Return the ball that bounds are to be asked for, of potentials without bounds everywhere."""
     local = can.ROWS_IN_BALLS in potential.capabilities
-    ball = Ball(centre=centre, radius=radius) if local else None
-    bounds = np.asarray(potential.row_bounds(factor, **of_order(order, ball)))
-    demand_shape(bounds, (potential.n_rows,), "row_bounds")
-    demand((bounds >= 0.0).all(), "row_bounds must not be negative")
-    return bounds
+    return Ball(centre=centre, radius=radius) if local else None
 
 
 def _largest_share(
+    potential: Any,
     expansion: Any,
-    bounds: FloatArray,
-    rows: IntArray,
     factor: FloatArray,
     moves: tuple[FloatArray, FloatArray],
     order: int,
 ) -> float:
     """Return the largest change of a row, as a share of what its bound allows."""
     start, end = moves
-    pairs, owners = _pairs(rows, len(start))
+    radius = float(np.linalg.norm(np.concatenate(moves), axis=1).max())
+    ball = _in_ball(potential, expansion.centre, radius)
+    bounds = np.asarray(potential.row_bounds(factor, **of_order(order, ball)))
+    demand_shape(bounds, (potential.n_rows,), "row_bounds")
+    demand((bounds >= 0.0).all(), "row_bounds must not be negative")
+    rows, owners = _pairs(_some(potential), len(start))
     before, after = expansion.centre + start @ factor.T, expansion.centre + end @ factor.T
-    changes = np.abs(expansion.changes(before, after, pairs, owners))
-    allowed = bounds[pairs] * move_bounds(start, end, order)[owners]
+    changes = np.abs(expansion.changes(before, after, rows, owners))
+    allowed = bounds[rows] * move_bounds(start, end, order)[owners]
     counts = changes > 1e-9  # smaller ones are rounding
     return float((changes[counts] / allowed[counts]).max()) if counts.any() else 0.0
 
 
-def check_row_draws(make: Factory) -> None:
+@placed(can.ROWS_DRAWN)
+def check_row_draws(potential: Any, positions: FloatArray) -> None:
     """Rows that are drawn come with the bounds they have, and the total is that of all bounds."""
-    potential, positions = place(make)
-    factor, local = np.eye(potential.dim), can.ROWS_IN_BALLS in potential.capabilities
-    asked = of_order(2, Ball(centre=_centre(positions), radius=1.5) if local else None)
+    factor = np.eye(potential.dim)
+    asked = of_order(2, _in_ball(potential, _centre(positions), 1.5))
     bounds, draws = potential.row_bounds(factor, **asked), potential.row_draws(factor, **asked)
     demand_close(draws.total, bounds.sum(), "total of bounds", rtol=1e-9)
     rng = np.random.default_rng(3)
@@ -419,11 +386,3 @@ def check_row_draws(make: Factory) -> None:
         rows, found = draws.draw(n, rng)
         demand(rows.shape == (n,), f"row_draws must return {n} rows, got shape {rows.shape}")
         demand_close(found, bounds[rows], "bounds of rows drawn", rtol=1e-9)
-
-
-CHECKS: tuple[Check, ...] = (
-    *checks(check_selected, check_expansion, check_remainders, applies=has(can.ROWS)),
-    *checks(check_row_bounds, applies=has(can.ROWS)),
-    *checks(check_row_draws, applies=has(can.ROWS_DRAWN)),
-)
-"""For every potential with capability ``rows``."""

@@ -6,42 +6,32 @@ import difflib
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
 
 from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import Catalogue, Composer, Entry, default_catalogue
-from surrokit.registry.components import Component, Kind, binds_as
-from surrokit.testing import corrections, potentials, rows, samplers, surrogates
-from surrokit.testing.demands import Check, Factory, Level
-from surrokit.testing.dynamics import INTEGRATOR_CHECKS, METRIC_CHECKS
-from surrokit.testing.learning import EXPLORER_CHECKS, SCHEDULE_CHECKS
-from surrokit.testing.plugins import PLUGIN_CHECKS, POLICY_CHECKS, WRAPPER_CHECKS, components_of
+from surrokit.registry.components import Component, binds_as
+
+# each declares its checks
+from surrokit.testing import (  # noqa: F401
+    corrections,
+    dynamics,
+    learning,
+    potentials,
+    rows,
+    samplers,
+    surrogates,
+)
+from surrokit.testing.demands import CHECKS, Check, CheckedKind, Factory, Level
+from surrokit.testing.plugins import components_of
 
 if TYPE_CHECKING:
     import pytest
-
-CheckedKind: TypeAlias = Kind | Literal["wrapper", "plugin"]
-"""Kinds that can be checked: those of components, wrappers of potentials, plugin modules."""
-
-CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
-    "potential": potentials.CHECKS + rows.CHECKS,
-    "surrogate": surrogates.CHECKS,
-    "explorer": EXPLORER_CHECKS,
-    "schedule": SCHEDULE_CHECKS,
-    "sampler": samplers.CHECKS,
-    "integrator": INTEGRATOR_CHECKS,
-    "metric": METRIC_CHECKS,
-    "correction": corrections.CHECKS,
-    "policy": POLICY_CHECKS,
-    "wrapper": WRAPPER_CHECKS,
-    "plugin": PLUGIN_CHECKS,
-}
-"""All checks by kind, in the order in which they run."""
 
 DEFAULT_LEVELS: tuple[Level, ...] = ("quick", "statistical")
 """The levels that run unless others are asked for."""
@@ -79,12 +69,12 @@ def kind_of(part: Any) -> CheckedKind:
     if callable(part) and not isinstance(part, type):
         return "wrapper"
     raise ConfigurationError(
-        f"a {type(part).__name__} has the methods of no kind of part; the methods are in "
-        f"surrokit.plugin, and kind=... names one of {', '.join(CHECKS)}"
+        f"a {type(part).__name__} has the methods of no kind of part; see surrokit.plugin, or name "
+        f"its kind, one of {', '.join(CHECKS)}"
     )
 
 
-def _checks_of(kind: str) -> tuple[Check, ...]:
+def _checks_of(kind: str) -> list[Check]:
     if kind not in CHECKS:
         raise ConfigurationError(f"kind must be one of {', '.join(CHECKS)}, got {kind!r}")
     return CHECKS[kind]
@@ -103,35 +93,26 @@ def check_names(kind: str) -> list[str]:
 
 def _labelled(
     parts: Iterable[Component | Factory], catalogue: Catalogue | None
-) -> dict[str, Factory]:
-    """Return unique labels, as ``leapfrog`` or ``hmc-step_size=0.5``, to factories.
-
-    There is one for each part, and for each of a component's examples.
-    """
-    found: dict[str, Factory] = {}
-    seen: Counter[str] = Counter()
-    for name, make in _named(parts, catalogue):
-        seen[name] += 1
-        found[name if seen[name] == 1 else f"{name}-{seen[name]}"] = make
-    return found
-
-
-def _named(
-    parts: Iterable[Component | Factory], catalogue: Catalogue | None
 ) -> Iterator[tuple[str, Factory]]:
+    """Yield factories, for all examples of components, with labels: ``hmc-step_size=0.5``."""
+    seen: Counter[str] = Counter()
     for part in parts:
+        named: list[tuple[str, Factory]] = []
         if isinstance(part, Component):
             for settings in part.examples:
                 words = [f"{name}={value}".replace(" ", "") for name, value in settings.items()]
-                make = partial(_compose, part, dict(settings), catalogue)
-                yield "-".join([part.name, *words]), make
+                made = partial(_compose, part, dict(settings), catalogue)
+                named.append(("-".join([part.name, *words]), made))
         elif callable(part):
-            yield _name_of(part), part
+            named.append((_name_of(part), part))
         else:
             raise ConfigurationError(
                 f"parts to check must be components or zero-argument factories, got {part!r}; "
-                "pass a class or a function that makes the part afresh, not the part itself"
+                "pass its class, or a function that makes it afresh"
             )
+        for name, make in named:
+            seen[name] += 1
+            yield name if seen[name] == 1 else f"{name}-{seen[name]}", make
 
 
 def _compose(component: Component, settings: dict[str, Any], catalogue: Catalogue | None) -> Any:
@@ -184,7 +165,7 @@ class Case:
         AssertionError
             If it fails.
         """
-        self.check.function(self.make)
+        self.check(self.make)
 
 
 def checks_for(
@@ -193,7 +174,7 @@ def checks_for(
     levels: Iterable[Level] = DEFAULT_LEVELS,
     catalogue: Catalogue | None = None,
 ) -> Iterator[Case]:
-    """Select checks by the kind of each part and by what it declares.
+    """Select checks by the kind of each part and by what it declares: named callables.
 
     Parameters
     ----------
@@ -206,11 +187,6 @@ def checks_for(
     catalogue
         Where the parts inside components are looked up; by default everything that is installed.
 
-    Yields
-    ------
-    Case
-        A named callable for each check.
-
     Raises
     ------
     ConfigurationError
@@ -218,21 +194,20 @@ def checks_for(
     """
     wanted = frozenset(levels)
     given = None if kind is None else _checks_of(kind)
-    for label, make in _labelled(parts, catalogue).items():
+    for label, make in _labelled(parts, catalogue):
         for check in _select(make, given):
             if check.level in wanted:
                 yield Case(check, label, make)
 
 
-def _select(make: Factory, given: tuple[Check, ...] | None) -> Iterator[Check]:
+def _select(make: Factory, given: list[Check] | None) -> Iterator[Check]:
     yield Check(check_builds)
     try:
         made = make()
     except Exception:
         return  # check_builds says why
-    for check in _checks_of(kind_of(made)) if given is None else given:
-        if check.applies(made):
-            yield check
+    chosen = _checks_of(kind_of(made)) if given is None else given
+    yield from (check for check in chosen if check.applies(made))
 
 
 def check_builds(make: Factory) -> None:
@@ -255,6 +230,8 @@ def parametrize_with_checks(
 ) -> pytest.MarkDecorator:
     """Parametrise a pytest test with the checks of some parts; the test calls ``check()``.
 
+    Its ids read ``check_reversible[leapfrog]``.
+
     Parameters
     ----------
     parts
@@ -264,11 +241,6 @@ def parametrize_with_checks(
         and ``long``, which :mod:`surrokit.testing.fixtures` registers.
     known_failures
         Name of a check, or ``check[part]``, to the reason why it fails. Such a check must fail.
-
-    Returns
-    -------
-    pytest.MarkDecorator
-        Decorates a test with one argument ``check``. Ids read ``check_reversible[leapfrog]``.
 
     Raises
     ------
@@ -290,17 +262,14 @@ def parametrize_with_checks(
 
 def _reasons(cases: Iterable[Case], known_failures: KnownFailures | None) -> dict[str, str]:
     """Return the reasons of the cases that are known to fail, by name of the case."""
-    names = [case.name for case in cases]
+    names = {case.name: case.check.name for case in cases}
     found: dict[str, str] = {}
     for known, reason in (known_failures or {}).items():
         if not isinstance(reason, str) or not reason.strip():
-            raise ConfigurationError(
-                f"the known failure {known!r} needs a reason, got {reason!r}; say why it fails "
-                "and what would mend it"
-            )
-        matching = [name for name in names if known in (name, name.partition("[")[0])]
+            raise ConfigurationError(f"the known failure {known!r} needs a reason, got {reason!r}")
+        matching = [name for name, check in names.items() if known in (name, check)]
         if not matching:
-            choices = sorted({name.partition("[")[0] for name in names} | set(names))
+            choices = sorted({*names, *names.values()})
             near = difflib.get_close_matches(known, choices, n=3, cutoff=0.5)
             hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see checks_for"
             raise ConfigurationError(
@@ -312,23 +281,11 @@ def _reasons(cases: Iterable[Case], known_failures: KnownFailures | None) -> dic
 
 @attrs.frozen
 class CheckResult:
-    """The result of one check of one part.
+    """The result of one check of one part."""
 
-    Parameters
-    ----------
-    name
-        Check and part, as in ``check_reversible[leapfrog]``.
-    outcome
-        ``passed``, ``failed`` or ``known failure``.
-    message
-        Why it failed, or the reason for a known failure; empty if it passed.
-    seconds
-        How long it took.
-    """
-
-    name: str
+    name: str  # check and part, as in ``check_reversible[leapfrog]``
     outcome: Outcome
-    message: str
+    message: str  # why it failed, or the reason for a known failure; empty if it passed
     seconds: float
 
 
@@ -342,32 +299,29 @@ def run_checks(
     ConfigurationError
         If a known failure has no reason, or names no check among them.
     """
-    chosen = list(cases)
+    chosen, results = list(cases), []
     reasons = _reasons(chosen, known_failures)
-    return [_result(case, reasons.get(case.name)) for case in chosen]
-
-
-def _result(case: Case, reason: str | None) -> CheckResult:
-    began = time.perf_counter()
-    outcome: Outcome = "passed"
-    message = ""
-    try:
-        case()
-    except Exception as error:
-        plain = isinstance(error, AssertionError)
-        message = str(error) if plain else f"{type(error).__name__}: {error}"
-        outcome = "failed"
-    if reason is not None:
-        failed = outcome == "failed"
-        outcome = "known failure" if failed else "failed"
-        message = reason if failed else f"passed, though it was known to fail because {reason}"
-    return CheckResult(case.name, outcome, message, time.perf_counter() - began)
+    for case in chosen:
+        began, message, failed = time.perf_counter(), "", False
+        try:
+            case()
+        except Exception as error:
+            failed, plain = True, isinstance(error, AssertionError)
+            message = str(error) if plain else f"{type(error).__name__}: {error}"
+        outcome: Outcome = "failed" if failed else "passed"
+        if (reason := reasons.get(case.name)) is not None:
+            outcome = "known failure" if failed else "failed"
+            message = reason if failed else f"passed, though it was known to fail because {reason}"
+        results.append(CheckResult(case.name, outcome, message, time.perf_counter() - began))
+    return results
 
 
 def plugin_cases(module: ModuleType, *, levels: Iterable[Level] = DEFAULT_LEVELS) -> list[Case]:
     """Return the checks of a plugin module and of every part that it offers."""
     wanted, name = tuple(levels), module.__name__
-    cases = [Case(check, name, lambda: module) for check in PLUGIN_CHECKS if check.level in wanted]
+    cases = [
+        Case(check, name, lambda: module) for check in CHECKS["plugin"] if check.level in wanted
+    ]
     try:
         components = [each for each in components_of(module) if isinstance(each, Component)]
     except Exception:
@@ -376,20 +330,7 @@ def plugin_cases(module: ModuleType, *, levels: Iterable[Level] = DEFAULT_LEVELS
     return [*cases, *checks_for(*components, levels=wanted, catalogue=catalogue)]
 
 
-class Runner(Protocol):
-    """The signature of functions that run all checks of one part."""
-
-    def __call__(
-        self,
-        make: Factory,
-        *,
-        levels: Iterable[Level] = DEFAULT_LEVELS,
-        known_failures: KnownFailures | None = None,
-    ) -> list[CheckResult]:
-        """Run the checks."""
-
-
-def _runner(kind: CheckedKind, what: str) -> Runner:
+def _runner(kind: CheckedKind, what: str) -> Callable[..., list[CheckResult]]:
     def check(
         make: Factory,
         *,
@@ -440,12 +381,7 @@ def check_plugin(
 ) -> list[CheckResult]:
     """Check a plugin module, and every part that it offers at every one of its examples.
 
-    Parameters
-    ----------
-    module
-        The module with the hooks; it need not be installed.
-    levels, known_failures
-        As for the other functions here.
+    The module, with its hooks, need not be installed. The rest is as for the other functions here.
 
     Raises
     ------

@@ -8,7 +8,8 @@ transitions they must still be exact draws. Rates of false alarms are those of
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import attrs
@@ -17,9 +18,8 @@ import numpy as np
 from surrokit.interfaces import ChainState, Decider, Proposal, Status, Tuning, changes_with_position
 from surrokit.potentials import Potential
 from surrokit.testing.demands import (
-    Check,
     Factory,
-    checks,
+    check,
     demand,
     demand_close,
     demand_equal,
@@ -29,7 +29,7 @@ from surrokit.testing.demands import (
 )
 from surrokit.testing.parts import ReferenceCorrection, transitions
 from surrokit.testing.statistics import Verdict, balance, normality
-from surrokit.testing.targets import ALL, Banana, Gaussian, Mixture, Student, Target
+from surrokit.testing.targets import ALL, Banana, Gaussian, Mixture, Student, Target, usable
 from surrokit.testing.wrappers import Fenced, Forbidden
 
 N_STARTED = 8  # chains of a single proposal
@@ -74,22 +74,6 @@ def ready(make: Factory, potential: Potential, tuning: Tuning = TUNING) -> Any:
     return make().bind(potential, tuning)
 
 
-def usable(make: Factory, *targets: Target) -> list[Target]:
-    """Return the targets, at least one, that offer what a sampler needs.
-
-    If none of those given does, that is the normal target, which offers more than any other.
-    """
-    needs = make().needs
-    found = [target for target in targets if needs <= target.capabilities]
-    found = found or [target for target in (Gaussian(),) if needs <= target.capabilities]
-    demand(
-        found,
-        f"the sampler needs {sorted(needs)}, which no target of the suite offers; names are in "
-        "surrokit.capabilities",
-    )
-    return found
-
-
 def start(kernel: Any, target: Target, n: int = N_STARTED) -> ChainState:
     """Return chains at exact draws of a target."""
     positions = target.sample(np.random.default_rng(1953), n)
@@ -98,11 +82,13 @@ def start(kernel: Any, target: Target, n: int = N_STARTED) -> ChainState:
     )
 
 
-def _cases(make: Factory, *targets: Target) -> Iterator[tuple[Target, Any, ChainState]]:
-    """Yield the :func:`usable` targets, each with the kernel and chains on it."""
-    for target in usable(make, *targets):
-        kernel = ready(make, target)
-        yield target, kernel, start(kernel, target)
+def _on(*targets: Target) -> Callable[[Factory], Iterator[tuple[Any, ...]]]:
+    """Return cases of a check: makers of samplers with a target that they can move on."""
+    return lambda make: ((make, target) for target in usable(make(), *targets))
+
+
+on_banana = partial(check, "sampler", cases=_on(Banana()))
+"""Declares a check of a sampler on one curved target."""
 
 
 def demand_same(first: Proposal, second: Proposal, what: str) -> None:
@@ -114,71 +100,60 @@ def demand_same(first: Proposal, second: Proposal, what: str) -> None:
         demand_equal(first.cache[name], second.cache[name], f"{name} in the cache of {what}")
 
 
+@check("sampler")
 def check_declarations(make: Factory) -> None:
     """Needs are capability names, ``tunes`` known names, the target acceptance a probability."""
     sampler = make()
-    usable(make, Banana())
-    demand(
-        isinstance(sampler.tunes, frozenset) and sampler.tunes <= TUNABLE,
-        f"tunes must be a frozenset of {sorted(TUNABLE)}, got {sampler.tunes!r}",
-    )
+    usable(sampler, Banana())
+    known = isinstance(sampler.tunes, frozenset) and sampler.tunes <= TUNABLE
+    demand(known, f"tunes must be a frozenset of {sorted(TUNABLE)}, got {sampler.tunes!r}")
     target = sampler.target_acceptance
     demand(0 < target < 1, f"target_acceptance must lie between 0 and 1, got {target!r}")
 
 
-def check_proposal(make: Factory) -> None:
+@check("sampler", cases=_on(Banana(), Mixture()))
+def check_proposal(make: Factory, target: Target) -> None:
     """Every field of a proposal has its shape, and is finite where the path ended well."""
-    n = N_STARTED
-    for _, kernel, state in _cases(make, Banana(), Mixture()):
-        proposal = kernel.propose(state, np.random.default_rng(2))
-        demand_shape(proposal.positions, (n, 2), "positions of a proposal")
-        for name, kind in (("log_correction", "f"), ("moved", "b"), ("status", "i")):
-            demand_shape(getattr(proposal, name), (n,), name, kind)
-        demand_shape(proposal.n_steps, (n,), "n_steps", "i")
-        ok = proposal.status == Status.OK
-        demand(ok.any(), "no path of a short proposal on a smooth target ended with status OK")
-        demand(
-            np.isfinite(proposal.log_correction[ok]).all(),
-            f"log_correction must be finite where status is OK, got {proposal.log_correction}",
-        )
-        demand((proposal.n_steps >= 1).all(), f"n_steps must be at least 1: {proposal.n_steps}")
-        still = ~proposal.moved & ok
-        what = "positions of chains not moved"
-        demand_equal(proposal.positions[still], state.positions[still], what)
-        for name, array in proposal.cache.items():
-            demand(len(array) == n, f"{name} in the cache must have one row a chain")
+    n, kernel = N_STARTED, ready(make, target)
+    state = start(kernel, target)
+    proposal = kernel.propose(state, np.random.default_rng(2))
+    demand_shape(proposal.positions, (n, 2), "positions of a proposal")
+    for name, kind in (("log_correction", "f"), ("moved", "b"), ("status", "i"), ("n_steps", "i")):
+        demand_shape(getattr(proposal, name), (n,), name, kind)
+    ok, c = proposal.status == Status.OK, proposal.log_correction
+    demand(ok.any(), "no path of a short proposal on a smooth target ended with status OK")
+    demand(np.isfinite(c[ok]).all(), f"log_correction must be finite where status is OK, got {c}")
+    demand((proposal.n_steps >= 1).all(), f"n_steps must be at least 1: {proposal.n_steps}")
+    still = ~proposal.moved & ok
+    what = "positions of chains not moved"
+    demand_equal(proposal.positions[still], state.positions[still], what)
+    for name, array in proposal.cache.items():
+        demand(len(array) == n, f"{name} in the cache must have one row a chain")
 
 
-def check_path_quantities(make: Factory) -> None:
+@check("sampler", cases=_on(Banana(), Student()))
+def check_path_quantities(make: Factory, target: Target) -> None:
     """A proposal's source, cache and ``log_path_ratio`` agree with its kernel's potential."""
-    for target, kernel, state in _cases(make, Banana(), Student()):
-        proposal = kernel.propose(state, np.random.default_rng(4))
-        ok = proposal.status == Status.OK
-        for name, array in kernel.cache(proposal.positions[ok]).items():
-            what = f"{name} in a proposal's cache against the same evaluated there"
-            demand_close(proposal.cache[name][ok], array, what, rtol=1e-7, atol=1e-8)
-        uses = getattr(make(), "uses_potential", True)
-        demand(
-            (kernel.potential is not None) == (proposal.source is not None) == uses,
-            "a sampler that moves without any potential has a false uses_potential, its kernel "
-            "no potential and its proposals no source; others have all three",
-        )
-        if proposal.source is None:
-            demand(
-                proposal.log_path_ratio is None,
-                "a proposal that names no source has no potential for log_path_ratio to be of",
-            )
-            continue
-        demand(
-            proposal.source is target and kernel.potential is target,
-            "source of a proposal, and potential of its kernel, must be the very object given to "
-            "bind: corrections compare identities to save exact calls",
-        )
-        _demand_ratio(state, proposal, ok)
-
-
-def _demand_ratio(state: ChainState, proposal: Proposal, ok: Any) -> None:
-    ratio = proposal.log_path_ratio
+    kernel = ready(make, target)
+    state = start(kernel, target)
+    proposal = kernel.propose(state, np.random.default_rng(4))
+    ok = proposal.status == Status.OK
+    for name, array in kernel.cache(proposal.positions[ok]).items():
+        what = f"{name} in a proposal's cache against the same evaluated there"
+        demand_close(proposal.cache[name][ok], array, what, rtol=1e-7, atol=1e-8)
+    uses, ratio = getattr(make(), "uses_potential", True), proposal.log_path_ratio
+    demand(
+        (kernel.potential is not None) == (proposal.source is not None) == uses,
+        "a sampler that moves without any potential has a false uses_potential, its kernel no "
+        "potential and its proposals no source; others have all three",
+    )
+    if proposal.source is None:
+        demand(ratio is None, "a proposal that names no source must have no log_path_ratio")
+        return
+    demand(
+        proposal.source is target and kernel.potential is target,
+        "source of a proposal, and potential of its kernel, must be the very object given to bind",
+    )
     expected = state.cache["value"] - proposal.cache["value"] + proposal.log_correction
     if np.abs(expected[ok]).max() <= 1e-8:  # c = V(q') - V(q)
         demand(
@@ -187,22 +162,18 @@ def _demand_ratio(state: ChainState, proposal: Proposal, ok: Any) -> None:
             f"inside, which is at most 0; got {ratio}",
         )
         return
-    demand(
-        ratio is not None,
-        "a proposal that names a source must give log_path_ratio, which tuning looks at, unless "
-        "c = V(q') - V(q)",
-    )
     what = "log_path_ratio against V(q) - V(q') + c"
+    demand(ratio is not None, f"a proposal with a source must have one: {what}")
     demand_close(np.asarray(ratio)[ok], expected[ok], what, rtol=1e-7, atol=1e-8)
 
 
-def check_same_proposal(make: Factory) -> None:
+@on_banana()
+def check_same_proposal(make: Factory, target: Target) -> None:
     """The same state and generator give the same proposal bit for bit, whatever came before.
 
     It does not change the state, which may be read-only, nor look at the exact values there; and
     NumPy's global random state is neither used nor changed.
     """
-    (target,) = usable(make, Banana())
     kernel = ready(make, target)
     state = start(kernel, target)
     unknown = attrs.evolve(state, values=np.full(N_STARTED, np.nan))
@@ -230,9 +201,9 @@ def check_same_proposal(make: Factory) -> None:
     demand_same(second, first, "a proposal under two global random states")
 
 
-def check_binding(make: Factory) -> None:
+@on_banana()
+def check_binding(make: Factory, target: Target) -> None:
     """``bind`` reaches every part inside, and changes neither the sampler nor earlier kernels."""
-    (target,) = usable(make, Banana())
     sampler = make()
     kernel = sampler.bind(target, TUNING)
     state = start(kernel, target)
@@ -246,26 +217,22 @@ def check_binding(make: Factory) -> None:
         demand_same(again, expected, f"a proposal {when}")
 
 
-def check_caches_declared(make: Factory) -> None:
+@on_banana()
+def check_caches_declared(make: Factory, target: Target) -> None:
     """Caches do not depend on the tuning, unless ``caches_metric`` is true."""
     if getattr(make(), "caches_metric", False):
         return
-    (target,) = usable(make, Banana())
     positions = target.sample(np.random.default_rng(22), N_STARTED)
     retuned = Tuning(step_size=0.2, covariance=np.array([[3.0, 0.0], [0.0, 0.5]]), n_steps=2)
     expected = ready(make, target).cache(positions)
     for name, array in ready(make, target, retuned).cache(positions).items():
-        demand_equal(
-            array,
-            expected[name],
-            f"{name} in a cache under two tunings (a sampler whose caches depend on the tuned "
-            "covariance has a true caches_metric)",
-        )
+        what = f"{name} in a cache under two tunings, without a true caches_metric,"
+        demand_equal(array, expected[name], what)
 
 
-def check_failures_flagged(make: Factory) -> None:
+@on_banana()
+def check_failures_flagged(make: Factory, target: Target) -> None:
     """Where the potential fails, paths get a status; nothing is raised and nothing warns."""
-    (target,) = usable(make, Banana())
     kernel = ready(make, fenced := Fenced(target, 1.0))
     positions = 0.3 * np.random.default_rng(14).standard_normal((40, 2))
     positions *= np.minimum(1.0, 0.9 / np.linalg.norm(positions, axis=1))[:, None]
@@ -279,11 +246,8 @@ def check_failures_flagged(make: Factory) -> None:
             proposal = kernel.propose(state, rng)
             ok = proposal.status == Status.OK
             ends, correction = proposal.positions[ok], proposal.log_correction[ok]
-            demand(
-                np.isfinite(ends).all() and not np.isnan(correction).any(),
-                "a path with status OK must end at a finite position with a log_correction that "
-                "is a number",
-            )
+            numbers = np.isfinite(ends).all() and not np.isnan(correction).any()
+            demand(numbers, "a path with status OK must end at numbers, with a log_correction")
             outside = ~np.isfinite(fenced.value(ends))
             demand(
                 proposal.source is None or not outside.any(),
@@ -292,9 +256,10 @@ def check_failures_flagged(make: Factory) -> None:
             )
 
 
+@check("sampler")
 def check_state_survives(make: Factory) -> None:
     """Chains go on unchanged after their state was written and read again."""
-    target = usable(make, Mixture(), Banana())[0]
+    target = usable(make(), Mixture(), Banana())[0]
     kernel, correction = ready(make, target), ReferenceCorrection(potential=target)
     rng = np.random.default_rng(20)
     state = start(kernel, target)
@@ -310,9 +275,9 @@ def check_state_survives(make: Factory) -> None:
         demand_equal(other.positions, state.positions, what)
 
 
-def check_tuning(make: Factory) -> None:
+@on_banana(claimed=lambda s: not s.tunes or "step_size" in s.tunes)
+def check_tuning(make: Factory, target: Target) -> None:
     """``bind`` sets what ``tunes`` names and nothing else."""
-    target = usable(make, Banana())[0]
     sampler = make()
     tunes = sampler.tunes
     small, large = Tuning(step_size=0.01, n_steps=1), Tuning(step_size=0.3, n_steps=3)
@@ -322,28 +287,29 @@ def check_tuning(make: Factory) -> None:
         result: Proposal = sampler.bind(target, tuning).propose(state, np.random.default_rng(16))
         return result
 
+    def length(of: Proposal) -> float:
+        ok = of.status == Status.OK
+        return float(np.abs(of.positions[ok] - state.positions[ok]).mean())
+
     first, second = proposal(small), proposal(large)
-    demand(
-        sampler.tunes == tunes,
-        f"tunes was {sorted(tunes)} and is {sorted(sampler.tunes)} after bind; it says what the "
-        "user left free, which tuning does not change",
-    )
+    what = f"tunes was {sorted(tunes)} and is {sorted(sampler.tunes)} after bind"
+    demand(sampler.tunes == tunes, f"{what}; it says what the user left free")
     if not tunes:
         demand_same(second, first, "a sampler that tunes nothing, bound with two tunings")
     elif "step_size" in tunes:
-        near, far = (
-            float(np.abs(one.positions[ok] - state.positions[ok]).mean())
-            for one in (first, second)
-            for ok in (one.status == Status.OK,)
-        )
-        demand(
-            near < 0.5 * far,
-            f"step_size is left free, but moves at step sizes 0.01 and 0.3 are {near:.3g} and "
-            f"{far:.3g} long",
-        )
+        near, far = length(first), length(second)
+        what = f"moves at step sizes 0.01 and 0.3 are {near:.3g} and {far:.3g} long"
+        demand(near < 0.5 * far, f"step_size is left free, but {what}")
     demand_same(proposal(small), first, "a sampler before and after it was bound otherwise")
 
 
+def _takes_shape(sampler: Any) -> bool:
+    """Return whether a covariance shapes moves; a metric by position takes only units from it."""
+    by_position = changes_with_position(getattr(sampler, "metric", None))
+    return {"step_size", "metric"} <= sampler.tunes and not by_position
+
+
+@check("sampler", claimed=_takes_shape)
 def check_tuned_metric(make: Factory) -> None:
     """If the metric is left free, the covariance given to ``bind`` shapes the moves."""
     target = Gaussian()
@@ -352,10 +318,8 @@ def check_tuned_metric(make: Factory) -> None:
     state = start(kernel, target, 400)
     proposal = kernel.propose(state, np.random.default_rng(18))
     size = np.abs(proposal.positions - state.positions).mean(axis=0)
-    demand(
-        size[0] > 3.0 * size[1],
-        f"the metric is left free, but with standard deviations 3 and 0.1 moves have sizes {size}",
-    )
+    what = f"with standard deviations 3 and 0.1 moves have sizes {size}"
+    demand(size[0] > 3.0 * size[1], f"the metric is left free, but {what}")
 
 
 def affordable(kernel: Any) -> tuple[int, int]:
@@ -377,16 +341,8 @@ def invariance(
 ) -> Verdict:
     """Test whether chains from exact draws are exact draws some transitions later.
 
-    Parameters
-    ----------
-    kernel, decider
-        Sampler and correction, bound to the potentials to test them with.
-    target
-        The distribution that must stay invariant.
-    label
-        Goes into the names of the comparisons.
-    seed, n_chains, n_transitions
-        Of the experiment; as many as are :func:`affordable` unless a number is given.
+    Sampler and correction are bound to the potentials to test them with. Chains and transitions
+    are as many as are :func:`affordable` unless a number is given.
 
     Raises
     ------
@@ -399,13 +355,11 @@ def invariance(
     end, acceptance = transitions(kernel, decider, begin, n_transitions or most[1], rng)
     demand(
         acceptance >= LEAST_ACCEPTANCE,
-        f"{label}mean acceptance is {acceptance:.3g} from exact draws; a kernel that hardly moves "
-        "cannot be tested, and is of no use: check log_correction and the step size",
+        f"{label}mean acceptance is {acceptance:.3g} from exact draws, and nothing can be tested; "
+        "check log_correction and the step size",
     )
-    demand(
-        np.isfinite(end).all(),
-        f"{label}chains reached positions that are not finite; NaN and inf never accept",
-    )
+    finite = np.isfinite(end).all()
+    demand(finite, f"{label}chains reached positions that are not finite; these never accept")
     with np.errstate(all="ignore"):
         return normality(target.to_normals(end), label)
 
@@ -424,60 +378,58 @@ def _compared(
     make: Factory,
     test: Callable[..., Verdict],
     surrogates: tuple[tuple[str, Target], ...],
-    targets: list[Target],
+    targets: Iterable[Target],
     tuning: Tuning = TUNING,
     **sizes: Any,
-) -> list[Verdict]:
-    """Test the sampler on each surrogate, with a correction by each target.
-
-    Without surrogates it moves on each target itself.
-    """
-    found = []
+) -> Iterator[Verdict]:
+    """Test the sampler on each surrogate, or on each target itself, corrected by the target."""
     for target in targets:
         correction = ReferenceCorrection(potential=target)
         for name, potential in surrogates or (("", target),):
             if make().needs <= potential.capabilities:
                 label = f"{name} surrogate, " * bool(name) + f"{type(target).__name__}: "
-                kernel = ready(make, potential, tuning)
-                found.append(test(kernel, correction, target, label, **sizes))
-    return found
+                yield test(ready(make, potential, tuning), correction, target, label, **sizes)
+
+
+KEPT = "exact draws must stay exact draws under the kernel"
 
 
 def _everywhere(make: Factory) -> list[Target]:
-    return usable(make, *(target() for target in ALL))
+    return usable(make(), *(target() for target in ALL))
 
 
+@check("sampler", level="statistical")
 def check_invariant(make: Factory) -> None:
     """Exact draws stay exact draws when the sampler moves on the target itself."""
-    verdicts = _compared(make, invariance, (), _everywhere(make))
-    Verdict.join(verdicts).require("exact draws must stay exact draws under the kernel")
+    Verdict.join(_compared(make, invariance, (), _everywhere(make))).require(KEPT)
 
 
+@check("sampler", level="statistical")
 def check_invariant_on_wrong_surrogate(make: Factory) -> None:
     """Exact draws stay exact draws when the sampler moves on a wrong surrogate."""
     verdicts = _compared(make, invariance, SURROGATES, [Gaussian(), Mixture()])
-    Verdict.join(verdicts).require(
-        "a wrong surrogate must cost mixing only: exact draws must stay exact draws"
-    )
+    Verdict.join(verdicts).require(f"a wrong surrogate must cost mixing only: {KEPT}")
 
 
+@check("sampler", level="statistical", claimed=lambda s: getattr(s, "reversible", True))
 def check_flux(make: Factory) -> None:
     """As many moves go from each region to each other one as back: detailed balance."""
-    targets = usable(make, Banana(), Mixture(), Gaussian())
-    verdicts = _compared(make, flux, (), targets)
+    targets = usable(make(), Banana(), Mixture(), Gaussian())
+    verdicts = [*_compared(make, flux, (), targets)]
     verdicts += _compared(make, flux, (("wide", WIDE),), targets)
     Verdict.join(verdicts).require(
-        "a reversible kernel moves as often from one region to another as back (a sampler that is "
-        "not reversible says so by reversible = False)"
+        "a sampler without reversible = False must move as often from one region to another as back"
     )
 
 
+@check("sampler", level="statistical", claimed=lambda sampler: "step_size" in sampler.tunes)
 def check_invariant_when_coarse(make: Factory) -> None:
     """Exact draws stay exact draws with steps so long that many proposals are rejected."""
-    verdicts = _compared(make, invariance, (), usable(make, Banana(), Mixture()), _COARSE)
-    Verdict.join(verdicts).require("exact draws must stay exact draws under a coarse kernel")
+    targets = usable(make(), Banana(), Mixture())
+    Verdict.join(_compared(make, invariance, (), targets, _COARSE)).require(KEPT)
 
 
+@check("sampler", level="long")
 def check_invariant_at_length(make: Factory) -> None:
     """Exact draws stay exact draws, with more chains and more transitions."""
     sizes: dict[str, Any] = {
@@ -486,29 +438,6 @@ def check_invariant_at_length(make: Factory) -> None:
         "seed": 1,
     }
     normals = [Gaussian(), Mixture()]
-    verdicts = _compared(make, invariance, (), _everywhere(make), **sizes)
+    verdicts = [*_compared(make, invariance, (), _everywhere(make), **sizes)]
     verdicts += _compared(make, invariance, SURROGATES[:2], normals, **sizes)
-    Verdict.join(verdicts).require("exact draws must stay exact draws under the kernel")
-
-
-def _takes_shape(sampler: Any) -> bool:
-    """Return whether a covariance shapes moves; a metric by position takes only units from it."""
-    by_position = changes_with_position(getattr(sampler, "metric", None))
-    return {"step_size", "metric"} <= sampler.tunes and not by_position
-
-
-CHECKS: tuple[Check, ...] = (
-    *checks(check_declarations, check_proposal, check_path_quantities, check_same_proposal),
-    *checks(check_binding, check_caches_declared, check_failures_flagged, check_state_survives),
-    *checks(check_tuning, applies=lambda s: not s.tunes or "step_size" in s.tunes),
-    *checks(check_tuned_metric, applies=_takes_shape),
-    *checks(check_invariant, check_invariant_on_wrong_surrogate, level="statistical"),
-    *checks(check_flux, level="statistical", applies=lambda s: getattr(s, "reversible", True)),
-    *checks(
-        check_invariant_when_coarse,
-        level="statistical",
-        applies=lambda sampler: "step_size" in sampler.tunes,
-    ),
-    *checks(check_invariant_at_length, level="long"),
-)
-"""For every sampler; kernels are checked with a correction that is known to be right."""
+    Verdict.join(verdicts).require(KEPT)

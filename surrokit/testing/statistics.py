@@ -127,16 +127,11 @@ def _kolmogorov(what: str, uniform: FloatArray) -> Comparison:
 def balance(before: FloatArray, after: FloatArray, label: str = "", n_regions: int = 4) -> Verdict:
     """Test detailed balance: as many moves go from each region to each other one as back.
 
-    Parameters
-    ----------
-    before, after : ndarray of shape (n, dim)
-        Ends of one transition of each chain, started from exact draws, as standard normals of
-        the target.
-    label
-        Goes into the names of the comparisons.
-    n_regions
-        Number of regions of equal probability in each coordinate and in the squared radius; pairs
-        of coordinates have its square.
+    Regions have equal probability in each coordinate and in the squared radius; pairs of
+    coordinates have the square of their number.
+
+    ``before`` and ``after`` (n, dim) are the ends of one transition of each chain, started from
+    exact draws, as standard normals of the target.
     """
     kinds = zip(_regions(before, n_regions), _regions(after, n_regions), strict=True)
     comparisons: list[Comparison] = []

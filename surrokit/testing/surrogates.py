@@ -12,12 +12,12 @@ from surrokit import capabilities as can
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, Learner, LearningProblem
 from surrokit.potentials import Potential, SummedTerms
-from surrokit.testing import potentials
 from surrokit.testing.demands import (
+    CHECKS,
     Check,
     Factory,
     answers,
-    checks,
+    check,
     demand,
     demand_close,
     demand_equal,
@@ -31,11 +31,8 @@ N_POINTS = 120  # evaluations given to a learner, unless a check is about their 
 FEW, MANY = 30, 400  # evaluations between which the error must fall
 LEVEL = 50.0  # constant that is added to U
 
-LOOSE = 1e-4
-"""Largest relative difference of fits that differ by rounding, even ill-conditioned ones."""
-
-NEGLIGIBLE = 0.05
-"""Largest such difference as a part of the fit's error; the larger limit holds."""
+LOOSE = 1e-4  # largest relative difference of fits that differ by rounding, even ill-conditioned
+NEGLIGIBLE = 0.05  # the same as a part of the fit's error; the larger limit holds
 
 VOCABULARY = frozenset({"value", "gradient", "outputs", "jacobian"})
 """Names of the data that a learner can need or use."""
@@ -118,6 +115,7 @@ def _error(fitted: Potential) -> float:
     return float(np.var(fitted.value(where) - exact) / np.var(exact))
 
 
+@check("surrogate")
 def check_learner(make: Factory) -> None:
     """A learner is made from a problem alone, and declares what it needs, uses and provides."""
     learner = _learner(make)
@@ -127,18 +125,12 @@ def check_learner(make: Factory) -> None:
             isinstance(words, frozenset) and words <= known,
             f"{name} must be a frozenset of {sorted(known)}, got {words!r}",
         )
-    demand(
-        bool(learner.needs),
-        "needs is empty; a learner that needs no value, gradient or output learns nothing",
-    )
+    demand(bool(learner.needs), "needs is empty; a learner that needs nothing learns nothing")
     learner = _learner(make, _training())
     fitted = learner.fit()
     demand(fitted.dim == TARGET.dim, f"the fitted potential has dim {fitted.dim}, not {TARGET.dim}")
-    demand(
-        fitted.capabilities == learner.provides,
-        f"the learner provides {sorted(learner.provides)}, but its fitted potential has "
-        f"{sorted(fitted.capabilities)}",
-    )
+    has, provides = sorted(fitted.capabilities), sorted(learner.provides)
+    demand(has == provides, f"the learner provides {provides}, but its fitted potential has {has}")
 
 
 @functools.lru_cache(maxsize=1)
@@ -147,20 +139,26 @@ def _fitted(make: Factory) -> Any:
     return _fit(make, _training())
 
 
-def _on_fitted(check: Check) -> Check:
-    """Return a check of potentials as a check of surrogates, on their fitted potential."""
+def _check_fitted(of_potentials: Check) -> None:
+    """Declare a check of potentials as a check of surrogates, on their fitted potential."""
 
     def on_fitted(make: Factory) -> None:
         fitted = _fitted(make)
-        if check.applies(fitted):
+        if of_potentials.applies(fitted):
             with seal():
-                check.function(lambda: fitted)
+                of_potentials(lambda: fitted)
 
-    on_fitted.__name__ = check.name.replace("check_", "check_fitted_", 1)
-    on_fitted.__doc__ = f"Of a fitted potential: {check.function.__doc__}"
-    return attrs.evolve(check, function=on_fitted, applies=lambda _: True)
+    on_fitted.__name__ = of_potentials.name.replace("check_", "check_fitted_", 1)
+    on_fitted.__doc__ = f"Of a fitted potential: {of_potentials.function.__doc__}"
+    check("surrogate")(on_fitted)
 
 
+for _each in CHECKS["potential"]:
+    if not _each.needs & can.OF_ROWS:  # what is learnt is no sum
+        _check_fitted(_each)
+
+
+@check("surrogate")
 def check_no_exact_call(make: Factory) -> None:
     """Learning, fitting and the fitted potential make no exact call."""
     learner = _learner(make, _training())
@@ -171,6 +169,7 @@ def check_no_exact_call(make: Factory) -> None:
         learner.restore(learner.state()).fit()
 
 
+@check("surrogate")
 def check_least_data(make: Factory) -> None:
     """A learner can fit to what it needs alone; all else may be missing or NaN."""
     full, needs = _training(), _learner(make).needs
@@ -184,6 +183,7 @@ def check_least_data(make: Factory) -> None:
     _demand_finite(_fit(make, full, least), what)
 
 
+@check("surrogate")
 def check_snapshot_frozen(make: Factory) -> None:
     """A fitted potential does not change when its learner observes more and fits again."""
     learner = _learner(make, _training(60))
@@ -197,12 +197,11 @@ def check_snapshot_frozen(make: Factory) -> None:
         for name, array in before.items():
             what = f"{name} of a snapshot before and after its learner {when}"
             demand_equal(later[name], array, what)
-    demand(
-        not np.array_equal(second.value(_places()), before["value"]),
-        "a learner that observed sixty more points, at another level, fits the same as before",
-    )
+    same = np.array_equal(second.value(_places()), before["value"])
+    demand(not same, "a learner that observed sixty more points, at another level, fits the same")
 
 
+@check("surrogate")
 def check_same_fit(make: Factory) -> None:
     """The same data and generator give the same fit; fitting twice changes nothing."""
     learner = _learner(make, _training())
@@ -213,6 +212,7 @@ def check_same_fit(make: Factory) -> None:
         demand_equal(again[name], array, f"{name} of fits by two learners to the same data")
 
 
+@check("surrogate")
 def check_row_order(make: Factory) -> None:
     """The order of the rows, and how they come in blocks, do not matter."""
     rows = _training()
@@ -223,6 +223,7 @@ def check_row_order(make: Factory) -> None:
     _demand_same(first, _fit(make, *blocks), "fits to one block and to three")
 
 
+@check("surrogate")
 def check_level(make: Factory) -> None:
     """A constant added to U shifts the values by it and leaves the gradients."""
     rows = _training()
@@ -242,13 +243,12 @@ def _demand_no_worse(make: Factory, clean: Evaluations, *blocks: Evaluations, wh
     fitted = _fit(make, *blocks)
     _demand_finite(fitted, f"fitted {what}")
     error, without = _error(fitted), _error(_fit(make, clean))
-    demand(
-        error < max(2.0 * without, 0.5),
-        f"{what} the relative error is {error:.3g}, without {without:.3g}; leave out, or weigh "
-        "down, rows far above the least U",
-    )
+    what = f"{what} the relative error is {error:.3g}, without {without:.3g}"
+    good = error < max(2.0 * without, 0.5)
+    demand(good, f"{what}; leave out, or weigh down, rows far above the least U")
 
 
+@check("surrogate")
 def check_repeated_points(make: Factory) -> None:
     """Points that are observed twice, or many times, do no harm."""
     rows = _training(60)
@@ -256,6 +256,7 @@ def check_repeated_points(make: Factory) -> None:
     _demand_no_worse(make, rows, repeated, what="to repeated points")
 
 
+@check("surrogate")
 def check_failed_rows(make: Factory) -> None:
     """Rows where the target failed, or that ran away, do not spoil the fit to the others."""
     rows, nothing = _training(), np.full((4, 2), np.nan)
@@ -272,24 +273,19 @@ def check_failed_rows(make: Factory) -> None:
     _demand_no_worse(make, rows, rows, away, what="beside rows of paths that ran away")
 
 
+@check("surrogate")
 def check_error_falls(make: Factory) -> None:
     """The error on a smooth target falls as points grow, and is less than a constant's."""
     few, many = (
         float(np.median([_error(_fit(make, _training(n, s), seed=s)) for s in range(3)]))
         for n in (FEW, MANY)
     )
-    demand(
-        many < 0.9,
-        f"with {MANY} points in two dimensions Var(V - U) is {many:.3g} of Var(U); a constant has "
-        "1",
-    )
-    demand(
-        many <= few or many < 1e-6,
-        f"Var(V - U) / Var(U) is {few:.3g} with {FEW} points and {many:.3g} with {MANY}; more "
-        "points must not make a smooth fit worse",
-    )
+    what = f"Var(V - U) / Var(U) is {many:.3g} with {MANY} points"
+    demand(many < 0.9, f"{what}; that of a constant is 1")
+    demand(many <= few or many < 1e-6, f"{what} and {few:.3g} with {FEW}; it must not grow")
 
 
+@check("surrogate")
 def check_empty_learner(make: Factory) -> None:
     """A learner without usable rows raises SurrogateFitError, and recovers."""
     unusable = Evaluations(positions=np.zeros((3, 2)), values=np.full(3, np.inf))
@@ -309,6 +305,7 @@ def check_empty_learner(make: Factory) -> None:
         _demand_finite(learner.fit(), f"fitted to good rows that came after {what}")
 
 
+@check("surrogate")
 def check_learner_survives(make: Factory) -> None:
     """A learner goes on unchanged from its state, written and read again."""
     learner = _learner(make, _training())
@@ -318,13 +315,3 @@ def check_learner_survives(make: Factory) -> None:
     for one in (learner, other):
         one.observe(_training(60, seed=7))
     _demand_same(learner.fit(), other.fit(), "fits of a learner and its restored twin")
-
-
-CHECKS: tuple[Check, ...] = (
-    *checks(check_learner),
-    *(_on_fitted(check) for check in potentials.CHECKS),
-    *checks(check_no_exact_call, check_least_data, check_snapshot_frozen, check_same_fit),
-    *checks(check_row_order, check_level, check_repeated_points, check_failed_rows),
-    *checks(check_error_falls, check_empty_learner, check_learner_survives),
-)
-"""For every surrogate."""

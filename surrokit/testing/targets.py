@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import attrs
 import numpy as np
@@ -22,6 +23,7 @@ from surrokit.arguments import check_matrices, check_positions, check_vectors, c
 from surrokit.coordinates.transforms import products
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianEnergy
+from surrokit.testing.demands import demand
 from surrokit.types import Capabilities, FloatArray
 
 _BOTH = np.arange(2)
@@ -43,6 +45,16 @@ def seal() -> Iterator[None]:
         yield
     finally:
         _Seal.depth -= 1
+
+
+def of_trace(slopes: FloatArray, matrices: FloatArray) -> FloatArray:
+    """Return tr(A d_k G), shape (n, 2), from d_k G_ij, shape (n, 2, 2, 2), and A."""
+    return np.asarray(np.einsum("nij,nijk->nk", matrices, slopes))
+
+
+def of_form(slopes: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return u^T d_k G u, shape (n, 2), from d_k G_ij, shape (n, 2, 2, 2), and u."""
+    return np.asarray(np.einsum("ni,nj,nijk->nk", vectors, vectors, slopes))
 
 
 class Target(ShownTarget, ABC):
@@ -92,12 +104,12 @@ class Target(ShownTarget, ABC):
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
         q = self._open(positions)
-        return _of_trace(self._twist(q), check_matrices(matrices, q))
+        return of_trace(self._twist(q), check_matrices(matrices, q))
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, shape (n, 2), with u in ``vectors (n, 2)``."""
         q = self._open(positions)
-        return _of_form(self._twist(q), check_vectors(vectors, q))
+        return of_form(self._twist(q), check_vectors(vectors, q))
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return exact draws, shape (n, 2)."""
@@ -137,14 +149,6 @@ class Target(ShownTarget, ABC):
         """Return the third derivatives, shape (n, 2, 2, 2): few enough to be written out."""
 
 
-def _of_trace(twist: FloatArray, matrices: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("nij,nijk->nk", matrices, twist))
-
-
-def _of_form(twist: FloatArray, vectors: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("ni,nj,nijk->nk", vectors, vectors, twist))
-
-
 class Separable(Target):
     """A target with U(q) = u_1(q1) + u_2(q2)."""
 
@@ -162,9 +166,13 @@ class Separable(Target):
         return self._derivative(2, q)[:, :, None] * np.eye(2)
 
     def _twist(self, q: FloatArray) -> FloatArray:
-        third = np.zeros((len(q), 2, 2, 2))
-        third[:, _BOTH, _BOTH, _BOTH] = self._derivative(3, q)
-        return third
+        return _on_diagonal(self._derivative(3, q))
+
+
+def _on_diagonal(third: FloatArray) -> FloatArray:
+    slopes = np.zeros((len(third), 2, 2, 2))
+    slopes[:, _BOTH, _BOTH, _BOTH] = third
+    return slopes
 
 
 class MetricTarget(Target):
@@ -187,12 +195,12 @@ class MetricTarget(Target):
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
         q = self._open(positions)
-        return _of_trace(self._metric_slopes(q), check_matrices(matrices, q))
+        return of_trace(self._metric_slopes(q), check_matrices(matrices, q))
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, shape (n, 2), with u in ``vectors (n, 2)``."""
         q = self._open(positions)
-        return _of_form(self._metric_slopes(q), check_vectors(vectors, q))
+        return of_form(self._metric_slopes(q), check_vectors(vectors, q))
 
     @abstractmethod
     def _metric(self, q: FloatArray) -> FloatArray: ...
@@ -443,10 +451,8 @@ class Student(MetricTarget, Separable):
         return diagonal[:, :, None] * np.eye(2)
 
     def _metric_slopes(self, q: FloatArray) -> FloatArray:
-        slopes = np.zeros((len(q), 2, 2, 2))
         denominators = np.square(self.degrees + np.square(q))
-        slopes[:, _BOTH, _BOTH, _BOTH] = -2.0 * (self.degrees + 1.0) * q / denominators
-        return slopes
+        return _on_diagonal(-2.0 * (self.degrees + 1.0) * q / denominators)
 
 
 @attrs.frozen
@@ -468,3 +474,16 @@ class HalfPlane(Separable):
 
 ALL: tuple[type[Target], ...] = (Gaussian, Mixture, Banana, Student, HalfPlane)
 """Classes of target with different shapes, each made without arguments."""
+
+
+def usable(part: Any, *targets: Target) -> list[Target]:
+    """Return the targets, at least one, that offer what a part needs.
+
+    If none of those given does, that is the normal target, which offers more than any other.
+    """
+    needs = part.needs
+    found = [target for target in targets if needs <= target.capabilities]
+    found = found or [target for target in (Gaussian(),) if needs <= target.capabilities]
+    what = f"the {type(part).__name__} needs {sorted(needs)}"
+    demand(found, f"{what}, which no target of the suite offers; see surrokit.capabilities")
+    return found

@@ -13,7 +13,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.arguments import check_positions
 from surrokit.capabilities import BY_NAME, METHODS
-from surrokit.model.model import Wrapper
+from surrokit.model import model
 from surrokit.potentials import Potential
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
@@ -36,21 +36,11 @@ def methods_of(capability: str) -> tuple[str, ...]:
     return (*evaluations, *_OTHERS.get(capability, ()))
 
 
-class Passing(ShownTarget):
+class Passing(model.Passing, ShownTarget):
     """Passes everything on to an inner potential, through :meth:`evaluate`."""
 
     def __init__(self, inner: Potential) -> None:
         self.inner = inner
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.inner.dim
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """The capabilities of the inner potential."""
-        return self.inner.capabilities
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -59,9 +49,7 @@ class Passing(ShownTarget):
 
     def __getattr__(self, name: str) -> Any:
         """Return a method of the inner potential, sent through :meth:`evaluate`."""
-        if name.startswith("_") or name == "inner":
-            raise AttributeError(name)
-        attribute = getattr(self.inner, name)
+        attribute = super().__getattr__(name)
         if name not in BY_NAME:
             return attribute
         # what follows the positions is a factor, if anything
@@ -70,20 +58,11 @@ class Passing(ShownTarget):
         )
 
     def evaluate(self, method: str, function: Any, positions: FloatArray) -> Any:  # noqa: ARG002
-        """Return the result of a method of the inner potential; subclasses interfere here.
-
-        Parameters
-        ----------
-        method
-            Its name.
-        function
-            The method, as a function of positions alone.
-        positions : ndarray of shape (n, dim)
-        """
+        """Return the result of a method of the inner potential, a function of positions alone."""
         return function(positions)
 
 
-class Wrapped(Passing, Wrapper):
+class Wrapped(Passing, model.Wrapper):
     """A potential around another one, to which everything is passed on."""
 
 
@@ -186,14 +165,8 @@ class Forbidden(Wrapped):
     """Raises at every evaluation."""
 
     def evaluate(self, method: str, function: Any, positions: FloatArray) -> Any:  # noqa: ARG002
-        """Refuse.
-
-        Raises
-        ------
-        AssertionError
-            Always.
-        """
+        """Refuse."""
         raise AssertionError(
-            f"{method} of a potential that is no longer in use was called at {len(positions)} "
-            "positions; bind must reach every part inside a part"
+            f"{method} was called at {len(positions)} positions of a potential that is no longer "
+            "in use; bind must reach every part inside a part"
         )

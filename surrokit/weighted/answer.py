@@ -30,23 +30,11 @@ class Answering(ABC):
 
     @abstractmethod
     def expectation(self, function: Function) -> Estimate:
-        """Return the means of functions under the target.
-
-        Parameters
-        ----------
-        function
-            From positions (n, dim) to values (n, k).
-        """
+        """Return the means under the target of functions, from (n, dim) to (n, k)."""
 
     @abstractmethod
     def quantile(self, probability: float) -> Estimate:
-        """Return a quantile of each number of a position.
-
-        Parameters
-        ----------
-        probability
-            Between zero and one.
-        """
+        """Return a quantile of each number of a position."""
 
     @property
     @abstractmethod
@@ -92,7 +80,7 @@ def quantile_of(
     of
         Their distribution functions.
     probability : float or ndarray of shape (k,)
-        Between zero and one; of each number.
+        Of each number.
     part_below
         Returns the means of functions, whether each number is below some bound.
     beside
@@ -121,19 +109,11 @@ def bounded_by(bounds: FloatArray) -> Function:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Figures:
-    """Mean, standard deviation and quantiles of each number of a position, with their errors.
-
-    Parameters
-    ----------
-    mean, sd
-        The moments.
-    quantiles
-        By the names of :data:`~surrokit.diagnostics.QUANTILES`.
-    """
+    """Mean, standard deviation and quantiles of each number of a position, with their errors."""
 
     mean: Estimate
     sd: Estimate
-    quantiles: dict[str, Estimate]
+    quantiles: dict[str, Estimate]  # by the names of surrokit.diagnostics.QUANTILES
 
     @classmethod
     def of(cls, answer: Answering) -> Figures:
@@ -166,7 +146,7 @@ class Figures:
 
 LEAST_VARIANCE = 0.25
 """Part of a variance under surrogates that is left of it under the target at least: few payments
-far out may correct those of heavy tails below zero."""
+far out may correct it below zero."""
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -176,7 +156,7 @@ class Answer(Answering):
     Each round corrects draws of a surrogate that was learnt before, so its estimate is unbiased
     whatever came before. What a round counts may not depend on the noise of its correction: a
     precision that is estimated from the same weights is largest where the weights missed what
-    they should have seen. See :mod:`surrokit.weighted.round`.
+    they should have seen. See :mod:`surrokit.weighted.correction`.
 
     Parameters
     ----------
@@ -224,11 +204,9 @@ class Answer(Answering):
         return quantile_of(self.distribution, probability, part_below)
 
     def _apply(self, function: Function, found: Round) -> Values:
-        flat, paid = (
-            np.asarray(function(each), dtype=np.float64) for each in (found.flat, found.paid)
-        )
-        shape = found.draws.shape[:2]
-        return Values(draws=flat.reshape(*shape, -1), paid=paid.reshape(len(paid), -1))
+        flat, paid = (np.asarray(function(each), np.float64) for each in (found.flat, found.paid))
+        draws = flat.reshape(*found.draws.shape[:2], -1)
+        return Values(draws=draws, paid=paid.reshape(len(paid), -1))
 
     def _variances(self, values: Sequence[Values]) -> FloatArray:
         """Return the variance of each function under the target, shape (k,)."""
@@ -249,7 +227,7 @@ class Answer(Answering):
         return Estimate(
             value=counts @ np.stack([each.means for each in found]),
             error=np.sqrt(variance),
-            effective=_ratio(self._variances(values), variance),
+            effective=ratio(self._variances(values), variance),
             degrees=combine_degrees(
                 np.concatenate([corrections, chains]), np.stack(degrees), variance
             ),
@@ -288,7 +266,7 @@ def _scores(ordered: FloatArray, positions: FloatArray) -> FloatArray:
     return np.asarray(ndtri((below + 0.5) / (len(ordered) + 1.0)))
 
 
-def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     """Return a ratio that is infinite where the denominator is zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(below == 0.0, np.inf, above / below)

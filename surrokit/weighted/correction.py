@@ -1,4 +1,42 @@
-"""How much the draws of a surrogate are off in the mean of a function, and how sure that is."""
+"""How much the draws of a surrogate are off in the mean of a function, and how sure that is.
+
+**Control variate.** V is a surrogate whose M draws are free, and U the exact potential, known at n
+positions paid for: draws of a density q, with weights w (the target's density over q) and evens e
+(that of exp(-V) over q), each scaled to mean one. With m the mean of f over all draws, the mean of
+f under the target is
+
+    m + sum_j (share_j - even share_j) (f_j - m),
+
+for which shares w_j / sum w would be biased by about Var(w) / n, as the sum is random too. They are
+the delete-one jackknife's (Quenouille 1956, doi:10.1093/biomet/43.3-4.353).
+
+**Cross-fitting.** V_k has learnt from all payments of the round but part k, and r_k is its density
+over that of V. Payments of part k are new to it and may correct it: with e_k = r_k e, the mean of f
+
+    mean over k of [E_V r_k f + mean over part k of (w - e_k) f]
+
+is unbiased given V, and better by as much as V_k is closer to the target (Chernozhukov et al. 2018,
+doi:10.1111/ectj.12097). In a round ``tilt`` is the mean of the r_k at its draws, which adds the
+mean of (tilt - 1) (f - m).
+
+**Errors.** The variance has two parts, which may be added: the correction's mean, given all draws,
+has a covariance with m of order sd(f) sd((w - 1) (f - m)) / M, at most a part sqrt(n / M) of their
+sum. That of the draws is the larger of an estimate by autocorrelations and one by means of whole
+chains, which see a chain that was away in a tail for long, once. That of the correction is the
+jackknife's, but few positions are paid for where a rare event happens. So it is at least
+
+- as if weights had nothing to do with f, or rose and fell with it as fitted lines say;
+- in *hindsight*, the mean over the draws of h (f - m)^2 / n. Where no payment lies in a tail that V
+  gets wrong, weights are even and errors too small. A later surrogate V', which has learnt from
+  these payments, predicts weights w = e r at every draw for nothing, r = exp(V - V') of mean one.
+  A payment has the variance (w - e)^2 (f - m)^2 on average under q, which is h (f - m)^2, with
+  h = e (r - 1)^2, on average under V. Where others were corrected in place of V their tilts stand
+  for the one. It is no part of an answer, since V' knows the points that correct V.
+
+**Degrees of freedom.** A variance of n numbers of kurtosis g has relative variance (g - 1) / n, and
+one with d degrees 2 / d. The kurtosis of n numbers is at most n, and small if none of them lies in
+the tail that matters: it is at least that of the function itself.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +67,10 @@ LARGEST_TAIL = 0.5
 
 
 def shares(weights: FloatArray) -> FloatArray:
-    """Return what each draw paid for adds to a mean under the target, shape (n,); the sum is one.
+    """Return what each draw paid for adds to a mean under the target, shape (n,), of sum one.
 
-    Plain shares w / sum(w) are biased by about Var(w) / n, as the sum is random too. These are
-    the delete-one jackknife's: n w_j / S - (n - 1) / n sum over i != j of w_j / (S - w_i), with
-    S the sum of the weights (Quenouille 1956, doi:10.1093/biomet/43.3-4.353). Where all weight is
-    on one draw nothing is left without it, and the plain ones are returned.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n,)
-        Not negative.
+    n w_j / S - (n - 1) / n sum over i != j of w_j / (S - w_i), with S the sum of the weights; plain
+    shares where all weight is on one draw, as nothing is left without it.
     """
     n, rest = len(weights), sum_without(weights)
     plain = weights / weights.sum()
@@ -50,50 +81,27 @@ def shares(weights: FloatArray) -> FloatArray:
 
 
 def added_shares(found: Round) -> FloatArray:
-    """Return what each draw paid for adds to a mean over all draws, shape (n,); the sum is zero."""
+    """Return what each draw paid for adds to a mean over all draws, shape (n,), of sum zero."""
     return shares(found.weights) - shares(found.evenings)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Corrected:
-    """Means of k functions under the target, as one round tells them; arrays of shape (k,).
-
-    Parameters
-    ----------
-    means
-        m + mean of (r - 1) (f - m) + sum over the paid of (share - even share) (f - m), with m the
-        mean over all draws and r their tilts.
-    of_chains
-        Variance of what draws say.
-    of_correction
-        Variance of the rest; infinite where all weight is on one draw.
-    degrees
-        Degrees of freedom that the latter has.
-    degrees_of_chains
-        Those that the former has.
-    """
+    """Means of k functions under the target by one round; arrays of shape (k,)."""
 
     means: FloatArray
-    of_chains: FloatArray
-    of_correction: FloatArray
-    degrees: FloatArray
+    of_chains: FloatArray  # variance of what draws say
+    of_correction: FloatArray  # of the rest; infinite where all weight is on one draw
+    degrees: FloatArray  # of freedom, of the latter
     degrees_of_chains: FloatArray
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Values:
-    """Values of k functions.
+    """Values of k functions."""
 
-    Parameters
-    ----------
-    draws : ndarray of shape (chains, draws, k)
-        At the draws.
-    paid : ndarray of shape (n, k)
-        At the positions paid for.
-    """
-
-    draws: FloatArray
-    paid: FloatArray
+    draws: FloatArray  # at the draws, shape (chains, draws, k)
+    paid: FloatArray  # at the positions paid for, shape (n, k)
 
     @property
     def flat(self) -> FloatArray:
@@ -123,26 +131,74 @@ def _tilt(found: Round, thinned: FloatArray) -> FloatArray:
     return np.asarray((found.tilt - 1.0)[..., None] * thinned)
 
 
+def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corrected:
+    """Return the means under the target of functions with these values, and their variances.
+
+    Parameters
+    ----------
+    found
+        The round.
+    values
+        Of the functions.
+    trends
+        Numbers that log weights may rise or fall with; the values alone if there are none.
+    """
+    means = correct_means(found, values)
+    values = values.less(values.draws[0, 0])  # exact for constants, and squares keep their digits
+    flat, n = values.flat, len(found)
+    still = flat.max(axis=0) == flat.min(axis=0)
+    centred = values.less(flat.mean(axis=0))
+    moves = _without(found.weights, centred.paid) - _without(found.evenings, centred.paid)
+    moves -= moves.mean(axis=0)
+    jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
+    seen = np.maximum(jackknife, _foretell_variance(found, centred, trends) / n)
+    late = np.sqrt(found.hindsight)[..., None] * thin_as(found.hindsight, centred.draws)
+    late = late.reshape(-1, late.shape[2])
+    in_hindsight = np.square(late).mean(axis=0) / n
+    of_chains, degrees_of_chains = _of_draws(found, centred)
+    degrees = measure_degrees(moves, _kurtosis(centred.flat))
+    still &= (values.paid == flat[0]).all(axis=0)
+    unknown = not sum_without(found.weights).all()
+    return Corrected(
+        means=means,
+        of_chains=np.where(still, 0.0, of_chains),
+        of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(seen, in_hindsight)),
+        # hindsight is of many draws, where payments are few
+        degrees=np.where(in_hindsight > seen, measure_degrees(late), degrees),
+        degrees_of_chains=degrees_of_chains,
+    )
+
+
+def _of_draws(found: Round, centred: Values) -> tuple[FloatArray, FloatArray]:
+    """Return the variance of the mean over draws, tilted, and its degrees, each (k,)."""
+    plain, degrees = chain_variance(centred.draws)
+    degrees = np.where(is_heavy(centred.draws, plain), LEAST_DEGREES, degrees)
+    if (found.tilt == 1.0).all():
+        return plain, degrees
+    thinned = thin_as(found.tilt, centred.draws)
+    tilted = _tilt(found, thinned)
+    both = np.mean(tilted * thinned, axis=(0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # as a part of the variance of f, since both have about its autocorrelation
+        shared = np.nan_to_num(both / np.square(thinned).mean(axis=(0, 1)))
+    own = np.square(mean_error(tilted))
+    return plain * (1.0 + 2.0 * np.maximum(shared, 0.0)) + own, degrees
+
+
 def chain_variance(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the variance of means over chains of values (chains, n, k), and its degrees, (k,).
 
-    A chain that is away in a tail for long, once, adds little to estimated autocorrelations. Means
-    of whole chains see it, as they are independent whatever the chains do between their ends. So
-    the variance is the larger of both estimates. Where few chains were there, degrees are few.
+    Means of whole chains, or of parts of them where chains are few, are independent whatever the
+    chains do between their ends. Where few were in a tail, degrees are few.
     """
-    batches = _batch_means(values)
-    apart = batches - batches.mean(axis=0)
-    between = np.square(apart).sum(axis=0) / (len(apart) * max(len(apart) - 1, 1))
-    return np.fmax(np.square(mean_error(values)), between), measure_degrees(apart)
-
-
-def _batch_means(values: FloatArray) -> FloatArray:
-    """Return means of chains (chains, n, k), or of parts of them where chains are few."""
     chains, n, k = values.shape
     parts = min(-(-LEAST_BATCHES // chains), n)
     length = n // parts
     kept = values[:, : parts * length].reshape(chains * parts, length, k)
-    return np.asarray(kept.mean(axis=1))
+    batches = np.asarray(kept.mean(axis=1))
+    apart = batches - batches.mean(axis=0)
+    between = np.square(apart).sum(axis=0) / (len(apart) * max(len(apart) - 1, 1))
+    return np.fmax(np.square(mean_error(values)), between), measure_degrees(apart)
 
 
 def is_heavy(values: FloatArray, variance: FloatArray) -> BoolArray:
@@ -176,83 +232,28 @@ def tail_index(values: FloatArray) -> FloatArray:
     found = np.full(values.shape[2], -np.inf)
     if values.shape[0] * values.shape[1] <= 100:
         return found
-    from arviz_stats.base import array_stats
-
     for i, column in enumerate(np.moveaxis(values, 2, 0)):
-        if np.isin(column, (column.min(), column.max())).all():
-            continue
-        apart = np.abs(column - column.mean()).reshape(1, -1)
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            k = array_stats.pareto_khat(apart / apart.max(), r_eff=1.0, tail="right")
-        found[i] = np.nan_to_num(float(np.squeeze(k)), nan=-np.inf)
+        if not np.isin(column, (column.min(), column.max())).all():
+            apart = np.abs(column - column.mean()).reshape(1, -1)
+            found[i] = np.nan_to_num(pareto_k_of(apart / apart.max()), nan=-np.inf)
     return found
 
 
-def _of_draws(found: Round, centred: Values) -> tuple[FloatArray, FloatArray]:
-    """Return the variance of the mean over draws, tilted, and its degrees, each (k,)."""
-    plain, degrees = chain_variance(centred.draws)
-    degrees = np.where(is_heavy(centred.draws, plain), LEAST_DEGREES, degrees)
-    if (found.tilt == 1.0).all():
-        return plain, degrees
-    thinned = thin_as(found.tilt, centred.draws)
-    tilted = _tilt(found, thinned)
-    both = np.mean(tilted * thinned, axis=(0, 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # as a part of the variance of f, since both have about its autocorrelation
-        shared = np.nan_to_num(both / np.square(thinned).mean(axis=(0, 1)))
-    own = np.square(mean_error(tilted))
-    return plain * (1.0 + 2.0 * np.maximum(shared, 0.0)) + own, degrees
+def pareto_k_of(numbers: FloatArray) -> float:
+    """Return Pareto's k of the right tail of numbers (1, n), by ArviZ; NaN where there is none."""
+    # imported late, so that importing the package stays fast
+    from arviz_stats.base import array_stats
 
-
-def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corrected:
-    """Return the means under the target of functions with these values.
-
-    The variance of the correction is the jackknife's, but at least what it would be if weights had
-    nothing to do with the function, rose and fell with it as fitted lines say, or were those that a
-    later surrogate foretells: few positions are paid for where a rare event happens.
-
-    The two variances may be added. The correction's mean, given all M draws, has a covariance with
-    m of order sd(f) sd((w - 1) (f - m)) / M, which is at most a part sqrt(n / M) of their sum.
-
-    Parameters
-    ----------
-    found
-        The round.
-    values
-        Of the functions.
-    trends
-        Numbers that log weights may rise or fall with; the values alone if there are none.
-    """
-    means = correct_means(found, values)
-    values = values.less(values.draws[0, 0])  # exact for constants, and squares keep their digits
-    flat, n = values.flat, len(found)
-    still = flat.max(axis=0) == flat.min(axis=0)
-    centred = values.less(flat.mean(axis=0))
-    moves = _moves(found, centred.paid)
-    jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
-    seen = np.maximum(jackknife, _foretell_variance(found, centred, trends) / n)
-    late = _of_hindsight(found, centred)
-    in_hindsight = np.square(late).mean(axis=0) / n
-    of_chains, degrees_of_chains = _of_draws(found, centred)
-    degrees = measure_degrees(moves, _kurtosis(centred.flat))
-    still &= (values.paid == flat[0]).all(axis=0)
-    unknown = not sum_without(found.weights).all()
-    return Corrected(
-        means=means,
-        of_chains=np.where(still, 0.0, of_chains),
-        of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(seen, in_hindsight)),
-        # hindsight is of many draws, where payments are few
-        degrees=np.where(in_hindsight > seen, measure_degrees(late), degrees),
-        degrees_of_chains=degrees_of_chains,
-    )
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return float(np.squeeze(array_stats.pareto_khat(numbers, r_eff=1.0, tail="right")))
 
 
 def _foretell_variance(found: Round, values: Values, trends: Sequence[Values]) -> FloatArray:
     """Return the variance of (w - e) (f - m) that trends of log weights foretell, shape (k,).
 
-    Slopes are shrunk by their noise (James and Stein), and logarithms of weights that are foretold
-    do not leave one and a half times the range of those seen.
+    Logarithms of weights that are foretold do not leave one and a half times the range of those
+    seen.
     """
     squares = np.square(values.flat)
     usual = np.asarray(found.variance * squares.mean(axis=0))
@@ -273,18 +274,12 @@ def _foretell_variance(found: Round, values: Values, trends: Sequence[Values]) -
     return np.asarray(np.maximum(usual, variance))
 
 
-def _of_hindsight(found: Round, values: Values) -> FloatArray:
-    """Return numbers (m, k) whose mean squares are variances of (w - e) (f - m) in hindsight."""
-    late = np.sqrt(found.hindsight)[..., None] * thin_as(found.hindsight, values.draws)
-    return np.asarray(late.reshape(-1, late.shape[2]))
-
-
 def _fit_line(found: Round, trend: Values) -> tuple[FloatArray, FloatArray]:
     """Return lines through log weights along columns, at all draws and at those paid for.
 
-    They are flat where no slope is to be seen: slopes are shrunk by the noise that residuals say
-    they have (HC3 of MacKinnon and White 1985, doi:10.1016/0304-4076(85)90158-7). Positions count
-    by their evenings.
+    They are flat where no slope is to be seen: slopes are shrunk (James and Stein) by the noise
+    that residuals say they have (HC3 of MacKinnon and White 1985,
+    doi:10.1016/0304-4076(85)90158-7). Positions count by their evenings.
     """
     known = np.isfinite(found.log_ratios)
     counts, logs = found.evenings[known], found.log_ratios[known]
@@ -304,12 +299,6 @@ def _fit_line(found: Round, trend: Values) -> tuple[FloatArray, FloatArray]:
     return np.minimum(at_draws, LARGEST_LINE), np.minimum(at_paid, LARGEST_LINE)
 
 
-def _moves(found: Round, paid: FloatArray) -> FloatArray:
-    """Return by how much corrections move when a draw is left out, less the mean, shape (n, k)."""
-    moves = _without(found.weights, paid) - _without(found.evenings, paid)
-    return np.asarray(moves - moves.mean(axis=0))
-
-
 def _without(weights: FloatArray, paid: FloatArray) -> FloatArray:
     """Return weighted means of all values (n, k) but one, shape (n, k)."""
     rest = np.maximum(sum_without(weights), np.finfo(float).tiny)
@@ -318,10 +307,6 @@ def _without(weights: FloatArray, paid: FloatArray) -> FloatArray:
 
 def measure_degrees(moves: FloatArray, least: FloatArray | float = 1.0) -> FloatArray:
     """Return the degrees of freedom of the variance of moves (n, k): few where few make it up.
-
-    A variance s^2 of n numbers of kurtosis g has relative variance (g - 1) / n, and one with f
-    degrees 2 / f. The kurtosis of n numbers is at most n, and small if none of them lies in the
-    tail that matters. So it is at least that of the function itself.
 
     Parameters
     ----------

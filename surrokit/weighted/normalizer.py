@@ -51,7 +51,7 @@ def bridge(
     Returns
     -------
     Estimate
-        A number. As effective draws it has 1 / error^2.
+        A number, worth 1 / error^2 effective draws.
 
     Raises
     ------
@@ -62,8 +62,7 @@ def bridge(
     """
     if draws.ndim != 3 or draws.shape[1] < FEWEST:
         raise ShapeError(
-            f"a bridge needs draws of shape (chains, n, dim) with n at least {FEWEST}, "
-            f"got {draws.shape}; draw longer chains"
+            f"a bridge needs draws (chains, n, dim) with n at least {FEWEST}, got {draws.shape}"
         )
     draws = draws[:, :: max(len(draws) * draws.shape[1] // max(MOST, len(draws) * FEWEST), 1)]
     half, dim = draws.shape[1] // 2, draws.shape[2]
@@ -73,8 +72,7 @@ def bridge(
     ours, theirs = (-np.asarray(potential(z)) - law.log_density(z) for z in (at, other))
     if not np.isfinite(ours).all():
         raise ConfigurationError(
-            "the potential must be finite at its own draws, and is not at some of them; "
-            "pass the potential that the draws are of"
+            "the potential must be finite at its own draws; pass the potential that they are of"
         )
     return _solve(ours.reshape(len(draws), -1), theirs)
 
@@ -95,11 +93,6 @@ def log_normalizer(
         What :func:`bridge` says of the V of each round.
     calls
         Exact calls of the whole run.
-
-    Returns
-    -------
-    Estimate
-        A number; the error is infinite where all weight of a round is on one draw.
     """
     counts = count_rounds(rounds)
     found = [_log_mean(each) for each in rounds]

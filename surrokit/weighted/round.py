@@ -28,8 +28,7 @@ class Estimate:
     calls : float
         Exact calls of the whole run.
     unnormalized
-        What of the target may lack its normalising constant, of a logarithm of the evidence: then
-        that is known up to these constants alone.
+        What of the target may lack its normalising constant, of a logarithm of the evidence.
     """
 
     value: FloatArray
@@ -48,14 +47,13 @@ class Estimate:
         return self.value - half, self.value + half
 
     def __repr__(self) -> str:
+        about = f"{np.array2string(self.value)} +- {np.array2string(self.error, precision=2)}"
         if np.ndim(self.value) == 0:
             about = f"{self.value:.6g} +- {self.error:.2g}"
-        else:
-            about = f"{np.array2string(self.value)} +- {np.array2string(self.error, precision=2)}"
-        told = f"{about}; {np.min(self.effective):.0f} effective draws"
+        about += f"; {np.min(self.effective):.0f} effective draws"
         if self.unnormalized:
-            told += f"; up to what {' and '.join(self.unnormalized)} may lack of a constant"
-        return f"<Estimate {told}>"
+            about += f"; up to what {' and '.join(self.unnormalized)} may lack of a constant"
+        return f"<Estimate {about}>"
 
 
 _PLACES = 1001  # of an interval, among which the shortest is looked for
@@ -63,18 +61,10 @@ _PLACES = 1001  # of an interval, among which the shortest is looked for
 
 @attrs.frozen(kw_only=True, eq=False)
 class Distribution:
-    """Distribution functions of k numbers, made monotone: masses may be negative.
+    """Distribution functions of k numbers, made monotone: masses may be negative."""
 
-    Parameters
-    ----------
-    points : ndarray of shape (k, n)
-        In order.
-    below : ndarray of shape (k, n)
-        The values half-way through the step at each of them, in order.
-    """
-
-    points: FloatArray
-    below: FloatArray
+    points: FloatArray  # in order, shape (k, n)
+    below: FloatArray  # the values half-way through the step at each of them, in order
 
     @classmethod
     def of(cls, points: FloatArray, masses: FloatArray) -> Distribution:
@@ -85,16 +75,13 @@ class Distribution:
         # as much too high as too low
         rising = np.maximum.accumulate(half, axis=1)
         falling = np.minimum.accumulate(half[:, ::-1], axis=1)[:, ::-1]
-        return cls(
-            points=np.take_along_axis(points.T, order, axis=1), below=0.5 * (rising + falling)
-        )
+        points = np.take_along_axis(points.T, order, axis=1)
+        return cls(points=points, below=0.5 * (rising + falling))
 
     def invert(self, probabilities: FloatArray) -> FloatArray:
         """Return where each function has a value of its own, shape (k,); ends are not left."""
         rows = zip(probabilities, self.below, self.points, strict=True)
-        return np.array(
-            [np.interp(probability, below, points) for probability, below, points in rows]
-        )
+        return np.array([np.interp(at, below, points) for at, below, points in rows])
 
     def shortest(self, probability: float) -> FloatArray:
         """Return the shortest interval of each number with so much between its ends, (k, 2)."""
@@ -108,7 +95,7 @@ class Distribution:
     def place(self, points: FloatArray) -> FloatArray:
         """Return the value of each function at a point of its own, shape (k,)."""
         rows = zip(points, self.points, self.below, strict=True)
-        return np.array([np.interp(point, found, below) for point, found, below in rows])
+        return np.array([np.interp(at, points, below) for at, points, below in rows])
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -126,18 +113,16 @@ class Round:
         Positions paid for, about independent, in the user's coordinates: draws of a density q.
     log_weights : ndarray of shape (n,)
         Log of the target's density over q there, up to a constant; -inf where the target is zero.
-        Where q is V's own, V - U.
     log_evens : ndarray of shape (n,), optional
         Log of the surrogate's density over q. Zero by default, where q is V's own.
     learnt : int
         Exact evaluations that V has learnt from.
     hindsight : ndarray of shape (chains, m), optional
-        By how much weights vary about every k-th draw of each chain, as a later surrogate
-        foretells; see :func:`~surrokit.weighted.rounds.look_back`. By default zero at the
-        first draws. It is no part of what the round says, only of how sure that is.
+        By how much weights vary about every k-th draw of each chain, by a later surrogate: no part
+        of the answer, only of its error. By default zero at the first draws.
     tilt : ndarray of shape (chains, m), optional
-        What every k-th draw of each chain counts for, of mean one, where better surrogates than V
-        are corrected; see :class:`~surrokit.weighted.rounds.CrossFit`. One by default.
+        What every k-th draw of each chain counts for, of mean one, by cross-fitting. One by
+        default.
 
     Raises
     ------
@@ -173,24 +158,21 @@ class Round:
         fits = self.draws.ndim == 3 and self.paid.shape == (n, self.draws.shape[2])
         if not (fits and n and self.log_weights.shape == self.log_evens.shape == (n,)):
             raise ShapeError(
-                "a round needs draws of shape (chains, draws, dim), n positions paid for, and as "
-                f"many log weights, got shapes {self.draws.shape}, {self.paid.shape}, "
-                f"{self.log_weights.shape} and {self.log_evens.shape}; pass a log weight for each "
-                "position that was paid for"
+                f"a round needs draws of shape (chains, draws, dim), got {self.draws.shape}, and n "
+                f"positions, log weights and evens, got shapes {self.paid.shape}, "
+                f"{self.log_weights.shape} and {self.log_evens.shape}"
             )
         for name, made in (("hindsight", "look_back"), ("tilt", "cross_fit")):
             numbers = getattr(self, name)
             if numbers.shape != thin_as(numbers, self.draws).shape[:2]:
                 raise ShapeError(
                     f"the {name} of a round must have a number for every k-th draw of each chain, "
-                    f"got shape {numbers.shape} for draws of shape {self.draws.shape}; make it "
-                    f"by {made}"
+                    f"got shape {numbers.shape} for draws {self.draws.shape}; make it by {made}"
                 )
         for logs in (self.log_weights, self.log_evens):
             if np.isnan(logs).any() or logs.max() == np.inf:
                 raise ConfigurationError(
-                    "log weights must be finite, or -inf where the target is zero, got NaN or inf; "
-                    "look at the potentials there"
+                    "log weights must be finite, or -inf where the target is zero, got NaN or inf"
                 )
 
     def __len__(self) -> int:
@@ -210,8 +192,7 @@ class Round:
     def weights(self) -> FloatArray:
         """What makes the positions paid for draws of the target, of mean one, shape (n,).
 
-        NaN if the target is zero at all. Only ratios are known, as V and U are potentials up to
-        constants.
+        NaN if the target is zero at all.
         """
         return _mean_one(self.log_weights)
 
@@ -224,16 +205,13 @@ class Round:
     @property
     def variance(self) -> float:
         """Of weights less evenings: 1 / it independent exact draws are worth a paid position."""
-        n = len(self)
-        if n < 2:
-            return np.nan
-        return float(np.square(self.weights - self.evenings).sum() / (n - 1))
+        squares = np.square(self.weights - self.evenings).sum()
+        return float(squares / (len(self) - 1)) if len(self) > 1 else np.nan
 
     @property
     def effective(self) -> float:
         """Number of equally weighted draws that the weights are worth."""
-        weights = self.weights
-        return float(np.square(weights.sum()) / np.square(weights).sum())
+        return effective(self.log_weights)
 
 
 def thin(draws: FloatArray, most: int) -> FloatArray:
@@ -257,28 +235,20 @@ def _mean_one(logs: FloatArray) -> FloatArray:
 
 
 def count_rounds(rounds: Sequence[Round]) -> FloatArray:
-    """Return what each round counts, shape (rounds,); the sum is one.
+    """Return what each round counts, shape (rounds,), of sum one.
 
     It is the number of draws paid for times the square of that of the evaluations learnt from. If
-    variances of weights fall as any power of the latter between none and the fourth, the square is
-    the middle of what would be best, and at worst the variance is 9/5 of the least (the argument of
-    Owen and Zhou 2019, arXiv:1901.02976, for square roots). Surrogates improve fast.
+    variances of weights fall as any power of the latter between none and the fourth, the variance
+    is at worst 9/5 of the least (the argument of Owen and Zhou 2019, arXiv:1901.02976).
     """
     counts = np.array([len(each) * max(each.learnt, 1) ** 2.0 for each in rounds])
     return np.asarray(counts / counts.sum())
 
 
 def combine_degrees(parts: FloatArray, degrees: FloatArray, total: FloatArray) -> FloatArray:
-    """Return the degrees of freedom of total variances, after Welch and Satterthwaite.
+    """Return the degrees of freedom of total variances (k,), from those of parts (rounds, k).
 
-    See doi:10.2307/3002019. What a total has beside its parts is known well.
-
-    Parameters
-    ----------
-    parts, degrees : ndarray of shape (rounds, k)
-        Parts of the variances, and their degrees of freedom.
-    total : ndarray of shape (k,)
-        The variances.
+    By Welch and Satterthwaite (doi:10.2307/3002019). What a total has besides is known well.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         fractions = np.where(np.isinf(total), np.isinf(parts), parts / total)
@@ -287,8 +257,7 @@ def combine_degrees(parts: FloatArray, degrees: FloatArray, total: FloatArray) -
 
 
 RESAMPLING_SEED = 0
-"""By which weighted draws are drawn anew unless another is given: exports are the same each time.
-"""
+"""By which weighted draws are drawn anew, so that exports are the same each time."""
 
 
 def shares(log_weights: FloatArray) -> FloatArray:
@@ -307,15 +276,7 @@ def resampled_rows(log_weights: FloatArray, rng: np.random.Generator) -> IntArra
     """Return as many places of draws as there are, in random order, each as often as its weight.
 
     Systematic resampling: a draw of weight w, in units of the mean weight, comes floor(w) or
-    ceil(w) times, which adds less noise than independent choices do (Douc, Cappe and Moulines 2005,
-    doi:10.1109/ISPA.2005.195385).
-
-    Parameters
-    ----------
-    log_weights : ndarray of shape (chains, draws)
-        Of the draws.
-    rng
-        Draws places.
+    ceil(w) times (Douc, Cappe and Moulines 2005, doi:10.1109/ISPA.2005.195385).
     """
     n = log_weights.size
     edges = np.cumsum(shares(log_weights))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 
 import attrs
@@ -13,16 +12,15 @@ from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.potentials import Potential
 from surrokit.surrogate.training import part_beyond
 from surrokit.types import FloatArray, IntArray
-from surrokit.weighted.answer import Answer, Function
-from surrokit.weighted.correction import Values, correct
+from surrokit.weighted.answer import Answer
+from surrokit.weighted.correction import Values, correct, pareto_k_of
 from surrokit.weighted.round import Estimate, Round, thin
 
 OUTER = 0.5
 """Part of the payments that goes to draws farther out, where there are such."""
 
 LOOKED_AT = 12_000
-"""Draws of a surrogate at which other surrogates are evaluated at most: a value of them is no exact
-call, but not for nothing either."""
+"""Draws of a surrogate at which other surrogates are evaluated at most, as that takes time."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -76,19 +74,7 @@ class Payments:
 def choose(
     sample: SurrogateSample, surrogate: Potential, n: int, rng: np.random.Generator
 ) -> Payments:
-    """Return n positions to pay for.
-
-    Parameters
-    ----------
-    sample
-        Draws of the surrogate.
-    surrogate
-        V.
-    n
-        At least one, and far fewer than draws.
-    rng
-        Generator.
-    """
+    """Return n positions to pay for, far fewer than the draws of a surrogate V."""
     flat, outer = sample.flat, sample.outer
     if outer is None:
         inner = _thin(len(flat), n, rng)
@@ -107,17 +93,9 @@ def look_back(
     later: Potential,
     tilts: FloatArray | None = None,
 ) -> FloatArray:
-    """Return by how much weights vary about draws of a surrogate V, as a later one foretells.
+    """Return by how much weights vary about draws of a surrogate V, as a later one predicts.
 
-    A round pays at few of its draws. Where none of them lies in a tail that V gets wrong, its
-    weights are even and its errors are told too small. A surrogate V' that has learnt from these
-    payments, and from later ones, foretells weights at every draw for nothing. They are no part of
-    an answer, as V' knows the points that correct V: they only keep its error from being too small.
-
-    Payments are draws of a density q, the draws of V come from s, and e = s / q. With the weight
-    w = e r that is foretold, where r = exp(V - V') has mean one, a payment has the variance
-    (w - e)^2 (f - m)^2 in the mean of f, on average under q. That is e (r - 1)^2 (f - m)^2 on
-    average under s.
+    That is h of :mod:`surrokit.weighted.correction`.
 
     Parameters
     ----------
@@ -128,13 +106,12 @@ def look_back(
     later
         V'.
     tilts : ndarray of shape (folds, chains, m), optional
-        Ratios of the densities of other surrogates to that of V, where they are corrected in its
-        place, at the draws of the result. They stand for the one in (r - 1)^2.
+        Of other surrogates that are corrected in place of V; the mean is taken over them.
 
     Returns
     -------
     ndarray of shape (chains, m)
-        e (r - 1)^2 at the draws that :func:`compare` looks at; with tilts its mean over them.
+        At the draws that :func:`compare` looks at.
     """
     ratios, _ = compare(sample, later)
     squares = np.square(ratios - (1.0 if tilts is None else tilts))
@@ -144,13 +121,6 @@ def look_back(
 
 def compare(sample: SurrogateSample, other: Potential) -> tuple[FloatArray, float]:
     """Return the density of another surrogate V' over that of V at some of the draws of V.
-
-    Parameters
-    ----------
-    sample
-        Draws of V, of shape (chains, draws, dim).
-    other
-        V'.
 
     Returns
     -------
@@ -183,27 +153,18 @@ FOLDS = 5
 """Parts of a round's payments; as many surrogates are fitted."""
 
 PART = 0.2
-"""Variance of the correction of a usual mean, over that of the mean of all draws, up to which
-nothing is to be gained."""
+"""Variance of a usual correction, over that of the mean of draws, that is worth cross-fitting."""
 
 LARGEST_SPREAD = 1.0
-"""Variance of the ratio of two surrogates' densities, about one, above which draws of the one say
-little of the other."""
+"""Variance of the ratio of two surrogates' densities above which draws of one say little of the
+other."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class CrossFit:
     """What surrogates say of a round that each have learnt from all of its payments but one part.
 
-    The surrogate of part k is V_k, and r_k the density of V_k over that of V, whose draws a round
-    has. Payments of part k are new to V_k, so that they may correct it: with e_k = r_k e, the
-    density of V_k over that of the payments, the mean of f under the target is
-
-        mean over k of [E_V r_k f + mean over part k of (w - e_k) f],
-
-    the first by the round's draws, for no exact call. It is unbiased given V for any V_k that has
-    not seen part k, and better than what V alone gives by as much as V_k is closer to the target.
-    This is cross-fitting (Chernozhukov et al. 2018, doi:10.1111/ectj.12097).
+    See :mod:`surrokit.weighted.correction`.
 
     Parameters
     ----------
@@ -245,17 +206,7 @@ def parts_of(payments: Payments) -> Iterator[FloatArray]:
 def cross_fit(
     sample: SurrogateSample, payments: Payments, surrogates: Sequence[Potential]
 ) -> CrossFit:
-    """Return what surrogates say of a round that have learnt from its other payments.
-
-    Parameters
-    ----------
-    sample
-        Draws of the round's surrogate V.
-    payments
-        What was paid for.
-    surrogates
-        One for each of :func:`parts_of` the payments, that has learnt from the others.
-    """
+    """Return what surrogates say of a round: one for each of :func:`parts_of` its payments."""
     folds, log_evens, tilts = _fold_of(len(payments)), payments.log_evens, []
     for fold, surrogate in enumerate(surrogates):
         own = folds == fold
@@ -279,8 +230,7 @@ LEAST_EFFECTIVE = 0.1
 """Part of the paid draws that equally weighted ones must be worth."""
 
 LARGEST_VARIANCE = 4.0
-"""Variance of the weights above which a paid draw is worth less than a quarter of an exact one.
-Such a round would spoil the others by what it counts."""
+"""Variance of the weights above which a paid draw is worth less than a quarter of an exact one."""
 
 LARGEST_RHAT = 1.02
 """R-hat of chains on the surrogate above which their draws are not its own."""
@@ -292,8 +242,7 @@ MARGIN = 2.0
 """By how much more than their limits short chains have to miss them to be refused at once."""
 
 FEWEST = 25
-"""Draws paid for in a round, below which the largest fifth is fewer than the five that a tail is
-fitted to."""
+"""Draws of a round below which the largest fifth is fewer than the five of a tail."""
 
 FALSE_ALARM = 1e-3
 """Probability with which two rounds that are right are said to disagree."""
@@ -303,14 +252,10 @@ LEVEL = 0.05
 
 
 def pareto_k(log_weights: FloatArray) -> float:
-    """Return Pareto's k of the largest weights, by ArviZ.
+    """Return Pareto's k of the largest weights, by ArviZ, from their logarithms (n,).
 
-    Parameters
-    ----------
-    log_weights : ndarray of shape (n,)
-        Up to a constant; -inf where a weight is zero. Where all are the same but for
-        :data:`LEVEL`, or those of the tail are, k is -inf. Where they are fewer than
-        :data:`FEWEST`, or most are zero, it is inf.
+    Where all are the same but for :data:`LEVEL`, or those of the tail are, k is -inf. Where they
+    are fewer than :data:`FEWEST`, or most are zero, it is inf.
     """
     largest = log_weights.max(initial=-np.inf)
     if not np.isfinite(largest):
@@ -322,17 +267,10 @@ def pareto_k(log_weights: FloatArray) -> float:
     if len(weights) < FEWEST or tail[0] == 0.0:
         return np.inf
     # where as many are about as large as the largest there is no tail
-    return -np.inf if tail[0] >= np.exp(-LEVEL) * tail[-1] else _k_of_arviz(weights)
-
-
-def _k_of_arviz(weights: FloatArray) -> float:
-    from arviz_stats.base import array_stats
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        k = array_stats.pareto_khat(weights[None], r_eff=1.0, tail="right")
-    found = float(np.squeeze(k))
-    return np.inf if np.isnan(found) else found
+    if tail[0] >= np.exp(-LEVEL) * tail[-1]:
+        return -np.inf
+    k = pareto_k_of(weights[None])
+    return np.inf if np.isnan(k) else k
 
 
 def complaint_about_draws(sample: SurrogateSample, surrogate: Potential | None) -> str | None:
@@ -368,17 +306,15 @@ def stay_refused(positions: FloatArray, surrogate: Potential | None, longer: flo
 
 def complaint(found: Round) -> str | None:
     """Return why the weights of a round are not to be believed, or None."""
-    if len(found) < FEWEST:
-        return f"{len(found)} weights tell nothing of their tail, {FEWEST} are the least"
+    n = len(found)
+    if n < FEWEST:
+        return f"{n} weights tell nothing of their tail, {FEWEST} are the least"
     if not np.isfinite(found.log_weights).any():
         return "the target is zero at all draws of the surrogate"
     if (k := pareto_k(found.log_weights)) > LARGEST_K:
         return f"Pareto's k of the weights is {k:.2f}, above {LARGEST_K}"
-    least = LEAST_EFFECTIVE * len(found)
-    if found.effective < least:
-        return (
-            f"{len(found)} weights are worth {found.effective:.1f} equal ones, {least:.1f} needed"
-        )
+    if found.effective < (least := LEAST_EFFECTIVE * n):
+        return f"{n} weights are worth {found.effective:.1f} equal ones, {least:.1f} needed"
     if found.variance > LARGEST_VARIANCE:
         return f"the variance of the weights is {found.variance:.2g}, above {LARGEST_VARIANCE:g}"
     return None
@@ -392,23 +328,19 @@ def disagreement(one: Round, other: Round) -> str | None:
     from scipy.stats import t as student
 
     centre = one.flat.mean(axis=0)
-    pair = [
-        Answer(rounds=(each,), calls=0.0).expectation(_moments(centre)) for each in (one, other)
-    ]
+    dim = len(centre)
+
+    def moments(positions: FloatArray) -> FloatArray:
+        return np.hstack([positions - centre, np.square(positions - centre)])
+
+    pair = [Answer(rounds=(each,), calls=0.0).expectation(moments) for each in (one, other)]
     apart, degrees = _compare(*pair)
     likely = 2.0 * student.sf(apart, degrees) * len(apart)
     worst = int(np.argmin(likely))
     if likely[worst] >= FALSE_ALARM:
         return None
-    dim = len(centre)
-    of = "mean" if worst < dim else "mean square"
-    return (
-        f"two rounds put the {of} of number {worst % dim} {apart[worst]:.1f} standard errors apart"
-    )
-
-
-def _moments(centre: FloatArray) -> Function:
-    return lambda positions: np.hstack([positions - centre, np.square(positions - centre)])
+    of = f"the {'mean' if worst < dim else 'mean square'} of number {worst % dim}"
+    return f"two rounds put {of} {apart[worst]:.1f} standard errors apart"
 
 
 def _compare(one: Estimate, other: Estimate) -> tuple[FloatArray, FloatArray]:

@@ -9,7 +9,14 @@ import numpy as np
 
 from surrokit.diagnostics import mean_error
 from surrokit.types import BoolArray, FloatArray
-from surrokit.weighted.answer import Answering, Figures, Function, bounded_by, quantile_of
+from surrokit.weighted.answer import (
+    Answering,
+    Figures,
+    Function,
+    bounded_by,
+    quantile_of,
+    ratio,
+)
 from surrokit.weighted.correction import LEAST_DEGREES, is_heavy, measure_degrees
 from surrokit.weighted.round import Distribution, Estimate
 
@@ -63,12 +70,10 @@ class Sharpened(Answering):
         squared = np.maximum(self._variance(sharp), np.square(c) * least)
         heavy = is_heavy(x, self._variance(x))
         apart = (sharp - sharp.mean(axis=(0, 1))).reshape(n, -1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            effective = variance / squared
         return Estimate(
             value=centre + sharp.mean(axis=(0, 1)),
             error=np.sqrt(squared),
-            effective=np.where(squared == 0.0, np.inf, effective),
+            effective=ratio(variance, squared),
             degrees=np.where(heavy, LEAST_DEGREES, measure_degrees(apart)),
             calls=self.calls,
         )
@@ -130,8 +135,8 @@ class Sharpened(Answering):
     def _variance(self, values: FloatArray) -> FloatArray:
         """Return the variance of means of values (chains, n, k), shape (k,).
 
-        A part that changes slowly, such as that of a mode, may be small beside noise without a
-        memory, which then hides its autocorrelations. What follows the position is looked at alone.
+        Noise without a memory hides the autocorrelations of a small part that changes slowly, such
+        as that of a mode. What follows the position is looked at alone.
         """
         numbers = self.draws.reshape(-1, self.draws.shape[2])
         numbers = numbers - numbers.mean(axis=0)

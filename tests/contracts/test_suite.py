@@ -10,8 +10,10 @@ import pytest
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, PluginLoadError
+from surrokit.interfaces import ChainState
 from surrokit.registry.components import Component
 from surrokit.registry.hooks import hookimpl
+from surrokit.run.book import EVENTS
 from surrokit.testing import (
     check_names,
     check_plugin,
@@ -23,7 +25,6 @@ from surrokit.testing import (
     parametrize_with_checks,
     write_and_read,
 )
-from surrokit.testing.fixtures import HookCalls
 from surrokit.testing.parts import (
     ConstantMetric,
     CurvedMetric,
@@ -32,7 +33,8 @@ from surrokit.testing.parts import (
     OneSidedWalk,
     SubChain,
 )
-from surrokit.testing.statistics import CHECK_RATE, Verdict, normality
+from surrokit.testing.samplers import start
+from surrokit.testing.statistics import CHECK_RATE, Verdict, balance, normality
 from surrokit.testing.targets import ALL, ExactCallRefusedError, Gaussian, seal
 
 
@@ -43,12 +45,8 @@ def test_targets_are_sound(check):
 
 @parametrize_with_checks(
     [
-        LeaningWalk,
-        OneSidedWalk,
-        SubChain,
-        ConstantMetric,
-        CurvedMetric,
-        lambda: CurvedMetric(False),
+        *(LeaningWalk, OneSidedWalk, SubChain),
+        *(ConstantMetric, CurvedMetric, lambda: CurvedMetric(False)),
     ],
     known_failures={
         f"check_positions_alone[{name}]": "it needs no potential, and is finite where one fails"
@@ -60,16 +58,11 @@ def test_reference_parts_are_sound(check):
 
 
 @pytest.mark.parametrize("target", ALL)
-def test_samples_are_what_the_maps_say(target):
-    positions = target().sample(np.random.default_rng(0), 20_000)
-
-    normality(target().to_normals(positions)).require("draws are exact")
-
-
-@pytest.mark.parametrize("target", ALL)
 def test_potential_is_that_of_the_samples(target):
-    # E q_i dU/dq_i = 1 for every density that vanishes at the edge of its support
     target = target()
+    normals = target.to_normals(target.sample(np.random.default_rng(0), 20_000))
+    normality(normals).require("draws are exact")
+    # E q_i dU/dq_i = 1 for every density that vanishes at the edge of its support
     positions = target.sample(np.random.default_rng(1), 200_000)
     virial = positions * target.gradient(positions)
 
@@ -108,41 +101,37 @@ class TestStatistics:
 
         assert normality(spoilt(z)).rejected
 
+    def test_one_way_moves_between_two_regions_of_many_are_seen(self):
+        z = np.random.default_rng(3).standard_normal((20_000, 2))
+        back = np.roll(z, len(z) // 2, axis=0)  # who is here goes there, and the other way round
+        assert not balance(z, back).rejected
+        astray = np.full((150, 2), 2.0)
+        assert balance(np.concatenate([z, -astray]), np.concatenate([back, astray])).rejected
+
     def test_message_lists_the_worst(self):
         z = 2.0 * np.random.default_rng(4).standard_normal((1000, 2))
 
         with pytest.raises(AssertionError, match=r"are normal, but of 13 .*\n.*mean square"):
             normality(z).require("draws are normal")
-
-    def test_nothing_compared_is_not_rejected(self):
-        assert Verdict(()).p_value == 1.0 > CHECK_RATE
+        assert Verdict(()).p_value == 1.0 > CHECK_RATE  # nothing was compared
 
 
 class TestSelection:
-    def test_names_carry_the_part(self):
+    def test_names_carry_check_and_part(self):
         names = [case.name for case in checks_for(LeaningWalk)]
-
         assert "check_invariant[leaning-walk]" in names
         assert names[0] == "check_builds[leaning-walk]"
+        assert "check_reversible" in check_names("integrator")
 
     def test_levels(self):
-        levels = {case.level for case in checks_for(LeaningWalk, levels=("long",))}
-
-        assert levels == {"long"}
+        assert {case.level for case in checks_for(LeaningWalk, levels=("long",))} == {"long"}
 
     def test_declared_capabilities_choose(self):
-        value_only = [c.check.name for c in checks_for(lambda: _Flat(frozenset()))]
-        with_gradient = [c.check.name for c in checks_for(lambda: _Flat(frozenset({"gradient"})))]
+        for capabilities in (frozenset(), frozenset({"gradient"})):
+            names = {case.check.name for case in checks_for(lambda: _Flat(capabilities))}  # noqa: B023
+            assert ("check_gradient" in names) == bool(capabilities)
 
-        assert "check_gradient" not in value_only
-        assert "check_gradient" in with_gradient
-
-    def test_labels_of_equal_factories_differ(self):
-        parts = {case.part for case in checks_for(lambda: SubChain(), lambda: SubChain(length=2))}
-
-        assert parts == {"sub-chain", "sub-chain-2"}
-
-    def test_examples_of_a_component(self):
+    def test_labels_of_equal_factories_and_of_examples_differ(self):
         component = Component(
             kind="sampler",
             name="leaning",
@@ -150,32 +139,28 @@ class TestSelection:
             summary="leans",
             examples=({}, {"lean": 0.1}),
         )
+        parts = (lambda: SubChain(), lambda: SubChain(length=2), component)
+        labels = {"sub-chain", "sub-chain-2", "leaning", "leaning-lean=0.1"}
+        assert {case.part for case in checks_for(*parts)} == labels
 
-        assert {c.part for c in checks_for(component)} == {"leaning", "leaning-lean=0.1"}
-
-    def test_check_names_by_kind(self):
-        assert "check_reversible" in check_names("integrator")
-
-    def test_unknown_kind(self):
-        with pytest.raises(ConfigurationError, match=r"kind must be one of potential, .*'smapler'"):
-            check_names("smapler")
-
-    def test_part_of_no_kind(self):
-        with pytest.raises(ConfigurationError, match="a dict has the methods of no kind of part"):
-            kind_of({})
-
-    def test_part_instead_of_factory(self):
-        with pytest.raises(ConfigurationError, match="zero-argument factories, got LeaningWalk"):
-            list(checks_for(LeaningWalk()))
+    @pytest.mark.parametrize(
+        ("call", "message"),
+        [
+            (lambda: check_names("smapler"), r"kind must be one of potential, .*'smapler'"),
+            (lambda: kind_of({}), "a dict has the methods of no kind of part"),
+            (lambda: list(checks_for(LeaningWalk())), "zero-argument factories, got LeaningWalk"),
+        ],
+    )
+    def test_what_cannot_be_checked(self, call, message):
+        with pytest.raises(ConfigurationError, match=message):
+            call()
 
     def test_part_that_cannot_be_made_fails_one_check(self):
         def broken():
             raise ValueError("no luck")
 
         (result,) = check_sampler(broken)
-
-        assert result.name == "check_builds[broken]"
-        assert result.outcome == "failed"
+        assert (result.name, result.outcome) == ("check_builds[broken]", "failed")
         assert "cannot be made: ValueError: no luck" in result.message
 
 
@@ -190,13 +175,16 @@ class _Flat:
 
 
 class TestKnownFailures:
-    def test_reason_is_needed(self):
-        with pytest.raises(ConfigurationError, match="'check_flux' needs a reason, got ''"):
-            parametrize_with_checks([LeaningWalk], known_failures={"check_flux": ""})
-
-    def test_unknown_name(self):
-        with pytest.raises(ConfigurationError, match=r"names no check of .* mean 'check_flux"):
-            parametrize_with_checks([LeaningWalk], known_failures={"check_fluxx": "because"})
+    @pytest.mark.parametrize(
+        ("known", "message"),
+        [
+            ({"check_flux": ""}, "'check_flux' needs a reason, got ''"),
+            ({"check_fluxx": "because"}, r"names no check of .* mean 'check_flux"),
+        ],
+    )
+    def test_reason_and_known_name_are_needed(self, known, message):
+        with pytest.raises(ConfigurationError, match=message):
+            parametrize_with_checks([LeaningWalk], known_failures=known)
 
     def test_marks_are_strict(self):
         mark = parametrize_with_checks(
@@ -228,22 +216,17 @@ class TestKnownFailures:
 
 
 class TestPlain:
-    def test_round_trip_shares_nothing(self):
+    def test_round_trip_shares_nothing_and_what_cannot_be_written_is_named(self):
         copy = write_and_read(state := _state())
-
         assert type(copy) is type(state)
         assert copy.positions is not state.positions
         np.testing.assert_array_equal(copy.cache["value"], state.cache["value"])
-
-    def test_what_cannot_be_written_is_named(self):
         for what, kind in ((_state, "function"), (np.array([_state]), "array of object")):
             with pytest.raises(AssertionError, match=rf"ChainState.cache\['f'\] is of type {kind}"):
                 write_and_read(_state(f=what))
 
 
 def _state(**cache):
-    from surrokit.interfaces import ChainState
-
     positions = np.zeros((3, 2))
     return ChainState(positions=positions, values=np.zeros(3), cache={"value": np.ones(3), **cache})
 
@@ -413,7 +396,8 @@ class TestFixtures:
         with pytest.raises(PluginLoadError, match="surrokit_register_widgets"):
             surrokit_plugins.add(_module(surrokit_register_widgets))
 
-    def test_hook_calls_keep_order(self, hook_calls):
+    def test_hook_calls_observe_in_order(self, hook_calls):
+        assert all(callable(getattr(hook_calls, event)) for event in EVENTS)
         hook_calls.surrokit_run_started(run=1)
         hook_calls.surrokit_transition_done(run=1, state=2, info=3)
 
@@ -434,11 +418,6 @@ class TestFixtures:
 
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def test_hook_calls_can_observe(self):
-        from surrokit.run.book import EVENTS
-
-        assert all(callable(getattr(HookCalls(), event)) for event in EVENTS)
-
 
 _AUTHORS_TEST = """
 from surrokit.testing import parametrize_with_checks
@@ -455,8 +434,6 @@ def test_fixtures(surrokit_plugins, hook_calls):
 
 def test_independent_draws_with_idle_chains_report_them():
     draws = IndependentDraws(surrogate=Gaussian(), idle=0.5)
-    from surrokit.testing.samplers import start
-
     proposal = draws.propose(start(draws, Gaussian(), 200), np.random.default_rng(0))
 
     assert 60 < proposal.moved.sum() < 140

@@ -60,6 +60,9 @@ def bent_slope(q):
     return slope(q) + np.array([0.2 * math.tanh(2.0 * q[0]), 0.0])
 
 
+BENT = {"value": bent, "gradient": bent_slope, "dim": 2}
+
+
 def weigh(target=None, **options):
     """Draw, without the warnings of its verdict."""
     target = sk.potential(**NORMAL) if target is None else target
@@ -137,25 +140,16 @@ def misses(answer, truths):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("value", "gradient", "truths"),
-    [(normal, slope, truths_of_normal()), (bent, bent_slope, truths_of_bent())],
-)
-def test_figures_are_right_within_their_errors(value, gradient, truths):
+@pytest.mark.parametrize("surrogate", [shifted(0.3), "additive"], ids=["shifted", "learnt"])
+def test_figures_are_right_within_their_errors(surrogate):
     """Ten figures, each outside of its interval at 1e-4: a false alarm at 1e-3."""
-    run = weigh(sk.potential(value, gradient, dim=2), surrogate=shifted(0.3), max_calls=200)
-    assert misses(run.answer, truths) == []
+    run = weigh(sk.potential(**BENT), surrogate=surrogate, max_calls=200)
+    assert misses(run.answer, truths_of_bent()) == []
+    if surrogate == "additive":
+        return
+    truths = truths_of_bent()
     mutant = tuple(attrs.evolve(e, log_weights=e.log_evens) for e in run.answer.rounds)
     assert "mean" in misses(Answer(rounds=mutant, calls=0.0), truths)
-
-
-@pytest.mark.statistical
-def test_learnt_surrogates_give_right_figures():
-    """Twenty figures at 1e-4: a false alarm at 2e-3."""
-    target = sk.potential(bent, bent_slope, dim=2)
-    for surrogate in ("quadratic", "additive"):
-        run = weigh(target, surrogate=surrogate, max_calls=200)
-        assert misses(run.answer, truths_of_bent()) == []
 
 
 @pytest.mark.parametrize("correction", ["weights", "metropolis"])
@@ -173,8 +167,8 @@ def test_learners_are_told_whether_answers_are_weighted(correction):
 
 
 def test_every_round_is_looked_back_at_by_the_latest_surrogate(monkeypatch):
-    target = sk.potential(bent, bent_slope, dim=2)
-    run = weigh(target, surrogate="quadratic", max_calls=200)
+    target = sk.potential(**BENT)
+    run = weigh(target, max_calls=200)
     rounds = run.answer.rounds
     assert len(rounds) >= 2
     assert all(each.hindsight.size > 100 and each.hindsight.max() > 0.0 for each in rounds)
@@ -183,12 +177,9 @@ def test_every_round_is_looked_back_at_by_the_latest_surrogate(monkeypatch):
         return np.zeros((len(sample.positions), 1))
 
     monkeypatch.setattr(weighing, "look_back", blind)
-    other = weigh(target, surrogate="quadratic", max_calls=200).answer
+    other = weigh(target, max_calls=200).answer
     assert all((each.hindsight == 0.0).all() for each in other.rounds)
     assert (other.mean().error <= run.answer.mean().error).all()
-
-
-BENT = {"value": bent, "gradient": bent_slope, "dim": 2}
 
 
 @pytest.fixture
@@ -323,11 +314,6 @@ def test_log_weights_are_differences_of_potentials():
     assert_allclose(logs - logs[0], first.log_weights - first.log_weights[0], atol=1e-10)
 
 
-def test_no_draw_is_paid_for_twice(healthy):
-    for each in healthy.answer.rounds:
-        assert len(np.unique(each.paid, axis=0)) == len(each.paid)
-
-
 def test_outputs_are_those_of_the_draws():
     target = sk.forward_potential(
         lambda q: [q[0] + q[1], q[0] - 2.0 * q[1], 0.5 * q[0]],
@@ -362,47 +348,42 @@ def test_bounded_parameters_come_back_in_their_own_coordinates():
 
 # --- ends ---
 
-
-def test_a_run_ends_at_its_aim():
-    run = weigh(budget=sk.Budget(target_mcse=0.08))
-    assert (run.stopped, run.length) == ("target_mcse", "judged")
-    assert Figures.of(run.answer).relative_error.max() <= 0.08
-    assert len(run.answer.rounds) >= 2
+MCSE = {"budget": sk.Budget(target_mcse=0.08)}
 
 
-def test_a_run_ends_at_its_effective_draws():
-    run = weigh(target_ess=300)
-    assert (run.stopped, run.length) == ("target_ess", "judged")
-    assert run.ess().min() >= 300
-
-
-def test_a_goal_ends_a_run_of_many_draws():
-    assert weigh(draws=1000, budget=sk.Budget(target_mcse=0.1)).stopped == "target_mcse"
-
-
-def test_a_run_pays_for_the_draws_asked_for():
-    run = weigh(draws=20)
-    assert (run.stopped, run.length) == ("draws", "fixed")
-    assert run.draws.shape == (4, 20, 2)
-    assert messages(run, "stopped") == []
-
-
-def test_calls_may_end_before_draws():
-    run = weigh(draws=500, max_calls=120)
-    assert (run.stopped, run.length) == ("max_calls", "cut")
-    assert run.total_calls <= 120
-
-
-def test_rounds_are_whole_for_any_number_of_chains():
-    run = weigh(chains=7, max_calls=120)
-    assert len(run.draws) == 7
+@pytest.mark.parametrize(
+    ("options", "stopped", "length"),
+    [
+        (MCSE, "target_mcse", "judged"),
+        ({"target_ess": 300}, "target_ess", "judged"),
+        ({"draws": 1000, **MCSE}, "target_mcse", None),
+        ({"draws": 20}, "draws", "fixed"),
+        ({"draws": 500, "max_calls": 120}, "max_calls", "cut"),
+    ],
+)
+def test_ends(options, stopped, length):
+    run = weigh(**options)
+    assert run.stopped == stopped
+    assert length is None or run.length == length
     assert run.draws[..., 0].size == sum(map(len, run.answer.rounds))
+    if stopped == "target_mcse":
+        assert Figures.of(run.answer).relative_error.max() <= 0.08
+        assert len(run.answer.rounds) >= 2
+    if stopped == "target_ess":
+        assert run.ess().min() >= 300
+    if stopped == "draws":
+        assert run.draws.shape == (4, 20, 2)
+        assert messages(run, "stopped") == []
+    assert run.total_calls <= options.get("max_calls", math.inf)
 
 
-def test_more_chains_than_a_round_has_draws():
-    run = weigh(chains=40, max_calls=250)
-    assert [len(each) % 40 for each in run.answer.rounds] == [0] * len(run.answer.rounds)
-    assert run.total_calls <= 250
+@pytest.mark.parametrize(("chains", "max_calls"), [(7, 120), (40, 250)])
+def test_rounds_are_whole_for_any_number_of_chains(chains, max_calls):
+    run = weigh(chains=chains, max_calls=max_calls)
+    assert len(run.draws) == chains
+    assert run.draws[..., 0].size == sum(map(len, run.answer.rounds))
+    assert [len(each) % chains for each in run.answer.rounds] == [0] * len(run.answer.rounds)
+    assert run.total_calls <= max_calls
 
 
 # --- refusals ---

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from exact_starts.broken import CONTROLS
-from exact_starts.kernels import KERNELS, POTENTIALS
-from exact_starts.targets import CASES
-from exact_starts.trying import LONG, SHORT, settings, tried
+from exact_starts.densities import CASES
+from exact_starts.trying import KERNELS, LONG, POTENTIALS, SHORT, settings, tried
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.testing.samplers import LEAST_ACCEPTANCE
 from surrokit.testing.statistics import CHECK_RATE, Verdict

@@ -34,7 +34,7 @@ def truths(tilt):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("tilt", [0.05, 0.3])
+@pytest.mark.parametrize("tilt", [pytest.param(0.05, marks=pytest.mark.long), 0.3])
 def test_intervals_hold(rng, tilt):
     """Each of five kinds, of two numbers a hundred times, makes a false alarm at 1e-4."""
     truth, hits = truths(tilt), dict.fromkeys(truths(tilt), 0)
@@ -122,10 +122,8 @@ def test_counts_do_not_depend_on_weights(rng):
     first = attrs.evolve(answer.rounds[0], log_weights=10.0 * answer.rounds[0].log_weights)
     other = attrs.evolve(answer, rounds=(first, answer.rounds[1]))
     assert_array_equal(other.counts, answer.counts)
-
-
-def test_a_round_whose_surrogate_has_learnt_nothing_counts(rng):
-    rounds = tuple(attrs.evolve(each, learnt=0) for each in ask(rng, 0.1).rounds)
+    # a round whose surrogate has learnt nothing counts
+    rounds = tuple(attrs.evolve(each, learnt=0) for each in answer.rounds)
     assert_allclose(Answer(rounds=rounds, calls=0.0).counts, [28 / 72, 44 / 72])
 
 
@@ -171,14 +169,6 @@ def test_one_paid_draw_leaves_the_error_infinite(rng):
     assert np.isinf(found.quantile(0.5).error).all()
 
 
-def test_figures_are_the_answers_one_by_one(rng):
-    answer = ask(rng, 0.1)
-    got = Figures.of(answer).named
-    assert list(got) == ["mean", "sd", "q05", "q50", "q95"]
-    assert_array_equal(got["q95"].value, answer.quantile(0.95).value)
-    assert_array_equal(got["sd"].error, answer.sd().error)
-
-
 def test_quantiles_do_not_depend_on_scales(rng):
     answer = ask(rng, 0.3)
     rounds = tuple(
@@ -214,19 +204,13 @@ def test_an_estimate_tells_its_error(rng):
     one = answer.mean()
     scalar = attrs.evolve(one, **{n: getattr(one, n)[0] for n in ("value", "error", "effective")})
     assert " +- " in repr(scalar)
-    narrow, wide = one.interval(0.5), one.interval(0.99)
-    assert (wide[0] < narrow[0]).all()
-    assert (narrow[1] < wide[1]).all()
+    # of Student's law
+    names = ("value", "error", "effective", "degrees")
+    two = Estimate(**dict.fromkeys(names, np.array(2.0)), calls=0)
+    assert_allclose(two.interval(), [2.0 - 2.0 * 4.302652730, 2.0 + 2.0 * 4.302652730])
 
 
 def test_degrees_are_those_of_the_part_that_is_known_badly():
     parts, degrees = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]), np.full((2, 3), 5.0)
     got = combine_degrees(parts, degrees, np.array([1.0, 4.0, 2.0]))
     assert_allclose(got, [5.0, 40.0, np.inf])
-
-
-def test_an_interval_is_students():
-    one = Estimate(
-        **{n: np.array(2.0) for n in ("value", "error", "effective", "degrees")}, calls=0
-    )
-    assert_allclose(one.interval(), [2.0 - 2.0 * 4.302652730, 2.0 + 2.0 * 4.302652730])

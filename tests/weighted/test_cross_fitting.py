@@ -78,9 +78,7 @@ def test_every_payment_is_in_one_part(rng):
     assert [len(each) for each in parts] == [9, 9, 9, 8, 8]
     found = np.concatenate(parts)
     assert_array_equal(np.sort(found, axis=0), np.sort(payments.positions, axis=0))
-
-
-def test_parts_are_of_draws_and_of_draws_farther_out(rng):
+    # each of draws and of draws farther out
     sample, payments = paid_for(rng, n=40, outer=True)
     inner = set(sample.flat[:, 0])
     assert [sum(each in inner for each in part[:, 0]) for part in parts_of(payments)] == [4] * FOLDS
@@ -113,14 +111,6 @@ def test_surrogates_that_have_learnt_nothing_change_nothing(rng):
     before, after = (correct(each, positions(found)) for each in (found, others.apply(found)))
     for one, other in zip(attrs.astuple(before), attrs.astuple(after), strict=True):
         assert_allclose(one, other)
-
-
-def test_a_constant_is_exact(rng):
-    found, others = crossed(rng)
-    ones = attrs.evolve(positions(found), draws=np.ones((8, 400, 1)), paid=np.ones((40, 1)))
-    told = correct(others.apply(found), ones)
-    assert_allclose(told.means, 1.0, rtol=1e-14)
-    assert_array_equal([told.of_chains, told.of_correction], 0.0)
 
 
 def test_densities_are_over_that_of_the_payments(rng):

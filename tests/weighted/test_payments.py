@@ -22,20 +22,16 @@ def sample_of(rng, outer=True):
 
 
 def test_half_of_the_payments_lie_farther_out(rng):
+    sample = sample_of(rng, outer=False)
+    found = choose(sample, Gaussian(), 28, rng)
+    assert {tuple(each) for each in found.positions} <= set(map(tuple, sample.flat))
+    assert_array_equal(found.log_evens, 0.0)
     sample = sample_of(rng)
     found = choose(sample, Gaussian(), 28, rng)
     assert len(found) == 28
     assert len({tuple(each) for each in found.positions} & set(map(tuple, sample.flat))) == 14
     assert_allclose(found.values, Gaussian().value(found.positions))
     assert_allclose(found.log_evens, -np.log(0.5 + 0.5 * (1.0 + found.values)))
-
-
-def test_without_draws_farther_out_all_are_the_surrogates(rng):
-    sample = sample_of(rng, outer=False)
-    found = choose(sample, Gaussian(), 28, rng)
-    assert {tuple(each) for each in found.positions} <= set(map(tuple, sample.flat))
-    assert_allclose(found.values, Gaussian().value(found.positions))
-    assert_array_equal(found.log_evens, 0.0)
 
 
 def test_weights_are_zero_where_the_target_is():
@@ -53,18 +49,13 @@ class Tilted(Gaussian):
         return super().value(positions) - 0.5 * positions[:, 0]
 
 
-def test_a_surrogate_that_learns_nothing_new_has_no_hindsight(rng):
-    sample = sample_of(rng)
-    payments = choose(sample, Gaussian(), 28, rng)
-    assert_allclose(look_back(sample, payments, Gaussian()), 0.0, atol=1e-25)
-
-
 def test_surrogates_that_know_as_much_have_no_hindsight(rng):
     sample = sample_of(rng)
     payments = choose(sample, Gaussian(), 28, rng)
     surrogates = [Tilted()] * FOLDS
     tilts = cross_fit(sample, payments, surrogates).tilts
     assert_allclose(look_back(sample, payments, Tilted(), tilts), 0.0, atol=1e-25)
+    assert_allclose(look_back(sample, payments, Gaussian()), 0.0, atol=1e-25)
     one = look_back(sample, payments, Tilted())
     some = np.concatenate([tilts[:1], np.ones_like(tilts[1:])])
     found = look_back(sample, payments, Tilted(), some)
@@ -105,8 +96,7 @@ def test_a_later_surrogate_looks_at_a_part_of_many_draws(rng, monkeypatch):
     assert_allclose(found, even * np.square(exact / exact.mean() - 1.0))
 
 
-@pytest.mark.parametrize("draws", [1, 7, 10, 23, 500])
-@pytest.mark.parametrize("most", [1, 4, 8, 9, 40, 4000])
+@pytest.mark.parametrize(("draws", "most"), [(1, 1), (7, 8), (10, 9), (23, 40), (500, 4000)])
 def test_a_round_knows_which_draws_were_looked_at(rng, monkeypatch, draws, most):
     monkeypatch.setattr("surrokit.weighted.rounds.LOOKED_AT", most)
     positions = rng.standard_normal((4, draws, 2))

@@ -1,31 +1,32 @@
-"""Targets in two dimensions that break samplers which cut corners, in the user's coordinates."""
+"""Targets in two dimensions that break samplers which cut corners, and their exact draws."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable
-from typing import Protocol
+from typing import Any
 
 import attrs
 import numpy as np
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from surrokit.testing.targets import Separable, Target
-from surrokit.types import FloatArray
+import surrokit as sk
+from surrokit.coordinates.parameters import Bounds, Parameters
+from surrokit.coordinates.transforms import Transform
+from surrokit.potentials import Potential
+from surrokit.targets.bounds import with_bounds
+from surrokit.testing.targets import (
+    Banana,
+    Gaussian,
+    HalfPlane,
+    Mixture,
+    Separable,
+    Student,
+    Target,
+)
+from surrokit.types import Capabilities, FloatArray
 
-
-class Marginal(Protocol):
-    """Distribution function and quantiles from either end; frozen ones of SciPy have them."""
-
-    def cdf(self, x: FloatArray) -> FloatArray: ...
-
-    def sf(self, x: FloatArray) -> FloatArray: ...
-
-    def ppf(self, p: FloatArray) -> FloatArray: ...
-
-    def isf(self, p: FloatArray) -> FloatArray: ...
+Marginal = Any  # distribution function and quantiles from either end, as frozen ones of SciPy
 
 
 def quantiles(marginal: Marginal, normals: FloatArray) -> FloatArray:
@@ -42,27 +43,17 @@ def scores(marginal: Marginal, x: FloatArray) -> FloatArray:
 
 @attrs.frozen
 class SteppedNormal:
-    """Density proportional to a standard normal's times a constant on each of some intervals.
-
-    Parameters
-    ----------
-    edges
-        Where the constant changes, in order.
-    weights
-        The constants, one more than edges; 0 leaves an interval out.
-    """
+    """Density proportional to a standard normal's times a weight on each interval between edges."""
 
     edges: tuple[float, ...]
     weights: tuple[float, ...]
 
     @property
     def reflected(self) -> SteppedNormal:
-        """The distribution of -x."""
         return SteppedNormal(tuple(-edge for edge in self.edges[::-1]), self.weights[::-1])
 
     @property
     def total(self) -> float:
-        """The integral of normal density times constant."""
         return float(self._masses().sum())
 
     def _masses(self) -> FloatArray:
@@ -70,17 +61,14 @@ class SteppedNormal:
         return np.asarray(self.weights) * np.diff(ndtr(bounds))
 
     def cdf(self, x: FloatArray) -> FloatArray:
-        """Return the probability below."""
         ends = np.clip(x[..., None], [-np.inf, *self.edges], [*self.edges, np.inf])
         parts = np.asarray(self.weights) * (ndtr(ends) - ndtr([-np.inf, *self.edges]))
         return parts.sum(axis=-1) / self.total
 
     def sf(self, x: FloatArray) -> FloatArray:
-        """Return the probability above."""
         return self.reflected.cdf(-x)
 
     def ppf(self, p: FloatArray) -> FloatArray:
-        """Return the quantile from below."""
         ends = np.cumsum(self._masses())
         mass = p * self.total
         here = np.minimum(np.searchsorted(ends, mass, side="right"), len(ends) - 1)
@@ -89,36 +77,28 @@ class SteppedNormal:
         return ndtri(lower + (mass - begin) / np.asarray(self.weights)[here])
 
     def isf(self, p: FloatArray) -> FloatArray:
-        """Return the quantile from above."""
         return -self.reflected.ppf(p)
 
 
 class Independent(Separable):
     """Two numbers that know nothing of each other."""
 
-    @property
-    @abstractmethod
-    def marginals(self) -> tuple[Marginal, Marginal]:
-        """Their distributions."""
+    marginals: tuple[Marginal, Marginal]
 
-    @abstractmethod
     def _derivatives(self, q: FloatArray) -> tuple[FloatArray, ...]:
         """Return U of each number and its first three derivatives, all of shape (n, 2)."""
+        raise NotImplementedError
 
     def _derivative(self, order: int, q: FloatArray) -> FloatArray:
         return self._derivatives(q)[order]
 
     def from_normals(self, normals: FloatArray) -> FloatArray:
-        return self._each(quantiles, normals)
+        pairs = zip(self.marginals, normals.T, strict=True)
+        return np.column_stack([quantiles(*pair) for pair in pairs])
 
     def to_normals(self, positions: FloatArray) -> FloatArray:
-        return self._each(scores, positions)
-
-    def _each(
-        self, function: Callable[[Marginal, FloatArray], FloatArray], rows: FloatArray
-    ) -> FloatArray:
-        pairs = zip(self.marginals, rows.T, strict=True)
-        return np.column_stack([function(marginal, column) for marginal, column in pairs])
+        pairs = zip(self.marginals, positions.T, strict=True)
+        return np.column_stack([scores(*pair) for pair in pairs])
 
 
 @attrs.frozen
@@ -192,21 +172,16 @@ class Step(Independent):
 
 @attrs.frozen
 class Hole(Target):
-    """A standard normal that cannot be evaluated in half a strip: everything is NaN there.
-
-    The first number is between two edges there, and the second one positive.
-    """
+    """A standard normal that is NaN where q1 lies between two edges and q2 is positive."""
 
     edges: tuple[float, float] = (0.2, 1.2)
 
     @property
     def beside(self) -> SteppedNormal:
-        """The first number where the second one is positive."""
         return SteppedNormal(self.edges, (1.0, 0.0, 1.0))
 
     @property
     def second(self) -> SteppedNormal:
-        """The second number."""
         return SteppedNormal((0.0,), (1.0, self.beside.total))
 
     def from_normals(self, normals: FloatArray) -> FloatArray:
@@ -275,3 +250,115 @@ class Funnel(Target):
         third[:, 0, 0, 1] = third[:, 0, 1, 0] = third[:, 1, 0, 0] = precision * x
         third[:, 0, 1, 1] = third[:, 1, 0, 1] = third[:, 1, 1, 0] = -precision
         return third
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Case:
+    """A target with exact draws, in coordinates z in which it has no bounds."""
+
+    name: str
+    attacks: str  # what it is hard on
+    density: Target  # in the user's coordinates
+    bounds: tuple[Bounds | None, Bounds | None] = (None, None)  # of the two numbers there
+    step_size: float = 0.7  # in units of the covariance of z
+
+    @property
+    def parameters(self) -> dict[str, Bounds | None]:
+        return dict(zip(("first", "second"), self.bounds, strict=True))
+
+    @property
+    def transform(self) -> Transform:
+        return Transform.of(Parameters.declare(self.parameters))
+
+    def exact(self, needs: Capabilities) -> Potential:
+        """Return U of z, from two plain functions as a user has them, unless more is needed."""
+        density = self.density
+        plain = sk.potential(
+            density.value, density.gradient, parameters=self.parameters, batched=True
+        )
+        if needs <= plain.capabilities:
+            return plain
+        return with_bounds(density, Parameters.declare(self.parameters))
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        return self.transform.to_unbounded(self.density.sample(rng, n))
+
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        return self.density.to_normals(self.transform.to_bounded(positions))
+
+
+def _rotated(angle: float, variances: tuple[float, float]) -> Gaussian:
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    return Gaussian(mean=(0.0, 0.0), covariance=turn @ np.diag(variances) @ turn.T)
+
+
+CASES = (
+    Case(
+        name="t, 3 degrees of freedom",
+        attacks="heavy tails: far chains move slowly, and no surrogate is right out there",
+        density=Student(degrees=3.0),
+    ),
+    Case(
+        name="Neal's funnel",
+        attacks="scales that differ by a factor of thousands from place to place",
+        density=Funnel(),
+        step_size=0.3,
+    ),
+    Case(
+        name="banana",
+        attacks="a thin curved ridge",
+        density=Banana(sd=0.3),
+        step_size=0.4,
+    ),
+    Case(
+        name="two normals",
+        attacks="a valley between modes, with an indefinite Hessian in it",
+        density=Mixture(half_distance=2.0),
+        step_size=0.6,
+    ),
+    Case(
+        name="normals cut by bounds",
+        attacks="the change of variables and its Jacobian, with one bound and with two",
+        density=CutNormals(),
+        bounds=((0.0, None), (0.0, 1.0)),
+    ),
+    Case(
+        name="normal cut by inf",
+        attacks="proposals that end where the density is zero, and paths that cross it",
+        density=HalfPlane(),
+    ),
+    Case(
+        name="Gamma(0.3)",
+        attacks="an infinite density at a bound: in z a long exponential tail",
+        density=Gammas(0.3),
+        bounds=((0.0, None), (0.0, None)),
+    ),
+    Case(
+        name="Beta(0.3, 5)",
+        attacks="the same between two bounds",
+        density=Betas(0.3, 5.0),
+        bounds=((0.0, 1.0), (0.0, 1.0)),
+    ),
+    Case(
+        name="Beta(1/2, 1/2)",
+        attacks="infinite densities at both bounds, the upper one where floats are sparse",
+        density=Betas(0.5, 0.5),
+        bounds=((0.0, 1.0), (0.0, 1.0)),
+    ),
+    Case(
+        name="a step in U",
+        attacks="a discontinuity that no gradient shows",
+        density=Step(),
+    ),
+    Case(
+        name="a hole of NaN",
+        attacks="a region that cannot be evaluated; the target is what lies around it",
+        density=Hole(),
+    ),
+    Case(
+        name="rotated normal",
+        attacks="variances that differ by 10^6, along no axis",
+        density=_rotated(0.6, (1.0, 1e-6)),
+    ),
+)
+"""All of them."""

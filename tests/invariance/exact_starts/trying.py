@@ -1,43 +1,148 @@
-"""Trying a kernel on a target from exact draws, and what is compared afterwards."""
+"""Every sampler with settings of a fixed size, tried on targets from exact draws."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import attrs
 import numpy as np
 from scipy.special import bdtr, chdtri, ndtri
 
-from exact_starts.kernels import EXACT, POTENTIALS, Kernel, fitted, tuning
-from exact_starts.targets import Case
+from exact_starts.densities import Case
+from surrokit.capabilities import GRADIENT
 from surrokit.compose import make
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning
-from surrokit.interfaces import Decider
-from surrokit.potentials import Potential
+from surrokit.interfaces import (
+    Decider,
+    Evaluations,
+    LearningProblem,
+    Tuning,
+    changes_with_position,
+)
+from surrokit.marginals import Warp, fit_marginals
+from surrokit.potentials import Potential, with_gradient
 from surrokit.testing.parts import transitions
 from surrokit.testing.samplers import LEAST_ACCEPTANCE
 from surrokit.testing.statistics import Comparison, Verdict, normality
 from surrokit.types import FloatArray
 
+EXACT = "exact"
+SURROGATES: Mapping[str, dict[str, Any]] = {
+    "quadratic": {},
+    "additive": {},
+    "gp": {"n_starts": 1},
+}
+"""Surrogates and their settings."""
+
+POTENTIALS = (EXACT, *SURROGATES)
+"""What there is to move on."""
+
+N_LEARNT = 30  # so few that every surrogate is wrong
+HEIGHT, WAVE = 0.7, np.array([1.5, -1.0])  # nats, and per standard deviation
+N_TUNED = 100
+LEARNING, TUNED = 1, 2  # streams of random numbers
+
+
+@attrs.frozen
+class Kernel:
+    """A registered sampler to be tried."""
+
+    name: str
+    sampler: str
+    settings: Mapping[str, Any] = attrs.field(factory=dict)  # what is not tuned
+    step: float = 1.0  # as a part of the target's
+    long: bool = False  # too dear for every run of the tests
+
+    def make(self) -> Any:
+        return make("sampler", self.sampler, **self.settings)
+
+    @property
+    def by_position(self) -> bool:
+        """Whether its steps are implicit, and so a hundred times dearer than others."""
+        return changes_with_position(getattr(self.make(), "metric", None))
+
+
+_SOFTABS = ("softabs", {"hardness": 5.0})  # with a harder one exact steps in far tails fail
+
+KERNELS = (
+    Kernel("hmc", "hmc", {"n_steps": 4}),
+    Kernel("hmc, warped", "hmc", {"n_steps": 4, "warp": True}),
+    Kernel("nuts", "nuts", {"max_depth": 3}),
+    Kernel("random-walk", "random-walk"),
+    Kernel("gaussian", "gaussian", {"step_size": 0.8}),
+    Kernel("sub-chain of hmc", "sub-chain", {"kernel": ("hmc", {"n_steps": 2}), "length": 3}),
+    Kernel("sub-chain of random-walk", "sub-chain", {"kernel": "random-walk", "length": 5}),
+    Kernel("rmhmc", "rmhmc", {"n_steps": 1, "metric": _SOFTABS}, step=0.5),
+    Kernel(
+        "rmhmc, diagonal metric",
+        "rmhmc",
+        {"n_steps": 2, "metric": "hessian-diagonal"},
+        step=0.4,
+        long=True,
+    ),
+    Kernel(
+        "rmhmc, implicit midpoint",
+        "rmhmc",
+        {"n_steps": 1, "metric": _SOFTABS, "integrator": "implicit-midpoint"},
+        step=0.6,
+        long=True,
+    ),
+)
+"""All of them."""
+
+
+@lru_cache
+def fitted(case: Case, surrogate: str) -> Potential:
+    """Return a surrogate of a target, fitted to a few evaluations that are not even right."""
+    rng = np.random.default_rng([1301, LEARNING])
+    exact = case.exact(frozenset({GRADIENT}))
+    problem = LearningProblem(dim=exact.dim, capabilities=exact.capabilities)
+    learner = make("surrogate", surrogate, **SURROGATES[surrogate]).learner(problem, rng)
+    learner.observe(distorted(exact, case.sample(rng, N_LEARNT)))
+    return learner.fit()
+
+
+def distorted(exact: Potential, positions: FloatArray) -> Evaluations:
+    """Return evaluations to which a wave has been added, along a direction of no meaning."""
+    values, gradients = with_gradient(exact).value_and_gradient(positions)
+    direction = np.linalg.cholesky(np.linalg.inv(np.cov(positions.T))) @ WAVE
+    angles = (positions - positions.mean(axis=0)) @ direction
+    return Evaluations(
+        positions=positions,
+        values=values + HEIGHT * np.sin(angles),
+        gradients=gradients + HEIGHT * np.cos(angles)[:, None] * direction,
+    )
+
+
+def tuning(kernel: Kernel, case: Case) -> Tuning:
+    """Return what is tuned, fixed before any chain starts."""
+    draws = case.sample(np.random.default_rng([1301, TUNED]), N_TUNED)
+    return Tuning(
+        step_size=kernel.step * case.step_size,
+        covariance=np.cov(draws.T),
+        warp=warp_of(draws) if kernel.settings.get("warp") else None,
+    )
+
+
+def warp_of(draws: FloatArray) -> Warp:
+    """Return the warp that a warm-up would learn from draws (n, dim)."""
+    centre, scale, lean, tail = fit_marginals(draws)
+    warp = Warp(centre=centre, scale=scale, lean=lean, tail=tail, covariance=np.eye(draws.shape[1]))
+    return attrs.evolve(warp, covariance=np.cov(warp.straighten(draws).T))
+
+
 SHARES = (0.01, 0.1, 0.5, 0.9, 0.99)
 """Probabilities of the regions that chains enter and leave."""
-
-LARGEST = 38.0
-"""The z-score of the least probability that is a number."""
 
 
 def compared(start: FloatArray, end: FloatArray, label: str) -> Verdict:
     """Compare exact draws, some transitions later, with what they must be still.
 
-    Parameters
-    ----------
-    start, end : ndarray of shape (n, 2)
-        Before and after, as standard normals of the target.
-    label
-        Goes into the names of the comparisons.
+    Both are standard normals of the target.
     """
     with np.errstate(all="ignore"):
         return Verdict.join([normality(end, label), crossings(start, end, label)])
@@ -66,33 +171,16 @@ def _regions(normals: FloatArray) -> Iterator[tuple[str, np.ndarray]]:
         yield f"radius in the least {share:g}", squared < chdtri(normals.shape[1], 1.0 - share)
 
 
-def z_score(comparison: Comparison) -> float:
-    """Return the size of a standard normal that is as improbable as what was seen."""
-    with np.errstate(divide="ignore"):
-        return min(float(-ndtri(0.5 * comparison.p_value)), LARGEST)
-
-
 @attrs.frozen(kw_only=True)
 class Size:
-    """How much is tried.
-
-    Parameters
-    ----------
-    n_chains, n_by_position
-        Chains of most samplers, and of those with implicit steps.
-    n_transitions
-        Of each chain.
-    seed
-        Of starts and moves.
-    """
+    """How much is tried."""
 
     n_chains: int
-    n_by_position: int
+    n_by_position: int  # chains of samplers with implicit steps
     n_transitions: int
     seed: int
 
     def chains(self, kernel: Kernel) -> int:
-        """Return how many chains of a kernel are started."""
         return self.n_by_position if kernel.by_position else self.n_chains
 
 
@@ -105,19 +193,9 @@ LONG = Size(n_chains=10_000, n_by_position=500, n_transitions=5, seed=1)
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """What came of one kernel on one target.
+    """What came of one kernel on one target."""
 
-    Parameters
-    ----------
-    potential
-        What it moved on.
-    acceptance
-        Mean probability.
-    verdict
-        What was compared.
-    """
-
-    potential: str
+    potential: str  # what it moved on
     acceptance: float
     verdict: Verdict
 
@@ -125,11 +203,6 @@ class Outcome:
     def tells(self) -> bool:
         """Whether chains moved enough for anything to be tested."""
         return self.acceptance >= LEAST_ACCEPTANCE
-
-    @property
-    def z_scores(self) -> list[float]:
-        """Of all comparisons."""
-        return [z_score(one) for one in self.verdict.comparisons]
 
 
 def tried(case: Case, kernel: Kernel, size: Size) -> list[Outcome]:

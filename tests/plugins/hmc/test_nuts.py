@@ -10,7 +10,7 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import ChainState, Hamiltonian, Phase, Status, Tuning
 from surrokit.kernel.hamiltonian import DIVERGENCE
-from surrokit.testing.samplers import CHECKS
+from surrokit.testing.running import CHECKS
 from surrokit.testing.targets import Banana, Gaussian, Mixture
 from surrokit.testing.wrappers import CountingPotential, Fenced
 from surrokit_hmc.half import Half, turns_back
@@ -326,12 +326,12 @@ def test_settings_out_of_range_are_refused():
         nuts(integrator=sk.make("integrator", "generalized-leapfrog"))
 
 
-QUICK = [check for check in CHECKS if check.level == "quick"]
+QUICK = [check for check in CHECKS["sampler"] if check.level == "quick"]
 
 
 @pytest.mark.parametrize("check", QUICK, ids=lambda check: check.name)
 def test_it_keeps_the_contract_when_all_is_tuned(check):
-    check.function(lambda: sk.make("sampler", "nuts", max_depth=5))
+    check(lambda: sk.make("sampler", "nuts", max_depth=5))
 
 
 # --- in a run ---

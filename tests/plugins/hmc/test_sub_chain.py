@@ -10,9 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import ChainState, Proposal, Status, Tuning
-from surrokit.kernel.hamiltonian import metropolis
+from surrokit.kernel.hamiltonian import carry_out, metropolis
 from surrokit.kernel.tuning import FIRST_LENGTH
-from surrokit.testing.parts import take
 from surrokit.testing.targets import Banana, Gaussian
 from surrokit.testing.wrappers import CountingPotential, Forbidden
 
@@ -43,8 +42,8 @@ def followed(kernel, state, length, rng):
         proposal = kernel.propose(state, rng)
         values = proposal.cache["value"]
         ratio = state.cache["value"] - values + proposal.log_correction
-        accepted, _ = metropolis(np.where(proposal.status == Status.OK, ratio, -np.inf), rng)
-        state = take(state, proposal, accepted, values)
+        decided = metropolis(np.where(proposal.status == Status.OK, ratio, -np.inf), rng)
+        state, _ = carry_out(state, proposal, values, *decided)
     return state
 
 

@@ -1,0 +1,595 @@
+"""Parts broken on purpose, each made from a sound one that it passes everything else on to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import CONVEX, HESSIAN, HESSIAN_DERIVATIVE, METRIC_DERIVATIVE
+from surrokit.interfaces import Decision, Hamiltonian, Status
+from surrokit.kernel.hamiltonian import metropolis
+from surrokit.potentials import move_bounds
+from surrokit.testing.parts import SubChain, moved_on
+from surrokit.testing.wrappers import Wrapped, methods_of
+
+
+class Passing:
+    """Has all that a sound part has."""
+
+    def __init__(self, inner: Any, **settings: Any) -> None:
+        self.inner = inner
+        vars(self).update(settings)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def again(self, inner):
+        return type(self)(inner, **{k: v for k, v in vars(self).items() if k != "inner"})
+
+
+# --- corrections ---
+
+
+class _BrokenCorrection(Passing):
+    def bind(self, potential):
+        return _BrokenDecider(self.inner.bind(self.spoilt(potential)), mutant=self)
+
+    def decide(self, decider, state, proposal, rng):
+        return decider.decide(state, proposal, rng)
+
+    def spoilt(self, potential):
+        return potential
+
+
+class _BrokenDecider(Passing):
+    def prepare(self, near):
+        return self.again(self.inner.prepare(near))
+
+    def decide(self, state, proposal, rng):
+        return self.mutant.decide(self.inner, state, proposal, rng)
+
+
+class SurrogateDecides(_BrokenCorrection):
+    """A correction that has the surrogate's energy in the acceptance ratio."""
+
+    def decide(self, decider, state, proposal, rng):
+        if proposal.source is None:
+            return decider.decide(state, proposal, rng)
+        judged = attrs.evolve(state, values=state.cache["value"])
+        return self.inner.bind(proposal.source).decide(judged, proposal, rng)
+
+
+class StayingCountsAsAccepted(_BrokenCorrection):
+    """A correction that calls a proposal to stay accepted, so that a stuck chain looks its best."""
+
+    def decide(self, decider, state, proposal, rng):
+        after, info = decider.decide(state, proposal, rng)
+        stays = np.isnan(info.acceptance)
+        acceptance = np.where(stays, 1.0, info.acceptance)
+        return after, attrs.evolve(info, accepted=info.accepted | stays, acceptance=acceptance)
+
+
+class FirstFactorLeftOut(_BrokenCorrection):
+    """Tests the product over rows only, and forgets min(1, exp(V(q) - V(q') + c))."""
+
+    def decide(self, decider, state, proposal, rng):
+        certain = np.full(len(state.positions), np.inf)
+        return decider.decide(state, attrs.evolve(proposal, log_correction=certain), rng)
+
+
+class LinearTermsDropped(_BrokenCorrection):
+    """Expands the terms without g_i . h, as if the centre were a mode of each of them."""
+
+    def spoilt(self, potential):
+        return _OtherExpansion(potential, _WithoutLinearTerms)
+
+
+class BoundsHalved(_BrokenCorrection):
+    """Believes in bounds half as large as they are, so that rates of rejection are cut off there.
+
+    A correction that looks sees changes beyond the bounds; these are hidden from it.
+    """
+
+    def spoilt(self, potential):
+        return _OtherExpansion(potential, _CutOff)
+
+
+class _WithoutLinearTerms(Passing):
+    def value(self, positions):
+        return self.inner.value(positions) - (positions - self.inner.centre) @ self.inner.gradient
+
+
+class _CutOff(Passing):
+    def changes(self, before, after, rows, owners):
+        ends = ((q - self.inner.centre).T for q in (before, after))
+        spread = move_bounds(*(np.linalg.solve(self.factor, each).T for each in ends))
+        changes = self.inner.changes(before, after, rows, owners)
+        return np.minimum(changes, 0.5 * self.bounds[rows] * spread[owners])
+
+
+class _OtherExpansion(Wrapped):
+    """A sum with other expansions, each of which has the last bounds that were asked for."""
+
+    def __init__(self, inner, kind):
+        super().__init__(inner)
+        self.kind = kind
+        self._asked = {}
+
+    def row_bounds(self, factor):
+        self._asked = {"factor": factor, "bounds": self.inner.row_bounds(factor)}
+        return self._asked["bounds"]
+
+    def expand(self, centre):
+        return self.kind(self.inner.expand(centre), **self._asked)
+
+
+# --- integrators and metrics ---
+
+
+class LastHalfStepMissing(Passing):
+    """A leapfrog without its last half kick: volume is kept, reversibility is not."""
+
+    def advance(self, hamiltonian, phase, step_size, n_steps):
+        end, status = self.inner.advance(hamiltonian, phase, step_size, n_steps)
+        _, gradient = hamiltonian.potential.value_and_gradient(end.positions)
+        kick = 0.5 * step_size[:, None] * gradient
+        return attrs.evolve(end, momenta=end.momenta + kick), status
+
+
+class RefittedInsidePath(Passing):
+    """The potential becomes another one half way along every path."""
+
+    def advance(self, hamiltonian, phase, step_size, n_steps):
+        first = n_steps // 2
+        middle, status = phase, np.zeros(len(n_steps), dtype=np.int64)
+        if (first > 0).all():
+            middle, status = self.inner.advance(hamiltonian, phase, step_size, first)
+        else:
+            first = np.zeros_like(first)
+        refitted = attrs.evolve(hamiltonian, potential=_Refitted(hamiltonian.potential))
+        middle = attrs.evolve(middle, cache=self.inner.cache(refitted, middle.positions))
+        end, last = self.inner.advance(refitted, middle, step_size, n_steps - first)
+        cache = self.inner.cache(hamiltonian, end.positions)
+        return attrs.evolve(end, cache=cache), np.where(status == Status.OK, last, status)
+
+
+class _Refitted(Wrapped):
+    """V(q) of a fit that is a fifth steeper."""
+
+    def evaluate(self, method, function, positions):
+        found = function(positions)
+        return tuple(1.2 * each for each in found) if isinstance(found, tuple) else 1.2 * found
+
+
+class VolumeChanged(Passing):
+    """Reversible to the last digit, but not volume-preserving.
+
+    Momenta are scaled by a function of position at the start, and back by it at the end: as an
+    exact metric with a surrogate's derivative does. No test of reversal sees it.
+    """
+
+    def advance(self, hamiltonian, phase, step_size, n_steps):
+        def scale(positions):
+            return 1.0 + 0.05 * np.tanh(positions[:, :1])
+
+        scaled = attrs.evolve(phase, momenta=phase.momenta * scale(phase.positions))
+        end, status = self.inner.advance(hamiltonian, scaled, step_size, n_steps)
+        return attrs.evolve(end, momenta=end.momenta / scale(end.positions)), status
+
+
+class AcceptedTooEarly(Passing):
+    """Takes for the solution of an implicit equation what is only near it, and does not look back.
+
+    As with a fixed number of passes, which is what most published code makes.
+    """
+
+    def advance(self, *start):
+        return attrs.evolve(self.inner, tolerance=0.01, check_reversal=False).advance(*start)
+
+
+class ForeignSlope(Passing):
+    """Follows G of one place and dG of another, as of an exact metric and a surrogate's derivative.
+
+    Every path comes back to the last digit; volume is not preserved.
+    """
+
+    def cache(self, hamiltonian, positions):
+        return self.inner.cache(self._torn(hamiltonian), positions)
+
+    def advance(self, hamiltonian, *start):
+        return self.inner.advance(self._torn(hamiltonian), *start)
+
+    def _torn(self, hamiltonian):
+        return Hamiltonian(potential=hamiltonian.potential, metric=_Torn(hamiltonian.metric))
+
+
+class _Metric(Passing):
+    def adapt(self, covariance):
+        return self.again(self.inner.adapt(covariance))
+
+    def log_determinant_gradient(self, *given):  # by which a metric by position is known
+        return self.inner.log_determinant_gradient(*given)
+
+
+class _Torn(_Metric):
+    """The derivative is that of another place."""
+
+    def log_determinant_gradient(self, potential, positions, cache):
+        return self.inner.log_determinant_gradient(potential, positions + 0.3, cache)
+
+    def form_gradient(self, potential, positions, cache, velocities):
+        return self.inner.form_gradient(potential, positions + 0.3, cache, velocities)
+
+
+class MismatchedMetric(Passing):
+    """Draws momenta that are too large, with one metric, and scores them with another."""
+
+    def adapt(self, covariance):
+        return self.again(self.inner.adapt(covariance))
+
+    def draw(self, *given):
+        return 1.1 * self.inner.draw(*given)
+
+
+class MismatchedPositionMetric(_Metric, MismatchedMetric):
+    """The same, of a metric that changes with position."""
+
+
+class DeterminantLeftOut(_Metric):
+    """The energy forgets log det G, as that of a constant mass matrix may."""
+
+    def energy(self, cache, momenta):
+        return 0.5 * np.asarray((momenta * self.inner.velocity(cache, momenta)).sum(axis=1))
+
+
+# --- learners and schedules ---
+
+
+class _BrokenLearner(Passing):
+    def restore(self, state):
+        return self.again(self.inner.restore(state))
+
+
+class _BrokenSurrogate(Passing):
+    def learner(self, problem, rng):
+        return self.broken(self.inner.learner(problem, rng))
+
+
+class LiveSnapshot(_BrokenSurrogate):
+    """Fitted potentials go on learning with their learner."""
+
+    def broken(self, learner):
+        return _LiveLearner(learner)
+
+
+class _LiveLearner(_BrokenLearner):
+    def fit(self):
+        self.inner.fit()  # raises where there is nothing to fit
+        return _Live(self.inner)
+
+
+class _Live(Passing):
+    def __getattr__(self, name):
+        return getattr(super().__getattr__("fit")(), name)
+
+
+class CallsExactTarget(_BrokenSurrogate):
+    """Its learners ask the exact target for a gradient wherever it was not known."""
+
+    def broken(self, learner):
+        return _CallingLearner(learner, target=self.target)
+
+
+class _CallingLearner(_BrokenLearner):
+    def observe(self, evaluations):
+        if len(evaluations):
+            _, gradients = self.target.value_and_gradient(evaluations.positions)
+            evaluations = attrs.evolve(evaluations, gradients=gradients)
+        self.inner.observe(evaluations)
+
+
+class OnlyFirstRows(_BrokenSurrogate):
+    """Learners take in only the first half of each block, as if rows came in order of worth."""
+
+    def broken(self, learner):
+        return _HalfLearner(learner)
+
+
+class _HalfLearner(_BrokenLearner):
+    def observe(self, evaluations):
+        self.inner.observe(evaluations.take(slice(0, (len(evaluations) + 1) // 2)))
+
+
+class _BrokenSchedule(Passing):
+    """Learns as a sound schedule does."""
+
+    learns = True
+
+
+class NeverFreezes(_BrokenSchedule):
+    """Deploys every tenth iteration, kept draws included, for ever."""
+
+    def decide(self, moment, rng):
+        sound = self.inner.decide(moment, rng)
+        again = moment.iteration % 10 == 0
+        return Decision(observe=True, deploy=sound.deploy or again, frozen=False)
+
+
+class NeverVanishes(_BrokenSchedule):
+    """Deploys at random, at a rate that falls at first and then stays at 1 / 50."""
+
+    def decide(self, moment, rng):
+        sound = self.inner.decide(moment, rng)
+        rate = 0.02 + 1.0 / (1.0 + max(moment.since_explored, 0))
+        again = moment.since_explored > 0 and bool(rng.random() < rate)
+        return Decision(observe=True, deploy=sound.deploy or again, frozen=False)
+
+
+class DeploysAfterFreezing(_BrokenSchedule):
+    """Says that it is frozen, and deploys once more among the kept draws."""
+
+    def decide(self, moment, rng):
+        sound = self.inner.decide(moment, rng)
+        late = moment.stage == "sampling" and moment.iteration % 4000 == 150
+        return attrs.evolve(sound, deploy=sound.deploy or late)
+
+
+class RefitsNowAndThen(_BrokenSchedule):
+    """Says that it is frozen, and deploys once more every ten thousand iterations."""
+
+    def decide(self, moment, rng):
+        sound = self.inner.decide(moment, rng)
+        return attrs.evolve(sound, deploy=sound.deploy or moment.iteration % 10_000 == 0)
+
+
+# --- potentials ---
+
+
+class DropsCapability(Wrapped):
+    """Forgets that the potential inside has Hessians."""
+
+    @property
+    def capabilities(self):
+        return self.inner.capabilities - {HESSIAN}
+
+
+class InventsCapability(Wrapped):
+    """Claims Hessians, whatever is inside."""
+
+    @property
+    def capabilities(self):
+        return self.inner.capabilities | {HESSIAN}
+
+
+class ForeignDerivative(Wrapped):
+    """Takes the derivative of its matrices from a function close by: one shifted by 0.01."""
+
+    shifted = methods_of(HESSIAN_DERIVATIVE) + methods_of(METRIC_DERIVATIVE)
+
+    def evaluate(self, method, function, positions):
+        return function(positions + 0.01 if method in self.shifted else positions)
+
+
+class ShiftedProducts(ForeignDerivative):
+    """Multiplies by matrices, and takes diagonals of those, of positions 0.01 away."""
+
+    shifted = ("hessian_product", "metric_product", "hessian_diagonal")
+
+
+class ClaimsConvex(Wrapped):
+    """Claims that its Hessian is positive definite, whatever is inside."""
+
+    @property
+    def capabilities(self):
+        return self.inner.capabilities | {CONVEX}
+
+
+class WidensNormal(Wrapped):
+    """Says that a normal distribution is a little wider than it is."""
+
+    @property
+    def factor(self):
+        return np.asarray(1.01 * self.inner.factor)
+
+
+class HalvesRowBounds(Wrapped):
+    """Gives bounds of its rows half as large as they are."""
+
+    def row_bounds(self, factor):
+        return 0.5 * self.inner.row_bounds(factor)
+
+
+# --- samplers ---
+
+
+class _BrokenSampler(Passing):
+    def bind(self, potential, tuning):
+        return _BrokenKernel(self.inner.bind(potential, tuning), mutant=self)
+
+    def propose(self, kernel, state, rng):
+        return self.spoilt(kernel.propose(state, rng))
+
+
+class _BrokenKernel(Passing):
+    def propose(self, state, rng):
+        return self.mutant.propose(self.inner, state, rng)
+
+
+class KineticEnergyLeftOut(_BrokenSampler):
+    """The acceptance ratio forgets K(p) - K(p')."""
+
+    def spoilt(self, proposal):
+        return attrs.evolve(proposal, log_correction=np.zeros(len(proposal.positions)))
+
+
+class HidesUnits(_BrokenSampler):
+    """Does not say that its caches depend on the covariance, so that they are not remade."""
+
+    caches_metric = False
+
+    def spoilt(self, proposal):
+        return proposal
+
+
+class SignTurned(_BrokenSampler):
+    """K(p') - K(p) where K(p) - K(p') is due."""
+
+    def spoilt(self, proposal):
+        return attrs.evolve(proposal, log_correction=-proposal.log_correction)
+
+
+def _refused(proposal, kept, status):
+    refused = np.where(kept, proposal.status, int(status))
+    return attrs.evolve(proposal, status=refused, moved=proposal.moved & kept)
+
+
+class RejectsIndefinite(_BrokenSampler):
+    """Rejects proposals where the Hessian is not positive definite, which truncates the target."""
+
+    @property
+    def needs(self):
+        return self.inner.needs | {HESSIAN}
+
+    def spoilt(self, proposal):
+        ok = proposal.status == Status.OK
+        hessian = np.broadcast_to(np.eye(2), (len(ok), 2, 2)).copy()
+        hessian[ok] = proposal.source.hessian(proposal.positions[ok])
+        definite = np.linalg.eigvalsh(hessian)[:, 0] > 0
+        return _refused(proposal, definite, Status.NOT_CONVERGED)
+
+
+class RefusesFarPoints(_BrokenSampler):
+    """Rejects proposals that are far from the origin, which empties the tails."""
+
+    radius = 2.5  # where "far" begins, in each coordinate
+
+    def spoilt(self, proposal):
+        near = (np.abs(proposal.positions) < self.radius).all(axis=1)
+        return _refused(proposal, near, Status.NOT_FINITE)
+
+
+class NetForStuckChains(_BrokenSampler):
+    """A safety net: a chain that stood still five times makes a random-walk move instead.
+
+    Each of the two moves is sound. When to take which depends on the path's past, and that biases.
+    """
+
+    patience = 5  # how often a chain may stand still
+    last, times = None, None
+
+    def propose(self, kernel, state, rng):
+        proposal = kernel.propose(state, rng)
+        net = state.positions + rng.standard_normal(state.positions.shape)
+        stuck = self._times_still(state.positions) >= self.patience
+        if not stuck.any():
+            return proposal
+        positions = np.where(stuck[:, None], net, proposal.positions)
+        return attrs.evolve(
+            proposal,
+            positions=positions,
+            log_correction=np.where(stuck, 0.0, proposal.log_correction),
+            moved=proposal.moved | stuck,
+            status=np.where(stuck, int(Status.OK), proposal.status),
+            cache=kernel.cache(positions),
+        )
+
+    def _times_still(self, positions):
+        times = np.zeros(len(positions))
+        if self.last is not None and self.last.shape == positions.shape:
+            times = np.where((self.last == positions).all(axis=1), self.times + 1, 0)
+        self.last, self.times = positions.copy(), times
+        return times
+
+
+class StopsAtFirstMove(SubChain):
+    """A sub-chain that ends at its first accepted move, and so has a path-dependent length.
+
+    With short moves E q^2 comes out too small (0.955 for 1), with long ones too large (1.24).
+    """
+
+    def goes_on(self, moved):
+        return ~moved
+
+
+class EndsWhenMoved(_BrokenSampler):
+    """Sub-chains of which each ends as soon as it has moved.
+
+    The sound sampler's moves are reversible for exp(-V), such as a short sub-chain.
+    """
+
+    patience = 6  # how often each chain may try
+
+    def propose(self, kernel, state, rng):
+        first = kernel.propose(state, rng)
+        moved, positions, cache = first.moved, first.positions, dict(first.cache)
+        for _ in range(self.patience - 1):
+            new = kernel.propose(state, rng)
+            fresh = new.moved & ~moved
+            positions = np.where(fresh[:, None], new.positions, positions)
+            for name, array in new.cache.items():
+                where = fresh.reshape((-1,) + (1,) * (array.ndim - 1))
+                cache[name] = np.where(where, array, cache[name])
+            moved = moved | fresh
+        return attrs.evolve(
+            first,
+            positions=positions,
+            log_correction=cache["value"] - state.cache["value"],
+            moved=moved,
+            cache=cache,
+        )
+
+
+class ShorterWhereStuck(_BrokenSampler):
+    """Tuning that is not frozen: chains that stood still make shorter sub-chains.
+
+    Sub-chains of either length are sound. When to take which depends on the path's past, and that
+    biases. ``shorter`` is another sampler, with short ones.
+    """
+
+    def bind(self, potential, tuning):
+        kernel, shorter = (one.bind(potential, tuning) for one in (self.inner, self.shorter))
+        return _ShorterWhereStuck(kernel, shorter=shorter)
+
+
+class _ShorterWhereStuck(Passing):
+    last = None
+
+    def propose(self, state, rng):
+        before, self.last = self.last, state.positions.copy()
+        long, short = self.inner.propose(state, rng), self.shorter.propose(state, rng)
+        if before is None or before.shape != state.positions.shape:
+            return long
+        stuck = np.all(before == state.positions, axis=1)
+        positions = np.where(stuck[:, None], short.positions, long.positions)
+        return attrs.evolve(
+            long,
+            positions=positions,
+            log_correction=np.where(stuck, short.log_correction, long.log_correction),
+            moved=np.where(stuck, short.moved, long.moved),
+            cache=self.inner.cache(positions),
+        )
+
+
+class NotPalindromic(SubChain):
+    """A sub-chain of two different kernels, always in the same order.
+
+    Each leaves exp(-V) as it is and is reversible; one after the other they are not reversible, so
+    that c = V(q') - V(q) does not hold.
+    """
+
+    def propose(self, state, rng):
+        positions, values = state.positions, state.cache["value"]
+        for direction in (np.array([1.0, 0.0]), np.array([1.0, 1.0])):
+            length = 2.0 * rng.standard_normal((len(values), 1))
+            new = positions + length * direction
+            new_values = self.potential.value(new)
+            with np.errstate(invalid="ignore"):
+                accepted, _ = metropolis(values - new_values, rng)
+            positions = np.where(accepted[:, None], new, positions)
+            values = np.where(accepted, new_values, values)
+        everyone = np.ones(len(values), dtype=bool)
+        return moved_on(self.potential, state, positions, values, everyone)
