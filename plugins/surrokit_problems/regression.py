@@ -66,11 +66,12 @@ def regression(
         For times: 1 where the event came at that time, 0 where it had not come yet. None if it
         always came.
     scale, degrees
-        Of errors, 1 unless given; and of freedom, of Student's errors, 4 unless given.
+        Both positive: of errors, 1 unless given; and of freedom, of Student's errors, 4 unless
+        given.
     size
-        Of negative binomial counts, with variance m + m^2 / size; 1 unless given.
+        Positive, of negative binomial counts, with variance m + m^2 / size; 1 unless given.
     shape
-        Of gamma and Weibull distributions; 1 unless given.
+        Positive, of gamma and Weibull distributions; 1 unless given.
 
     Raises
     ------

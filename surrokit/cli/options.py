@@ -200,7 +200,7 @@ GROUPS = {
         *("max_calls", "max_seconds", "target_ess", "target_rhat", "target_mcse"),
         *("draws", "warmup", "chains", "dry_run"),
     ),
-    "Where": ("workers", "executor", "timeout", "one_by_one", "path"),
+    "Where": ("workers", "executor", "timeout", "one_by_one", "path", "run"),
     "Output": ("out", "report", "json_path", "compare", "quiet", "wide"),
 }
 """Heading to the options under it, in this order; others come last."""

@@ -110,7 +110,7 @@ class _VerdictInTable:
 @click.command()
 @click.argument("path", metavar="FILE", type=FILE)
 @click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
-@click.option("--run", type=int, help="Number of the run in the file; by default the last one.")
+@click.option("--run", type=int, help="Show the run of this number, not the last one.")
 @file(
     "--salvage",
     metavar="NEW_FILE",

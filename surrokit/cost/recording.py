@@ -165,7 +165,7 @@ class Rejections:
         From :data:`surrokit.limits.EDGE` on U is infinite, too. U = -inf is no valid
         density: a chain there would never leave.
         """
-        if values.dot(values) < EDGE**2:  # the cheapest test for the usual case
+        if values.min(initial=0.0) > -EDGE and values.max(initial=0.0) < EDGE:  # no NaN is
             if len(values):
                 self._latest = self._at.copy(), values
             return values
@@ -204,7 +204,7 @@ class Rejections:
         causes
             Row number to what the gradient raised; None for what the latest batch did.
         """
-        if all_finite(gradients):
+        if np.isfinite(gradients).all():
             return
         causes = self._calls.causes if causes is None else causes
         broken = np.isfinite(values) & ~np.isfinite(gradients).all(axis=1)
@@ -550,8 +550,10 @@ class RecordingPotential(RecordedRows, ShownTarget):
             return self._through_vjp(positions)[:2]
         with self.rejections.evaluating("gradient", positions):
             values, gradients = self._bound.value_and_gradient(positions)
+            fine = all_finite(gradients)
         values = self.rejections.decidable(values)
-        self.rejections.count_broken_gradients(positions, values, gradients)
+        if not fine:
+            self.rejections.count_broken_gradients(positions, values, gradients)
         self._store(positions=positions, values=values, gradients=gradients)
         return values, gradients
 
@@ -561,7 +563,8 @@ class RecordingPotential(RecordedRows, ShownTarget):
             return self.value_and_gradient(positions)[1]
         with self.rejections.evaluating("gradient", positions):
             gradients: FloatArray = self._bound.gradient(positions)
-        if not all_finite(gradients):
+            fine = all_finite(gradients)
+        if not fine:
             self._look_at_lone(positions, gradients)
         return gradients
 

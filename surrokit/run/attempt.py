@@ -58,6 +58,7 @@ def begin_exploring(
     target: RecordingPotential,
     learning: Learning,
     evaluated: Callable[[], Evaluations],
+    known: Evaluations | None,
     rng: np.random.Generator,
 ) -> Callable[[FloatArray], tuple[Steps, ChainState]]:
     """Return what begins the exploration of a recipe at positions (n, dim).
@@ -70,6 +71,8 @@ def begin_exploring(
         The exact potential. The calls that it has made so far leave the others to the exploration.
     evaluated
         Returns the evaluations since it was last called.
+    known
+        Evaluations of before the run; None without any.
     """
     most = recipe.hurry.calls
     calls = None if most is None else max(most - math.ceil(target.paid), 1)
@@ -83,7 +86,7 @@ def begin_exploring(
             fit=learning.fit_with,
             calls=calls,
             past=recipe.past,
-            known=recipe.evaluations,
+            known=known,
         )
         steps = iter(recipe.explorer.explore(start, rng))
         chains = next_of(steps).findings.chains
@@ -157,8 +160,8 @@ class Attempt:
             return None
         book.enter(EXPLORING)
         with book.clock.phase("warmup"):
-            arguments = recipe, self._target, learning, self._evaluated, self._rng
-            steps, begun = self._begin_with(begin_exploring(*arguments))
+            parts = self._target, learning, self._evaluated, book.known, self._rng
+            steps, begun = self._begin_with(begin_exploring(recipe, *parts))
             check_start(self._target, begun)
         if recipe.evaluations is not None:
             learning.observe(recipe.evaluations)

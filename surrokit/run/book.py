@@ -333,6 +333,11 @@ class Book:
         return min(likely / wide, most), most
 
     @property
+    def known(self) -> Evaluations | None:
+        """Evaluations of before the run, without those that its policy made."""
+        return self._asked.evaluations
+
+    @property
     def room(self) -> int:
         """Iterations left in the warm-up."""
         return self.warmup_ends - self.recorder.iteration

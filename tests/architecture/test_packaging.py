@@ -23,16 +23,16 @@ def test_the_wheel_has_the_core_and_each_plugin_and_nothing_else(project, plugin
 
 def test_each_plugin_has_exactly_one_entry_point(plugin_names, project):
     entries = project["project"]["entry-points"]["surrokit"]
-    assert sorted(entries.values()) == sorted(f"{name}.plugin" for name in plugin_names)
+    assert sorted(entries.values()) == sorted(plugin_names)
 
 
 def test_each_entry_point_is_named_for_its_package(project):
     for key, value in project["project"]["entry-points"]["surrokit"].items():
-        assert value == f"surrokit_{key}.plugin"
+        assert value == f"surrokit_{key}"
 
 
-@pytest.mark.parametrize("name", ["py.typed", "__init__.py", "plugin.py"])
-def test_each_plugin_is_a_typed_package_with_a_plugin_module(plugin_packages, name):
+@pytest.mark.parametrize("name", ["py.typed", "__init__.py"])
+def test_each_plugin_is_a_typed_package(plugin_packages, name):
     assert [package.name for package in plugin_packages if not (package / name).is_file()] == []
 
 

@@ -216,7 +216,7 @@ def growth_lost(e, y, t, order):
     return np.log1p(p * np.expm1(t)) - p * t * (1.0 + 0.5 * (1.0 - p) * t) - cubic
 
 
-OLD = attrs.evolve(LOGISTIC, remainder=growth_lost, prepare=None)
+OLD = attrs.evolve(LOGISTIC, remainder=growth_lost)
 
 
 def separable(n=2000):
