@@ -391,3 +391,15 @@ def test_a_dry_run_prints_what_a_run_would_cost(tmp_path):
     assert PRICE.fullmatch(shown.output.strip())
     assert '"calls": 4000' in figures.read_text()
     assert not (tmp_path / "run.surrokit").exists()
+
+
+def test_time_between_batches_is_not_that_of_calls():
+    meter = Meter()
+    for _ in range(2):
+        meter.begin(2)
+        meter.left(1)
+        meter.left(0)
+        time.sleep(0.05)
+    meter.begin(1)
+    assert (meter.done, meter.in_flight) == (4, 1)
+    assert meter.busy < 0.05
