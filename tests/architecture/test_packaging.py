@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from trees import walked
 
 import surrokit
 
@@ -77,7 +78,7 @@ def test_every_third_party_import_is_declared(project, source_trees):
     } | {"arviz_base", "pytensor"}
     found = set()
     for tree in source_trees.values():
-        for node in ast.walk(tree):
+        for node in walked(tree):
             if isinstance(node, ast.Import):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
