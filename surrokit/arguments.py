@@ -241,12 +241,8 @@ def check_methods(name: str, given: object, methods: tuple[str, ...], such_as: s
 
     Parameters
     ----------
-    name
-        Name of the argument.
     given
         Object to check; None passes.
-    methods
-        Names of the methods.
     such_as
         Example of a suitable object, for the message.
 
@@ -386,8 +382,6 @@ def load_library(name: str, extra: str, purpose: str = "for this target") -> Any
 
     Parameters
     ----------
-    name
-        How it is imported.
     extra
         The extra of surrokit that brings it.
     purpose

@@ -139,12 +139,8 @@ def require(
     ----------
     who
         Name of the part, for the message.
-    needs, offered
-        Names of capabilities.
     whose
         Name of the potential, for the message.
-    advice
-        Remedy for the user.
     reasons
         Why capabilities are missing, where that is known.
 
@@ -183,8 +179,6 @@ class Method:
 
     Parameters
     ----------
-    name
-        Name of the method.
     capability
         Capability that promises it; None for a method of every potential.
     kind

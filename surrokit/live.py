@@ -43,8 +43,6 @@ class Watched:
 
     Parameters
     ----------
-    path
-        The file of the run.
     every
         Seconds between two pages at least. Where pages take longer than a tenth of that to make,
         they are made more rarely.
@@ -170,8 +168,6 @@ class Server(ThreadingHTTPServer):
 
     Parameters
     ----------
-    watched
-        The run.
     port
         Where to listen; 0 for a free one.
     host

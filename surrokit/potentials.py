@@ -89,11 +89,6 @@ def observed_data_of(potential: Potential) -> Mapping[str, Any]:
     """Return arrays of what was observed, by name; empty where a potential does not tell.
 
     A potential may have an attribute ``observed_data``. The one that it wraps is asked otherwise.
-
-    Parameters
-    ----------
-    potential
-        A target.
     """
     for asked in _from_the_outside(potential):
         found = getattr(asked, "observed_data", None)
@@ -107,11 +102,6 @@ def unnormalized_of(potential: Potential) -> tuple[str, ...]:
 
     A potential may have an attribute ``unnormalized``. The one that it wraps is asked otherwise;
     nothing is known of one that says nothing.
-
-    Parameters
-    ----------
-    potential
-        A target.
     """
     for asked in _from_the_outside(potential):
         found = getattr(asked, "unnormalized", None)
@@ -125,11 +115,6 @@ def predictor_of(potential: Potential) -> Any:
 
     A potential may have an attribute ``predictor``. The one that it wraps is asked if it has none
     at all; None there means that nothing is predicted.
-
-    Parameters
-    ----------
-    potential
-        A target.
     """
     for asked in _from_the_outside(potential):
         if hasattr(asked, "predictor"):
@@ -149,13 +134,7 @@ Offering = TypeVar("Offering", bound=Potential, covariant=True)
 
 @attrs.frozen
 class Typed(Generic[Offering]):
-    """Returns a potential, typed as one with a capability, and refuses a potential without it.
-
-    Parameters
-    ----------
-    capability
-        Name of the capability.
-    """
+    """Returns a potential, typed as one with a capability, and refuses a potential without it."""
 
     capability: str
 
@@ -658,13 +637,7 @@ class RowExpansion(Protocol):
 
 @attrs.frozen(eq=False)
 class WrappedExpansion:
-    """Expansions that another one makes; what a derived class does not say otherwise is its.
-
-    Parameters
-    ----------
-    inner
-        The other one.
-    """
+    """Expansions that another one makes; what a derived class does not say otherwise is its."""
 
     inner: RowExpansion
 
@@ -715,8 +688,6 @@ class Ball:
     ----------
     centre : ndarray of shape (dim,)
         Its middle.
-    radius
-        In whitened coordinates.
     """
 
     centre: FloatArray

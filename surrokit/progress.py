@@ -60,8 +60,6 @@ class Estimate:
     calls
         Calls that the run is expected to take, for about as many independent draws as are wanted;
         None where few data rows decide, so that calls say little.
-    workers
-        Workers that the run has.
     most_workers
         Workers that can be of use.
     weighs
@@ -215,16 +213,12 @@ class IterationInfo:
 
     Parameters
     ----------
-    stage
-        Stage of the run.
     iteration
         Iterations done in the whole run, this one included.
     step
         What happened to the chains; None where an exploration made no transition.
     calls
         Exact calls by kind since the run began.
-    seconds
-        Time since the run began.
     """
 
     stage: Stage

@@ -100,14 +100,8 @@ class SharedModel:
 
     Parameters
     ----------
-    functions
-        The user's functions by name.
     declared
         Parameters of the model, their number, and plausible ranges.
-    batched
-        Whether the functions take rows.
-    memo
-        What was evaluated so far.
     store
         The file of evaluations; None for memory alone.
     """

@@ -19,13 +19,6 @@ class Warped:
     """U of x as a potential of z, which counts the volume: U - sum log dx/dz.
 
     It offers values, and gradients where the potential does.
-
-    Parameters
-    ----------
-    potential
-        Of x.
-    warp
-        From x to z.
     """
 
     potential: Potential
@@ -88,8 +81,6 @@ class WarpedKernel:
     inner
         Bound to ``warped``. It keeps ``"value"`` and ``"gradient"`` for its positions, and no
         more.
-    warped
-        The potential in z.
     """
 
     inner: Kernel

@@ -122,12 +122,8 @@ class Envelope:
 
     Parameters
     ----------
-    potential
-        The sum over rows.
     factor : ndarray of shape (dim, dim)
         L, with z = L^-1 (q - centre).
-    order
-        To which terms are expanded.
     ball
         Where psi holds; None for everywhere.
     """
@@ -231,15 +227,11 @@ class Thinning:
     ----------
     expansion
         Of all rows' terms, D_i = U_i less its expansion.
-    n_rows
-        How many rows there are.
     whitening : ndarray of shape (dim, dim)
         C, with z = (q - centre) C the coordinates in which bounds are taken.
     envelopes
         psi of all rows, by growing radius in these coordinates. Moves that leave the last are
         decided by all rows.
-    order
-        Of the expansions.
     """
 
     expansion: RowExpansion
@@ -302,8 +294,6 @@ class Thinning:
             q and q'.
         wanted : ndarray of bool, shape (n,)
             Moves that are still to be decided; the others touch no row and get 1.
-        rng
-            Draws the events.
 
         Raises
         ------

@@ -44,10 +44,6 @@ class DaskRegression(ShownTarget):
 
     Parameters
     ----------
-    family
-        Which regression it is.
-    partitions
-        The rows.
     prior
         Normal; None for a flat one.
     ahead

@@ -234,12 +234,8 @@ class FittedProcess(ShownFit):
     quality : FitQuality or None
         Errors at points held out from another fit with the same hyperparameters; None where
         there were too few points to hold any out.
-    frame
-        The coordinates.
     kind
         The mean function whose coefficients are uncertain.
-    posterior
-        The process.
     expansion
         Its mean, as a function of q.
     """

@@ -82,10 +82,6 @@ class Process(ShownSurrogate):
         Whether the kernel sees whitened positions, or the positions themselves.
     hyperparameters : Hyperparameters or mapping, optional
         Those to use; None to find them.
-    n_starts
-        Starts of the search.
-    max_iterations
-        Most iterations from each.
     max_signal
         Largest standard deviation of the process that the search looks at, in standard deviations
         of the values. A process far above it is close to a polynomial, and loses digits.

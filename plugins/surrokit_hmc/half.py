@@ -121,8 +121,6 @@ class Half:
 
         Parameters
         ----------
-        integrator, hamiltonian
-            How, and what to follow.
         step_size : ndarray of shape (m,)
             Negative where the path grows backwards.
         """

@@ -200,14 +200,8 @@ class Trajectories:
 
     Parameters
     ----------
-    hamiltonian, integrator
-        What to follow, and how.
     start
         Where the paths start, with fresh momenta.
-    step_size
-        Of the integrator.
-    rng
-        Draws directions and points.
     slowed
         See :func:`surrokit_hmc.half.turns_back`.
     """

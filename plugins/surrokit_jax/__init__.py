@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from surrokit import Component, hookimpl
+
 if TYPE_CHECKING:
     from surrokit_jax.density import from_jax
     from surrokit_jax.forward import forward_from_jax
@@ -22,3 +24,39 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(import_module(f"surrokit_jax.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+_JAX = "https://docs.jax.dev"
+
+_COMPONENTS = (
+    Component(
+        kind="potential",
+        name="jax",
+        factory="surrokit_jax.density:from_jax",
+        summary="A log density written in JAX, with derivatives up to the third",
+        references=(_JAX,),
+        examples=(),  # JAX may be absent
+    ),
+    Component(
+        kind="potential",
+        name="jax-forward",
+        factory="surrokit_jax.forward:forward_from_jax",
+        summary="A forward map written in JAX, with Jacobian, adjoint and second derivatives",
+        references=(_JAX,),
+        examples=(),
+    ),
+    Component(
+        kind="potential",
+        name="numpyro",
+        factory="surrokit_jax.numpyro_model:target_of",
+        summary="A model written down with NumPyro, with draws by its names",
+        references=("Phan, Pradhan and Jankowiak 2019, arXiv:1912.11554", "https://num.pyro.ai"),
+        examples=(),
+    ),
+)
+
+
+@hookimpl
+def surrokit_components() -> tuple[Component, ...]:
+    """Offer targets written in JAX and with NumPyro."""
+    return _COMPONENTS

@@ -38,8 +38,6 @@ def from_numpyro(
 
     Parameters
     ----------
-    model
-        The model.
     *args, **kwargs
         What it is called with, data among them.
     rows

@@ -31,8 +31,6 @@ class RowsForecast:
     ----------
     rows
         Expected for a move between independent draws of the Laplace approximation.
-    n_rows
-        All there are.
     acceptance
         Predicted for such a move; None where even the prediction would be expensive.
     whole

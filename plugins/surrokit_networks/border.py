@@ -39,8 +39,6 @@ class Border:
 
     Parameters
     ----------
-    radius
-        In whitened coordinates.
     height
         The potential at the border, in nats.
     """

@@ -144,15 +144,7 @@ def join(parts: Sequence[Equations]) -> Equations:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Basis:
-    """The columns of a regression: a trend in monomials, then nodes.
-
-    Parameters
-    ----------
-    trend
-        Free of the ridge.
-    network
-        Held back by the ridge.
-    """
+    """The columns of a regression: a trend in monomials, then nodes."""
 
     trend: TrendColumns
     network: Nodes

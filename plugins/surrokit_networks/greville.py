@@ -73,8 +73,6 @@ class RowSums:
         A^T A; Fortran order, lower triangle only.
     n_free
         How many of the first columns no ridge holds back.
-    ridge
-        lambda on all others.
     """
 
     gram: FloatArray

@@ -183,8 +183,6 @@ class Spectrum:
         Level and trend that go with node weights.
     free
         How many parameters are free of the ridge.
-    noise
-        Rounding error of the eigenvalues.
     """
 
     eigenvalues: FloatArray
@@ -367,8 +365,6 @@ def solve_with_twin(
 
     Parameters
     ----------
-    basis, equations
-        The columns and the rows.
     ridge : float or None
         lambda; None to choose it by generalised cross-validation of all rows.
     held : ndarray of bool, shape (n,), or None

@@ -42,10 +42,6 @@ class Network:
 
     Parameters
     ----------
-    trend
-        The polynomial, with the constants.
-    nodes
-        The s nodes.
     weights : ndarray of shape (s, m)
         V.
     mixing

@@ -45,8 +45,6 @@ class Nodes:
         fast, where the other order takes twice as long for one of them.
     offsets : ndarray of shape (s,)
         o_i.
-    activation
-        phi and its derivatives.
     curvatures : ndarray of shape (s,) or None
         kappa_i; None for additive nodes, where it is zero.
     """

@@ -94,8 +94,6 @@ class Regression:
         ``"laplace"``: that of the normal density that the whitening stands for. ``"linear"``,
         ``"constant"``. ``"auto"``: quadratic where the equations support it, else that of the
         whitening where the points are enough for it, else linear.
-    train_on
-        What is fitted.
     ridge : float, optional
         lambda in lambda |v|^2, on the sum of squared errors; 0 for the Moore-Penrose inverse of
         Algorithm 2; None to choose it by generalised cross-validation.
@@ -154,8 +152,6 @@ class Regression:
             Columns beside the trend, coordinates, and what to fit.
         held : ndarray of bool, shape (n,), optional
             Rows at which a twin that was not shown them is judged.
-        keeps_idle
-            See above.
 
         Raises
         ------

@@ -92,8 +92,6 @@ class Training:
         How trend and weights are found.
     whiten
         Whether nodes see whitened positions, or the positions themselves.
-    tail
-        What far-tail rows count.
     hold_out
         Share of the points at which a twin of the fit is judged, 0 for none; the fit itself uses
         all.

@@ -100,8 +100,6 @@ class Figure3(Experiment):
 
     Parameters
     ----------
-    n_points
-        N.
     repeats
         Times that everything is done, each with data of its own; smaller data sets are the
         beginnings of larger ones.

@@ -271,10 +271,6 @@ class Work:
 
     Parameters
     ----------
-    experiment
-        The experiment.
-    out
-        Folder for the finished rows.
     conditions
         Seed and data.
     only

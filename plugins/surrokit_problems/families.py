@@ -60,8 +60,6 @@ class Family:
 
     Parameters
     ----------
-    name
-        For messages.
     value
         f, in nats; any constant, which may be a function of the response, may be left out.
     first, second

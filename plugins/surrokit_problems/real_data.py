@@ -117,8 +117,6 @@ def a9a_regression(
     projected
         Number of columns of a random projection; None for the 123 features as they are. The paper
         has 60, but its projection is lost. The columns are standardised.
-    seed
-        Of the projection.
     directions
         ``"normal"``: entries N(0, 1 / 123), on the features as they are. ``"orthonormal"``: on the
         standardised features, which gives columns that are much less correlated. With these the

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from surrokit import Component, hookimpl
+
 if TYPE_CHECKING:
     from surrokit_pymc.bambi_model import from_bambi
     from surrokit_pymc.target import from_pymc
@@ -24,3 +26,29 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+_COMPONENTS = (
+    Component(
+        kind="potential",
+        name="pymc",
+        factory="surrokit_pymc.target:from_pymc",
+        summary="A model written down with PyMC, with draws by its names",
+        references=("Abril-Pla and others (2023), doi:10.7717/peerj-cs.1516",),
+        examples=(),  # PyMC may be absent
+    ),
+    Component(
+        kind="potential",
+        name="bambi",
+        factory="surrokit_pymc.bambi_model:from_bambi",
+        summary="A regression written down as a formula with Bambi, with draws by its names",
+        references=("Capretto and others (2022), doi:10.18637/jss.v103.i15",),
+        examples=(),
+    ),
+)
+
+
+@hookimpl
+def surrokit_components() -> tuple[Component, ...]:
+    """Offer models of PyMC and Bambi as targets."""
+    return _COMPONENTS

@@ -161,8 +161,6 @@ def _kick(
 
     Parameters
     ----------
-    potential, metric
-        The Hamiltonian.
     phase
         q and p, with the cache that :func:`complete` returns.
     time : ndarray of shape (n, 1)
@@ -188,8 +186,6 @@ def _implicitly_kicked(
 
     Parameters
     ----------
-    solver
-        How.
     potential, metric, phase, time
         As for :func:`_kick`.
     goal

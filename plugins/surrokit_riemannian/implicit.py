@@ -61,10 +61,6 @@ class FixedPoint:
     ----------
     tolerance
         Norm of the residual, relative to the scale of the problem, at which a chain is done.
-    max_iterations
-        Passes at most.
-    depth
-        Of the acceleration.
     most_growth
         A chain whose residual grows beyond so many times its first is given up: passes that
         wander before they settle would settle elsewhere after another rounding.
@@ -93,8 +89,6 @@ class FixedPoint:
 
         Parameters
         ----------
-        residual
-            The equation.
         start : ndarray of shape (n, dim)
             First points.
         scale : ndarray of shape (n,)
@@ -366,8 +360,6 @@ def follow(
 
     Parameters
     ----------
-    step
-        One step.
     phase
         The start; left as it is.
     step_size, n_steps : ndarray of shape (n,)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from surrokit import Component, hookimpl
+
 if TYPE_CHECKING:
     from surrokit_sklearn.posteriors import BayesianGLMRegressor, BayesianLogisticRegression
 
@@ -28,3 +30,35 @@ def __getattr__(name: str) -> Any:
     if name in regressors.SURROGATES:
         return regressors.regressor_class(name)
     return getattr(posteriors, name)
+
+
+_KERNEL_RIDGE = {
+    "estimator": "sklearn.kernel_ridge.KernelRidge",
+    "parameters": {"kernel": "rbf", "alpha": 1e-6},
+}
+_PROCESS = "sklearn.gaussian_process.GaussianProcessRegressor"
+
+_COMPONENTS = (
+    Component(
+        kind="surrogate",
+        name="sklearn",
+        factory="surrokit_sklearn.surrogate:EstimatorSurrogate",
+        summary="any scikit-learn regressor, analytic gradients where known, else differences",
+        references=(
+            "Pedregosa and others 2011, Journal of Machine Learning Research 12, 2825-2830",
+            "https://scikit-learn.org",
+        ),
+        examples=(
+            _KERNEL_RIDGE,
+            {"estimator": "surrokit_sklearn.ready_made.polynomial_ridge", "trend": "none"},
+            {"estimator": _PROCESS, "parameters": {"alpha": 1e-6, "optimizer": None}},
+            {**_KERNEL_RIDGE, "gradient": "differences", "hold_out": 0.0, "whiten": False},
+        ),
+    ),
+)
+
+
+@hookimpl
+def surrokit_components() -> tuple[Component, ...]:
+    """Offer scikit-learn's regressors as surrogates."""
+    return _COMPONENTS

@@ -43,8 +43,6 @@ class FittedRegressor(ShownFit):
     ----------
     slope
         The gradient of f, shape (n, dim), at whitened positions of shape (n, dim).
-    whitening
-        From q to z.
     n_points
         Distinct points that it was fitted to.
     quality

@@ -40,11 +40,6 @@ def gradient_of(*regressors: type) -> Callable[[Maker], Maker]:
     It returns a :data:`Gradient`, or None where a regressor's settings have none. It is used for
     subclasses too, unless those predict in a way of their own.
 
-    Parameters
-    ----------
-    *regressors
-        Classes of regressors.
-
     Examples
     --------
     >>> @gradient_of(MyRegressor)  # doctest: +SKIP

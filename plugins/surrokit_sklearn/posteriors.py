@@ -188,12 +188,8 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
         Standard deviation of the prior of each coefficient; None for a flat one.
     intercept_scale : float, optional
         That of the intercept, where all features are at their means; None for a flat one.
-    fit_intercept
-        Whether there is an intercept.
     standardize
         Whether the prior is that of standardised features; else of the features as they are.
-    chains
-        Number of chains.
     target_ess
         Effective draws of every coefficient, at which a fit ends.
     sampling : mapping, optional

@@ -48,10 +48,6 @@ class Server:
 
     Parameters
     ----------
-    target
-        The target.
-    name
-        Name of its log density.
     host
         Who may ask: programs on this machine by default, all that reach it with ``"0.0.0.0"``.
         Pages in a browser may not. There is no password, and whoever may ask can have the target

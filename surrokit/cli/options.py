@@ -38,8 +38,6 @@ class PartName(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     ----------
     kind
         Of which kind; None for any kind, and the kinds themselves.
-    others
-        Words beside names.
     """
 
     name = "text"

@@ -256,10 +256,6 @@ class Pace:
 
         Parameters
         ----------
-        limit
-            Number of the limit.
-        rest
-            Remainder of the limit.
         margin
             Standard errors of the predicted cost to keep in reserve.
 
@@ -280,8 +276,6 @@ def settle(costs: FloatArray, rest: float, margin: float) -> float:
     ----------
     costs : ndarray of shape (n,)
         Costs of iterations before the draws.
-    rest
-        Remainder of the limit.
     margin
         Standard errors of the predicted cost to keep in reserve.
 

@@ -125,10 +125,6 @@ def measure_starts(
         Counts and remembers the calls: the next evaluation of the starts is free.
     initial : ndarray of shape (chains, dim), optional
         The user's starts.
-    chains
-        Number of chains.
-    rng
-        Generator for random starts.
     now
         A clock, in seconds.
     left

@@ -48,8 +48,6 @@ def endless_along(target: RecordingPotential, positions: FloatArray) -> tuple[st
 
     Parameters
     ----------
-    target
-        The exact potential.
     positions : ndarray of shape (chains, n, dim)
         Of the chains, on the line.
     """
@@ -135,8 +133,6 @@ def find_exchange(target: RecordingPotential, positions: FloatArray) -> Exchange
 
     Parameters
     ----------
-    target
-        The exact potential.
     positions : ndarray of shape (n, dim)
         Draws, on the line.
     """
@@ -271,8 +267,6 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
 
     Parameters
     ----------
-    target
-        The exact potential.
     places : ndarray of shape (n, dim)
         Where chains have been. Failures far from there may be mere overflow, and do not count.
     """

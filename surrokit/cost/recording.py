@@ -48,13 +48,7 @@ MOST = 200
 
 
 class Lowest:
-    """Keeps the evaluations of least potential, in bounded memory.
-
-    Parameters
-    ----------
-    dim
-        Numbers in a position.
-    """
+    """Keeps the evaluations of least potential, in bounded memory."""
 
     def __init__(self, dim: int) -> None:
         self._dim = dim
@@ -94,8 +88,6 @@ class Rejections:
 
     Parameters
     ----------
-    calls
-        The calls of the model.
     target
         The target, in the sampling coordinates.
 
@@ -123,8 +115,6 @@ class Rejections:
 
         Parameters
         ----------
-        kind
-            Kind of call.
         positions : ndarray of shape (n, dim) or (n,)
             In the sampling coordinates; numbers (n,) of data rows are no positions.
         """
@@ -259,15 +249,6 @@ class RecordedExpansion(WrappedExpansion):
     """An expansion that counts ``rows``: one for each pair of a row and a position or move.
 
     Where the target raises or returns NaN, the result is NaN, which is rejected and counted.
-
-    Parameters
-    ----------
-    inner
-        The target's own expansion.
-    n_rows
-        Rows of the target.
-    calls, rejections
-        Count calls, and failures.
     """
 
     n_rows: int
@@ -372,8 +353,6 @@ class RecordingPotential(RecordedRows, ShownTarget):
 
     Parameters
     ----------
-    target
-        The exact potential.
     keep
         Whether evaluations are kept for a learner. If so, a gradient is always evaluated with its
         value, so that the learner gets both.

@@ -100,14 +100,10 @@ def state_at(
 
     Parameters
     ----------
-    exact
-        What decides.
     positions : ndarray of shape (n, dim)
         Where the chains are.
     cache
         The sampler's, on the potential ``source``.
-    source
-        Whose values the cache holds.
     """
     values = cache["value"] if source is exact else exact.value(positions)
     return ChainState(positions=positions, values=values, cache=cache)
@@ -120,8 +116,6 @@ def proposed_values(exact: Potential, state: ChainState, proposal: Proposal) -> 
 
     Parameters
     ----------
-    exact
-        What decides.
     state, proposal
         Where the chains are, with exact values, and where they might go.
     """
@@ -193,8 +187,6 @@ def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
 
     Parameters
     ----------
-    metric
-        The metric.
     who
         Name of the part that needs such a metric, for the message.
 
@@ -217,8 +209,6 @@ def position_metric(metric: Metric | PositionMetric, who: str) -> PositionMetric
 
     Parameters
     ----------
-    metric
-        The metric.
     who
         Name of the part that needs such a metric, for the message.
 
@@ -248,8 +238,6 @@ def constant_integrator(integrator: object, who: str) -> None:
 
     Parameters
     ----------
-    integrator
-        The integrator.
     who
         Name of the part that refuses such an integrator, for the message.
 
@@ -271,19 +259,7 @@ Kinetic = TypeVar("Kinetic", Metric, PositionMetric)
 
 @attrs.frozen(kw_only=True, eq=False)
 class PathKernel(Generic[Kinetic]):
-    """The common part of kernels that follow paths.
-
-    Parameters
-    ----------
-    potential
-        Potential of the paths.
-    integrator
-        Integrator of the paths.
-    metric
-        Kinetic energy, tuned.
-    step
-        Step size in use.
-    """
+    """The common part of kernels that follow paths."""
 
     potential: Potential
     integrator: Integrator
@@ -306,8 +282,6 @@ class CountedPaths(PathKernel[Kinetic]):
 
     Parameters
     ----------
-    max_steps
-        The longest path in steps.
     randomize
         Whether each iteration draws the number uniformly.
     shortest

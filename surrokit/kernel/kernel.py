@@ -59,8 +59,6 @@ class Binding:
     ----------
     sampler, potential
         The sampler, and the potential that it moves on.
-    chains
-        Number of chains.
 
     Attributes
     ----------
@@ -203,8 +201,6 @@ class TunedSampler:
 
     Parameters
     ----------
-    sampler
-        The sampler.
     tuning
         Tuning that a run found for it.
     """
@@ -241,10 +237,6 @@ def warm_up(
         Decides on proposals, by any potential.
     starts : ndarray of shape (chains, dim)
         Where they begin.
-    n_transitions
-        How many for each chain.
-    rng
-        Generator.
 
     Yields
     ------
@@ -272,14 +264,10 @@ def follow(
 
     Parameters
     ----------
-    sampler, potential, tuning
-        Of the chains' kernel.
     decider
         Decides on proposals, by any potential.
     state
         Of the chains, with a cache of the kernel.
-    rng
-        Generator.
 
     Yields
     ------
@@ -304,12 +292,6 @@ class Moves(Binding):
 
     Parameters
     ----------
-    sampler, correction
-        The settings of the kernel.
-    target
-        The exact potential.
-    chains
-        Number of chains.
     surrogate
         A ready surrogate that the sampler moves on instead.
     """
@@ -445,14 +427,8 @@ class ExactMoves(Binding):
 
     Parameters
     ----------
-    sampler
-        Makes the moves.
     decider
         Decides on the moves by the exact potential.
-    target
-        The exact potential.
-    chains
-        Number of chains.
     """
 
     def __init__(self, sampler: Sampler, decider: Decider, target: Potential, chains: int) -> None:
@@ -489,8 +465,6 @@ class ExactMoves(Binding):
         ----------
         state
             State of the chains; its cache may be of any potential.
-        rng
-            Random generator.
         tune
             Whether the transition tunes the kernel.
 

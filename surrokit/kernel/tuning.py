@@ -179,8 +179,6 @@ class TunerState:
 
     Parameters
     ----------
-    iteration
-        Iterations seen.
     log_step, averaged_log_step
         Log step size to try next, and its average.
     error
@@ -488,8 +486,6 @@ class Tuner:
         Settings that the sampler leaves free.
     target_acceptance
         Mean acceptance that the step size aims at.
-    n_iterations
-        Length of the warm-up.
     largest_step
         Upper bound of the step size; a sampler may have an attribute of this name.
     known
@@ -528,8 +524,6 @@ class Tuner:
 
         Parameters
         ----------
-        chains, dim
-            Sizes.
         covariance : ndarray of shape (dim, dim), optional
             Covariance of the target, until a window gives a better one.
         step_size
@@ -592,8 +586,6 @@ class Tuner:
 
         Parameters
         ----------
-        state
-            The state before the iteration.
         positions : ndarray of shape (chains, dim)
             Positions of the chains after the iteration.
         info

@@ -262,8 +262,6 @@ def read_evaluations(evaluations: Evaluations | tuple[Any, ...], exact: Potentia
     evaluations
         A record, or a tuple of positions, values and perhaps gradients, in the user's coordinates
         and without any Jacobian in U. Rows on or outside the bounds are left out.
-    exact
-        The target.
 
     Raises
     ------

@@ -166,14 +166,10 @@ class Memo:
 
         Parameters
         ----------
-        what
-            Which results.
         keys : ndarray of shape (n, k)
             What the model takes of each row.
         rows : ndarray of shape (n, width)
             The rows.
-        evaluate
-            Evaluates such rows.
         """
         found = {i: held for i, key in enumerate(keys) if (held := self._find(what, key))}
         self.seconds += sum(seconds for _, seconds in found.values())
@@ -290,12 +286,6 @@ class Calls:
 
         Parameters
         ----------
-        what
-            Which results.
-        kind
-            What a row counts as.
-        attempt
-            Evaluates rows.
         rows : ndarray of shape (n, width)
             The batch.
         each

@@ -40,10 +40,6 @@ class Model:
 
     Parameters
     ----------
-    source
-        The functions.
-    dim
-        Numbers in a position.
     calls
         Those of a run; None outside of runs.
     each_row
@@ -241,8 +237,6 @@ def change_model(target: Potential, change: Callable[[Model], Model]) -> Potenti
 
     Parameters
     ----------
-    target
-        The target.
     change
         Returns the model that takes the place of one.
     """
@@ -308,15 +302,7 @@ _OF_VJP: Mapping[str, CallKind] = {"value_and_gradient": "vjp", "gradient": "vjp
 
 @attrs.frozen(eq=False)
 class OwnPotential(ModelPotential):
-    """A potential of a user's own class as the innermost one, which is called by its methods.
-
-    Parameters
-    ----------
-    inner
-        The user's object.
-    model
-        Its methods, as a model.
-    """
+    """A potential of a user's own class as the innermost one, which is called by its methods."""
 
     inner: Potential
     model: Model
@@ -369,15 +355,7 @@ class OwnPotential(ModelPotential):
 
 @attrs.frozen(eq=False)
 class Methods:
-    """The methods of a potential, by their names.
-
-    Parameters
-    ----------
-    potential
-        The user's object.
-    dim
-        Numbers in a position.
-    """
+    """The methods of a potential, by their names."""
 
     potential: Potential
     dim: int

@@ -87,8 +87,6 @@ class Cause:
 
     Parameters
     ----------
-    kind
-        Kind of failure.
     report
         What the target did; of a long text the first and the last characters.
     overflow
@@ -115,8 +113,6 @@ class Cure:
 
     Parameters
     ----------
-    cause
-        What failed.
     position : ndarray of shape (width,)
         Where.
     """
@@ -134,8 +130,6 @@ class Outcome:
 
     Parameters
     ----------
-    n
-        Rows.
     results
         Arrays of n rows, NaN in those that failed; None if all failed.
     causes
@@ -226,8 +220,6 @@ class Answer:
         Arrays of n rows, NaN in those that failed; None if all failed.
     causes
         Row number to why it failed.
-    cures
-        Failures that a retry cured.
     """
 
     results: Results | None

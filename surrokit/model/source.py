@@ -34,11 +34,6 @@ class Isolated:
     """An object of a user's whose methods are called with copies, and whose results are copies.
 
     What a method does to its arguments, or later to what it has returned, then changes nothing.
-
-    Parameters
-    ----------
-    inner
-        The object.
     """
 
     inner: Any
@@ -67,8 +62,6 @@ class Source(Protocol):
 
         Parameters
         ----------
-        what
-            Which of its results.
         rows : ndarray of shape (width,) or (n, width)
             The position, and whatever else goes with it; the source may keep or change it.
         """
@@ -141,11 +134,6 @@ def one_after_another(source: Source, what: str, rows: FloatArray) -> Outcome:
 
 def as_failure(error: BaseException) -> Exception:
     """Return what a user's function raised as an exception: exits are failures like others.
-
-    Parameters
-    ----------
-    error
-        What it raised.
 
     Raises
     ------

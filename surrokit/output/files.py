@@ -33,8 +33,6 @@ def plain(value: Any, where: str = "value") -> Any:
     ----------
     value
         None, text, numbers, arrays, and lists, tuples and mappings of these.
-    where
-        Its name in messages.
 
     Raises
     ------

@@ -39,8 +39,6 @@ def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> R
 
     Parameters
     ----------
-    composer
-        Makes parts.
     asked
         Names parts; open parts become the defaults.
     rng

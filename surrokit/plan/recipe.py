@@ -123,10 +123,6 @@ class Recipe:
 
     Parameters
     ----------
-    exact
-        The target.
-    name
-        Its name.
     target
         The name of a registered target, alone or with settings; None of any other one.
     seed
@@ -152,8 +148,6 @@ class Recipe:
         How often a position that failed is evaluated again at most, with ``"retry"``.
     safety
         What to do when the surrogate fails.
-    budget
-        Limits of the run.
     exploration
         Limits of the exploration alone, which then ends early.
     fallback
@@ -391,8 +385,6 @@ class Sequel:
     ----------
     draws
         Draws of each chain in all; None where left open.
-    budget
-        Limits of the whole run.
     after
         Number of the last event in the journal before this session; 0 for the first one.
     """
@@ -418,8 +410,6 @@ class Sequels:
     ----------
     sequels
         At least one, in order.
-    journal
-        The run's.
     """
 
     def __init__(self, sequels: Sequence[Sequel], journal: Journal) -> None:
@@ -476,12 +466,8 @@ def warmup_length(
 
     Parameters
     ----------
-    recipe
-        What the run goes by.
     found
         What the exploration has found; None without one.
-    iteration
-        Iterations so far.
     takes_over
         Whether another kernel moved the chains until now.
     """
@@ -532,10 +518,6 @@ class Policy(Protocol):
             the starts of the chains, the best first.
         target
             The exact potential, which counts the policy's calls.
-        costs
-            Measured costs of calls.
-        rng
-            Generator.
         """
 
     def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
@@ -543,12 +525,8 @@ class Policy(Protocol):
 
         Parameters
         ----------
-        composer
-            Knows what is registered.
         recipe
             Holds the settings of the sampler that the user has named.
-        reason
-            Why there is no surrogate.
         """
 
 
@@ -566,8 +544,6 @@ def estimate_of(recipe: Recipe, asked: Recipe) -> Estimate:
     ----------
     recipe
         What the run goes by, with its parts made.
-    asked
-        What was asked for.
     """
     value, gradient = recipe.timed or (None, None)
     learns = recipe.learner is not None or recipe.surrogate is not None
@@ -605,11 +581,6 @@ _OF_NUMBERS = re.compile(r"[<>=|]?[biuf]\d{1,2}")
 
 def to_plain(value: Any) -> Any:
     """Return a setting as JSON can hold it.
-
-    Parameters
-    ----------
-    value
-        The setting.
 
     Raises
     ------
@@ -732,8 +703,6 @@ def is_of(value: Any, declared: Any) -> bool:
 
     Parameters
     ----------
-    value
-        The value.
     declared
         The type. A dictionary of names and types stands for one that has these, if it has them.
     """
@@ -860,11 +829,6 @@ def arguments_of(asked: Recipe) -> dict[str, Any]:
     """Return what :func:`surrokit.sample` was given, by name, without what is the default.
 
     An ellipsis stands for objects and arrays. The target is left out unless it is registered.
-
-    Parameters
-    ----------
-    asked
-        The recipe as asked for.
     """
 
     def shown(part: Any) -> Any:

@@ -106,12 +106,8 @@ class Fallback:
 
     Parameters
     ----------
-    name
-        Its name in messages.
     sampler, correction
         The kernel; not bound to a potential yet.
-    schedule
-        One that learns nothing.
     seconds_per_draw
         Seconds for one about independent draw of every chain, with its share of the warm-up that
         this kernel would still need.
@@ -141,8 +137,6 @@ class Fallback:
 
         Parameters
         ----------
-        forgotten
-            f, predicted or measured.
         seconds
             Seconds of an iteration on the surrogate; at least those of the exact values count.
         steps
@@ -192,15 +186,11 @@ class Pace:
 
     Parameters
     ----------
-    iterations
-        Those since it began.
     steps
         Mean number of integrator steps in a path.
     explorer_steps
         The same in the last iterations of the exploration, by its own sampler; infinite where that
         is not known.
-    seconds
-        Of an iteration.
     draws
         How many for each chain the time that is left allows; infinite without a limit.
     used
@@ -221,14 +211,10 @@ class Standby:
 
     Parameters
     ----------
-    name
-        Its name in messages.
     sampler
         Not bound to a potential yet.
     most_steps
         Steps of a path up to which the run's own sampler pays.
-    wanted
-        Draws wanted of each chain.
     """
 
     name: str

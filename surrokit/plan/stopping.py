@@ -48,8 +48,6 @@ class Stopping:
 
     Parameters
     ----------
-    budget
-        The limits.
     target
         The exact potential, whose calls count.
     clock
@@ -105,8 +103,6 @@ class Stopping:
 
         Parameters
         ----------
-        kind
-            Kind of call.
         n
             Positions, or data rows, to be evaluated.
         """
@@ -166,8 +162,6 @@ class Stopping:
 
         Parameters
         ----------
-        wanted
-            Draws asked for.
         kept
             Draws that there are already, where limits are others from here on.
         """
@@ -191,8 +185,6 @@ class Stopping:
 
         Parameters
         ----------
-        kept
-            Draws that there are.
         wanted
             Draws asked for; more or fewer than when draws began where another session goes on.
         """

@@ -261,8 +261,6 @@ class Composer:
 
         Parameters
         ----------
-        kind
-            Kind of part.
         spec
             Name, pair of name and settings, or object.
         **extra

@@ -241,16 +241,12 @@ class Setting:
 
     Parameters
     ----------
-    name
-        The keyword.
     default
         :data:`REQUIRED` where it must be given, :data:`COMPUTED` where it follows from others.
     type
         From the docstring, else from the annotation; empty where neither has it.
     limits
         The values that are allowed, in words; empty where only the part knows.
-    help
-        Its description in the docstring.
     takes
         The annotation of what may be given, as a type; ``Any`` where there is none.
     """

@@ -51,13 +51,7 @@ def surrokit_commands() -> Sequence[click.Command]:
 
 @hookspec
 def surrokit_run_started(run: RunInfo) -> None:
-    """Be told that a run begins, before its first exact call.
-
-    Parameters
-    ----------
-    run
-        Sizes and parts.
-    """
+    """Be told that a run begins, before its first exact call."""
 
 
 @hookspec
@@ -66,8 +60,6 @@ def surrokit_transition_done(run: RunInfo, state: ChainState, info: IterationInf
 
     Parameters
     ----------
-    run
-        Sizes and parts.
     state
         Where the chains are now, in the sampling coordinates.
     info
@@ -83,14 +75,8 @@ def surrokit_surrogate_deployed(
 
     Parameters
     ----------
-    run
-        Sizes and parts.
-    surrogate
-        The fitted potential.
     evaluations
         Rows that it was fitted to.
-    reason
-        Why now, in words.
     """
 
 
@@ -100,8 +86,6 @@ def surrokit_round_weighed(run: RunInfo, info: RoundInfo) -> None:
 
     Parameters
     ----------
-    run
-        Sizes and parts.
     info
         Errors reached and aimed at, exact calls paid and allowed.
     """
@@ -113,8 +97,6 @@ def surrokit_run_finished(run: RunInfo, outcome: Run) -> None:
 
     Parameters
     ----------
-    run
-        Sizes and parts.
     outcome
         The result that the caller gets.
     """

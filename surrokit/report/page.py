@@ -146,12 +146,8 @@ def page_of(
     ----------
     run
         A :class:`~surrokit.result.run.Run`, with any number of draws.
-    interval
-        Probability of the intervals.
     refresh
         Seconds after which a browser asks for the page again; None for never.
-    note
-        What stands above all else.
 
     Raises
     ------

@@ -37,13 +37,7 @@ class Finding:
 
 @attrs.frozen
 class Verdict:
-    """All findings about a run; as text, a line for each.
-
-    Parameters
-    ----------
-    findings
-        Those that warn come first.
-    """
+    """All findings about a run; as text, a line for each."""
 
     findings: tuple[Finding, ...] = ()
 

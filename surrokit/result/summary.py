@@ -173,10 +173,6 @@ class Summary:
         the number of independent exact draws that would be as good, alone; ``mcse_sd``,
         ``mcse_q05``, ``mcse_q50`` and ``mcse_q95`` are errors of the other figures. ``hdi_low``
         and ``hdi_high`` are ends of highest-density intervals, where these are asked for.
-    remarks
-        What stands below the table.
-    wide
-        Whether all columns are printed.
     """
 
     labels: list[str]

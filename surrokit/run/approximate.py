@@ -36,15 +36,7 @@ _BENT = 1e-10  # of the product of both lengths, above which a difference tells 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Approximation:
-    """Draws that the target has not checked.
-
-    Parameters
-    ----------
-    kept
-        The draws.
-    what
-        What they are, in words.
-    """
+    """Draws that the target has not checked."""
 
     kept: History
     what: str
@@ -73,18 +65,10 @@ def of_surrogate(
 
     Parameters
     ----------
-    surrogate
-        V.
-    sampler, correction
-        The kernel, not bound yet.
     rows
         Evaluations; chains begin at the lowest ones.
     covariance : ndarray of shape (dim, dim), optional
         With which tuning begins.
-    chains
-        Number of chains.
-    rng
-        Generator.
     """
     moves = mover(sampler)
     if not (moves.needs | correction.needs) <= surrogate.capabilities or not len(rows):
@@ -121,14 +105,8 @@ def of_evaluations(
 
     Parameters
     ----------
-    rows
-        The lowest of all evaluations.
-    chains
-        Number of chains.
     transform
         The map to the user's coordinates, in which draws have to be finite.
-    rng
-        Generator.
     """
     rows = rows.take(np.isfinite(rows.values))
     if not len(rows):
@@ -213,15 +191,7 @@ def _times_inverse(
 def fit_near(
     fit: Callable[[Evaluations], Potential], rows: Evaluations
 ) -> tuple[Potential | None, Evaluations]:
-    """Return a surrogate of the evaluations near the least, if one can be fitted, and them.
-
-    Parameters
-    ----------
-    fit
-        Fits it.
-    rows
-        All evaluations.
-    """
+    """Return a surrogate of the evaluations near the least, if one can be fitted, and them."""
     times, more = _NEAR
     least = np.min(rows.values, initial=np.inf)
     near = rows.take(np.asarray(rows.values <= least + times * (rows.positions.shape[1] + more)))

@@ -68,12 +68,8 @@ def begin_exploring(
         What the run goes by, with an explorer.
     target
         The exact potential. The calls that it has made so far leave the others to the exploration.
-    learning
-        Fits surrogates.
     evaluated
         Returns the evaluations since it was last called.
-    rng
-        Generator of the exploration.
     """
     most = recipe.hurry.calls
     calls = None if most is None else max(most - math.ceil(target.paid), 1)
@@ -101,10 +97,6 @@ def note_limit(recipe: Recipe, seconds: float, *, done: bool) -> Recipe:
 
     Parameters
     ----------
-    recipe
-        What the run goes by.
-    seconds
-        That the run has taken.
     done
         Whether the explorer has ended it.
     """
@@ -125,17 +117,7 @@ def complaint_after(found: Findings | None, recipe: Recipe, learning: Learning) 
 
 
 class Attempt:
-    """The changing state of a run that goes by one recipe.
-
-    Parameters
-    ----------
-    recipe
-        One whose parts are made.
-    book
-        The run's.
-    rng
-        The run's generator.
-    """
+    """The changing state of a run that goes by one recipe."""
 
     def __init__(self, recipe: Recipe, book: Book, rng: np.random.Generator) -> None:
         self.recipe = recipe

@@ -116,17 +116,7 @@ class Observers:
 
 
 class Recorder:
-    """The record of a run's iterations, as it grows.
-
-    Parameters
-    ----------
-    target
-        The exact potential, recorded.
-    chains
-        Number of chains.
-    clock
-        The run's.
-    """
+    """The record of a run's iterations, as it grows."""
 
     def __init__(
         self,
@@ -212,10 +202,6 @@ class Book:
 
     Parameters
     ----------
-    asked
-        The recipe as asked for.
-    observers
-        The observers of the run.
     file
         Keeps what happens; None for no file.
     sequels
@@ -498,12 +484,8 @@ class Book:
             What the last attempt went by.
         exact
             The exact potential, as this attempt recorded it.
-        moves
-            Its kernel and chains.
         surrogate, found
             The last surrogate, and what the exploration found; None where there was none.
-        adaptation
-            What changed.
         unchecked
             Draws that are not exact, where there are no others; None where there are, or not even
             such ones.

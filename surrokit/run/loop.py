@@ -35,14 +35,8 @@ def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generat
 
     Parameters
     ----------
-    asked
-        The recipe as asked for.
-    composer
-        Makes parts.
     book
         The run's; if timing is cut short, it goes by a plain recipe, and nothing is drawn.
-    rng
-        The run's generator.
 
     Raises
     ------
@@ -165,12 +159,6 @@ def run(
     ----------
     asked
         A recipe of names and objects; parts may be open.
-    composer
-        Makes parts.
-    rng
-        The run's generator.
-    observers
-        The observers of the run.
     file
         Keeps what happens; what it holds already is done again first, without exact calls.
     sequels

@@ -29,13 +29,6 @@ InUse = tuple[object, ...]
 class Kernels:
     """Both kernels, which move the same chains.
 
-    Parameters
-    ----------
-    recipe
-        One whose parts are made.
-    target
-        The exact potential.
-
     Attributes
     ----------
     moves
@@ -71,8 +64,6 @@ class Kernels:
 
         Parameters
         ----------
-        n_iterations
-            Length of the warm-up.
         tuning
             What was found elsewhere, and is not searched.
         arrived
@@ -237,14 +228,8 @@ class Learning:
 
         Parameters
         ----------
-        recipe
-            What the run goes by.
-        rows
-            All evaluations of an exploration.
         covariance : ndarray of shape (dim, dim), optional
             What is known of the target's.
-        rng
-            Generator.
         """
         surrogate = self.surrogate
         if surrogate is None and self._learner is not None:

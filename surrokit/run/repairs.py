@@ -56,8 +56,6 @@ class Watch:
 
         Parameters
         ----------
-        safety
-            What counts as wrong.
         promised
             Acceptance that the surrogate's own held-out error predicts, if it reports one.
         """
@@ -94,10 +92,6 @@ class SafetyNet:
 
     Parameters
     ----------
-    safety
-        The settings.
-    chains
-        Number of chains.
     repairs
         Whether there are a learner and an exact kernel to repair the surrogate with.
 
@@ -232,11 +226,6 @@ class Strays:
     saw in the same block. A draw from among them then takes its place. One that sits in a mode of
     its own stays.
 
-    Parameters
-    ----------
-    target
-        The exact potential.
-
     Attributes
     ----------
     found
@@ -255,8 +244,6 @@ class Strays:
 
         Parameters
         ----------
-        state
-            The chains.
         iteration
             Iterations of the run so far.
         room

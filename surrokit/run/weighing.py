@@ -73,14 +73,6 @@ class Weighing:
     ----------
     recipe
         One whose correction is a weigher.
-    weigher
-        It.
-    book, learning
-        The run's.
-    target
-        The exact potential.
-    rng
-        The run's generator.
     """
 
     def __init__(
@@ -111,8 +103,6 @@ class Weighing:
 
         Parameters
         ----------
-        found
-            What the exploration has found.
         deploy
             Fits a new surrogate, for a reason.
         """
@@ -329,8 +319,6 @@ class _Believed:
 
     Parameters
     ----------
-    round
-        The round.
     constant
         Logarithm of its surrogate's normalising constant.
     sample, payments

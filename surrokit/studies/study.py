@@ -145,8 +145,6 @@ class Study:
 
     Parameters
     ----------
-    path
-        Its file.
     parts
         Kind to the parts that the file cannot hold.
 

@@ -109,8 +109,6 @@ class FitQuality:
     gradient_error
         Root of sum |L^T grad(V - U)|^2 / sum |L^T grad U|^2, where z = L^-1 (q - mu) is the
         whitened position; None where no gradient is known.
-    n_points
-        Number of points held out.
     """
 
     variance: float
@@ -137,8 +135,6 @@ def fit_quality(
 
     Parameters
     ----------
-    fitted
-        The surrogate.
     held_out
         Best at positions such as the sampler will visit.
     factor : ndarray of shape (dim, dim), optional

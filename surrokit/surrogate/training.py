@@ -136,10 +136,6 @@ def training_rows(
 
     Parameters
     ----------
-    learn_from
-        Which rows to choose.
-    paid
-        What the iteration evaluated.
     state, info
         The chains after the iteration, and what it did to them.
 

@@ -101,8 +101,6 @@ class Edges:
         ----------
         exact : ndarray of shape (n,)
             U there.
-        offset
-            V - U at draws.
         too_high
             Nats by which V may be above U where the target is as likely as at typical draws.
         """

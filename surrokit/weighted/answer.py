@@ -77,8 +77,6 @@ def quantile_of(
 
     Parameters
     ----------
-    of
-        Their distribution functions.
     probability : float or ndarray of shape (k,)
         Of each number.
     part_below

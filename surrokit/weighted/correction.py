@@ -136,10 +136,6 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
 
     Parameters
     ----------
-    found
-        The round.
-    values
-        Of the functions.
     trends
         Numbers that log weights may rise or fall with; the values alone if there are none.
     """

@@ -45,8 +45,6 @@ def bridge(
         V, from positions (n, dim) to values (n,); infinite outside its support.
     draws : ndarray of shape (chains, n, dim)
         Of chains on V, in the coordinates that V is a density in.
-    rng
-        Draws from the t distribution.
 
     Returns
     -------

@@ -103,8 +103,6 @@ def look_back(
         Draws of V, of shape (chains, draws, dim).
     payments
         What was paid for among them, and farther out.
-    later
-        V'.
     tilts : ndarray of shape (folds, chains, m), optional
         Of other surrogates that are corrected in place of V; the mean is taken over them.
 
@@ -293,8 +291,6 @@ def stay_refused(positions: FloatArray, surrogate: Potential | None, longer: flo
     ----------
     positions : ndarray of shape (chains, draws, dim)
         Draws so far.
-    surrogate
-        V.
     longer
         How many times as long chains may become.
     """

@@ -9,8 +9,8 @@ import pytest
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit_gp import process as process_module
+from surrokit_gp import surrokit_components
 from surrokit_gp.hyperparameters import Hyperparameters
-from surrokit_gp.plugin import surrokit_components
 from surrokit_gp.surrogates import Fitc, GaussianProcess
 
 DIM = 3

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal, norm
 
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit_problems import surrokit_components
 from surrokit_problems.densities import Banana, GaussianPotential, figure_three_covariance
-from surrokit_problems.plugin import surrokit_components
 
 MEAN = np.array([1.0, -2.0, 0.5])
 COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 0.5, 0.1], [0.0, 0.1, 1.0]])
