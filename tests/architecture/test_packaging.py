@@ -22,34 +22,17 @@ def test_the_wheel_has_the_core_and_each_plugin_and_nothing_else(project, plugin
     assert sorted(packages) == sorted(["surrokit", *(f"plugins/{name}" for name in plugin_names)])
 
 
-def test_each_plugin_has_exactly_one_entry_point(plugin_names, project):
+def test_each_plugin_has_exactly_one_entry_point_that_is_named_for_it(plugin_names, project):
     entries = project["project"]["entry-points"]["surrokit"]
-    assert sorted(entries.values()) == sorted(f"{name}.plugin" for name in plugin_names)
+    assert sorted(entries.values()) == sorted(plugin_names)
+    assert [value for key, value in entries.items() if value != f"surrokit_{key}"] == []
 
 
-def test_each_entry_point_is_named_for_its_package(project):
-    for key, value in project["project"]["entry-points"]["surrokit"].items():
-        assert value == f"surrokit_{key}.plugin"
-
-
-@pytest.mark.parametrize("name", ["py.typed", "__init__.py", "plugin.py"])
-def test_each_plugin_is_a_typed_package_with_a_plugin_module(plugin_packages, name):
-    assert [package.name for package in plugin_packages if not (package / name).is_file()] == []
-
-
-def test_each_plugin_is_named_for_the_project(plugin_names):
-    assert [name for name in plugin_names if not name.startswith("surrokit_")] == []
-
-
-def test_the_core_is_typed(root):
-    assert (root / "surrokit" / "py.typed").is_file()
-
-
-def test_the_shelf_is_no_package(root):
+def test_the_core_and_each_plugin_are_typed_packages_and_nothing_else_is_one(plugin_packages, root):
+    for package in (root / "surrokit", *plugin_packages):
+        assert (package / "py.typed").is_file(), package
+        assert (package / "__init__.py").is_file(), package
     assert not list((root / "plugins").glob("*.py"))
-
-
-def test_tests_are_no_package(root):
     assert not list((root / "tests").rglob("__init__.py"))
 
 
