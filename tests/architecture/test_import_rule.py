@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 
 import pytest
+from trees import walked
 
 from surrokit import capabilities as can
 from surrokit.capabilities import CALL_KINDS
@@ -22,11 +22,6 @@ LAZY_SKLEARN = (
     "plugins/surrokit_problems/real_data.py",
     "plugins/surrokit_learning/survey.py",
 )
-
-
-@cache
-def walked(tree: ast.AST) -> list[ast.AST]:
-    return list(ast.walk(tree))
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
@@ -145,7 +140,7 @@ def test_others_import_scikit_learn_inside_a_function(plugin_trees, path):
     at_once = [node for name, node in imported(tree) if name == "sklearn"]
     lazy = [
         node
-        for function in ast.walk(tree)
+        for function in walked(tree)
         if isinstance(function, ast.FunctionDef)
         for name, node in imported(function)
         if name == "sklearn"

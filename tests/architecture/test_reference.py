@@ -6,6 +6,7 @@ import ast
 import re
 
 import pytest
+from trees import walked
 
 import surrokit
 
@@ -20,7 +21,7 @@ def documented(root):
 
 def imports_of_the_core(trees):
     for tree in trees.values():
-        for node in ast.walk(tree):
+        for node in walked(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "surrokit":
                 yield from ((node.module, alias.name) for alias in node.names)
 

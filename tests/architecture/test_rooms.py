@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 import pytest
+from trees import walked
 
 FACES = {f"surrokit{folder}/__init__.py" for folder in ("", "/testing")}
 
@@ -26,7 +27,7 @@ def module_name(path: str) -> str:
 
 def imported(tree: ast.AST, modules: set[str]) -> Iterator[str]:
     """Yield every module of ours that a file imports, at whatever depth and for whatever end."""
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)
         elif isinstance(node, ast.ImportFrom):

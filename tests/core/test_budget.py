@@ -281,25 +281,16 @@ def empty():
     return sk.sample(Gaussian(), max_calls=2, **SMALL)
 
 
-def test_an_empty_run_says_so(empty):
-    assert empty.draws.shape == (3, 0, 2)
+def test_an_empty_run_says_so_and_its_figures_are_nan(empty):
+    assert empty.draws.shape == empty["q"].shape == (3, 0, 2)
     assert "0 draws" in repr(empty)
     assert judge(empty).warnings[0].message.startswith("there are no draws: max_calls")
     assert "the run stopped because max_calls was reached" in judge(empty).messages
     assert advice(empty) == []
-
-
-def test_figures_of_an_empty_run_are_nan(empty):
-    assert np.isnan(empty.summary()["mean"]).all()
-    assert np.isnan(empty.ess()).all()
-    assert np.isnan(empty.rhat()).all()
-    assert np.isnan(empty.acceptance).all()
-    assert math.isnan(empty.calls_per_effective_draw())
     assert str(empty.summary())
-    assert empty["q"].shape == (3, 0, 2)
-
-
-def test_an_empty_run_is_plain_data_and_can_be_exported(empty):
+    for figures in (empty.summary()["mean"], empty.ess(), empty.rhat(), empty.acceptance):
+        assert np.isnan(figures).all()
+    assert math.isnan(empty.calls_per_effective_draw())
     found = empty.to_dict()
     assert found["stopped"] == "max_calls"
     assert found["ess"]["min"] is None

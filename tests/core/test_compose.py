@@ -45,20 +45,26 @@ def flat_surrogate(**options):
     return sk.batch_surrogate(lambda evaluations, rng: target(), **options)
 
 
+def too_wide():
+    """A potential that is flatter than the target of these tests."""
+    return sk.potential(lambda q: 0.4 * q @ q, lambda q: 0.8 * q, dim=2)
+
+
+@attrs.frozen
+class Needy:
+    needs: frozenset = frozenset({"metric"})
+
+    def bind(self, potential):
+        return self
+
+
 # --- make ---
-
-
-def test_a_part_is_made_by_name():
-    assert sk.make("metric", "identity") == IdentityMetric()
 
 
 def test_settings_reach_the_part():
     made = sk.make("sampler", "hmc", step_size=0.2, n_steps=7)
     assert (made.step_size, made.n_steps) == (0.2, 7)
-
-
-def test_parts_inside_parts_have_defaults():
-    assert isinstance(sk.make("sampler", "hmc").metric, DenseMetric)
+    assert isinstance(made.metric, DenseMetric)  # parts inside parts have defaults
 
 
 @pytest.mark.parametrize(
@@ -80,51 +86,46 @@ def test_parts_go_inside_parts_inside_parts():
     assert isinstance(explorer.correction, Metropolis)
 
 
-def test_a_part_without_default_must_be_given():
-    message = r"explorer 'sampler' needs a sampler as 'sampler'; give a name \(.*hmc, "
-    with pytest.raises(ConfigurationError, match=message):
-        sk.make("explorer", "sampler")
-
-
-def test_an_unknown_name_has_near_ones():
-    with pytest.raises(
-        UnknownComponentError, match="no sampler is named 'hmcc'; did you mean 'hmc'"
-    ):
-        sk.make("sampler", "hmcc")
-
-
-def test_an_unknown_name_of_a_part_inside_is_found_too():
-    with pytest.raises(
-        UnknownComponentError, match="no metric is named 'dens'; did you mean 'dense'"
-    ):
-        sk.make("sampler", "hmc", metric="dens")
-
-
-def test_a_name_of_another_kind_is_recognised():
-    with pytest.raises(UnknownComponentError, match="'metropolis' is the name of a correction"):
-        sk.make("sampler", "metropolis")
-
-
-@pytest.mark.parametrize("kind", ["samplers", "Sampler", ""])
-def test_an_unknown_kind_is_refused(kind):
-    with pytest.raises(LookupError):
-        sk.make(kind, "hmc")
-
-
-def test_an_unknown_setting_has_near_ones():
-    message = "sampler 'hmc' has no setting 'n_step'; did you mean 'n_steps'. its settings are: "
-    with pytest.raises(ConfigurationError, match=message):
-        sk.make("sampler", "hmc", n_step=3)
-
-
-def test_a_part_without_settings_says_so():
-    with pytest.raises(ConfigurationError, match="its settings are: none"):
-        sk.make("schedule", "once", x=1)
-
-
-def test_settings_must_be_a_mapping():
-    with pytest.raises(ConfigurationError, match="settings of 'hmc' must be a dictionary, got 3"):
-        sk.sample(target(), sampler=("hmc", 3), **SMALL)
+@pytest.mark.parametrize(
+    ("kind", "spec", "settings", "error", "message"),
+    [
+        (
+            "explorer",
+            "sampler",
+            {},
+            ConfigurationError,
+            r"explorer 'sampler' needs a sampler as 'sampler'; give a name \(.*hmc, ",
+        ),
+        ("sampler", "hmcc", {}, UnknownComponentError, "is named 'hmcc'; did you mean 'hmc'"),
+        (
+            "sampler",
+            "hmc",
+            {"metric": "dens"},
+            UnknownComponentError,
+            "no metric is named 'dens'; did you mean 'dense'",
+        ),
+        (
+            "sampler",
+            "metropolis",
+            {},
+            UnknownComponentError,
+            "'metropolis' is the name of a correction",
+        ),
+        ("samplers", "hmc", {}, LookupError, "there is no kind 'samplers'; kinds are"),
+        ("", "hmc", {}, LookupError, "there is no kind ''; kinds are"),
+        (
+            "sampler",
+            "hmc",
+            {"n_step": 3},
+            ConfigurationError,
+            "sampler 'hmc' has no setting 'n_step'; did you mean 'n_steps'. its settings are: ",
+        ),
+        ("schedule", "once", {"x": 1}, ConfigurationError, "its settings are: none"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(kind, spec, settings, error, message):
+    with pytest.raises(error, match=message):
+        sk.make(kind, spec, **settings)
 
 
 class Mass:
@@ -157,21 +158,14 @@ def test_a_missing_setting_is_named_with_how_to_pass_it(composer):
 
 
 def test_extra_settings_join_those_of_the_pair(composer):
-    assert composer.make("metric", ("needing", {"size": 3}), scale=2.0).size == 6.0
-
-
-def test_an_extra_setting_of_none_is_not_given(composer):
-    assert composer.make("metric", ("needing", {"size": 3}), scale=None).size == 3.0
-
-
-def test_an_object_is_taken_as_it_is(composer):
+    pair = ("needing", {"size": 3})
+    assert composer.make("metric", pair, scale=2.0).size == 6.0
+    assert composer.make("metric", pair, scale=None).size == 3.0  # None is not given
     metric = ConstantMetric()
     assert composer.make("metric", metric) is metric
 
 
-def test_making_changes_no_settings(composer):
-    settings = {"sampler": "hmc", "correction": "metropolis"}
-    sk.make("explorer", "sampler", **settings)
+def test_making_changes_no_settings():
     spec = ("hmc", {"metric": "identity"})
     sk.sample(target(), sampler=spec, **SMALL)
     assert spec == ("hmc", {"metric": "identity"})
@@ -204,20 +198,10 @@ def test_a_registered_target_is_found():
     assert sk.sample(("gaussian", {"dim": 3}), **SMALL).draws.shape == (2, 5, 3)
 
 
-def test_an_unknown_target_has_near_ones():
-    with pytest.raises(UnknownComponentError, match="did you mean 'gaussian'"):
-        sk.sample("gausian", **SMALL)
-
-
 @pytest.mark.parametrize("thing", [3, lambda q: q @ q, None, ("gaussian", {}, 1)])
 def test_what_is_no_target_is_refused_with_what_to_do(thing):
     with pytest.raises(ConfigurationError, match=r"make one with surrokit.potential\(value"):
         sk.sample(thing, **SMALL)
-
-
-def test_settings_that_a_sampler_lacks_are_refused():
-    with pytest.raises(ConfigurationError, match="'random-walk' has no setting 'metric'"):
-        sk.sample(target(), sampler=("random-walk", {"metric": "dense"}), **SMALL)
 
 
 @pytest.mark.parametrize("kind", ["sampler", "surrogate", "schedule", "correction", "explorer"])
@@ -235,23 +219,83 @@ def test_no_surrogate_can_be_said(surrogate):
     assert run.parts["schedule"] == "never"
 
 
-def test_a_schedule_that_deploys_needs_a_surrogate():
-    with pytest.raises(ConfigurationError, match="'once' deploys a surrogate, but none is named"):
-        sk.sample(Refusing(), sampler="hmc", schedule="once", **SMALL)
-
-
-def test_a_surrogate_needs_a_schedule_that_deploys_it():
-    with pytest.raises(ConfigurationError, match="schedule 'never' never deploys it"):
-        sk.sample(Refusing(), surrogate=flat_surrogate(), schedule="never", **SMALL)
+ROWS = (np.zeros((3, 2)), np.zeros(3))
+READY = "is ready and learns nothing; pass one that"
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("explorer", "sampler"), ("warm_start", (np.zeros((3, 2)), np.zeros(3)))]
+    ("options", "error", "message"),
+    [
+        ({"sampler": ("hmc", 3)}, ConfigurationError, "of 'hmc' must be a dictionary, got 3"),
+        (
+            {"sampler": ("random-walk", {"metric": "dense"})},
+            ConfigurationError,
+            "'random-walk' has no setting 'metric'",
+        ),
+        (
+            {"sampler": "hmc", "schedule": "once"},
+            ConfigurationError,
+            "'once' deploys a surrogate, but none is named",
+        ),
+        (
+            {"surrogate": flat_surrogate(), "schedule": "never"},
+            ConfigurationError,
+            "schedule 'never' never deploys it",
+        ),
+        (
+            {"sampler": "hmc", "explorer": "sampler"},
+            ConfigurationError,
+            "explorer is given, but there is no surrogate",
+        ),
+        (
+            {"sampler": "hmc", "warm_start": ROWS},
+            ConfigurationError,
+            "evaluations are given, but there is no surrogate",
+        ),
+        (
+            {"sampler": "random-walk", "surrogate": "additive"},
+            ConfigurationError,
+            "moves without any potential",
+        ),
+        ({"surrogate": too_wide(), "explorer": "sampler"}, ConfigurationError, READY),
+        ({"surrogate": too_wide(), "schedule": "once"}, ConfigurationError, READY),
+        ({"surrogate": too_wide(), "warm_start": ROWS}, ConfigurationError, READY),
+        (
+            {"surrogate": sk.potential(lambda q: q @ q, dim=3)},
+            ShapeError,
+            "the surrogate has dim 3, but the target has dim 2; pass",
+        ),
+        (
+            {"surrogate": sk.potential(lambda q: q @ q, dim=2)},
+            CapabilityError,
+            "the sampler needs gradient from the surrogate",
+        ),
+        (
+            {"surrogate": flat_surrogate(provides=set())},
+            CapabilityError,
+            "the sampler needs gradient from the surrogate",
+        ),
+        ({"correction": Needy()}, CapabilityError, "the correction needs metric from the target"),
+        (
+            {"surrogate": flat_surrogate(), "warm_start": (*ROWS, ROWS[0], ROWS[1])},
+            ShapeError,
+            "evaluations in warm_start must be .positions, values.*got 4",
+        ),
+        (
+            {"surrogate": flat_surrogate(), "warm_start": (np.zeros((4, 3)), np.zeros(4))},
+            ShapeError,
+            "positions of 3 numbers, but the target has dim 2",
+        ),
+    ],
 )
-def test_what_only_a_surrogate_can_use_is_refused_without_one(name, value):
-    given = {"warm_start": "evaluations are"}.get(name, f"{name} is")
-    with pytest.raises(ConfigurationError, match=f"{given} given, but there is no surrogate"):
-        sk.sample(Refusing(), sampler="hmc", **{name: value}, **SMALL)
+def test_what_does_not_go_together_is_refused_before_the_first_exact_call(options, error, message):
+    with pytest.raises(error, match=message):
+        sk.sample(Refusing(), **options, **SMALL)
+
+
+def test_an_unknown_target_has_near_ones():
+    with pytest.raises(UnknownComponentError, match="did you mean 'gaussian'"):
+        sk.sample("gausian", **SMALL)
 
 
 # --- needs ---
@@ -278,30 +322,9 @@ def test_an_explorer_that_needs_a_gradient_is_refused_before_the_first_exact_cal
         )
 
 
-def test_a_surrogate_must_provide_what_the_sampler_needs():
-    with pytest.raises(CapabilityError, match="the sampler needs gradient from the surrogate"):
-        sk.sample(Refusing(), surrogate=flat_surrogate(provides=set()), **SMALL)
-
-
-@attrs.frozen
-class Needy:
-    needs: frozenset = frozenset({"metric"})
-
-    def bind(self, potential):
-        return self
-
-
-def test_a_correction_must_get_what_it_needs():
-    with pytest.raises(CapabilityError, match="the correction needs metric from the target"):
-        sk.sample(Refusing(), correction=Needy(), **SMALL)
-
-
-@pytest.mark.parametrize(
-    ("needs", "offered"),
-    [({"gradient"}, "value"), ({"outputs"}, "value"), ({"value", "jacobian"}, "value")],
-)
-def test_a_surrogate_must_get_what_it_learns_from(needs, offered):
-    message = f"learns from {', '.join(sorted(needs))}, but .* give only {offered};"
+@pytest.mark.parametrize("needs", [{"gradient"}, {"outputs"}, {"value", "jacobian"}])
+def test_a_surrogate_must_get_what_it_learns_from(needs):
+    message = f"learns from {', '.join(sorted(needs))}, but .* give only value;"
     with pytest.raises(CapabilityError, match=message):
         sk.sample(ValuesOnly(), surrogate=flat_surrogate(needs=needs), **SMALL)
 
@@ -390,40 +413,14 @@ def test_evaluations_with_a_jacobian_follow_the_chain_rule():
     assert_allclose(keeping.rows.jacobians[0], jacobians[0])
 
 
-def test_evaluations_outside_the_bounds_are_left_out(bounded):
-    keeping = Keeping()
+def test_evaluations_count_as_training_rows_and_cost_nothing(bounded):
+    """Those outside of the bounds are left out."""
+    surrogate = Keeping().surrogate(bounded)
     given = ([[1.0, 5.0], [-1.0, 5.0], [0.0, 5.0], [2.0, 5.0]], [1.0, 2.0, 3.0, 4.0])
-    surrogate = keeping.surrogate(bounded)
     run = sk.sample(bounded, surrogate=surrogate, warm_start=given, **SMALL)
     without = sk.sample(bounded, surrogate=surrogate, **SMALL)
     assert run.adaptation.training_rows == without.adaptation.training_rows + 2
-
-
-def test_evaluations_count_as_training_rows_and_cost_nothing(bounded):
-    keeping = Keeping()
-    with_rows = sk.sample(
-        bounded,
-        surrogate=keeping.surrogate(bounded),
-        warm_start=([[1.0, 0.0]] * 50, [1.0] * 50),
-        **SMALL,
-    )
-    without = sk.sample(bounded, surrogate=keeping.surrogate(bounded), **SMALL)
-    assert with_rows.adaptation.training_rows == without.adaptation.training_rows + 50
-    assert with_rows.calls == without.calls
-
-
-@pytest.mark.parametrize("given", [([[1.0, 0.0]],), ([[1.0, 0.0]], [1.0], [[1.0, 0.0]], [1.0])])
-def test_a_tuple_of_evaluations_has_two_or_three_items(given):
-    with pytest.raises(
-        ShapeError, match=f"evaluations in warm_start must be .positions, values.*got {len(given)}"
-    ):
-        sk.sample(Refusing(), surrogate=flat_surrogate(), warm_start=given, **SMALL)
-
-
-def test_evaluations_of_another_size_are_refused():
-    given = (np.zeros((4, 3)), np.zeros(4))
-    with pytest.raises(ShapeError, match="positions of 3 numbers, but the target has dim 2"):
-        sk.sample(Refusing(), surrogate=flat_surrogate(), warm_start=given, **SMALL)
+    assert run.calls == without.calls
 
 
 # --- what observers and the output are told ---
@@ -436,18 +433,7 @@ def test_parts_are_described_by_name_and_settings():
     assert run.parts["correction"] == "metropolis"
 
 
-def test_a_surrogate_that_the_sampler_would_never_use_is_refused():
-    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)
-    with pytest.raises(ConfigurationError, match="moves without any potential"):
-        sk.sample(target, sampler="random-walk", surrogate="additive", progress=False)
-
-
 # --- a ready potential as the surrogate ---
-
-
-def too_wide():
-    """A potential that is flatter than the target of these tests."""
-    return sk.potential(lambda q: 0.4 * q @ q, lambda q: 0.8 * q, dim=2)
 
 
 def test_a_ready_potential_serves_from_the_first_iteration():
@@ -477,22 +463,3 @@ def test_a_fitted_surrogate_of_one_run_serves_another():
     first = sk.sample("gaussian", surrogate=flat_surrogate(), warmup=200, draws=20, seed=1)
     again = sk.sample("gaussian", surrogate=first.surrogate, warmup=100, draws=20, seed=2)
     assert again.surrogate is first.surrogate
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("explorer", "sampler"), ("schedule", "once"), ("warm_start", (np.zeros((3, 2)), [0, 0, 0]))],
-)
-def test_what_only_a_learner_can_use_is_refused_with_a_ready_potential(name, value):
-    with pytest.raises(ConfigurationError, match="is ready and learns nothing; pass one that"):
-        sk.sample(Refusing(), surrogate=too_wide(), **{name: value}, **SMALL)
-
-
-def test_a_ready_potential_must_have_the_dimension_of_the_target():
-    with pytest.raises(ShapeError, match="the surrogate has dim 3, but the target has dim 2; pass"):
-        sk.sample(Refusing(), surrogate=sk.potential(lambda q: q @ q, dim=3), **SMALL)
-
-
-def test_a_ready_potential_must_offer_what_the_sampler_needs():
-    with pytest.raises(CapabilityError, match="the sampler needs gradient from the surrogate"):
-        sk.sample(Refusing(), surrogate=sk.potential(lambda q: q @ q, dim=2), **SMALL)

@@ -43,36 +43,22 @@ def counted(recording):
 
 
 @pytest.mark.parametrize(
-    ("method", "calls"),
+    ("make", "method", "kind"),
     [
-        ("value", {"value": 3}),
-        ("value_and_gradient", {"gradient": 3}),
-        ("gradient", {"gradient": 3}),
+        (plain, "value", "value"),
+        (plain, "value_and_gradient", "gradient"),
+        (plain, "gradient", "gradient"),
+        (mapped, "value", "forward"),
+        (mapped, "value_and_gradient", "jacobian"),
+        (mapped, "gradient", "jacobian"),
+        (mapped, "forward", "forward"),
+        (mapped, "forward_and_jacobian", "jacobian"),
     ],
 )
-def test_positions_are_counted_by_kind(method, calls):
-    recording = plain()
+def test_positions_are_counted_by_kind(make, method, kind):
+    recording = make()
     getattr(recording, method)(Q)
-    assert counted(recording) == calls
-
-
-@pytest.mark.parametrize(
-    ("method", "calls"),
-    [
-        ("value", {"forward": 3}),
-        ("value_and_gradient", {"jacobian": 3}),
-        ("gradient", {"jacobian": 3}),
-        ("forward", {"forward": 3}),
-        ("forward_and_jacobian", {"jacobian": 3}),
-    ],
-)
-def test_calls_of_a_forward_map_are_counted_as_such(method, calls):
-    recording = mapped()
-    if method == "gradient":
-        recording.gradient(Q)
-    else:
-        getattr(recording, method)(Q)
-    assert counted(recording) == calls
+    assert counted(recording) == {kind: 3}
 
 
 def test_all_kinds_are_listed():
@@ -267,20 +253,16 @@ def test_a_row_that_raises_is_rejected_and_the_others_are_paid_once():
     assert recording.failures == 1
 
 
-def test_a_gradient_that_raises_is_nan():
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_gradient_that_raises_is_nan_and_counted_as_a_failure(alone):
     target = sk.potential(value, lambda q: raises_on_the_right(q) * 0 + q, dim=2)
-    recording = RecordingPotential(target, keep=True)
+    recording = RecordingPotential(target, keep=not alone)
+    ask = recording.gradient if alone else recording.value_and_gradient
     with pytest.warns(EvaluationWarning, match="no luck"):
-        values, gradients = recording.value_and_gradient(Q)
-    assert_array_equal(values, np.where(LEFT, value(Q), np.inf))
-    assert_array_equal(gradients, np.where(LEFT[:, None], Q, np.nan))
-
-
-def test_a_gradient_alone_that_raises_is_nan_and_counted_as_a_failure():
-    target = sk.potential(value, lambda q: raises_on_the_right(q) * 0 + q, dim=2)
-    recording = RecordingPotential(target, keep=False)
-    with pytest.warns(EvaluationWarning, match="no luck"):
-        gradients = recording.gradient(Q)
+        found = ask(Q)
+    values, gradients = (None, found) if alone else found
+    if not alone:
+        assert_array_equal(values, np.where(LEFT, value(Q), np.inf))
     assert_array_equal(gradients, np.where(LEFT[:, None], Q, np.nan))
     assert recording.failures == 1
 
@@ -444,15 +426,13 @@ def test_a_fork_has_the_same_account_and_keeps_for_itself():
     assert (len(fork.drain()), len(recording.drain())) == (3, 0)
 
 
-def test_derivatives_are_not_paid_for_when_nothing_is_kept():
-    recording = plain().fork(keep=False)
-    with recording.pay_gradients():
-        recording.value(Q)
-    assert counted(recording) == {"value": 3}
+def unoffered():
+    return RecordingPotential(sk.potential(value, dim=2, batched=True), keep=True)
 
 
-def test_derivatives_that_are_not_offered_are_not_asked_for():
-    recording = RecordingPotential(sk.potential(value, dim=2, batched=True), keep=True)
+@pytest.mark.parametrize("make", [unoffered, lambda: plain().fork(keep=False)])
+def test_derivatives_that_are_not_offered_or_not_kept_are_not_paid_for(make):
+    recording = make()
     with recording.pay_gradients():
         recording.value(Q)
     assert counted(recording) == {"value": 3}

@@ -66,16 +66,16 @@ def one_sided(**settings):
     return sk.sample(TWO_MODES, **options)
 
 
-def corrected(first, **settings):
+def corrected(first, target=None, **settings):
     """Draw on a surrogate whose first fit is another potential, and every later one is right."""
-    fits, target = [], Gaussian()
+    fits, right = [], Gaussian()
 
     def fit(evaluations, rng):
         fits.append(evaluations)
-        return first if len(fits) == 1 else target
+        return first if len(fits) == 1 else right
 
     options = {"surrogate": sk.batch_surrogate(fit), **SIZES, **settings}
-    return sk.sample(target, **options), fits
+    return sk.sample(right if target is None else target, **options), fits
 
 
 SHIFTED = Gaussian(mean=(4.0, 4.0), covariance=((0.2, 0.0), (0.0, 0.2)))
@@ -94,6 +94,18 @@ def repaired():
 def unrepaired():
     with pytest.warns(SamplingWarning, match="did not move for|next to nothing was accepted"):
         return one_sided(schedule=OFF)
+
+
+@pytest.fixture(scope="module")
+def shifted():
+    """A run that is repaired once, what it learnt from, and what observers were told of it."""
+    reasons = []
+    observer = types.SimpleNamespace(
+        surrokit_surrogate_deployed=lambda run, surrogate, evaluations, reason: reasons.append(
+            (evaluations, reason)
+        )
+    )
+    return *corrected(SHIFTED, observers=[observer]), reasons
 
 
 # --- a surrogate that is wrong costs mixing, never invariance ---
@@ -184,7 +196,7 @@ class Unit:
         return self.value(q), self.precision * q
 
 
-def error_of_second_moment(surrogate, n_draws=5000):
+def error_of_second_moment(surrogate, n_draws=2500):
     """Standard errors by which E q^2 of one long chain is off."""
     run = sk.sample(
         Unit(),
@@ -239,18 +251,24 @@ def test_a_surrogate_of_one_mode_is_repaired(repaired, unrepaired):
     assert repaired.adaptation.frozen_before_draws
 
 
-def test_a_surrogate_that_is_wrong_on_purpose_is_repaired():
-    run, _ = corrected(SHIFTED)
+def test_a_surrogate_that_is_wrong_on_purpose_is_repaired(shifted):
+    run, (_, second), reasons = shifted
     (rescue,) = run.adaptation.rescues
     assert rescue.iteration < 150
     before = run.warmup.acceptance[:, 75 : rescue.iteration].mean()
     assert before < 0.1
     assert run.kept.acceptance.mean() > 0.75
     assert run.adaptation.deployments == (75, rescue.iteration + 10)
+    # and observers are told why
+    (_, first), (rows, why) = reasons
+    assert first == "schedule, after iteration 75"
+    assert why.startswith("safety net, after iteration ")
+    assert rescue.reason in why
+    assert rows == len(second)
 
 
-def test_the_net_learns_from_proposals_and_from_its_exact_transitions():
-    run, (first, second) = corrected(SHIFTED)
+def test_the_net_learns_from_proposals_and_from_its_exact_transitions(shifted):
+    run, (first, second), _ = shifted
     (rescue,) = run.adaptation.rescues
     calls = {
         kind: n[[74, rescue.iteration - 1, rescue.iteration + 9]]
@@ -261,6 +279,17 @@ def test_the_net_learns_from_proposals_and_from_its_exact_transitions():
     assert calls["gradient"][2] > calls["gradient"][1]  # exact transitions
     assert len(second) == len(first) + paid
     assert run.adaptation.training_rows == len(second)
+
+
+def test_the_net_leaves_a_good_surrogate_alone():
+    one, two = (
+        sk.sample(Gaussian(), surrogate="additive", schedule=safety, **SIZES)
+        for safety in (None, OFF)
+    )
+    assert one.adaptation.rescues == ()
+    assert len(one.adaptation.deployments) == 1
+    assert_array_equal(one.draws, two.draws)
+    assert one.calls == two.calls
 
 
 def test_kept_draws_pay_values_only(repaired):
@@ -289,18 +318,14 @@ def test_without_gradients_the_net_walks_at_random():
         def capabilities(self):
             return frozenset()
 
-    run, _ = corrected(SHIFTED, explorer=("sampler", {"sampler": "random-walk"}))
-    assert run.adaptation.rescues
-    fits = []
-
-    def fit(evaluations, rng):
-        fits.append(1)
-        return SHIFTED if len(fits) == 1 else Gaussian()
-
-    run = sk.sample(Values(), surrogate=sk.batch_surrogate(fit), **{**SIZES, "warmup": 500})
+    run, _ = corrected(SHIFTED, target=Values(), warmup=500)
     assert len(run.adaptation.rescues) == 1
     assert {kind for kind, n in run.calls.items() if n} == {"value"}
     assert run.kept.acceptance.mean() > 0.7
+    # gradients may be there, and the exploration without
+    assert corrected(SHIFTED, explorer=("sampler", {"sampler": "random-walk"}))[
+        0
+    ].adaptation.rescues
 
 
 def test_repairs_are_limited():
@@ -341,21 +366,6 @@ def test_a_repair_whose_fit_fails_leaves_the_old_surrogate():
     assert len(run.adaptation.deployments) == 1
 
 
-def test_a_good_surrogate_is_left_alone():
-    run = sk.sample(Gaussian(), surrogate="additive", **SIZES)
-    assert run.adaptation.rescues == ()
-    assert len(run.adaptation.deployments) == 1
-
-
-def test_the_net_does_not_change_a_run_that_needs_none():
-    one, two = (
-        sk.sample(Gaussian(), surrogate="additive", schedule=safety, **SIZES)
-        for safety in (None, OFF)
-    )
-    assert_array_equal(one.draws, two.draws)
-    assert one.calls == two.calls
-
-
 def test_a_ready_surrogate_is_not_repaired_but_warned_of():
     with pytest.warns(SamplingWarning, match="next to nothing was accepted"):
         run = sk.sample(Gaussian(), surrogate=ELSEWHERE, initial=[0.5, -0.3], **SIZES, **PATHS)
@@ -381,30 +391,9 @@ def test_the_output_says_what_the_net_did(repaired):
     assert figures["last_deployment"] == repaired.adaptation.deployments[-1]
 
 
-def test_observers_are_told_why():
-    reasons = []
-    observer = types.SimpleNamespace(
-        surrokit_surrogate_deployed=lambda run, surrogate, evaluations, reason: reasons.append(
-            (evaluations, reason)
-        )
-    )
-    run, fits = corrected(SHIFTED, observers=[observer])
-    (_, first), (rows, second) = reasons
-    assert first == "schedule, after iteration 75"
-    assert second.startswith("safety net, after iteration ")
-    assert run.adaptation.rescues[0].reason in second
-    assert rows == len(fits[1])
-
-
-def test_the_same_seed_gives_the_same_run(repaired):
-    again = one_sided()
-    assert_array_equal(again.draws, repaired.draws)
-    assert again.adaptation == repaired.adaptation
-
-
 @pytest.mark.parametrize("into", [1, 11])
-def test_an_interrupt_within_a_repair_returns_what_was_drawn(into):
-    full, _ = corrected(SHIFTED)
+def test_an_interrupt_within_a_repair_returns_what_was_drawn(shifted, into):
+    full = shifted[0]
     iteration = full.adaptation.rescues[0].iteration + into
 
     def interrupt(run, state, info):

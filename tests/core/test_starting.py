@@ -28,31 +28,24 @@ def starts(exact, initial=None, **options):
     return sk.sample(exact, initial=initial, **STILL, **options).draws[:, 0]
 
 
-def test_one_position_serves_all_chains():
-    assert_allclose(starts(target(), [2.0, 0.5]), [[2.0, 0.5]] * 3, rtol=1e-6)
+OWN = [[1.0, 0.0], [2.0, 1.0], [3.0, 2.0]]
 
 
-def test_each_chain_may_have_its_own():
-    own = [[1.0, 0.0], [2.0, 1.0], [3.0, 2.0]]
-    assert_allclose(starts(target(), own), own, atol=1e-6)
-
-
-def test_positions_may_be_given_by_name():
-    assert_allclose(starts(target(), {"slope": 0.5, "rate": 2.0}), [[2.0, 0.5]] * 3, rtol=1e-6)
-
-
-def test_positions_by_name_may_differ_between_chains():
-    initial = {"rate": [1.0, 2.0, 3.0], "slope": [0.0, 1.0, 2.0]}
-    assert_allclose(starts(target(), initial)[:, 0], [1.0, 2.0, 3.0], rtol=1e-6)
-
-
-def test_positions_by_name_may_be_shared_in_part():
-    positions = given_positions({"rate": [1.0, 2.0, 3.0], "slope": 0.5}, target(), 3)
-    assert_allclose(positions, np.column_stack([np.log([1.0, 2.0, 3.0]), [0.5] * 3]))
-
-
-def test_positions_are_taken_to_the_whole_line():
-    assert_allclose(given_positions([2.0, 0.5], target(), 2), [[np.log(2.0), 0.5]] * 2)
+@pytest.mark.parametrize(
+    ("initial", "expected"),
+    [
+        ([2.0, 0.5], [[2.0, 0.5]] * 3),
+        (OWN, OWN),
+        ({"slope": 0.5, "rate": 2.0}, [[2.0, 0.5]] * 3),
+        ({"rate": [1.0, 2.0, 3.0], "slope": [0.0, 1.0, 2.0]}, OWN),
+        ({"rate": [1.0, 2.0, 3.0], "slope": 0.5}, [[1.0, 0.5], [2.0, 0.5], [3.0, 0.5]]),
+    ],
+)
+def test_positions_are_of_all_chains_or_of_each_and_may_be_given_by_name(initial, expected):
+    assert_allclose(starts(target(), initial), expected, rtol=1e-6, atol=1e-6)
+    on_the_line = np.array(expected)
+    on_the_line[:, 0] = np.log(on_the_line[:, 0])
+    assert_allclose(given_positions(initial, target(), 3), on_the_line)
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 2), (3, 3), (1, 3, 2), ()])
@@ -109,16 +102,17 @@ def nowhere(q):
     return np.inf
 
 
-def test_a_start_outside_the_support_is_refused_with_its_numbers():
-    exact = sk.potential(lambda q: np.inf if q[0] > 1 else 0.0, parameters={"rate": (0, None)})
-    with pytest.raises(TargetError, match=r"potential inf at the start of chain 0 \(rate = 2\)"):
-        sk.sample(exact, initial=[2.0], **STILL)
-
-
-def test_the_bad_chain_is_named():
-    exact = sk.potential(lambda q: np.inf if q[0] > 1 else 0.0, dim=1)
-    with pytest.raises(TargetError, match=r"the start of chain 2 \(q\[0\] = 3\)"):
-        sk.sample(exact, initial=[[0.0], [0.5], [3.0]], **STILL)
+@pytest.mark.parametrize(
+    ("declared", "initial", "said"),
+    [
+        ({"parameters": {"rate": (0, None)}}, [2.0], r"chain 0 \(rate = 2\)"),
+        ({"dim": 1}, [[0.0], [0.5], [3.0]], r"chain 2 \(q\[0\] = 3\)"),
+    ],
+)
+def test_a_start_outside_the_support_is_refused_with_its_numbers(declared, initial, said):
+    exact = sk.potential(lambda q: np.inf if q[0] > 1 else 0.0, **declared)
+    with pytest.raises(TargetError, match=f"potential inf at the start of {said}"):
+        sk.sample(exact, initial=initial, **STILL)
 
 
 def test_a_gradient_that_is_not_finite_is_named():

@@ -31,6 +31,7 @@ def lines(places):
     )
 
 
+@pytest.mark.long
 def test_lines_whose_labels_exchange_are_both_found_or_warned_of(account):
     target = lines(sk.interval(0.0, 10.0, shape=2))
     with pytest.warns(SamplingWarning) as warned:

@@ -6,12 +6,10 @@ import json
 
 import pytest
 
-JOBS = [
-    pytest.param("table-1", (), marks=pytest.mark.long),
-    ("figure-1", ("--only", "additive/10")),
-]
+JOBS = [("table-1", ()), ("figure-1", ("--only", "additive/10"))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "rows"), JOBS)
 def test_a_result_of_the_paper(account, terminal, tmp_path, name, rows):
     printed = terminal("-m", "surrokit", "reproduce", name, "--quick", *rows, "--out", "again")

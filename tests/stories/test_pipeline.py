@@ -14,7 +14,7 @@ from surrokit_sklearn import BayesianLogisticRegression
 
 def test_a_pipeline(account):
     rng = np.random.default_rng(2)
-    n = 500
+    n = 300
     table = pd.DataFrame({"tenure": rng.exponential(3, n), "calls": rng.poisson(2.0, n)})
     left = rng.random(n) < 1 / (1 + np.exp(0.4 * table["tenure"] - 0.5 * table["calls"]))
     classes = np.where(left, "left", "stays")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -46,17 +48,24 @@ def observed(height, rate, seed):
     return {"data": decay([height, rate]) + noise, "noise_sd": 0.05}
 
 
-def second_and_alone(height, rate):
+@pytest.fixture(scope="module")
+def explored():
+    """A model one posterior of which has been drawn from."""
+    model = decaying()
+    sk.sample(model.posterior(**observed(2.0, 0.7, 1)), seed=1, **SETTINGS)
+    return model
+
+
+def second_and_alone(explored, height, rate):
     """Return a run after one with other data, and the same run of a model of its own."""
-    shared, other = decaying(), observed(height, rate, 2)
-    sk.sample(shared.posterior(**observed(2.0, 0.7, 1)), seed=1, **SETTINGS)
-    models = shared, decaying()
+    other = observed(height, rate, 2)
+    models = copy.deepcopy(explored), decaying()
     return [sk.sample(model.posterior(**other), seed=11, **SETTINGS) for model in models]
 
 
-def test_other_data_take_half_of_the_evaluations_where_the_surrogate_is_confirmed():
+def test_other_data_take_half_of_the_evaluations_where_the_surrogate_is_confirmed(explored):
     """Some 29 Jacobians instead of 59; every start of a search is evaluated all the same."""
-    second, alone = second_and_alone(2.05, 0.72)
+    second, alone = second_and_alone(explored, 2.05, 0.72)
     assert second.calls["jacobian"] < 0.6 * alone.calls["jacobian"]
     assert second.adaptation.training_rows > alone.adaptation.training_rows
     assert second.modes.searches >= alone.modes.searches
@@ -66,8 +75,8 @@ def test_other_data_take_half_of_the_evaluations_where_the_surrogate_is_confirme
     assert np.allclose(second.draws.std(axis=(0, 1)), sd, rtol=0.4)
 
 
-def test_data_far_away_are_explored_as_if_nothing_were_known():
-    second, alone = second_and_alone(2.5, 0.45)
+def test_data_far_away_are_explored_as_if_nothing_were_known(explored):
+    second, alone = second_and_alone(explored, 2.5, 0.45)
     assert second.calls["jacobian"] <= 1.1 * alone.calls["jacobian"]
     np.testing.assert_allclose(second.modes.places[0], alone.modes.places[0], rtol=0.01)
     assert second.acceptance.mean() > 0.8
