@@ -157,6 +157,10 @@ class AcceptanceGrid(Experiment):
         Runs, each with chains and networks of its own; the data are the same.
     n_rows
         Rows of the simulated data, which the paper does not say.
+    ridge
+        Of the paper's network.
+    acceptance
+        Of exact HMC.
     n_steps
         Longest path; the number of steps is drawn from {1, ..., n_steps} in each iteration.
     burn_in

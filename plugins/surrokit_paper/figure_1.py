@@ -51,6 +51,8 @@ class Figure1(Experiment):
 
     Parameters
     ----------
+    n_points
+        N, one panel each.
     n_refits
         Fits to the one data set that is shown.
     n_data_sets

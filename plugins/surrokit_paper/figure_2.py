@@ -72,6 +72,8 @@ class Figure2(Experiment):
         Iterations after them, whose states are learnt from.
     draws
         Iterations over which acceptance is averaged.
+    n_nodes, ridge
+        Of the paper's network.
     step_size, n_steps
         Of every path. The paper says neither; these give HMC the paper's acceptance of 0.97.
     """

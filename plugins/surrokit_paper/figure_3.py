@@ -100,6 +100,8 @@ class Figure3(Experiment):
 
     Parameters
     ----------
+    n_points
+        N.
     repeats
         Times that everything is done, each with data of its own; smaller data sets are the
         beginnings of larger ones.

@@ -44,6 +44,8 @@ class Figure4(AcceptanceGrid):
     ----------
     dims
         d. The paper's axes have no numbers.
+    n_nodes
+        s.
     """
 
     name = "figure-4"

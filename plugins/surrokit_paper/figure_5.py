@@ -42,6 +42,10 @@ class Figure5(AcceptanceGrid):
     ----------
     n_nodes
         s. The paper's axes have no numbers.
+    n_points
+        N, for values alone.
+    gradient_points
+        N, for gradients too.
     """
 
     name = "figure-5"

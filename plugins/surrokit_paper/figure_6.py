@@ -59,12 +59,18 @@ class Figure6(Experiment):
         Iterations of exact HMC before any draw is kept.
     discard
         Those of them, from the first on, that nothing is learnt from.
+    draws
+        Kept by HMC and RNS-HMC.
     n_nodes
         Of the paper's network; None for s as in the paper.
+    ridge
+        Of the paper's network.
     parameters
         Which parameters are drawn, counted from 1.
     n_shown
         About so many draws of these are kept for the picture.
+    n_rows, dim
+        Of the simulated data.
 
     Raises
     ------

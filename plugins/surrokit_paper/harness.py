@@ -271,6 +271,10 @@ class Work:
 
     Parameters
     ----------
+    experiment
+        The experiment.
+    out
+        Folder for the finished rows.
     conditions
         Seed and data.
     only

@@ -196,6 +196,8 @@ class LearningExperiment(ProblemExperiment):
 
     Parameters
     ----------
+    repeats
+        Runs of each.
     burn_in
         Exact iterations from 0, with a tuned step size, that nothing is learnt from.
     n_nodes

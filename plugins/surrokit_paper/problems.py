@@ -146,6 +146,10 @@ class ProblemExperiment(Experiment):
 
     Parameters
     ----------
+    problems
+        Names of the targets.
+    n_rows, dim
+        Of the simulated data.
     mesh
         Squares along either side of the elliptic problem; the paper has 30.
     """

@@ -111,6 +111,8 @@ class Table1(Sizes):
 
     Parameters
     ----------
+    methods
+        Names of the methods.
     repeats
         Runs of each; figures are averaged.
     """

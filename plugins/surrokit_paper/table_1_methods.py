@@ -36,6 +36,8 @@ class Sizes(ProblemExperiment):
         Iterations of exact HMC from 0 that bring RMHMC to where it starts.
     riemannian_burn_in, riemannian_draws
         Iterations of exact RMHMC, which take half a second each. The paper has 5000 and 5000.
+    surrogate_riemannian_draws
+        Kept draws of RNS-RMHMC.
     warmup
         Of ``trend``, ``gradients`` and ``hmc-tuned``; None for what comes by default.
     n_nodes

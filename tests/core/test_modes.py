@@ -228,7 +228,7 @@ def test_an_explorer_that_asks_is_told_what_is_left():
         recipe = Recipe(exact=target, explorer=Planner(), budget=Budget(max_calls=most))
         learning = Learning(recipe, Clock())
         rng = np.random.default_rng(1)
-        begin_exploring(recipe, target, learning, target.drain, rng)(np.zeros((2, 2)))
+        begin_exploring(recipe, target, learning, target.drain, None, rng)(np.zeros((2, 2)))
         return recipe.explorer.calls
 
     assert told(110) == 43  # a part of the budget is left to the draws
