@@ -15,14 +15,30 @@ from surrokit.arguments import (
     share,
 )
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.interfaces import ChainState, Hamiltonian, Integrator, Metric, Phase, Tuning
-from surrokit.kernel.hamiltonian import CountedPaths, constant_integrator, constant_metric
+from surrokit.interfaces import (
+    ChainState,
+    Hamiltonian,
+    Integrator,
+    Metric,
+    Phase,
+    Proposal,
+    Status,
+    Tuning,
+)
+from surrokit.kernel.hamiltonian import (
+    CountedPaths,
+    constant_integrator,
+    constant_metric,
+    copy_phase,
+    put_rows,
+    take_rows,
+)
 from surrokit.kernel.kernel import latest
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential
-from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
+from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 from surrokit.warping import Warped, WarpedKernel
-from surrokit_hmc.half import Half, take_rows, turns_back
+from surrokit_hmc.half import Half, turns_back
 
 PATH_LENGTH = math.pi
 """Longest path in standard deviations of the widest direction, unless told otherwise.
@@ -164,37 +180,6 @@ FORWARD, BACKWARD = 1, 0
 """Ends of a path, as indices."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Drawn:
-    """One point of each chain's path, and how the path went.
-
-    Parameters
-    ----------
-    positions : ndarray of shape (n, dim)
-        The points.
-    cache
-        What the integrator keeps for them.
-    moved : ndarray of bool, shape (n,)
-        Whether the point is not the start.
-    acceptance : ndarray of shape (n,)
-        Mean over the points of min(1, exp(H(start) - H)).
-    divergent : ndarray of bool, shape (n,)
-        Paths that stopped because their energy was not kept.
-    n_steps : ndarray of shape (n,)
-        Points visited besides the start.
-    energy : ndarray of shape (n,)
-        H of the start.
-    """
-
-    positions: FloatArray
-    cache: Cache
-    moved: BoolArray
-    acceptance: FloatArray
-    divergent: BoolArray
-    n_steps: IntArray
-    energy: FloatArray
-
-
 class Trajectories:
     """The paths of all chains, and the point drawn from each so far.
 
@@ -226,9 +211,9 @@ class Trajectories:
         self._hamiltonian, self._integrator = hamiltonian, integrator
         self._metric = constant_metric(hamiltonian.metric, "nuts")
         self._step_size, self._rng, self._slowed = step_size, rng, slowed
-        self._energy = hamiltonian.energy(start)
-        self._ends = [_copy(start), _copy(start)]  # BACKWARD and FORWARD
-        self._sample = _copy(start)
+        self._energy, self._value = hamiltonian.energy(start), start.cache["value"]
+        self._ends = [copy_phase(start), copy_phase(start)]  # BACKWARD and FORWARD
+        self._sample = copy_phase(start)
         self._momentum_sum = start.momenta.copy()
         self._log_weight = np.zeros(n)
         self._lowest, self._highest = self._energy.copy(), self._energy.copy()
@@ -258,16 +243,21 @@ class Trajectories:
         self._join(half, side[half.rows], 2 ** (depth + 1))
         return len(self._active) > 0
 
-    def draw(self) -> Drawn:
-        """Return the point drawn from each path."""
+    def draw(self) -> Proposal:
+        """Return the point drawn from each path as a proposal."""
         n_steps = np.maximum(self._n_steps, 1)
-        return Drawn(
+        acceptance = self._acceptance / n_steps  # mean over the points of min(1, exp(H(start) - H))
+        log_correction = self._sample.cache["value"] - self._value
+        return Proposal(
             positions=self._sample.positions,
-            cache=self._sample.cache,
+            log_correction=np.where(self._moved, log_correction, 0.0),
             moved=self._moved,
-            acceptance=self._acceptance / n_steps,
-            divergent=self._divergent,
+            status=np.full(len(n_steps), Status.OK, dtype=np.int64),
+            cache=self._sample.cache,
+            source=self._hamiltonian.potential,
+            log_path_ratio=np.log(np.maximum(acceptance, np.finfo(np.float64).tiny)),
             n_steps=n_steps,
+            divergent=self._divergent,
             energy=self._energy,
         )
 
@@ -302,10 +292,10 @@ class Trajectories:
         # the newer half is preferred: its share of the whole would be fair, too, but moves less
         taken = np.flatnonzero(np.log(self._rng.random(len(rows))) < log_odds)
         self._moved[rows[taken]] = True
-        _put(self._sample, rows[taken], take_rows(half.sample, taken))
+        put_rows(self._sample, rows[taken], take_rows(half.sample, taken))
         for end in (BACKWARD, FORWARD):
             there = np.flatnonzero(side == end)
-            _put(self._ends[end], rows[there], take_rows(half.point, there))
+            put_rows(self._ends[end], rows[there], take_rows(half.point, there))
         self._log_weight[rows] = np.logaddexp(self._log_weight[rows], half.log_weight)
         self._lowest[rows], self._highest[rows] = half.lowest, half.highest
         self._momentum_sum[rows] += half.momentum_sum
@@ -317,20 +307,9 @@ class Trajectories:
         self._active = rows[~turning]
 
 
-def _copy(phase: Phase) -> Phase:
-    cache = {name: array.copy() for name, array in phase.cache.items()}
-    return Phase(positions=phase.positions.copy(), momenta=phase.momenta.copy(), cache=cache)
-
-
-def _put(old: Phase, rows: IntArray, new: Phase) -> None:
-    old.positions[rows], old.momenta[rows] = new.positions, new.momenta
-    for name, array in new.cache.items():
-        old.cache[name][rows] = array
-
-
 def _one_or_other(side: IntArray, rows: IntArray, ends: list[Phase]) -> Phase:
     """Return the rows of one end or the other of each path."""
     back, front = (take_rows(end, rows) for end in ends)
     there = np.flatnonzero(side == FORWARD)
-    _put(back, there, take_rows(front, there))
+    put_rows(back, there, take_rows(front, there))
     return back

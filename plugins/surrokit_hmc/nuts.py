@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import fraction, optional_positive, positive_integer, share
-from surrokit.interfaces import ChainState, Integrator, Metric, Phase, Proposal, Status, Tuning
+from surrokit.interfaces import ChainState, Integrator, Metric, Phase, Proposal, Tuning
 from surrokit.kernel.hamiltonian import PathKernel, constant_integrator, constant_metric
 from surrokit.kernel.kernel import latest
 from surrokit.potentials import Potential
@@ -119,18 +119,4 @@ class NUTSKernel(PathKernel[Metric]):
             for depth in range(self.depth):
                 if not trajectories.double(depth):
                     break
-            drawn = trajectories.draw()
-            log_correction = drawn.cache["value"] - state.cache["value"]
-        n = len(state.positions)
-        return Proposal(
-            positions=drawn.positions,
-            log_correction=np.where(drawn.moved, log_correction, 0.0),
-            moved=drawn.moved,
-            status=np.full(n, Status.OK, dtype=np.int64),
-            cache=drawn.cache,
-            source=self.potential,
-            log_path_ratio=np.log(np.maximum(drawn.acceptance, np.finfo(np.float64).tiny)),
-            n_steps=drawn.n_steps,
-            divergent=drawn.divergent,
-            energy=drawn.energy,
-        )
+            return trajectories.draw()

@@ -23,7 +23,7 @@ from surrokit.interfaces import (
     changes_with_position,
 )
 from surrokit.potentials import Potential
-from surrokit.types import BoolArray, Cache, FloatArray
+from surrokit.types import BoolArray, Cache, FloatArray, IntArray
 
 DIVERGENCE = 1000.0
 """Error of the energy on a path, in nats, beyond which the integrator is not trusted there."""
@@ -186,6 +186,28 @@ def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> St
         energy=proposal.energy,
         ends=proposal.positions if proposal.keeps_source else None,
     )
+
+
+def take_rows(phase: Phase, rows: IntArray) -> Phase:
+    """Return some chains of a phase, as copies."""
+    return Phase(
+        positions=phase.positions.take(rows, 0),  # several times as fast as an index
+        momenta=phase.momenta.take(rows, 0),
+        cache={name: array.take(rows, 0) for name, array in phase.cache.items()},
+    )
+
+
+def copy_phase(phase: Phase) -> Phase:
+    """Return a phase whose arrays may be written to."""
+    cache = {name: array.copy() for name, array in phase.cache.items()}
+    return Phase(positions=phase.positions.copy(), momenta=phase.momenta.copy(), cache=cache)
+
+
+def put_rows(phase: Phase, rows: IntArray, part: Phase) -> None:
+    """Write the phase of some chains into that of all, in place."""
+    phase.positions[rows], phase.momenta[rows] = part.positions, part.momenta
+    for name, array in part.cache.items():
+        phase.cache[name][rows] = array
 
 
 def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
