@@ -710,7 +710,7 @@ class Decider(Protocol):
         """Accept or reject every chain's proposal.
 
         The info is about moves: a proposal to stay is not ``accepted``, and its ``acceptance`` is
-        NaN (see :func:`surrokit.kernel.hamiltonian.of_moves`).
+        NaN (see :func:`surrokit.kernel.hamiltonian.carry_out`).
         """
 
 

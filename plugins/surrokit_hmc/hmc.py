@@ -30,6 +30,7 @@ from surrokit.kernel.hamiltonian import (
     constant_integrator,
     constant_metric,
     copy_phase,
+    left_free,
     put_rows,
     take_rows,
 )
@@ -113,14 +114,13 @@ class HMC:
     @property
     def tunes(self) -> frozenset[str]:
         """Whatever of step size, number of steps and metric was not given, and a warp."""
-        free = {
-            "step_size": self.step_size is None,
-            "n_steps": self.n_steps is None,
-            "metric": self.metric.tunable,
-            "warp": self.warp is True,
-            "heavy_warp": self._warps_heavy_tails,
-        }
-        return frozenset(name for name, is_free in free.items() if is_free)
+        return left_free(
+            step_size=self.step_size is None,
+            n_steps=self.n_steps is None,
+            metric=self.metric.tunable,
+            warp=self.warp is True,
+            heavy_warp=self._warps_heavy_tails,
+        )
 
     @property
     def _warps_heavy_tails(self) -> bool:

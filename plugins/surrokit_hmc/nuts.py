@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.arguments import fraction, optional_positive, positive_integer, share
 from surrokit.interfaces import ChainState, Integrator, Metric, Phase, Proposal, Tuning
-from surrokit.kernel.hamiltonian import PathKernel, constant_integrator, constant_metric
+from surrokit.kernel.hamiltonian import PathKernel, constant_integrator, constant_metric, left_free
 from surrokit.kernel.kernel import latest
 from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
@@ -68,8 +68,7 @@ class NUTS:
     @property
     def tunes(self) -> frozenset[str]:
         """Step size and metric, unless they were given."""
-        free = {"step_size": self.step_size is None, "metric": self.metric.tunable}
-        return frozenset(name for name, is_free in free.items() if is_free)
+        return left_free(step_size=self.step_size is None, metric=self.metric.tunable)
 
     def bind(self, potential: Potential, tuning: Tuning) -> NUTSKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""

@@ -70,14 +70,10 @@ class FixedPoint:
         A chain whose residual grows beyond so many times its first is given up: passes that
         wander before they settle would settle elsewhere after another rounding.
 
-    Raises
-    ------
-    ConfigurationError
-        If a setting is out of range.
     """
 
-    tolerance: float = attrs.field(default=1e-10, validator=positive)
-    max_iterations: int = attrs.field(default=20, validator=positive_integer)
+    tolerance: float = 1e-10
+    max_iterations: int = 20
     depth: int = 5
     most_growth: float = math.inf
 

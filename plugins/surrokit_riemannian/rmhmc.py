@@ -12,7 +12,7 @@ import numpy as np
 from surrokit.arguments import fraction, optional_positive, optional_positive_integer
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import ChainState, Integrator, Phase, PositionMetric, Tuning
-from surrokit.kernel.hamiltonian import CountedPaths, position_metric, works_by_position
+from surrokit.kernel.hamiltonian import CountedPaths, left_free, position_metric, works_by_position
 from surrokit.kernel.kernel import latest
 from surrokit.potentials import Potential
 from surrokit.types import Cache, Capabilities, FloatArray
@@ -95,12 +95,11 @@ class RMHMC:
     @property
     def tunes(self) -> frozenset[str]:
         """Whatever of step size, number of steps and the metric's units was not given."""
-        free = {
-            "step_size": self.step_size is None,
-            "n_steps": self.n_steps is None,
-            "metric": self.metric.tunable,
-        }
-        return frozenset(name for name, is_free in free.items() if is_free)
+        return left_free(
+            step_size=self.step_size is None,
+            n_steps=self.n_steps is None,
+            metric=self.metric.tunable,
+        )
 
     @property
     def caches_metric(self) -> bool:

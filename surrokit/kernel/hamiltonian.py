@@ -49,45 +49,8 @@ def metropolis(log_ratio: FloatArray, rng: np.random.Generator) -> tuple[BoolArr
     return rng.random(len(log_ratio)) < acceptance, acceptance
 
 
-def of_moves(
-    state: ChainState, proposal: Proposal, accepted: BoolArray, acceptance: FloatArray
-) -> tuple[BoolArray, FloatArray]:
-    """Return the outcome of a decision for moves alone, without proposals to stay.
-
-    A proposal to stay needs no decision: it would always be "accepted", however stuck the chain is.
-    The same holds for a step too small to change a position in double precision.
-
-    Parameters
-    ----------
-    state, proposal
-        The chains before the decision, and their proposals.
-    accepted : ndarray of bool, shape (n,)
-        Chains whose proposal was accepted, proposals to stay included.
-    acceptance : ndarray of shape (n,)
-        Probability of acceptance.
-
-    Returns
-    -------
-    accepted : ndarray of bool, shape (n,)
-        Chains that moved.
-    acceptance : ndarray of shape (n,)
-        NaN where the proposal was to stay.
-    """
-    there = (proposal.positions == state.positions).all(axis=1)
-    stays = (there | ~proposal.moved) & (proposal.status == Status.OK)
-    return accepted & ~stays, np.where(stays, np.nan, acceptance)
-
-
 def choose(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> FloatArray:
-    """Return proposed rows where accepted, and current ones elsewhere.
-
-    Parameters
-    ----------
-    accepted : ndarray of bool, shape (n,)
-        Whether each row is accepted.
-    proposed, current : ndarray of shape (n, ...)
-        Arrays whose first axis runs over chains; they may be returned themselves.
-    """
+    """Return proposed rows where accepted, and current ones elsewhere; maybe an array itself."""
     if accepted.all():
         return proposed
     return np.where(accepted.reshape((-1,) + (1,) * (proposed.ndim - 1)), proposed, current)
@@ -154,6 +117,10 @@ def carry_out(
     acceptance : ndarray of shape (n,)
         With what probability, or an unbiased estimate of that.
     """
+    # A proposal to stay needs no decision: it would always be "accepted", however stuck the chain
+    # is. The same holds for a step too small to change a position in double precision.
+    there = (proposal.positions == state.positions).all(axis=1)
+    stays = (there | ~proposal.moved) & (proposal.status == Status.OK)
     after = ChainState(
         positions=choose(accepted, proposal.positions, state.positions),
         values=choose(accepted, values, state.values),
@@ -162,7 +129,7 @@ def carry_out(
             for name, array in proposal.cache.items()
         },
     )
-    return after, _info(proposal, *of_moves(state, proposal, accepted, acceptance))
+    return after, _info(proposal, accepted & ~stays, np.where(stays, np.nan, acceptance))
 
 
 def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> StepInfo:
@@ -211,14 +178,7 @@ def put_rows(phase: Phase, rows: IntArray, part: Phase) -> None:
 
 
 def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
-    """Return a metric, if it has one mass matrix for all positions.
-
-    Parameters
-    ----------
-    metric
-        The metric.
-    who
-        Name of the part that needs such a metric, for the message.
+    """Return a metric, if it has one mass matrix for all positions; ``who`` needs such a one.
 
     Raises
     ------
@@ -235,14 +195,7 @@ def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
 
 
 def position_metric(metric: Metric | PositionMetric, who: str) -> PositionMetric:
-    """Return a metric, if its mass matrix changes with position.
-
-    Parameters
-    ----------
-    metric
-        The metric.
-    who
-        Name of the part that needs such a metric, for the message.
+    """Return a metric, if its mass matrix changes with position; ``who`` needs such a one.
 
     Raises
     ------
@@ -268,13 +221,6 @@ def works_by_position(integrator: object) -> bool:
 def constant_integrator(integrator: object, who: str) -> None:
     """Refuse an integrator that follows paths in a metric that changes with position.
 
-    Parameters
-    ----------
-    integrator
-        The integrator.
-    who
-        Name of the part that refuses such an integrator, for the message.
-
     Raises
     ------
     ConfigurationError
@@ -286,6 +232,11 @@ def constant_integrator(integrator: object, who: str) -> None:
             "which follows metrics that change with position; use sampler='rmhmc' for it, or "
             "integrator 'leapfrog'"
         )
+
+
+def left_free(**free: bool) -> frozenset[str]:
+    """Return the names of the settings that are left to be tuned."""
+    return frozenset(name for name, is_free in free.items() if is_free)
 
 
 Kinetic = TypeVar("Kinetic", Metric, PositionMetric)
