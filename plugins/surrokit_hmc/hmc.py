@@ -16,7 +16,6 @@ from surrokit.arguments import (
 )
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.interfaces import (
-    ChainState,
     Hamiltonian,
     Integrator,
     Metric,
@@ -128,7 +127,7 @@ class HMC:
         plain = self.integrator.needs <= {GRADIENT, GRADIENT_ALONE}
         return self.warp is None and plain and not fixed
 
-    def bind(self, potential: Potential, tuning: Tuning) -> HMCKernel | WarpedKernel:
+    def bind(self, potential: Potential, tuning: Tuning) -> CountedPaths | WarpedKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
         if self.warp is False or tuning.warp is None:
             return self._plain(potential, tuning)
@@ -136,10 +135,10 @@ class HMC:
         straight = attrs.evolve(tuning, covariance=tuning.warp.covariance)
         return WarpedKernel(inner=self._plain(warped, straight), warped=warped)
 
-    def _plain(self, potential: Potential, tuning: Tuning) -> HMCKernel:
+    def _plain(self, potential: Potential, tuning: Tuning) -> CountedPaths:
         metric, longest_path = self._fit(tuning.covariance) or (self.metric, None)
         step = tuning.step_size if self.step_size is None else self.step_size
-        return HMCKernel(
+        return CountedPaths(
             potential=potential,
             integrator=self.integrator,
             metric=metric,
@@ -162,18 +161,6 @@ class HMC:
         if longest_path is None:
             return 1
         return min(max(math.ceil(longest_path / step), 1), MAX_STEPS)
-
-
-class HMCKernel(CountedPaths[Metric]):
-    """Paths in one mass matrix."""
-
-    def draw_momenta(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
-        """Draw momenta from N(0, M), shape (n, dim)."""
-        return self.metric.draw(rng, *state.positions.shape)
-
-    def kinetic(self, phase: Phase) -> FloatArray:
-        """Return p^T M^-1 p / 2, shape (n,)."""
-        return self.metric.energy(phase.momenta)
 
 
 FORWARD, BACKWARD = 1, 0

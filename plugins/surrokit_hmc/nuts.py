@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import fraction, optional_positive, positive_integer, share
-from surrokit.interfaces import ChainState, Integrator, Metric, Phase, Proposal, Tuning
+from surrokit.interfaces import ChainState, Integrator, Metric, Proposal, Tuning
 from surrokit.kernel.hamiltonian import PathKernel, constant_integrator, constant_metric, left_free
 from surrokit.kernel.kernel import latest
 from surrokit.potentials import Potential
@@ -93,7 +93,7 @@ class NUTS:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class NUTSKernel(PathKernel[Metric]):
+class NUTSKernel(PathKernel):
     """Paths on one potential.
 
     Parameters
@@ -110,10 +110,10 @@ class NUTSKernel(PathKernel[Metric]):
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Draw a point of a new path for each chain."""
         with np.errstate(all="ignore"):  # a path that overflows has diverged
-            momenta = self.metric.draw(rng, *state.positions.shape)
-            start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
+            hamiltonian = self.hamiltonian
+            start = hamiltonian.start(state, rng)
             trajectories = Trajectories(
-                self.hamiltonian, self.integrator, start, self.step, rng, slowed=self.slowed
+                hamiltonian, self.integrator, start, self.step, rng, slowed=self.slowed
             )
             for depth in range(self.depth):
                 if not trajectories.double(depth):

@@ -327,7 +327,8 @@ class ImplicitIntegrator:
         """
         metric = position_metric(hamiltonian.metric, self.name)
         potential = hamiltonian.potential
-        return complete(potential, metric, positions, metric.factor(potential, positions))
+        with np.errstate(all="ignore"):
+            return complete(potential, metric, positions, metric.factor(potential, positions))
 
     def advance(
         self, hamiltonian: Hamiltonian, phase: Phase, step_size: FloatArray, n_steps: IntArray

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import Generic, Self, TypeVar, cast
+from typing import Self, cast
 
 import attrs
 import numpy as np
@@ -239,11 +238,8 @@ def left_free(**free: bool) -> frozenset[str]:
     return frozenset(name for name, is_free in free.items() if is_free)
 
 
-Kinetic = TypeVar("Kinetic", Metric, PositionMetric)
-
-
 @attrs.frozen(kw_only=True, eq=False)
-class PathKernel(Generic[Kinetic]):
+class PathKernel:
     """The common part of kernels that follow paths.
 
     Parameters
@@ -260,7 +256,7 @@ class PathKernel(Generic[Kinetic]):
 
     potential: Potential
     integrator: Integrator
-    metric: Kinetic
+    metric: Metric | PositionMetric
     step: float
 
     @property
@@ -274,7 +270,7 @@ class PathKernel(Generic[Kinetic]):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class CountedPaths(PathKernel[Kinetic]):
+class CountedPaths(PathKernel):
     """Paths with one number of steps for all chains, so that the chains stay one batch.
 
     Parameters
@@ -291,30 +287,21 @@ class CountedPaths(PathKernel[Kinetic]):
     randomize: bool
     shortest: float = 0.0
 
-    @abstractmethod
-    def draw_momenta(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
-        """Draw momenta, shape (n, dim)."""
-
-    @abstractmethod
-    def kinetic(self, phase: Phase) -> FloatArray:
-        """Return K, shape (n,)."""
-
     def draw_shared(self, rng: np.random.Generator) -> Self:
         """Return a copy in which the number of steps is drawn."""
         return attrs.evolve(self, max_steps=self._length(rng), randomize=False)
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Follow one path for each chain."""
-        n = len(state.positions)
+        n, hamiltonian = len(state.positions), self.hamiltonian
         with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
-            momenta = self.draw_momenta(rng, state)
-            start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
+            start = hamiltonian.start(state, rng)
             n_steps = np.full(n, self._length(rng))
             end, status = self.integrator.advance(
-                self.hamiltonian, start, np.full(n, self.step), n_steps
+                hamiltonian, start, np.full(n, self.step), n_steps
             )
-            kinetic, value = self.kinetic(start), start.cache["value"]
-            log_correction = kinetic - self.kinetic(end)
+            kinetic, value = hamiltonian.kinetic(start), start.cache["value"]
+            log_correction = kinetic - hamiltonian.kinetic(end)
             log_path_ratio = value - end.cache["value"] + log_correction
         return Proposal(
             positions=end.positions,

@@ -60,10 +60,10 @@ def test_factors_one_by_one_and_by_columns(n):
     spd[2] = np.nan
     factors = factorise(spd)
     good = np.arange(3, n)
-    assert_allclose(factors.lower[good], np.linalg.cholesky(spd[good]), atol=1e-12)
-    assert_allclose(factors.inverse[good], np.linalg.inv(spd[good]), atol=1e-11)
-    assert_allclose(factors.log_determinant[good], np.linalg.slogdet(spd[good])[1])
-    for array in (factors.lower, factors.inverse, factors.log_determinant):
+    assert_allclose(factors["metric_factor"][good], np.linalg.cholesky(spd[good]), atol=1e-12)
+    assert_allclose(factors["metric_inverse"][good], np.linalg.inv(spd[good]), atol=1e-11)
+    assert_allclose(factors["log_determinant"][good], np.linalg.slogdet(spd[good])[1])
+    for array in factors.values():
         assert np.isnan(array[:3]).all()
     assert_array_equal(np.flatnonzero(~are_definite(spd)), [0, 1, 2])
     vectors = rng.standard_normal((n, 4))
