@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.errors import ConfigurationError
-from surrokit.interfaces import ChainState, Status, Tuning
+from surrokit.interfaces import ChainState, Proposal, Status, Tuning
+from surrokit.kernel.hamiltonian import carry_out
 from surrokit_hmc.independent import RandomWalk
 
 COVARIANCE = np.array([[4.0, 1.0], [1.0, 0.5]])
@@ -42,6 +43,18 @@ def test_moves_are_symmetric_and_need_nothing():
     assert proposal.moved.all()
     assert_array_equal(proposal.status, Status.OK)
     assert_array_equal(proposal.n_steps, 1)
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_proposal_to_stay_is_neither_accepted_nor_rejected(moved):
+    """Nor is a step too small to change a position in double precision."""
+    now, there = state(), np.array([moved, moved, True])
+    positions = now.positions + np.array([[0.0], [0.0 if moved else 1.0], [1.0]])
+    proposal = Proposal(positions=positions, moved=there)
+    accepted, acceptance = np.ones(3, dtype=bool), np.full(3, 0.9)
+    _, info = carry_out(now, proposal, now.values, accepted, acceptance)
+    assert_array_equal(info.accepted, [False, False, True])
+    assert_array_equal(info.acceptance, [np.nan, np.nan, 0.9])
 
 
 def test_everything_is_tuned_or_nothing():
