@@ -442,9 +442,21 @@ class Hamiltonian:
 
     def energy(self, phase: Phase) -> FloatArray:
         """Return H of each chain, shape (n,), from a phase whose cache holds the values."""
+        return phase.cache["value"] + self.kinetic(phase)
+
+    def kinetic(self, phase: Phase) -> FloatArray:
+        """Return K of each chain, shape (n,); without log det M where M is one for all."""
         if changes_with_position(self.metric):
-            return phase.cache["value"] + self.metric.energy(phase.cache, phase.momenta)
-        return phase.cache["value"] + cast("Metric", self.metric).energy(phase.momenta)
+            return self.metric.energy(phase.cache, phase.momenta)
+        return cast("Metric", self.metric).energy(phase.momenta)
+
+    def start(self, state: ChainState, rng: np.random.Generator) -> Phase:
+        """Return the phase of chains with fresh momenta."""
+        if changes_with_position(self.metric):
+            momenta = self.metric.draw(rng, state.cache)
+        else:
+            momenta = cast("Metric", self.metric).draw(rng, *state.positions.shape)
+        return Phase(positions=state.positions, momenta=momenta, cache=state.cache)
 
 
 def changes_with_position(metric: object) -> TypeGuard[PositionMetric]:
@@ -710,7 +722,7 @@ class Decider(Protocol):
         """Accept or reject every chain's proposal.
 
         The info is about moves: a proposal to stay is not ``accepted``, and its ``acceptance`` is
-        NaN (see :func:`surrokit.kernel.hamiltonian.of_moves`).
+        NaN (see :func:`surrokit.kernel.hamiltonian.carry_out`).
         """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit.interfaces import Hamiltonian, Integrator, Metric, Phase
-from surrokit.kernel.hamiltonian import DIVERGENCE
+from surrokit.kernel.hamiltonian import DIVERGENCE, copy_phase, put_rows, take_rows
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 
@@ -142,12 +142,13 @@ class Half:
     def _weigh(self, log_weight: FloatArray) -> None:
         self._accepted += np.exp(np.minimum(log_weight, 0.0))
         if self._done == 1:
-            self.log_weight, self.sample = log_weight, _copy(self.point)
+            self.log_weight, self.sample = log_weight, copy_phase(self.point)
             return
         self.log_weight = np.logaddexp(self.log_weight, log_weight)
         taken = self._log_uniforms[self._done - 1] < log_weight - self.log_weight
         if taken.any():
-            _overwrite(self.sample, taken, self.point)
+            rows = np.flatnonzero(taken)
+            put_rows(self.sample, rows, take_rows(self.point, rows))
 
     def turn_back(self, metric: Metric, slowed: float = 0.0) -> None:
         """Drop halves in which a subtree that ends at the newest point turns back.
@@ -192,25 +193,3 @@ class Half:
         self._start_energy, self._accepted = self._start_energy[rows], self._accepted[rows]
         self._log_uniforms = self._log_uniforms.take(rows, 1)
         self._first, self._sum = self._first.take(rows, 1), self._sum.take(rows, 1)
-
-
-def take_rows(phase: Phase, rows: IntArray) -> Phase:
-    """Return some chains of a phase, as copies."""
-    return Phase(
-        positions=phase.positions.take(rows, 0),  # several times as fast as an index
-        momenta=phase.momenta.take(rows, 0),
-        cache={name: array.take(rows, 0) for name, array in phase.cache.items()},
-    )
-
-
-def _copy(phase: Phase) -> Phase:
-    cache = {name: array.copy() for name, array in phase.cache.items()}
-    return Phase(positions=phase.positions.copy(), momenta=phase.momenta, cache=cache)
-
-
-def _overwrite(old: Phase, rows: BoolArray, new: Phase) -> None:
-    """Take positions and cache of some chains from another phase; momenta are not drawn."""
-    np.copyto(old.positions, new.positions, where=rows[:, None])
-    for name, array in new.cache.items():
-        where = rows.reshape((-1,) + (1,) * (array.ndim - 1))
-        np.copyto(old.cache[name], array, where=where)

@@ -15,14 +15,30 @@ from surrokit.arguments import (
     share,
 )
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.interfaces import ChainState, Hamiltonian, Integrator, Metric, Phase, Tuning
-from surrokit.kernel.hamiltonian import CountedPaths, constant_integrator, constant_metric
+from surrokit.interfaces import (
+    Hamiltonian,
+    Integrator,
+    Metric,
+    Phase,
+    Proposal,
+    Status,
+    Tuning,
+)
+from surrokit.kernel.hamiltonian import (
+    CountedPaths,
+    constant_integrator,
+    constant_metric,
+    copy_phase,
+    left_free,
+    put_rows,
+    take_rows,
+)
 from surrokit.kernel.kernel import latest
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential
-from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
+from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 from surrokit.warping import Warped, WarpedKernel
-from surrokit_hmc.half import Half, take_rows, turns_back
+from surrokit_hmc.half import Half, turns_back
 
 PATH_LENGTH = math.pi
 """Longest path in standard deviations of the widest direction, unless told otherwise.
@@ -97,14 +113,13 @@ class HMC:
     @property
     def tunes(self) -> frozenset[str]:
         """Whatever of step size, number of steps and metric was not given, and a warp."""
-        free = {
-            "step_size": self.step_size is None,
-            "n_steps": self.n_steps is None,
-            "metric": self.metric.tunable,
-            "warp": self.warp is True,
-            "heavy_warp": self._warps_heavy_tails,
-        }
-        return frozenset(name for name, is_free in free.items() if is_free)
+        return left_free(
+            step_size=self.step_size is None,
+            n_steps=self.n_steps is None,
+            metric=self.metric.tunable,
+            warp=self.warp is True,
+            heavy_warp=self._warps_heavy_tails,
+        )
 
     @property
     def _warps_heavy_tails(self) -> bool:
@@ -112,7 +127,7 @@ class HMC:
         plain = self.integrator.needs <= {GRADIENT, GRADIENT_ALONE}
         return self.warp is None and plain and not fixed
 
-    def bind(self, potential: Potential, tuning: Tuning) -> HMCKernel | WarpedKernel:
+    def bind(self, potential: Potential, tuning: Tuning) -> CountedPaths | WarpedKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
         if self.warp is False or tuning.warp is None:
             return self._plain(potential, tuning)
@@ -120,10 +135,10 @@ class HMC:
         straight = attrs.evolve(tuning, covariance=tuning.warp.covariance)
         return WarpedKernel(inner=self._plain(warped, straight), warped=warped)
 
-    def _plain(self, potential: Potential, tuning: Tuning) -> HMCKernel:
+    def _plain(self, potential: Potential, tuning: Tuning) -> CountedPaths:
         metric, longest_path = self._fit(tuning.covariance) or (self.metric, None)
         step = tuning.step_size if self.step_size is None else self.step_size
-        return HMCKernel(
+        return CountedPaths(
             potential=potential,
             integrator=self.integrator,
             metric=metric,
@@ -148,51 +163,8 @@ class HMC:
         return min(max(math.ceil(longest_path / step), 1), MAX_STEPS)
 
 
-class HMCKernel(CountedPaths[Metric]):
-    """Paths in one mass matrix."""
-
-    def draw_momenta(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
-        """Draw momenta from N(0, M), shape (n, dim)."""
-        return self.metric.draw(rng, *state.positions.shape)
-
-    def kinetic(self, phase: Phase) -> FloatArray:
-        """Return p^T M^-1 p / 2, shape (n,)."""
-        return self.metric.energy(phase.momenta)
-
-
 FORWARD, BACKWARD = 1, 0
 """Ends of a path, as indices."""
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Drawn:
-    """One point of each chain's path, and how the path went.
-
-    Parameters
-    ----------
-    positions : ndarray of shape (n, dim)
-        The points.
-    cache
-        What the integrator keeps for them.
-    moved : ndarray of bool, shape (n,)
-        Whether the point is not the start.
-    acceptance : ndarray of shape (n,)
-        Mean over the points of min(1, exp(H(start) - H)).
-    divergent : ndarray of bool, shape (n,)
-        Paths that stopped because their energy was not kept.
-    n_steps : ndarray of shape (n,)
-        Points visited besides the start.
-    energy : ndarray of shape (n,)
-        H of the start.
-    """
-
-    positions: FloatArray
-    cache: Cache
-    moved: BoolArray
-    acceptance: FloatArray
-    divergent: BoolArray
-    n_steps: IntArray
-    energy: FloatArray
 
 
 class Trajectories:
@@ -220,9 +192,9 @@ class Trajectories:
         self._hamiltonian, self._integrator = hamiltonian, integrator
         self._metric = constant_metric(hamiltonian.metric, "nuts")
         self._step_size, self._rng, self._slowed = step_size, rng, slowed
-        self._energy = hamiltonian.energy(start)
-        self._ends = [_copy(start), _copy(start)]  # BACKWARD and FORWARD
-        self._sample = _copy(start)
+        self._energy, self._value = hamiltonian.energy(start), start.cache["value"]
+        self._ends = [copy_phase(start), copy_phase(start)]  # BACKWARD and FORWARD
+        self._sample = copy_phase(start)
         self._momentum_sum = start.momenta.copy()
         self._log_weight = np.zeros(n)
         self._lowest, self._highest = self._energy.copy(), self._energy.copy()
@@ -252,16 +224,21 @@ class Trajectories:
         self._join(half, side[half.rows], 2 ** (depth + 1))
         return len(self._active) > 0
 
-    def draw(self) -> Drawn:
-        """Return the point drawn from each path."""
+    def draw(self) -> Proposal:
+        """Return the point drawn from each path as a proposal."""
         n_steps = np.maximum(self._n_steps, 1)
-        return Drawn(
+        acceptance = self._acceptance / n_steps  # mean over the points of min(1, exp(H(start) - H))
+        log_correction = self._sample.cache["value"] - self._value
+        return Proposal(
             positions=self._sample.positions,
-            cache=self._sample.cache,
+            log_correction=np.where(self._moved, log_correction, 0.0),
             moved=self._moved,
-            acceptance=self._acceptance / n_steps,
-            divergent=self._divergent,
+            status=np.full(len(n_steps), Status.OK, dtype=np.int64),
+            cache=self._sample.cache,
+            source=self._hamiltonian.potential,
+            log_path_ratio=np.log(np.maximum(acceptance, np.finfo(np.float64).tiny)),
             n_steps=n_steps,
+            divergent=self._divergent,
             energy=self._energy,
         )
 
@@ -296,10 +273,10 @@ class Trajectories:
         # the newer half is preferred: its share of the whole would be fair, too, but moves less
         taken = np.flatnonzero(np.log(self._rng.random(len(rows))) < log_odds)
         self._moved[rows[taken]] = True
-        _put(self._sample, rows[taken], take_rows(half.sample, taken))
+        put_rows(self._sample, rows[taken], take_rows(half.sample, taken))
         for end in (BACKWARD, FORWARD):
             there = np.flatnonzero(side == end)
-            _put(self._ends[end], rows[there], take_rows(half.point, there))
+            put_rows(self._ends[end], rows[there], take_rows(half.point, there))
         self._log_weight[rows] = np.logaddexp(self._log_weight[rows], half.log_weight)
         self._lowest[rows], self._highest[rows] = half.lowest, half.highest
         self._momentum_sum[rows] += half.momentum_sum
@@ -311,20 +288,9 @@ class Trajectories:
         self._active = rows[~turning]
 
 
-def _copy(phase: Phase) -> Phase:
-    cache = {name: array.copy() for name, array in phase.cache.items()}
-    return Phase(positions=phase.positions.copy(), momenta=phase.momenta.copy(), cache=cache)
-
-
-def _put(old: Phase, rows: IntArray, new: Phase) -> None:
-    old.positions[rows], old.momenta[rows] = new.positions, new.momenta
-    for name, array in new.cache.items():
-        old.cache[name][rows] = array
-
-
 def _one_or_other(side: IntArray, rows: IntArray, ends: list[Phase]) -> Phase:
     """Return the rows of one end or the other of each path."""
     back, front = (take_rows(end, rows) for end in ends)
     there = np.flatnonzero(side == FORWARD)
-    _put(back, there, take_rows(front, there))
+    put_rows(back, there, take_rows(front, there))
     return back

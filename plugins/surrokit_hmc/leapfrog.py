@@ -8,7 +8,7 @@ import numpy as np
 from surrokit.arguments import all_finite
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.interfaces import Hamiltonian, Phase, Status
-from surrokit.kernel.hamiltonian import constant_metric
+from surrokit.kernel.hamiltonian import constant_metric, copy_phase, put_rows
 from surrokit.limits import check_deadline
 from surrokit.potentials import with_gradient, with_gradient_alone
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
@@ -73,10 +73,15 @@ def _one_step(
     value, gradient = with_gradient(hamiltonian.potential).value_and_gradient(positions)
     momenta = (momenta - half_squares * gradient) / steps
     end = Phase(positions=positions, momenta=momenta, cache={"value": value, "gradient": gradient})
+    return end, _status(end)
+
+
+def _status(end: Phase) -> IntArray:
+    value, momenta = end.cache["value"], end.momenta
     if all_finite(value) and all_finite(momenta):
-        return end, np.full(len(steps), Status.OK, dtype=np.int64)
+        return np.full(len(value), Status.OK, dtype=np.int64)
     finite = np.isfinite(value) & np.isfinite(momenta).all(axis=1)
-    return end, np.where(finite, Status.OK, Status.NOT_FINITE)
+    return np.where(finite, Status.OK, Status.NOT_FINITE)
 
 
 class _Paths:
@@ -105,7 +110,7 @@ class _Paths:
         self.positions = phase.positions[self.chains]
         self.momenta = phase.momenta[self.chains] * self.step_size
         self.momenta -= 0.5 * self.squared_step * phase.cache["gradient"][self.chains]
-        self.groups: list[_Ends] = []
+        self.groups: list[tuple[IntArray, Phase]] = []
 
     def follow(self) -> None:
         """Drift and kick all paths, up to the last kick of the shortest."""
@@ -144,15 +149,12 @@ class _Paths:
         going = int(np.count_nonzero(self.lengths > self.lengths[-1]))
         rows = slice(going, None)
         kicked = self.momenta[rows] - 0.5 * self.squared_step[rows] * gradient[rows]
-        self.groups.append(
-            _Ends(
-                chains=self.chains[rows],
-                positions=self.positions[rows],
-                momenta=kicked / self.step_size[rows],
-                value=value[rows],
-                gradient=gradient[rows],
-            )
+        end = Phase(
+            positions=self.positions[rows],
+            momenta=kicked / self.step_size[rows],
+            cache={"value": value[rows], "gradient": gradient[rows]},
         )
+        self.groups.append((self.chains[rows], end))
         self.to_next_end = 0
         if going:
             self._keep_only(np.arange(going))
@@ -163,28 +165,17 @@ class _Paths:
     def ends(self) -> tuple[Phase, IntArray]:
         """Return the end and status of every path, once all have come to one."""
         n = len(self.start.positions)
-        if len(self.groups) == 1 and len(self.groups[0].chains) == n:
-            ends = self.groups[0]  # all were of one length, so they are in order
+        if len(self.groups) == 1 and len(self.groups[0][0]) == n:
+            _, end = self.groups[0]  # all were of one length, so they are in order
         else:
-            ends = _Ends(
-                chains=np.arange(n),
-                positions=self.start.positions.copy(),
-                momenta=self.start.momenta.copy(),
-                value=np.full(n, np.inf),
-                gradient=np.full_like(self.start.positions, np.nan),
-            )
-            for group in self.groups:
-                ends.positions[group.chains] = group.positions
-                ends.momenta[group.chains] = group.momenta
-                ends.value[group.chains] = group.value
-                ends.gradient[group.chains] = group.gradient
-        finite = np.isfinite(ends.value) & np.isfinite(ends.momenta).all(axis=1)
-        phase = Phase(
-            positions=ends.positions,
-            momenta=ends.momenta,
-            cache={"value": ends.value, "gradient": ends.gradient},
-        )
-        return phase, np.where(finite, Status.OK, Status.NOT_FINITE)
+            nowhere = {
+                "value": np.full(n, np.inf),
+                "gradient": np.full_like(self.start.positions, np.nan),
+            }
+            end = copy_phase(attrs.evolve(self.start, cache=nowhere))
+            for chains, part in self.groups:
+                put_rows(end, chains, part)
+        return end, _status(end)
 
     def _drop_the_lost(self) -> None:
         self._keep_only(np.flatnonzero(np.isfinite(self.positions).all(axis=1)))
@@ -196,14 +187,3 @@ class _Paths:
         self.positions, self.momenta = self.positions[rows], self.momenta[rows]
         if rows.size:  # the shortest path may be among those dropped
             self.to_next_end += int(self.lengths[-1] - shortest)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class _Ends:
-    """Where the paths of some chains ended."""
-
-    chains: IntArray
-    positions: FloatArray
-    momenta: FloatArray
-    value: FloatArray
-    gradient: FloatArray

@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import fraction, optional_positive, positive_integer, share
-from surrokit.interfaces import ChainState, Integrator, Metric, Phase, Proposal, Status, Tuning
-from surrokit.kernel.hamiltonian import PathKernel, constant_integrator, constant_metric
+from surrokit.interfaces import ChainState, Integrator, Metric, Proposal, Tuning
+from surrokit.kernel.hamiltonian import PathKernel, constant_integrator, constant_metric, left_free
 from surrokit.kernel.kernel import latest
 from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
@@ -68,8 +68,7 @@ class NUTS:
     @property
     def tunes(self) -> frozenset[str]:
         """Step size and metric, unless they were given."""
-        free = {"step_size": self.step_size is None, "metric": self.metric.tunable}
-        return frozenset(name for name, is_free in free.items() if is_free)
+        return left_free(step_size=self.step_size is None, metric=self.metric.tunable)
 
     def bind(self, potential: Potential, tuning: Tuning) -> NUTSKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
@@ -94,7 +93,7 @@ class NUTS:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class NUTSKernel(PathKernel[Metric]):
+class NUTSKernel(PathKernel):
     """Paths on one potential.
 
     Parameters
@@ -111,26 +110,12 @@ class NUTSKernel(PathKernel[Metric]):
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Draw a point of a new path for each chain."""
         with np.errstate(all="ignore"):  # a path that overflows has diverged
-            momenta = self.metric.draw(rng, *state.positions.shape)
-            start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
+            hamiltonian = self.hamiltonian
+            start = hamiltonian.start(state, rng)
             trajectories = Trajectories(
-                self.hamiltonian, self.integrator, start, self.step, rng, slowed=self.slowed
+                hamiltonian, self.integrator, start, self.step, rng, slowed=self.slowed
             )
             for depth in range(self.depth):
                 if not trajectories.double(depth):
                     break
-            drawn = trajectories.draw()
-            log_correction = drawn.cache["value"] - state.cache["value"]
-        n = len(state.positions)
-        return Proposal(
-            positions=drawn.positions,
-            log_correction=np.where(drawn.moved, log_correction, 0.0),
-            moved=drawn.moved,
-            status=np.full(n, Status.OK, dtype=np.int64),
-            cache=drawn.cache,
-            source=self.potential,
-            log_path_ratio=np.log(np.maximum(drawn.acceptance, np.finfo(np.float64).tiny)),
-            n_steps=drawn.n_steps,
-            divergent=drawn.divergent,
-            energy=drawn.energy,
-        )
+            return trajectories.draw()

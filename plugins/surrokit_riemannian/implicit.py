@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, TypeAlias
 
@@ -12,7 +13,7 @@ import numpy as np
 from surrokit.arguments import positive, positive_integer
 from surrokit.capabilities import GRADIENT
 from surrokit.interfaces import Hamiltonian, Phase, PositionMetric, Status
-from surrokit.kernel.hamiltonian import position_metric
+from surrokit.kernel.hamiltonian import copy_phase, position_metric, put_rows, take_rows
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
@@ -61,18 +62,18 @@ class FixedPoint:
     ----------
     tolerance
         Norm of the residual, relative to the scale of the problem, at which a chain is done.
+    max_iterations
+        Passes at most.
+    depth
+        Of the acceleration.
     most_growth
         A chain whose residual grows beyond so many times its first is given up: passes that
         wander before they settle would settle elsewhere after another rounding.
 
-    Raises
-    ------
-    ConfigurationError
-        If a setting is out of range.
     """
 
-    tolerance: float = attrs.field(default=1e-10, validator=positive)
-    max_iterations: int = attrs.field(default=20, validator=positive_integer)
+    tolerance: float = 1e-10
+    max_iterations: int = 20
     depth: int = 5
     most_growth: float = math.inf
 
@@ -89,6 +90,8 @@ class FixedPoint:
 
         Parameters
         ----------
+        residual
+            The equation.
         start : ndarray of shape (n, dim)
             First points.
         scale : ndarray of shape (n,)
@@ -308,6 +311,9 @@ class ImplicitIntegrator:
     by_position: ClassVar[bool] = True
     """Always: it follows metrics that change with position."""
 
+    most_growth: ClassVar[float] = math.inf
+    """See :class:`FixedPoint`."""
+
     needs: ClassVar[Capabilities] = frozenset({GRADIENT})
     """Gradients; the metric has needs of its own."""
 
@@ -320,22 +326,57 @@ class ImplicitIntegrator:
             If the metric does not change with position.
         """
         metric = position_metric(hamiltonian.metric, self.name)
-        return evaluate(hamiltonian.potential, metric, positions)
+        potential = hamiltonian.potential
+        with np.errstate(all="ignore"):
+            return complete(potential, metric, positions, metric.factor(potential, positions))
 
+    def advance(
+        self, hamiltonian: Hamiltonian, phase: Phase, step_size: FloatArray, n_steps: IntArray
+    ) -> tuple[Phase, IntArray]:
+        """Follow each chain's path for its number of steps; chains that fail or arrive drop out.
 
-def evaluate(potential: Potential, metric: PositionMetric, positions: FloatArray) -> Cache:
-    """Return all that a kick needs to know of positions (n, dim); see :func:`complete`."""
-    return complete(potential, metric, positions, metric.factor(potential, positions))
+        Raises
+        ------
+        ConfigurationError
+            If the metric does not change with position.
+        """
+        metric, n = position_metric(hamiltonian.metric, self.name), len(step_size)
+        solver = FixedPoint(
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+            most_growth=self.most_growth,
+        )
+        status = np.full(n, int(Status.OK))
+        for done in range(int(n_steps.max())):
+            check_deadline()
+            rows = np.flatnonzero((n_steps > done) & (status == Status.OK))
+            if not rows.size:
+                break
+            start = Start(
+                solver=solver,
+                potential=hamiltonian.potential,
+                metric=metric,
+                phase=phase if rows.size == n else take_rows(phase, rows),
+                time=0.5 * step_size[rows, None],
+            )
+            after, status[rows] = self.step(start)
+            good = rows[status[rows] == Status.OK]
+            if good.size == n:
+                phase = after
+            elif good.size:
+                phase = copy_phase(phase)
+                put_rows(phase, good, after)
+        return phase, status
+
+    @abstractmethod
+    def step(self, start: Start) -> tuple[Phase, IntArray]:
+        """Return the phase after one step of chains that did not fail, and the status of all."""
 
 
 def complete(
     potential: Potential, metric: PositionMetric, positions: FloatArray, factored: Cache
 ) -> Cache:
-    """Return what the metric keeps of positions (n, dim), and with it what else a kick needs.
-
-    That is ``value`` (n,), ``gradient`` (n, dim), and ``log_determinant_gradient`` (n, dim),
-    tr(G^-1 d_k G).
-    """
+    """Return what the metric keeps of positions (n, dim), and with it what else a kick needs."""
     value, gradient = with_gradient(potential).value_and_gradient(positions)
     traces = metric.log_determinant_gradient(potential, positions, factored)
     return {"value": value, "gradient": gradient, **factored, "log_determinant_gradient": traces}
@@ -346,77 +387,53 @@ def force(cache: Cache) -> FloatArray:
     return cache["gradient"] + 0.5 * cache["log_determinant_gradient"]
 
 
-# --- batches of chains ---
-
-Step: TypeAlias = Callable[[Phase, FloatArray], tuple[Phase, IntArray]]
-"""From the phase of some chains, and their steps (n, 1), to the status (n,) of each after one step,
-and to the phase of those whose status is ``OK``."""
-
-
-def follow(
-    step: Step, phase: Phase, step_size: FloatArray, n_steps: IntArray
-) -> tuple[Phase, IntArray]:
-    """Follow each chain's path for its number of steps; chains that fail or arrive drop out.
+@attrs.define(kw_only=True, eq=False, slots=False)
+class Start:
+    """Where some chains start half a step, and what an equation of it is measured by.
 
     Parameters
     ----------
+    solver
+        How to solve.
+    potential, metric
+        The Hamiltonian.
     phase
-        The start; left as it is.
-    step_size, n_steps : ndarray of shape (n,)
-        Of each chain.
+        q and p, with what the metric keeps there.
+    time : ndarray of shape (n, 1)
+        Half the step of each chain.
+
+    Attributes
+    ----------
+    velocities : ndarray of shape (n, dim)
+        u = G(q)^-1 p.
+    scale : ndarray of shape (n,)
+        The norm of p, which tolerances are relative to.
+    part
+        The cache of rows.
     """
-    n = len(step_size)
-    status = np.full(n, int(Status.OK))
-    for done in range(int(n_steps.max())):
-        check_deadline()
-        rows = np.flatnonzero((n_steps > done) & (status == Status.OK))
-        if not rows.size:
-            break
-        start = phase if rows.size == n else phase_taken(phase, rows)
-        after, status[rows] = step(start, step_size[rows, None])
-        good = rows[status[rows] == Status.OK]
-        if good.size:
-            phase = phase_placed(phase, good, after)
-    return phase, status
 
+    solver: FixedPoint
+    potential: Potential
+    metric: PositionMetric
+    phase: Phase
+    time: FloatArray
 
-def take(cache: Cache, rows: IntArray | BoolArray) -> dict[str, FloatArray]:
-    """Return some rows of every array."""
-    return {name: array[rows] for name, array in cache.items()}
+    def __attrs_post_init__(self) -> None:
+        self.velocities = self.metric.velocity(self.phase.cache, self.phase.momenta)
+        self.scale = np.sqrt(dot(self.phase.momenta, self.velocities))
+        self.part = Part(self.phase.cache)
 
-
-def place(cache: dict[str, FloatArray], rows: IntArray, part: Cache) -> None:
-    """Write ``part`` into some rows of every array of a cache, in place."""
-    for name, array in part.items():
-        cache[name][rows] = array
-
-
-def phase_taken(phase: Phase, rows: IntArray | BoolArray) -> Phase:
-    """Return the phase of some chains."""
-    return Phase(
-        positions=phase.positions[rows], momenta=phase.momenta[rows], cache=take(phase.cache, rows)
-    )
-
-
-def phase_placed(phase: Phase, rows: IntArray, part: Phase) -> Phase:
-    """Return a phase in which ``part`` has taken the place of some rows."""
-    if len(rows) == len(phase.positions):
-        return part
-    cache = {name: phase.cache[name].copy() for name in part.cache}
-    place(cache, rows, part.cache)
-    positions, momenta = phase.positions.copy(), phase.momenta.copy()
-    positions[rows], momenta[rows] = part.positions, part.momenta
-    return Phase(positions=positions, momenta=momenta, cache=cache)
+    def near(self, velocities: FloatArray, reach: float) -> Goal:
+        """Return the goal to come to velocities (n, dim), as near as ``reach`` times the scale."""
+        return goal_near(
+            velocities,
+            reach * self.scale,
+            lambda off, rows: self.metric.momentum(self.part.of(rows), off),
+        )
 
 
 class Part:
-    """The rows of a cache that are still under way, taken anew only when they have changed.
-
-    Parameters
-    ----------
-    cache
-        Arrays of all rows.
-    """
+    """The rows of a cache that are still under way, taken anew only when they have changed."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
@@ -427,6 +444,8 @@ class Part:
         """Return the arrays at increasing row numbers."""
         if rows is not self._rows:
             n = len(next(iter(self._cache.values())))
-            self._part = self._cache if len(rows) == n else take(self._cache, rows)
+            self._part = self._cache
+            if len(rows) < n:
+                self._part = {name: array[rows] for name, array in self._cache.items()}
             self._rows = rows
         return self._part

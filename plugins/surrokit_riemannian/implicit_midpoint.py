@@ -8,21 +8,18 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT_ALONE
-from surrokit.interfaces import Hamiltonian, Phase, PositionMetric, Status
-from surrokit.kernel.hamiltonian import position_metric
+from surrokit.interfaces import Phase, Status
+from surrokit.kernel.hamiltonian import take_rows
 from surrokit.potentials import Potential, with_gradient, with_gradient_alone
-from surrokit.types import BoolArray, Cache, FloatArray, IntArray
+from surrokit.types import Cache, FloatArray, IntArray
 from surrokit_riemannian.implicit import (
-    FixedPoint,
     Goal,
     ImplicitIntegrator,
     Part,
     Solution,
-    evaluate,
-    follow,
+    Start,
+    complete,
     force,
-    goal_near,
-    phase_taken,
 )
 from surrokit_riemannian.softabs import dot
 
@@ -49,55 +46,40 @@ class ImplicitMidpoint(ImplicitIntegrator):
     """
 
     name = "implicit-midpoint"
+    most_growth = MOST_GROWTH
 
-    def advance(
-        self, hamiltonian: Hamiltonian, phase: Phase, step_size: FloatArray, n_steps: IntArray
-    ) -> tuple[Phase, IntArray]:
-        """Follow each chain's path for its number of steps; see the protocol.
-
-        Raises
-        ------
-        ConfigurationError
-            If the metric does not change with position.
-        """
-        metric = position_metric(hamiltonian.metric, self.name)
-        potential = hamiltonian.potential
-
-        def step(start: Phase, size: FloatArray) -> tuple[Phase, IntArray]:
-            return self._step(potential, metric, start, 0.5 * size)
-
-        return follow(step, phase, step_size, n_steps)
-
-    def _step(
-        self, potential: Potential, metric: PositionMetric, start: Phase, time: FloatArray
-    ) -> tuple[Phase, IntArray]:
-        solver = FixedPoint(
-            tolerance=self.tolerance, max_iterations=self.max_iterations, most_growth=MOST_GROWTH
-        )
-        middle = _Middle(solver, potential, metric, start, time)
-        solution = middle.find()
+    def step(self, start: Start) -> tuple[Phase, IntArray]:
+        """Return the phase after one step of chains that did not fail, and the status of all."""
+        potential, metric = start.potential, start.metric
+        middle = _Middle(start)
+        solution = middle.solve()
         status = solution.status
-        good = status == Status.OK
-        start, time, velocities = phase_taken(start, good), time[good], solution.points[good]
-        if not len(time):
-            return start, status
-        positions = start.positions + 2.0 * time * velocities
+        good = np.flatnonzero(status == Status.OK)
+        if not good.size:
+            return start.phase, status
+        before, time, velocities = (
+            take_rows(start.phase, good),
+            start.time[good],
+            solution.points[good],
+        )
+        positions = before.positions + 2.0 * time * velocities
         end = Phase(
             positions=positions,
-            momenta=2.0 * middle.momenta[good] - start.momenta,
-            cache=evaluate(potential, metric, positions),
+            momenta=2.0 * middle.momenta[good] - before.momenta,
+            cache=complete(potential, metric, positions, metric.factor(potential, positions)),
         )
         finite = np.isfinite(end.cache["value"] + metric.energy(end.cache, end.momenta))
         after = np.where(finite, int(Status.OK), int(Status.NOT_FINITE))
-        if self.check_reversal and finite.any():
-            back = _Middle(solver, potential, metric, phase_taken(end, finite), -time[finite])
-            returned = back.comes_to(velocities[finite], self.reversal_tolerance)
-            after[finite] = np.where(returned, int(Status.OK), int(Status.NOT_REVERSIBLE))
+        rows = np.flatnonzero(finite)
+        if self.check_reversal and rows.size:
+            back = attrs.evolve(start, phase=take_rows(end, rows), time=-time[rows])
+            goal = back.near(velocities[rows], self.reversal_tolerance)
+            returned = _Middle(back).solve(goal).status == Status.OK
+            after[rows] = np.where(returned, int(Status.OK), int(Status.NOT_REVERSIBLE))
         status[good] = after
-        return phase_taken(end, after == Status.OK), status
+        return take_rows(end, np.flatnonzero(after == Status.OK)), status
 
 
-@attrs.define(eq=False, slots=False)
 class _Middle:
     """The middle (q, p) of a step of some chains, by its velocity u = G(q)^-1 p.
 
@@ -109,72 +91,30 @@ class _Middle:
     difference hardly depends on u. Where G is about the Hessian, the derivative of the cheap
     equation is about (1 + time^2) G; steps divided by that converge for long steps too.
 
-    Residuals are velocities, measured by G and relative to G(q0)^-1 p0.
-
-    Parameters
-    ----------
-    solver
-        How to solve.
-    potential, metric
-        The Hamiltonian.
-    phase
-        q0 and p0, with what is known there.
-    time : ndarray of shape (n, 1)
-        Half the step of each chain.
-
-    Attributes
-    ----------
-    momenta : ndarray of shape (n, dim)
-        p, once u is found.
+    Residuals are velocities, measured by G and relative to G(q0)^-1 p0. ``momenta (n, dim)`` are p
+    once u is found.
     """
 
-    solver: FixedPoint
-    potential: Potential
-    metric: PositionMetric
-    phase: Phase
-    time: FloatArray
+    def __init__(self, start: Start) -> None:
+        self.start, self.time = start, start.time
+        self._inner = attrs.evolve(start.solver, most_growth=math.inf)
+        self.momenta = start.phase.momenta.copy()
 
-    def __attrs_post_init__(self) -> None:
-        self._inner = attrs.evolve(self.solver, most_growth=math.inf)
-        self.momenta = self.phase.momenta.copy()
-        self._first = self.metric.velocity(self.phase.cache, self.phase.momenta)
-        self._scale = np.sqrt(dot(self.phase.momenta, self._first))
-
-    def find(self) -> Solution:
+    def solve(self, goal: Goal | None = None) -> Solution:
         """Solve for u, shape (n, dim)."""
-        return self._solve(None)
-
-    def comes_to(self, velocities: FloatArray, reach: float) -> BoolArray:
-        """Return for each chain whether u comes to velocities (n, dim).
-
-        Parameters
-        ----------
-        velocities : ndarray of shape (n, dim)
-            Where it must come.
-        reach
-            How near, relative to the velocity at the start.
-        """
-        part = Part(self.phase.cache)
-        near = goal_near(
-            velocities,
-            reach * self._scale,
-            lambda off, rows: self.metric.momentum(part.of(rows), off),
-        )
-        return np.asarray(self._solve(near).status == Status.OK)
-
-    def _solve(self, goal: Goal | None) -> Solution:
-        pull = self.metric.velocity(self.phase.cache, force(self.phase.cache))
-        start = (self._first - self.time * pull) / (1.0 + np.square(self.time))
-        return self.solver.solve(self._make_pass, start, self._scale, goal=goal, last_step=False)
+        start = self.start
+        pull = start.metric.velocity(start.phase.cache, force(start.phase.cache))
+        first = (start.velocities - self.time * pull) / (1.0 + np.square(self.time))
+        return start.solver.solve(self._make_pass, first, start.scale, goal=goal, last_step=False)
 
     def _make_pass(self, velocities: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return by how much a pass changes velocities u, and G times that."""
-        metric, squared_time = self.metric, np.square(self.time[rows])
-        cheap = _Cheap(self, rows, velocities)
+        metric, squared_time = self.start.metric, np.square(self.time[rows])
+        cheap = _Cheap(self.start, rows, velocities)
         self.momenta[rows] = cheap.momenta
         left, dual = cheap.residual(velocities, np.arange(len(rows)))
         size = np.sqrt(np.maximum(dot(left, dual), 0.0)) / (1.0 + squared_time[:, 0])
-        aim = np.maximum(_CLOSER * size / self.solver.tolerance, 0.1 * self._scale[rows])
+        aim = np.maximum(_CLOSER * size / self.start.solver.tolerance, 0.1 * self.start.scale[rows])
         solution = self._inner.solve(cheap.residual, velocities, aim)
         near = np.isfinite(solution.points).all(axis=1, keepdims=True)
         change = np.where(near, solution.points - velocities, left)
@@ -187,11 +127,11 @@ class _Cheap:
     It is equal to the costly one at the ``velocities (k, dim)`` it is made at.
     """
 
-    def __init__(self, middle: _Middle, rows: IntArray, velocities: FloatArray) -> None:
-        self.potential, self.metric = middle.potential, middle.metric
-        self.start = middle.phase.positions[rows]
-        self.momenta_before = middle.phase.momenta[rows]
-        self.time = middle.time[rows]
+    def __init__(self, start: Start, rows: IntArray, velocities: FloatArray) -> None:
+        self.potential, self.metric = start.potential, start.metric
+        self.start = start.phase.positions[rows]
+        self.momenta_before = start.phase.momenta[rows]
+        self.time = start.time[rows]
         positions = self.start + self.time * velocities
         self.cache: Cache = self.metric.factor(self.potential, positions)
         self.traces = self.metric.log_determinant_gradient(self.potential, positions, self.cache)

@@ -7,15 +7,14 @@ from collections.abc import Collection
 from typing import ClassVar
 
 import attrs
-import numpy as np
 
 from surrokit.arguments import fraction, optional_positive, optional_positive_integer
 from surrokit.errors import ConfigurationError
-from surrokit.interfaces import ChainState, Integrator, Phase, PositionMetric, Tuning
-from surrokit.kernel.hamiltonian import CountedPaths, position_metric, works_by_position
+from surrokit.interfaces import Integrator, PositionMetric, Tuning
+from surrokit.kernel.hamiltonian import CountedPaths, left_free, position_metric, works_by_position
 from surrokit.kernel.kernel import latest
 from surrokit.potentials import Potential
-from surrokit.types import Cache, Capabilities, FloatArray
+from surrokit.types import Capabilities, FloatArray
 from surrokit_riemannian.softabs import OwnMetric
 
 PATH_LENGTH = 0.5 * math.pi
@@ -95,12 +94,11 @@ class RMHMC:
     @property
     def tunes(self) -> frozenset[str]:
         """Whatever of step size, number of steps and the metric's units was not given."""
-        free = {
-            "step_size": self.step_size is None,
-            "n_steps": self.n_steps is None,
-            "metric": self.metric.tunable,
-        }
-        return frozenset(name for name, is_free in free.items() if is_free)
+        return left_free(
+            step_size=self.step_size is None,
+            n_steps=self.n_steps is None,
+            metric=self.metric.tunable,
+        )
 
     @property
     def caches_metric(self) -> bool:
@@ -117,10 +115,10 @@ class RMHMC:
         is_open = "metric" not in given and not self.needs <= capabilities
         return own if is_open and own.needs <= capabilities else self
 
-    def bind(self, potential: Potential, tuning: Tuning) -> RMHMCKernel:
+    def bind(self, potential: Potential, tuning: Tuning) -> CountedPaths:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
         step = min(tuning.step_size, LONGEST_STEP) if self.step_size is None else self.step_size
-        return RMHMCKernel(
+        return CountedPaths(
             potential=potential,
             integrator=self.integrator,
             metric=self._adapt(tuning.covariance) or self.metric,
@@ -139,23 +137,3 @@ class RMHMC:
             return self.n_steps
         most = MAX_STEPS if asked is None else asked
         return min(max(round(PATH_LENGTH / step), 1), most)
-
-
-class RMHMCKernel(CountedPaths[PositionMetric]):
-    """Paths in a metric that changes with position.
-
-    Its caches hold factors of the metric: after retuning they are of another one, and are remade.
-    """
-
-    def draw_momenta(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
-        """Draw momenta from N(0, G), shape (n, dim)."""
-        return self.metric.draw(rng, state.cache)
-
-    def kinetic(self, phase: Phase) -> FloatArray:
-        """Return log det G / 2 + p^T G^-1 p / 2, shape (n,)."""
-        return self.metric.energy(phase.cache, phase.momenta)
-
-    def cache(self, positions: FloatArray) -> Cache:
-        """Return what the integrator keeps for positions of shape (n, dim)."""
-        with np.errstate(all="ignore"):
-            return super().cache(positions)

@@ -34,27 +34,11 @@ _MANY = 8
 """So many matrices for each of their columns are worth a loop over columns."""
 
 
-@attrs.frozen(eq=False)
-class Factors:
-    """What is known of G = L L^T for each row; NaN where G is not positive definite.
+def factorise(matrices: FloatArray) -> dict[str, FloatArray]:
+    """Return the cache of symmetric matrices (n, dim, dim): see :class:`DenseMassMatrix`.
 
-    Parameters
-    ----------
-    lower : ndarray of shape (n, dim, dim)
-        L.
-    inverse : ndarray of shape (n, dim, dim)
-        G^-1.
-    log_determinant : ndarray of shape (n,)
-        log det G.
+    It is NaN where a matrix is not positive definite.
     """
-
-    lower: FloatArray
-    inverse: FloatArray
-    log_determinant: FloatArray
-
-
-def factorise(matrices: FloatArray) -> Factors:
-    """Return the factors of symmetric matrices of shape (n, dim, dim)."""
     with np.errstate(all="ignore"):
         if _many(matrices):
             lower = _lower_by_columns(matrices)
@@ -64,7 +48,11 @@ def factorise(matrices: FloatArray) -> Factors:
         diagonal = np.diagonal(lower, axis1=1, axis2=2)
         log_determinant = np.asarray(2.0 * np.log(diagonal).sum(axis=1))
     log_determinant[~np.isfinite(log_determinant)] = np.nan
-    return Factors(lower, inverse, log_determinant)
+    return {
+        "metric_factor": lower,
+        "metric_inverse": inverse,
+        "log_determinant": log_determinant,
+    }
 
 
 def are_definite(matrices: FloatArray) -> BoolArray:
@@ -179,15 +167,6 @@ class DenseMassMatrix:
         return self.field.product(potential, positions, vectors)
 
 
-def dense_cache(factors: Factors) -> dict[str, FloatArray]:
-    """Return the cache of mass matrices from their factors."""
-    return {
-        "metric_factor": factors.lower,
-        "metric_inverse": factors.inverse,
-        "log_determinant": factors.log_determinant,
-    }
-
-
 class _Definite(DenseMassMatrix):
     """A matrix of the potential that is factorised as it is; it has no units."""
 
@@ -207,8 +186,22 @@ class _Definite(DenseMassMatrix):
             Where it is finite and not positive definite.
         """
         matrices = self.field.matrix(potential, positions)
-        what = "Hessian" if self.field == HESSIAN_FIELD else "metric"
-        return _definite_cache(matrices, what, potential, positions)
+        cache = factorise(matrices)
+        failed = np.flatnonzero(np.isnan(cache["log_determinant"]))
+        finite = np.isfinite(matrices[failed]).all(axis=(1, 2))
+        failed = failed[finite & np.isfinite(positions[failed]).all(axis=1)]
+        if failed.size:
+            i = failed[0]
+            what = "Hessian" if self.field == HESSIAN_FIELD else "metric"
+            least = np.linalg.eigvalsh(matrices[i])[0]
+            with np.printoptions(precision=4, threshold=8):
+                raise IndefiniteMetricError(
+                    f"the {what} of {type(potential).__name__} must be positive definite to be a "
+                    f"mass matrix, but has eigenvalue {least:.3g} at position {positions[i]}; use "
+                    "metric 'softabs', which is positive definite everywhere (to reject such "
+                    "positions would cut them out of the target)"
+                )
+        return cache
 
     def log_determinant_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache
@@ -268,26 +261,6 @@ class HessianMetric(_Definite):
         """The Hessian and its derivative, of a convex potential unless it is trusted."""
         convex = frozenset() if self.trusted else frozenset({CONVEX})
         return frozenset({HESSIAN, HESSIAN_DERIVATIVE}) | convex
-
-
-def _definite_cache(
-    matrices: FloatArray, what: str, potential: Potential, positions: FloatArray
-) -> Cache:
-    factors = factorise(matrices)
-    failed = np.flatnonzero(np.isnan(factors.log_determinant))
-    finite = np.isfinite(matrices[failed]).all(axis=(1, 2))
-    failed = failed[finite & np.isfinite(positions[failed]).all(axis=1)]
-    if failed.size:
-        i = failed[0]
-        least = np.linalg.eigvalsh(matrices[i])[0]
-        with np.printoptions(precision=4, threshold=8):
-            raise IndefiniteMetricError(
-                f"the {what} of {type(potential).__name__} must be positive definite to be a mass "
-                f"matrix, but has eigenvalue {least:.3g} at position {positions[i]}; use metric "
-                "'softabs', which is positive definite everywhere (to reject such positions would "
-                "cut them out of the target)"
-            )
-    return dense_cache(factors)
 
 
 HARDNESS = 30.0
@@ -368,7 +341,7 @@ class SoftAbsMetric(DenseMassMatrix):
         hessian = self.field.matrix(potential, positions)
         n, dim = positions.shape
         certain = are_definite(hessian - (CERTAIN / self.hardness) * self._unit_precision(dim))
-        cache = dense_cache(factorise(hessian))
+        cache = factorise(hessian)
         cache["metric_certain"] = certain.astype(np.float64)
         cache["metric_curvatures"] = np.zeros((n, dim))
         cache["metric_directions"] = np.zeros((n, dim, dim))
@@ -416,7 +389,8 @@ class SoftAbsMetric(DenseMassMatrix):
         matrices = cache["metric_inverse"]
         rows = np.flatnonzero(_soft(cache))
         if rows.size:
-            curvatures, directions = _soften(cache, rows)
+            curvatures = cache["metric_curvatures"][rows]
+            directions = cache["metric_directions"][rows]
             ratio = self.hardness * softabs_slope(curvatures) / softabs(curvatures)
             matrices = matrices.copy()
             matrices[rows] = (directions * ratio[:, None, :]) @ directions.transpose(0, 2, 1)
@@ -474,10 +448,6 @@ def _of_both(plain: FormsAt, softened: FormsAt, soft: BoolArray) -> FormsAt:
 def _soft(cache: Cache) -> BoolArray:
     """Return the rows where G differs from H, shape (n,); not those that are NaN."""
     return np.asarray(cache["metric_certain"] == 0.0)
-
-
-def _soften(cache: Cache, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-    return cache["metric_curvatures"][rows], cache["metric_directions"][rows]
 
 
 @attrs.frozen(eq=False)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import Generic, Self, TypeVar, cast
+from typing import Self, cast
 
 import attrs
 import numpy as np
@@ -23,7 +22,7 @@ from surrokit.interfaces import (
     changes_with_position,
 )
 from surrokit.potentials import Potential
-from surrokit.types import BoolArray, Cache, FloatArray
+from surrokit.types import BoolArray, Cache, FloatArray, IntArray
 
 DIVERGENCE = 1000.0
 """Error of the energy on a path, in nats, beyond which the integrator is not trusted there."""
@@ -49,45 +48,8 @@ def metropolis(log_ratio: FloatArray, rng: np.random.Generator) -> tuple[BoolArr
     return rng.random(len(log_ratio)) < acceptance, acceptance
 
 
-def of_moves(
-    state: ChainState, proposal: Proposal, accepted: BoolArray, acceptance: FloatArray
-) -> tuple[BoolArray, FloatArray]:
-    """Return the outcome of a decision for moves alone, without proposals to stay.
-
-    A proposal to stay needs no decision: it would always be "accepted", however stuck the chain is.
-    The same holds for a step too small to change a position in double precision.
-
-    Parameters
-    ----------
-    state, proposal
-        The chains before the decision, and their proposals.
-    accepted : ndarray of bool, shape (n,)
-        Chains whose proposal was accepted, proposals to stay included.
-    acceptance : ndarray of shape (n,)
-        Probability of acceptance.
-
-    Returns
-    -------
-    accepted : ndarray of bool, shape (n,)
-        Chains that moved.
-    acceptance : ndarray of shape (n,)
-        NaN where the proposal was to stay.
-    """
-    there = (proposal.positions == state.positions).all(axis=1)
-    stays = (there | ~proposal.moved) & (proposal.status == Status.OK)
-    return accepted & ~stays, np.where(stays, np.nan, acceptance)
-
-
 def choose(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> FloatArray:
-    """Return proposed rows where accepted, and current ones elsewhere.
-
-    Parameters
-    ----------
-    accepted : ndarray of bool, shape (n,)
-        Whether each row is accepted.
-    proposed, current : ndarray of shape (n, ...)
-        Arrays whose first axis runs over chains; they may be returned themselves.
-    """
+    """Return proposed rows where accepted, and current ones elsewhere; maybe an array itself."""
     if accepted.all():
         return proposed
     return np.where(accepted.reshape((-1,) + (1,) * (proposed.ndim - 1)), proposed, current)
@@ -154,6 +116,10 @@ def carry_out(
     acceptance : ndarray of shape (n,)
         With what probability, or an unbiased estimate of that.
     """
+    # A proposal to stay needs no decision: it would always be "accepted", however stuck the chain
+    # is. The same holds for a step too small to change a position in double precision.
+    there = (proposal.positions == state.positions).all(axis=1)
+    stays = (there | ~proposal.moved) & (proposal.status == Status.OK)
     after = ChainState(
         positions=choose(accepted, proposal.positions, state.positions),
         values=choose(accepted, values, state.values),
@@ -162,7 +128,7 @@ def carry_out(
             for name, array in proposal.cache.items()
         },
     )
-    return after, _info(proposal, *of_moves(state, proposal, accepted, acceptance))
+    return after, _info(proposal, accepted & ~stays, np.where(stays, np.nan, acceptance))
 
 
 def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> StepInfo:
@@ -188,15 +154,30 @@ def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> St
     )
 
 
-def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
-    """Return a metric, if it has one mass matrix for all positions.
+def take_rows(phase: Phase, rows: IntArray) -> Phase:
+    """Return some chains of a phase, as copies."""
+    return Phase(
+        positions=phase.positions.take(rows, 0),  # several times as fast as an index
+        momenta=phase.momenta.take(rows, 0),
+        cache={name: array.take(rows, 0) for name, array in phase.cache.items()},
+    )
 
-    Parameters
-    ----------
-    metric
-        The metric.
-    who
-        Name of the part that needs such a metric, for the message.
+
+def copy_phase(phase: Phase) -> Phase:
+    """Return a phase whose arrays may be written to."""
+    cache = {name: array.copy() for name, array in phase.cache.items()}
+    return Phase(positions=phase.positions.copy(), momenta=phase.momenta.copy(), cache=cache)
+
+
+def put_rows(phase: Phase, rows: IntArray, part: Phase) -> None:
+    """Write the phase of some chains into that of all, in place."""
+    phase.positions[rows], phase.momenta[rows] = part.positions, part.momenta
+    for name, array in part.cache.items():
+        phase.cache[name][rows] = array
+
+
+def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
+    """Return a metric, if it has one mass matrix for all positions; ``who`` needs such a one.
 
     Raises
     ------
@@ -213,14 +194,7 @@ def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
 
 
 def position_metric(metric: Metric | PositionMetric, who: str) -> PositionMetric:
-    """Return a metric, if its mass matrix changes with position.
-
-    Parameters
-    ----------
-    metric
-        The metric.
-    who
-        Name of the part that needs such a metric, for the message.
+    """Return a metric, if its mass matrix changes with position; ``who`` needs such a one.
 
     Raises
     ------
@@ -246,13 +220,6 @@ def works_by_position(integrator: object) -> bool:
 def constant_integrator(integrator: object, who: str) -> None:
     """Refuse an integrator that follows paths in a metric that changes with position.
 
-    Parameters
-    ----------
-    integrator
-        The integrator.
-    who
-        Name of the part that refuses such an integrator, for the message.
-
     Raises
     ------
     ConfigurationError
@@ -266,11 +233,13 @@ def constant_integrator(integrator: object, who: str) -> None:
         )
 
 
-Kinetic = TypeVar("Kinetic", Metric, PositionMetric)
+def left_free(**free: bool) -> frozenset[str]:
+    """Return the names of the settings that are left to be tuned."""
+    return frozenset(name for name, is_free in free.items() if is_free)
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class PathKernel(Generic[Kinetic]):
+class PathKernel:
     """The common part of kernels that follow paths.
 
     Parameters
@@ -287,7 +256,7 @@ class PathKernel(Generic[Kinetic]):
 
     potential: Potential
     integrator: Integrator
-    metric: Kinetic
+    metric: Metric | PositionMetric
     step: float
 
     @property
@@ -301,7 +270,7 @@ class PathKernel(Generic[Kinetic]):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class CountedPaths(PathKernel[Kinetic]):
+class CountedPaths(PathKernel):
     """Paths with one number of steps for all chains, so that the chains stay one batch.
 
     Parameters
@@ -318,30 +287,21 @@ class CountedPaths(PathKernel[Kinetic]):
     randomize: bool
     shortest: float = 0.0
 
-    @abstractmethod
-    def draw_momenta(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
-        """Draw momenta, shape (n, dim)."""
-
-    @abstractmethod
-    def kinetic(self, phase: Phase) -> FloatArray:
-        """Return K, shape (n,)."""
-
     def draw_shared(self, rng: np.random.Generator) -> Self:
         """Return a copy in which the number of steps is drawn."""
         return attrs.evolve(self, max_steps=self._length(rng), randomize=False)
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Follow one path for each chain."""
-        n = len(state.positions)
+        n, hamiltonian = len(state.positions), self.hamiltonian
         with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
-            momenta = self.draw_momenta(rng, state)
-            start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
+            start = hamiltonian.start(state, rng)
             n_steps = np.full(n, self._length(rng))
             end, status = self.integrator.advance(
-                self.hamiltonian, start, np.full(n, self.step), n_steps
+                hamiltonian, start, np.full(n, self.step), n_steps
             )
-            kinetic, value = self.kinetic(start), start.cache["value"]
-            log_correction = kinetic - self.kinetic(end)
+            kinetic, value = hamiltonian.kinetic(start), start.cache["value"]
+            log_correction = kinetic - hamiltonian.kinetic(end)
             log_path_ratio = value - end.cache["value"] + log_correction
         return Proposal(
             positions=end.positions,

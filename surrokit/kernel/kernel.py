@@ -55,15 +55,7 @@ def latest(
 class Binding:
     """Binds a sampler anew whenever its potential or its tuning changes.
 
-    Parameters
-    ----------
-    sampler, potential
-        The sampler, and the potential that it moves on.
-
-    Attributes
-    ----------
-    bound : Kernel or None
-        The kernel bound last; None before one is needed.
+    The kernel bound last is ``bound``, or None before one is needed.
     """
 
     def __init__(self, sampler: Sampler, potential: Potential, chains: int) -> None:
@@ -201,6 +193,8 @@ class TunedSampler:
 
     Parameters
     ----------
+    sampler
+        The sampler.
     tuning
         Tuning that a run found for it.
     """
@@ -227,16 +221,7 @@ def warm_up(
     n_transitions: int,
     rng: np.random.Generator,
 ) -> Iterator[tuple[ChainState, StepInfo]]:
-    """Run chains on one potential, and tune their kernel as they go.
-
-    Parameters
-    ----------
-    moves
-        Their kernel, bound and set to be tuned.
-    decider
-        Decides on proposals, by any potential.
-    starts : ndarray of shape (chains, dim)
-        Where they begin.
+    """Run chains from ``starts (chains, dim)``, and tune their kernel as they go.
 
     Yields
     ------
@@ -260,20 +245,7 @@ def follow(
     state: ChainState,
     rng: np.random.Generator,
 ) -> Iterator[ChainState]:
-    """Run tuned chains without end, with the tuned step size and shorter ones in turn.
-
-    Parameters
-    ----------
-    decider
-        Decides on proposals, by any potential.
-    state
-        Of the chains, with a cache of the kernel.
-
-    Yields
-    ------
-    state
-        After each transition.
-    """
+    """Run tuned chains without end, with the tuned step size and shorter ones in turn."""
     steps = [tuning.step_size * part for part in STEPS]
     kernels = [sampler.bind(potential, attrs.evolve(tuning, step_size=step)) for step in steps]
     for kernel in itertools.cycle(kernels):
@@ -288,13 +260,7 @@ def mover(sampler: Sampler) -> Sampler:
 
 
 class Moves(Binding):
-    """The run's own kernel, with the state of the chains.
-
-    Parameters
-    ----------
-    surrogate
-        A ready surrogate that the sampler moves on instead.
-    """
+    """The run's own kernel on the target or a ready surrogate, with the state of the chains."""
 
     def __init__(
         self,
@@ -423,13 +389,7 @@ class Moves(Binding):
 
 
 class ExactMoves(Binding):
-    """An exact kernel beside the run's own, tuned separately.
-
-    Parameters
-    ----------
-    decider
-        Decides on the moves by the exact potential.
-    """
+    """An exact kernel beside the run's own, tuned separately, on the exact potential."""
 
     def __init__(self, sampler: Sampler, decider: Decider, target: Potential, chains: int) -> None:
         super().__init__(sampler, target, chains)
@@ -461,19 +421,7 @@ class ExactMoves(Binding):
     ) -> tuple[ChainState, StepInfo]:
         """Make one exact transition of all chains.
 
-        Parameters
-        ----------
-        state
-            State of the chains; its cache may be of any potential.
-        tune
-            Whether the transition tunes the kernel.
-
-        Returns
-        -------
-        state
-            The new state; its cache is of the exact potential.
-        info
-            What happened.
+        The cache of ``state`` may be of any potential; that of the new one is of the exact one.
         """
         last = self._last
         if last is None or last.positions is not state.positions:

@@ -142,17 +142,17 @@ class LengthSearch:
 
     def age(self) -> LengthSearch:
         """Return the statistics with less weight, after a change of the covariance."""
-        return attrs.evolve(
-            self,
-            tries=_KEPT * self.tries,
-            decisions=_KEPT * self.decisions,
-            acceptances=_KEPT * self.acceptances,
-            seen=_KEPT * self.seen,
-            jumps=_KEPT * self.jumps,
-            changes=_KEPT * self.changes,
-            values=_KEPT * self.values,
-            squares=_KEPT * self.squares,
+        names = (
+            "tries",
+            "decisions",
+            "acceptances",
+            "seen",
+            "jumps",
+            "changes",
+            "values",
+            "squares",
         )
+        return attrs.evolve(self, **{name: _KEPT * getattr(self, name) for name in names})
 
     def best(self) -> int:
         """Return the length to keep.
@@ -330,7 +330,11 @@ def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
     weight = n / (n + 5.0 + dim)
     diagonal = _diagonal(covariance, state.covariance)
     shrunk = np.asarray(weight * covariance + (1.0 - weight) * diagonal, dtype=np.float64)
-    return shrunk if _is_definite(shrunk) else None
+    try:
+        np.linalg.cholesky(shrunk)
+    except np.linalg.LinAlgError:
+        return None
+    return shrunk
 
 
 def learn_warp(state: TunerState, moving: BoolArray, *, heavy: bool = False) -> Warp | None:
@@ -382,14 +386,6 @@ def _within(scatter: FloatArray, moving: BoolArray, n: int) -> FloatArray:
 
 def _is_usable(covariance: FloatArray) -> bool:
     return bool(np.isfinite(covariance).all() and (np.diag(covariance) > 0).all())
-
-
-def _is_definite(covariance: FloatArray) -> bool:
-    try:
-        np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 def _balance(covariance: FloatArray, tension: FloatArray, n: int) -> FloatArray:
@@ -709,7 +705,7 @@ class Tuner:
         if state.iteration not in ends:
             return state
         covariance = pool(state, moving)
-        emptied = state.empty_window()
+        emptied, known = state.empty_window(), state.covariance
         if covariance is None:
             return emptied
         restarted = attrs.evolve(
@@ -718,23 +714,19 @@ class Tuner:
             searching=0,
             direction=0,
             lengths=state.lengths.age(),
-            settled=_settled(state, covariance),
+            settled=known is not None
+            and state.count >= LEAST_TO_SETTLE
+            and agree(known, covariance),
             warp=self._warp(state, moving),
         )
         # in a metric that fits, the step is of order dim^-1/4, so 1 is the better guess
-        fits = state.covariance is None and "metric" in self.tunes
+        fits = known is None and "metric" in self.tunes
         return attrs.evolve(restarted, log_step=0.0) if fits else restarted
 
     def _warp(self, state: TunerState, moving: BoolArray) -> Warp | None:
-        if "warp" in self.tunes:
-            return learn_warp(state, moving)
-        return learn_warp(state, moving, heavy=True) if "heavy_warp" in self.tunes else None
-
-
-def _settled(state: TunerState, covariance: FloatArray) -> bool:
-    """Return whether a window leaves the covariance as it was."""
-    known = state.covariance
-    return state.count >= LEAST_TO_SETTLE and known is not None and agree(known, covariance)
+        if not self.tunes & {"warp", "heavy_warp"}:
+            return None
+        return learn_warp(state, moving, heavy="warp" not in self.tunes)
 
 
 def _search(state: TunerState, acceptance: float, most: float) -> TunerState:

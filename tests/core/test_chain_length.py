@@ -181,11 +181,6 @@ def test_after_the_warm_up_the_length_stays(rng):
     assert tuner.tuning(state).length == state.lengths.best() in (4, 8)
 
 
-def test_a_length_is_not_tuned_for_samplers_that_have_none(rng):
-    tuner = Tuner.of(Free(tunes=frozenset({"step_size"})), 400)
-    assert tuner.tuning(tuner.start(CHAINS, DIM)).length is None
-
-
 def test_on_another_potential_lengths_are_searched_anew(rng):
     _, state, tuner = told(rng)
     again = tuner.restart(state)

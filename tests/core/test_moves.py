@@ -278,8 +278,3 @@ def test_a_warm_up_goes_on_while_windows_do_not_agree(monkeypatch):
     monkeypatch.setattr("surrokit.kernel.tuning.agree", lambda *_: False)
     run = sk.sample(Gaussian(), sampler="hmc", draws=20, seed=1, progress=False)
     assert run.warmup.draws.shape[1] >= 400
-
-
-def test_a_warm_up_of_given_length_has_it():
-    run = sk.sample(Gaussian(), sampler="hmc", warmup=400, draws=20, seed=1, progress=False)
-    assert run.warmup.draws.shape[1] == 400

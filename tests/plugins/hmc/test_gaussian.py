@@ -56,14 +56,6 @@ def test_from_a_step_size_of_one_on_proposals_are_independent_of_the_start(step_
     assert sampler.step == 1.0
 
 
-@pytest.mark.statistical
-def test_independent_proposals_are_draws_of_the_surrogate(rng):
-    sampler = moves(step_size=1.0)
-    drawn = sampler.propose(started(sampler, 40_000), rng).positions
-    assert_allclose(drawn.mean(axis=0), TARGET.mean, atol=5 / 200)
-    assert_allclose(np.cov(drawn.T), TARGET.covariance, atol=5 * 1.5 / 200)
-
-
 def test_the_step_size_is_tuned_unless_given():
     assert GaussianMoves().tunes == {"step_size"}
     assert GaussianMoves(step_size=0.3).tunes == frozenset()

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.interfaces import ChainState, Status, Tuning
+from surrokit.interfaces import ChainState, Tuning
 from surrokit_hmc.hmc import HMC, MAX_STEPS, PATH_LENGTH
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric
@@ -65,14 +65,6 @@ def test_what_is_not_given_is_tuned(settings, free):
     assert hmc(**settings).tunes == free
 
 
-def test_what_is_given_is_not_tuned():
-    tuned = hmc(step_size=0.1, n_steps=3).bind(
-        NORMAL, Tuning(step_size=9.0, covariance=100 * np.eye(3), n_steps=77)
-    )
-    assert (tuned.step, tuned.max_steps) == (0.1, 3)
-    assert tuned.metric == IdentityMetric()
-
-
 def test_what_is_tuned_is_used():
     covariance = np.diag([4.0, 1.0, 0.25])
     tuned = hmc(metric=DenseMetric()).bind(NORMAL, Tuning(step_size=0.7, covariance=covariance))
@@ -80,69 +72,43 @@ def test_what_is_tuned_is_used():
     assert_allclose(tuned.metric.velocity(np.ones((1, 3))), [[4.0, 1.0, 0.25]])
 
 
-def test_tuning_leaves_the_sampler_as_it_is():
-    sampler = hmc()
-    first = sampler.bind(NORMAL, Tuning(step_size=0.7, n_steps=4))
-    second = sampler.bind(NORMAL, Tuning(step_size=0.3, n_steps=2))
-    assert (first.step, first.max_steps) == (0.7, 4)
-    assert (second.step, second.max_steps) == (0.3, 2)
-    assert sampler.step_size is sampler.n_steps is None
+SPREAD = np.diag([1.0, 9.0, 4.0])
 
 
-def test_without_covariance_the_metric_stays():
-    assert hmc(metric=DenseMetric()).bind(NORMAL, Tuning(step_size=1.0)).metric.learnt is None
+@pytest.mark.parametrize(
+    ("settings", "tuning", "steps"),
+    [
+        ({}, {"step_size": 0.1, "covariance": SPREAD}, math.ceil(PATH_LENGTH * 3.0 / 0.1)),
+        ({"path_length": 5.0}, {"step_size": 0.1, "covariance": SPREAD}, 150),
+        ({"metric": DenseMetric()}, {"step_size": 0.5, "covariance": SPREAD}, 7),
+        ({}, {"step_size": 1e-6, "covariance": np.eye(3)}, MAX_STEPS),
+        ({}, {"step_size": 1e6, "covariance": np.eye(3)}, 1),
+        ({}, {"step_size": 0.1, "covariance": np.eye(3), "n_steps": 1}, 1),
+        ({"n_steps": 5}, {"step_size": 0.1, "covariance": np.eye(3), "n_steps": 1}, 5),
+        ({"path_length": 5.0, "n_steps": 7}, {"step_size": 0.1, "covariance": SPREAD}, 7),
+        ({"step_size": 0.1}, {"step_size": 1.0}, 1),
+    ],
+)
+def test_paths_are_as_long_as_given_or_asked_for_or_as_the_widest_direction(
+    settings, tuning, steps
+):
+    assert hmc(**settings).bind(NORMAL, Tuning(**tuning)).max_steps == steps
 
 
-# --- how long paths are ---
+def test_the_length_follows_the_step_and_the_covariance():
+    sampler, covariance = hmc(), np.eye(3)
+    for step, scale, steps in ((0.5, covariance, 7), (0.1, covariance, 32), (0.1, SPREAD, 95)):
+        tuning = Tuning(step_size=step, covariance=scale)
+        assert sampler.bind(NORMAL, tuning).max_steps == steps
 
 
-def test_paths_reach_pi_of_the_widest_direction():
-    sampler = hmc().bind(NORMAL, Tuning(step_size=0.1, covariance=np.diag([1.0, 9.0, 4.0])))
-    assert sampler.max_steps == math.ceil(PATH_LENGTH * 3.0 / 0.1)
-
-
-def test_paths_reach_as_far_as_they_are_told_to():
-    tuning = Tuning(step_size=0.1, covariance=np.diag([1.0, 9.0, 4.0]))
-    assert hmc(path_length=5.0).bind(NORMAL, tuning).max_steps == math.ceil(5.0 * 3.0 / 0.1)
-    assert hmc(path_length=5.0, n_steps=7).bind(NORMAL, tuning).max_steps == 7
-
-
-def test_a_metric_that_fits_makes_paths_short():
-    sampler = hmc(metric=DenseMetric())
-    tuned = sampler.bind(NORMAL, Tuning(step_size=0.5, covariance=np.diag([1.0, 1e4, 4.0])))
-    assert tuned.max_steps == math.ceil(PATH_LENGTH / 0.5)
-
-
-@pytest.mark.parametrize(("step_size", "most"), [(1e-6, MAX_STEPS), (1e6, 1)])
-def test_paths_are_neither_endless_nor_empty(step_size, most):
-    tuned = hmc().bind(NORMAL, Tuning(step_size=step_size, covariance=np.eye(3)))
-    assert tuned.max_steps == most
-
-
-def test_the_length_follows_the_step_while_the_covariance_stays():
-    covariance = np.eye(3)
-    sampler = hmc()
-    assert sampler.bind(NORMAL, Tuning(step_size=0.5, covariance=covariance)).max_steps == 7
-    assert sampler.bind(NORMAL, Tuning(step_size=0.1, covariance=covariance)).max_steps == 32
-
-
-def test_a_new_covariance_counts():
-    sampler = hmc()
-    sampler.bind(NORMAL, Tuning(step_size=0.1, covariance=np.eye(3)))
-    assert sampler.bind(NORMAL, Tuning(step_size=0.1, covariance=4 * np.eye(3))).max_steps == 63
-
-
-def test_a_length_that_tuning_asks_for_comes_first():
-    assert hmc().bind(NORMAL, Tuning(step_size=0.1, covariance=np.eye(3), n_steps=1)).max_steps == 1
-
-
-def test_a_number_of_steps_given_comes_before_all():
-    tuned = hmc(n_steps=5).bind(NORMAL, Tuning(step_size=0.1, covariance=np.eye(3), n_steps=1))
-    assert tuned.max_steps == 5
-
-
-def test_without_any_tuning_a_path_is_one_step():
-    assert kernel(step_size=0.1).max_steps == 1
+@pytest.mark.parametrize("name", ["hmc", "nuts", "rmhmc"])
+def test_the_same_covariance_is_not_factorised_again(name):
+    sampler, covariance = sk.make("sampler", name), np.eye(3)
+    first, second = (
+        sampler.bind(NORMAL, Tuning(step_size=step, covariance=covariance)) for step in (1.0, 0.5)
+    )
+    assert first.metric is second.metric
 
 
 # --- randomised lengths ---
@@ -158,18 +124,6 @@ def test_lengths_are_uniform(rng):
     assert counts[0] == 0
     assert len(counts) == 6
     assert (np.square(counts[1:] - 400) / 400).sum() < 30
-
-
-def test_all_chains_share_the_length(rng):
-    sampler = kernel(step_size=0.1, n_steps=50)
-    for _ in range(5):
-        assert len(set(sampler.propose(state(sampler), rng).n_steps)) == 1
-
-
-def test_lengths_can_be_fixed(rng):
-    sampler = kernel(step_size=0.1, n_steps=5, randomize=False)
-    for _ in range(5):
-        assert_array_equal(sampler.propose(state(sampler), rng).n_steps, 5)
 
 
 # --- proposals ---
@@ -189,44 +143,6 @@ def test_the_correction_is_the_loss_of_kinetic_energy(rng):
     kinetic = 0.5 * (np.square(momenta) - np.square(p)).sum(axis=1)
     assert_allclose(proposal.log_correction, kinetic, atol=1e-12)
     assert_allclose(proposal.log_path_ratio, now.values - NORMAL.value(q) + kinetic, atol=1e-12)
-
-
-def test_proposals_carry_what_was_evaluated(rng):
-    sampler = kernel(step_size=0.4, n_steps=4)
-    proposal = sampler.propose(state(sampler), rng)
-    assert proposal.source is NORMAL
-    assert_allclose(proposal.cache["value"], NORMAL.value(proposal.positions))
-    assert_allclose(proposal.cache["gradient"], proposal.positions)
-    assert proposal.moved.all()
-    assert_array_equal(proposal.status, Status.OK)
-
-
-def test_the_same_generator_gives_the_same_proposal():
-    sampler = kernel(step_size=0.4, n_steps=4)
-    one, two = (sampler.propose(state(sampler), np.random.default_rng(3)) for _ in range(2))
-    assert_array_equal(one.positions, two.positions)
-
-
-def test_a_path_that_overflows_is_a_status_and_no_warning(rng):
-    class Steep(Normal):
-        def gradient(self, q):
-            return 1e300 * q**3
-
-        def value_and_gradient(self, q):
-            return self.value(q), self.gradient(q)
-
-    sampler = kernel(Steep(), step_size=10.0, n_steps=20, randomize=False)
-    proposal = sampler.propose(state(sampler), rng)
-    assert_array_equal(proposal.status, Status.NOT_FINITE)
-    assert not proposal.moved.any()
-
-
-def test_another_potential_makes_another_kernel():
-    sampler, other = hmc(step_size=0.1), Normal()
-    first, moved = sampler.bind(NORMAL, TUNING), sampler.bind(other, TUNING)
-    assert moved.potential is other
-    assert first.potential is NORMAL
-    assert moved.step == 0.1
 
 
 # --- what is refused ---
@@ -250,10 +166,6 @@ def test_another_potential_makes_another_kernel():
 def test_settings_out_of_range_are_refused(name, value, expected):
     with pytest.raises(ConfigurationError, match=f"{name} must be {expected}"):
         hmc(**{name: value})
-
-
-def test_the_needs_are_those_of_the_integrator():
-    assert hmc().needs == {"gradient"}
 
 
 @pytest.mark.parametrize(("shortest", "least"), [(0.0, 1), (0.01, 1), (1 / 3, 3), (0.9, 7)])

@@ -75,23 +75,12 @@ def start(rng):
 
 
 @EACH_METRIC
-@pytest.mark.parametrize("n_steps", [1, 2, 7])
-def test_ends_are_those_of_the_textbook(start, metric, n_steps):
-    q, p = start
-    end, status = advanced(Quartic(), metric, q, p, 0.1, n_steps)
-    assert_array_equal(status, Status.OK)
-    for i in range(6):
-        expected = textbook(Quartic(), metric, q[i], p[i], 0.1, n_steps)
-        assert_allclose(end.positions[i], expected[0], rtol=1e-10, atol=1e-12)
-        assert_allclose(end.momenta[i], expected[1], rtol=1e-10, atol=1e-12)
-
-
-@EACH_METRIC
-def test_every_chain_has_its_own_step_and_length(start, metric):
+@pytest.mark.parametrize("lengths", [[1] * 6, [2] * 6, [7] * 6, [3, 1, 8, 8, 2, 3]], ids=str)
+def test_ends_are_those_of_the_textbook(start, metric, lengths):
     q, p = start
     steps = np.array([0.05, 0.2, -0.1, 0.1, 0.01, 0.15])
-    lengths = np.array([3, 1, 8, 8, 2, 3])
-    end, _ = advanced(Quartic(), metric, q, p, steps, lengths)
+    end, status = advanced(Quartic(), metric, q, p, steps, lengths)
+    assert_array_equal(status, Status.OK)
     for i in range(6):
         expected = textbook(Quartic(), metric, q[i], p[i], steps[i], lengths[i])
         assert_allclose(end.positions[i], expected[0], rtol=1e-10, atol=1e-12)
@@ -109,64 +98,6 @@ def test_mixed_lengths_end_where_single_ones_do(start):
         assert mixed.cache["value"][i] == single.cache["value"][0]
 
 
-def test_the_order_of_chains_does_not_matter(start, rng):
-    q, p = start
-    lengths, order = np.array([5, 1, 3, 5, 2, 1]), rng.permutation(6)
-    one, _ = advanced(Quartic(), IdentityMetric(), q, p, 0.1, lengths)
-    two, _ = advanced(Quartic(), IdentityMetric(), q[order], p[order], 0.1, lengths[order])
-    assert_array_equal(one.positions[order], two.positions)
-
-
-def test_values_and_gradients_at_the_end_are_kept(start):
-    end, _ = advanced(Quartic(), IdentityMetric(), *start, 0.1, [1, 2, 3, 3, 2, 1])
-    assert_allclose(end.cache["value"], Quartic().value(end.positions))
-    assert_allclose(end.cache["gradient"], Quartic().gradient(end.positions))
-
-
-@EACH_METRIC
-def test_a_negative_step_comes_back(start, metric):
-    q, p = start
-    there, _ = advanced(Quartic(), metric, q, p, 0.1, 9)
-    back, _ = advanced(Quartic(), metric, there.positions, there.momenta, -0.1, 9)
-    assert_allclose(back.positions, q, atol=1e-11)
-    assert_allclose(back.momenta, p, atol=1e-11)
-
-
-def test_the_error_of_energy_is_of_second_order(start):
-    hamiltonian = Hamiltonian(potential=Quartic(), metric=IdentityMetric())
-    q, p = start
-    before = Quartic().value(q) + IdentityMetric().energy(p)
-    errors = [
-        np.abs(
-            hamiltonian.energy(advanced(Quartic(), IdentityMetric(), q, p, step, n)[0]) - before
-        ).max()
-        for step, n in ((0.02, 50), (0.01, 100))
-    ]
-    assert 3.0 < errors[0] / errors[1] < 5.0
-
-
-def test_the_start_is_left_as_it_is(start):
-    q, p = start
-    before = q.copy(), p.copy()
-    hamiltonian = Hamiltonian(potential=Quartic(), metric=IdentityMetric())
-    cache = Leapfrog().cache(hamiltonian, q)
-    gradient = cache["gradient"].copy()
-    phase = Phase(positions=q, momenta=p, cache=cache)
-    steps, lengths = np.full(6, 0.1), np.array([3, 1, 2, 3, 1, 1])
-    Leapfrog().advance(hamiltonian, phase, steps, lengths)
-    assert_array_equal(q, before[0])
-    assert_array_equal(p, before[1])
-    assert_array_equal(cache["gradient"], gradient)
-    assert_array_equal(lengths, [3, 1, 2, 3, 1, 1])
-    assert_array_equal(steps, 0.1)
-
-
-def test_read_only_arrays_are_taken(start):
-    for array in start:
-        array.setflags(write=False)
-    assert (advanced(Quartic(), DenseMetric(COVARIANCE), *start, 0.1, 3)[1] == Status.OK).all()
-
-
 # --- what a path costs ---
 
 
@@ -180,13 +111,6 @@ def test_a_path_costs_a_gradient_a_step_and_values_at_the_end_only(start, n_step
     assert counting.positions["gradient"] == 6 * (n_steps - 1)
     assert counting.positions["value"] == 0
     assert sum(counting.batches.values()) == 1 + n_steps
-
-
-def test_mixed_lengths_cost_a_gradient_for_each_step(start):
-    counting = CountingPotential(Quartic())
-    lengths = np.array([5, 1, 3, 5, 2, 1])
-    advanced(counting, IdentityMetric(), *start, 0.1, lengths)
-    assert counting.gradients() == 6 + lengths.sum()
 
 
 def test_without_a_gradient_alone_paths_are_the_same(start):
@@ -221,7 +145,14 @@ SAFE, LOST = [0, 2, 4], [1, 3]
 
 @pytest.mark.parametrize(
     "lengths",
-    [[4, 4, 4, 4, 4], [1, 4, 2, 3, 4], [4, 2, 3, 2, 4], [3, 1, 2, 1, 2], [2, 5, 2, 5, 2]],
+    [
+        [1, 1, 1, 1, 1],
+        [4, 4, 4, 4, 4],
+        [1, 4, 2, 3, 4],
+        [4, 2, 3, 2, 4],
+        [3, 1, 2, 1, 2],
+        [2, 5, 2, 5, 2],
+    ],
     ids=str,
 )
 def test_lost_chains_do_not_disturb_the_others(lengths):
@@ -264,11 +195,3 @@ def test_an_end_outside_the_support_is_lost():
     q, p = np.array([[0.05, 0.0], [2.0, 0.0]]), np.array([[-9.0, 0.0], [0.0, 0.0]])
     _, status = advanced(Walled(), IdentityMetric(), q, p, 0.1, 2)
     assert_array_equal(status, [Status.NOT_FINITE, Status.OK])
-
-
-def test_an_overflow_is_a_status():
-    with np.errstate(all="ignore"):
-        _, status = advanced(
-            Quartic(), IdentityMetric(), np.ones((2, 2)), np.ones((2, 2)), 50.0, 60
-        )
-    assert_array_equal(status, Status.NOT_FINITE)

@@ -42,37 +42,6 @@ def test_the_energy_is_half_the_product_of_momentum_and_velocity(metric, inverse
 
 
 @EACH
-def test_the_velocity_is_the_gradient_of_the_energy(metric, inverse, momenta, differences):
-    assert_allclose(metric.velocity(momenta), differences(metric.energy, momenta), atol=1e-8)
-
-
-@EACH
-@pytest.mark.statistical
-def test_draws_have_the_mass_as_covariance(metric, inverse, rng):
-    """Each of four entries within five standard errors."""
-    n = 40_000
-    draws = metric.draw(rng, n, 2)
-    mass = np.linalg.inv(inverse)
-    errors = np.sqrt((np.outer(np.diag(mass), np.diag(mass)) + mass**2) / n)
-    assert (np.abs(draws.T @ draws / n - mass) < 5 * errors).all()
-    assert (np.abs(draws.mean(axis=0)) < 5 * np.sqrt(np.diag(mass) / n)).all()
-
-
-@EACH
-@pytest.mark.statistical
-def test_the_energy_of_draws_is_half_the_dimension(metric, inverse, rng):
-    energies = metric.energy(metric.draw(rng, 40_000, 2))
-    assert abs(energies.mean() - 1.0) < 5 / np.sqrt(40_000)
-
-
-@EACH
-def test_draws_depend_on_the_generator_only(metric, inverse):
-    one, two = (metric.draw(np.random.default_rng(3), 4, 2) for _ in range(2))
-    assert_array_equal(one, two)
-    assert one.shape == (4, 2)
-
-
-@EACH
 def test_the_longest_scale_is_that_of_the_whitened_covariance(metric, inverse):
     expected = np.sqrt(np.linalg.eigvals(np.linalg.solve(inverse, COVARIANCE)).real.max())
     assert metric.longest_scale(COVARIANCE) == pytest.approx(expected)
@@ -96,12 +65,6 @@ def test_what_is_not_given_is_tuned(metric):
 def test_what_is_given_is_kept(metric, momenta):
     assert not metric.tunable
     assert_array_equal(metric.adapt(COVARIANCE).velocity(momenta), metric.velocity(momenta))
-
-
-def test_adapting_leaves_the_metric_as_it_is(momenta):
-    metric = DenseMetric()
-    metric.adapt(COVARIANCE)
-    assert_array_equal(metric.velocity(momenta), momenta)
 
 
 def test_the_arrays_given_can_be_changed_afterwards(momenta):

@@ -115,15 +115,6 @@ def test_turning_is_the_same_from_either_end(rng, slowed):
     assert 0 < one.sum() < 50
 
 
-def test_a_path_ends_about_where_it_turns():
-    """On a normal target in few dimensions that is after about half a period."""
-    target = Gaussian(mean=(0, 0), covariance=((1, 0), (0, 1)))
-    sampler = kernel(potential=target, step_size=0.1)
-    steps = sampler.propose(started(sampler, 500, target=target), np.random.default_rng(1)).n_steps
-    assert 1.0 < steps.mean() * 0.1 < 6.3
-    assert steps.max() <= 127
-
-
 def swept(angle, n_points=65):
     """Momenta, shape (n_points, 1, 2), evenly spaced over an angle of a circle."""
     t = np.linspace(0.0, angle, n_points)
@@ -305,16 +296,6 @@ def test_energies_of_a_path_differ_by_no_more_than_the_limit(rng):
 )
 def test_what_is_not_given_is_tuned(settings, free):
     assert nuts(**settings).tunes == free
-
-
-def test_what_is_tuned_is_used():
-    tuning = Tuning(step_size=0.7, covariance=np.diag([4.0, 0.25]))
-    settings = nuts(step_size=None, metric=DenseMetric())
-    sampler = settings.bind(BANANA, tuning)
-    assert sampler.step == 0.7
-    assert_allclose(sampler.metric.velocity(np.ones((1, 2))), [[4.0, 0.25]])
-    again = settings.bind(BANANA, Tuning(step_size=0.1, covariance=tuning.covariance))
-    assert again.metric is sampler.metric  # nothing is factorised again
 
 
 def test_settings_out_of_range_are_refused():

@@ -9,11 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.interfaces import ChainState, Status, Tuning
+from surrokit.kernel.hamiltonian import CountedPaths
 from surrokit.marginals import Warp
 from surrokit.testing import CountingPotential
 from surrokit.testing.targets import Banana
 from surrokit.warping import WarpedKernel
-from surrokit_hmc.hmc import HMC, HMCKernel
+from surrokit_hmc.hmc import HMC
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric
 
@@ -56,8 +57,8 @@ def test_it_is_tuned_only_if_asked_for():
 
 
 def test_before_it_is_known_paths_are_plain():
-    assert isinstance(hmc().bind(Banana(), tuning(None)), HMCKernel)
-    assert isinstance(hmc(warp=False).bind(Banana(), tuning(BENT)), HMCKernel)
+    assert isinstance(hmc().bind(Banana(), tuning(None)), CountedPaths)
+    assert isinstance(hmc(warp=False).bind(Banana(), tuning(BENT)), CountedPaths)
 
 
 def test_mass_and_path_length_are_those_of_its_own_covariance():

@@ -135,18 +135,6 @@ def test_paths_keep_volume(name, metric, target):
     assert np.mean(off < 1e-4) > 0.8
 
 
-@pytest.mark.parametrize("name", INTEGRATORS)
-def test_energy_error_falls_with_the_square_of_the_step(name):
-    integrator = sk.make("integrator", name)
-    hamiltonian, start = started(integrator, METRICS["hessian"], LogCosh(), 20)
-    errors = []
-    for n_steps in (4, 8):
-        end, status = advanced(integrator, hamiltonian, start, 1.2 / n_steps, n_steps)
-        assert (status == Status.OK).all()
-        errors.append(np.abs(hamiltonian.energy(end) - hamiltonian.energy(start)).mean())
-    assert errors[1] < 0.35 * errors[0]
-
-
 # --- cost ---
 
 

@@ -51,30 +51,23 @@ def plain_softabs(hessian, hardness, covariance):
 # --- factors, both ways ---
 
 
-@pytest.mark.parametrize("n", [3, 300])
+@pytest.mark.parametrize("n", [6, 300])
 def test_factors_one_by_one_and_by_columns(n):
     rng = np.random.default_rng(0)
     root = rng.standard_normal((n, 4, 4))
     spd = root @ root.transpose(0, 2, 1) + np.eye(4)
-    spd[1] = -np.eye(4)
+    spd[0], spd[1] = 0.0, -np.eye(4)
     spd[2] = np.nan
     factors = factorise(spd)
-    good = np.setdiff1d(np.arange(n), [1, 2])
-    assert_allclose(factors.lower[good], np.linalg.cholesky(spd[good]), atol=1e-12)
-    assert_allclose(factors.inverse[good], np.linalg.inv(spd[good]), atol=1e-11)
-    assert_allclose(factors.log_determinant[good], np.linalg.slogdet(spd[good])[1])
-    for array in (factors.lower, factors.inverse, factors.log_determinant):
-        assert np.isnan(array[[1, 2]]).all()
-    assert_array_equal(np.flatnonzero(~are_definite(spd)), [1, 2])
+    good = np.arange(3, n)
+    assert_allclose(factors["metric_factor"][good], np.linalg.cholesky(spd[good]), atol=1e-12)
+    assert_allclose(factors["metric_inverse"][good], np.linalg.inv(spd[good]), atol=1e-11)
+    assert_allclose(factors["log_determinant"][good], np.linalg.slogdet(spd[good])[1])
+    for array in factors.values():
+        assert np.isnan(array[:3]).all()
+    assert_array_equal(np.flatnonzero(~are_definite(spd)), [0, 1, 2])
     vectors = rng.standard_normal((n, 4))
     assert_allclose(product(root, vectors), np.einsum("nij,nj->ni", root, vectors), atol=1e-13)
-
-
-@pytest.mark.parametrize("n", [2, 200])
-def test_a_singular_matrix_is_not_definite(n):
-    ones = np.ones((n, 2, 2))
-    assert np.isnan(factorise(np.zeros((n, 2, 2))).log_determinant).all()
-    assert not are_definite(ones - 1e-9 * np.eye(2)).any()
 
 
 # --- softabs ---
@@ -129,13 +122,6 @@ def test_certain_rows_pay_forms_only():
     metric.form_gradient(counting, q, metric.factor(counting, q), np.ones((5, 2)))
     assert counting.positions["hessian_form_gradient"] == 5
     assert counting.positions["hessian_trace_gradient"] == 0
-
-
-def test_softabs_never_rejects_an_indefinite_hessian():
-    q = np.column_stack([np.linspace(-3.0, 3.0, 200), np.zeros(200)])
-    cache = SoftAbsMetric().factor(Mixture(), q)
-    assert (np.linalg.eigvalsh(Mixture().hessian(q))[:, 0] < 0).any()
-    assert np.isfinite(cache["log_determinant"]).all()
 
 
 # --- the diagonal ---

@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.errors import CapabilityError, ConfigurationError, IndefiniteMetricError
+from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import ChainState, Status, Tuning
 from surrokit.kernel.kernel import Binding
-from surrokit.testing import CountingPotential, Fenced, Limited
+from surrokit.testing import CountingPotential, Limited
 from surrokit.testing.parts import ReferenceCorrection
 from surrokit.testing.samplers import WIDE, invariance
 from surrokit.testing.targets import Banana, Gaussian, Mixture
@@ -80,11 +80,6 @@ def test_steps_are_a_fixed_number_unless_randomised():
         assert {int(sampler.propose(start, rng).n_steps[0]) for _ in range(60)} == kinds
 
 
-def test_needs_are_those_of_integrator_and_metric():
-    assert rmhmc().needs == {"gradient", "hessian", "hessian-derivative"}
-    assert rmhmc(metric="fisher").needs == {"gradient", "metric", "metric-derivative"}
-
-
 def test_units_come_from_tuning_and_a_cache_in_others_is_made_anew():
     """By the path of the run: a binding says which cache a kernel is to be given."""
     target = CountingPotential(Mixture())
@@ -109,15 +104,6 @@ def test_a_metric_without_units_keeps_its_caches():
     assert moves.renew(start) is start
 
 
-def test_the_same_covariance_is_not_factorised_again():
-    sampler = rmhmc()
-    first, second = (
-        sampler.bind(Gaussian(), Tuning(step_size=step, covariance=COVARIANCE))
-        for step in (1.0, 0.5)
-    )
-    assert first.metric is second.metric
-
-
 # --- proposals ---
 
 
@@ -132,24 +118,6 @@ def test_log_correction_is_the_loss_of_kinetic_energy_with_its_log_determinant()
     assert np.abs(won).max() > 0.2
     assert_allclose(proposal.log_correction, won, atol=0.01)
     assert_allclose(proposal.log_path_ratio, proposal.log_correction - won, atol=1e-9)
-
-
-def test_a_normal_target_is_drawn_at_a_quarter_period():
-    sampler = rmhmc(Gaussian(), step_size=0.1 * math.pi, n_steps=5)
-    start = state(sampler, Gaussian(), 2000)
-    end = sampler.propose(start, np.random.default_rng(2)).positions
-    correlation = np.corrcoef(start.positions[:, 0], end[:, 0])[0, 1]
-    assert abs(correlation) < 0.08
-
-
-def test_paths_that_leave_the_support_do_not_touch_others():
-    fenced = Fenced(Gaussian(), 2.0)
-    sampler = rmhmc(fenced, step_size=0.7, n_steps=3)
-    q = 0.2 * np.random.default_rng(0).standard_normal((200, 2))
-    start = ChainState(positions=q, values=fenced.value(q), cache=sampler.cache(q))
-    proposal = sampler.propose(start, np.random.default_rng(1))
-    assert set(proposal.status) == {Status.OK, Status.NOT_FINITE}
-    assert np.isfinite(fenced.value(proposal.positions[proposal.status == Status.OK])).all()
 
 
 # --- exactness ---
@@ -171,18 +139,6 @@ def test_draws_are_exact(settings, surrogate):
         sampler, ReferenceCorrection(potential=target), target, "", n_chains=4000, n_transitions=6
     )
     verdict.require("exact draws stay exact draws")
-
-
-def test_a_run_by_name():
-    run = sk.sample(
-        "gaussian",
-        sampler=("rmhmc", {"metric": "fisher"}),
-        draws=60,
-        warmup=60,
-        seed=1,
-        progress=False,
-    )
-    assert run.kept.path_acceptance.mean() > 0.6
 
 
 # --- what is refused ---
@@ -207,12 +163,6 @@ def test_hmc_refuses_what_is_for_rmhmc():
     message = r"hmc needs an integrator for one mass matrix, got GeneralizedLeapfrog, .*"
     with pytest.raises(ConfigurationError, match=message + "sampler='rmhmc'"):
         sk.make("sampler", "hmc", integrator="generalized-leapfrog")
-
-
-def test_an_indefinite_hessian_stops_the_run_with_advice():
-    sampler = rmhmc(Mixture(), metric=("hessian", {"trusted": True}), step_size=0.2, n_steps=1)
-    with pytest.raises(IndefiniteMetricError, match="use metric 'softabs'"):
-        state(sampler, Mixture(), 200)
 
 
 # --- what suits a potential ---
