@@ -159,13 +159,14 @@ class Rejections:
         finally:
             self.account, self.log = kept
 
-    def decidable(self, values: FloatArray) -> FloatArray:
+    def decidable(self, values: FloatArray, *, usual: bool = False) -> FloatArray:
         """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
 
         From :data:`surrokit.limits.EDGE` on U is infinite, too. U = -inf is no valid
-        density: a chain there would never leave.
+        density: a chain there would never leave. Nothing is looked at where all is known to be
+        ``usual``, finite and far from that edge.
         """
-        if values.min(initial=0.0) > -EDGE and values.max(initial=0.0) < EDGE:  # no NaN is
+        if usual or (values.min(initial=0.0) > -EDGE and values.max(initial=0.0) < EDGE):
             if len(values):
                 self._latest = self._at.copy(), values
             return values
@@ -550,8 +551,8 @@ class RecordingPotential(RecordedRows, ShownTarget):
             return self._through_vjp(positions)[:2]
         with self.rejections.evaluating("gradient", positions):
             values, gradients = self._bound.value_and_gradient(positions)
-            fine = all_finite(gradients)
-        values = self.rejections.decidable(values)
+            fine, usual = all_finite(gradients), bool(values.dot(values) < EDGE**2)
+        values = self.rejections.decidable(values, usual=usual)
         if not fine:
             self.rejections.count_broken_gradients(positions, values, gradients)
         self._store(positions=positions, values=values, gradients=gradients)
