@@ -236,6 +236,18 @@ def check_flag(name: str, value: object) -> None:
         raise ConfigurationError(f"{name} must be True or False, got {value!r}")
 
 
+def check_seconds(name: str, value: object) -> None:
+    """Refuse a value that is neither None nor a finite number of seconds above 0.
+
+    Raises
+    ------
+    ConfigurationError
+        If the value is neither.
+    """
+    if value is not None and not _finite(value) > 0:
+        raise ConfigurationError(f"{name} must be a number of seconds above 0, got {value!r}")
+
+
 def check_methods(name: str, given: object, methods: tuple[str, ...], such_as: str) -> None:
     """Refuse an object without the methods that will be called, or a class in place of an object.
 

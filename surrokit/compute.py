@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -11,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from surrokit.arguments import is_number, is_whole
+from surrokit.arguments import check_seconds, is_whole
 from surrokit.errors import ConfigurationError
 from surrokit.executors.pools import Given, Processes, Threads, WorkerPool, spread
 from surrokit.model.calls import OnError
@@ -152,12 +151,9 @@ def _check_executor(executor: object, workers: object) -> None:
         )
 
 
-def _check_timeout(timeout: object, executor: object) -> None:
-    if timeout is None:
-        return
-    if not (is_number(timeout) and 0.0 < timeout < math.inf):  # type: ignore[operator]
-        raise ConfigurationError(f"timeout must be a number of seconds above 0, got {timeout!r}")
-    if executor != "processes":
+def _check_timeout(timeout: float | None, executor: object) -> None:
+    check_seconds("timeout", timeout)
+    if timeout is not None and executor != "processes":
         raise ConfigurationError(
             "timeout is kept by killing the worker process of a call that hangs, which can only be "
             "done to processes that surrokit has started; pass "

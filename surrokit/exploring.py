@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NoReturn
 
 import numpy as np
 
@@ -21,11 +20,8 @@ def next_of(steps: Iterator[Explored]) -> Explored:
     PluginError
         If there is none, though the last one was not marked as such.
     """
-    return next(steps, None) or raise_unmarked()
-
-
-def raise_unmarked() -> NoReturn:
-    """Raise what :func:`next_of` does."""
+    for explored in steps:
+        return explored
     raise PluginError(
         "the explorer has ended, but its last item was not marked as done; yield it as "
         "Explored(..., done=True)"

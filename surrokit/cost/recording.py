@@ -383,9 +383,9 @@ class RecordingPotential(RecordedRows, ShownTarget):
         self._bound: Any = change_model(
             target, lambda model: attrs.evolve(model, calls=self.calls_made)
         )
-        self._by_vjp, by_jacobian = can.VJP in self._offers, can.JACOBIAN in self._offers
-        self._has_jacobian = by_jacobian
-        self._has_lone = can.GRADIENT_ALONE in self._offers and not (self._by_vjp or by_jacobian)
+        self._by_vjp, self._by_jacobian = can.VJP in self._offers, can.JACOBIAN in self._offers
+        by_outputs = self._by_vjp or self._by_jacobian
+        self._has_lone = can.GRADIENT_ALONE in self._offers and not by_outputs
 
     @property
     def dim(self) -> int:
@@ -545,7 +545,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return exact U, shape (n,), and its gradient, shape (n, dim); NaN where U failed."""
-        if self._has_jacobian and (self._wants_jacobians or not self._by_vjp):
+        if self._by_jacobian and (self._wants_jacobians or not self._by_vjp):
             return self._through_jacobian(positions)
         if self._by_vjp:
             return self._through_vjp(positions)[:2]

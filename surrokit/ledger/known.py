@@ -29,6 +29,7 @@ from surrokit.model.outcome import Answer, Results
 from surrokit.plan.parts import is_ready
 from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential
+from surrokit.surrogate.training import near_least
 from surrokit.targets.differences import Differences, with_slopes
 from surrokit.types import FloatArray, IntArray
 
@@ -99,22 +100,16 @@ def with_memo(exact: Potential, memo: Memo) -> Potential:
     return exact
 
 
-NEAR = 10.0
-"""Times as far above the least potential as a plausible point (dim + 20 nats), evaluations for
-other posteriors are not learnt from: no weight makes up for outputs so far away."""
-
-
 def evaluations_of_model(exact: Potential) -> Evaluations:
     """Return what a target's model has evaluated for other posteriors, as this target's own.
 
-    Rows far above the least of them are left out.
+    Rows far above the least of them are left out: no weight makes up for outputs so far away.
     """
     model = model_of(exact)
     if model.memo is None or not model.shared or model.columns is not None:
         return Evaluations.join([], exact.dim)
-    found = read_evaluations((event_with(*rows) for rows in model.memo.batches()), exact)
-    most = np.min(found.values, initial=np.inf) + NEAR * (exact.dim + 20.0)
-    return found.take(np.asarray(found.values <= most))
+    batches = model.memo.batches()
+    return near_least(read_evaluations((event_with(*rows) for rows in batches), exact))
 
 
 def event_with(what: str, rows: FloatArray, results: Results, seconds: float = 0.0) -> Event:

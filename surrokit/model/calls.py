@@ -313,17 +313,11 @@ class Calls:
         if self._is_afresh:
             memo = None
         if self.journal is None and memo is None and self.on_error != "retry":
-            self.count(kind, each * len(rows))
-            try:  # as an attempt below, for the price of a call less
-                with users_threads():
-                    outcome = attempt(rows)
-            except BaseException as error:
-                outcome = self._row_by_row(error, kind, attempt, each, rows)
+            try:
+                outcome = self._attempt(kind, attempt, each, rows)
             finally:
                 self.meter.left(0)
-            if outcome.causes:
-                self._look_at(kind, outcome)
-            elif not self.remembers:
+            if not (outcome.causes or self.remembers):
                 self._worked.add(kind)
                 return outcome.results
             answer = outcome.to_answer()
@@ -410,16 +404,11 @@ class Calls:
                 outcome = attempt(rows)
         except BaseException as error:
             return self._row_by_row(error, kind, attempt, each, rows)
-        if outcome.causes:
-            self._look_at(kind, outcome)
-        return outcome
-
-    def _look_at(self, kind: CallKind, outcome: Outcome) -> None:
-        """Raise where failures of an attempt are to end the run."""
         if outcome.results is None and kind not in self._worked:
             outcome.raise_if_wrong()
-        if self.on_error == "raise":
+        if outcome.causes and self.on_error == "raise":
             _stop_at(next(iter(outcome.causes.values())))
+        return outcome
 
     def _row_by_row(
         self, raised: BaseException, kind: CallKind, attempt: Attempt, each: int, rows: FloatArray

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
-from surrokit.arguments import check_flag, is_number, numbers
+from surrokit.arguments import check_flag, check_seconds, numbers
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.errors import (
     ConfigurationError,
@@ -106,8 +105,7 @@ def command_potential(
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared) if is_map else None
     taken = declared if model is None else model.of_map
-    if timeout is not None and not (is_number(timeout) and 0.0 < timeout < math.inf):
-        raise ConfigurationError(f"timeout must be a number of seconds above 0, got {timeout!r}")
+    check_seconds("timeout", timeout)
     here = Path.cwd() if folder is None else Path(folder).absolute()
     kept = None if keep_failed is None else here / keep_failed
     caller = Caller(command=Command.read(command, here), timeout=timeout, keep_failed=kept)

@@ -16,6 +16,7 @@ from surrokit.interfaces import ChainState, Correction, Evaluations, Sampler, St
 from surrokit.kernel.kernel import Binding, follow, mover, warm_up
 from surrokit.limits import one_thread
 from surrokit.potentials import Potential
+from surrokit.surrogate.training import near_least
 from surrokit.types import FloatArray
 
 TRANSITIONS = 250
@@ -28,7 +29,7 @@ MANY = 1000
 """Dimensions from which on no surrogate is fitted any more, as a single factorisation of matrices
 takes longer than the time that is held back."""
 
-_NEAR = (10.0, 20.0)  # times, of as many nats and one for each dimension above the least, is near
+_NEAR = 10.0  # nats, and one for each dimension, above the least in which there may be mass
 
 _PAIRS = 40  # differences of gradients that tell of the curvature, from the lowest positions on
 _BENT = 1e-10  # of the product of both lengths, above which a difference tells of a curvature
@@ -121,7 +122,7 @@ def of_evaluations(
     else:
         _, first = np.unique(rows.positions, axis=0, return_index=True)
         places = rows.positions[np.sort(first)]
-        near = int(np.sum(rows.values <= rows.values[0] + places.shape[1] + _NEAR[0]))
+        near = int(np.sum(rows.values <= rows.values[0] + places.shape[1] + _NEAR))
         n = max(min(near, len(places)) // chains, 1)
         places = np.resize(places, (n * chains, places.shape[1]))
         what = "the best positions that were evaluated, and no draws of any distribution"
@@ -192,10 +193,8 @@ def fit_near(
     fit: Callable[[Evaluations], Potential], rows: Evaluations
 ) -> tuple[Potential | None, Evaluations]:
     """Return a surrogate of the evaluations near the least, if one can be fitted, and them."""
-    times, more = _NEAR
-    least = np.min(rows.values, initial=np.inf)
-    near = rows.take(np.asarray(rows.values <= least + times * (rows.positions.shape[1] + more)))
-    if not np.isfinite(least) or near.positions.shape[1] > MANY:
+    near = near_least(rows)
+    if not np.isfinite(near.values).any() or near.positions.shape[1] > MANY:
         return None, near
     try:
         return fit(near), near

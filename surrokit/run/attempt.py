@@ -14,7 +14,7 @@ from surrokit.capabilities import FORWARD
 from surrokit.cost.budget import Budget
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning, SurrogateFitError
-from surrokit.exploring import next_of, raise_unmarked
+from surrokit.exploring import next_of
 from surrokit.interfaces import (
     ChainState,
     Decision,
@@ -171,7 +171,7 @@ class Attempt:
             book.stopping.check_before_iteration(exact=False)
             before = len(self._evaluations)
             with book.clock.phase("warmup"):
-                explored = next(steps, None) or raise_unmarked()
+                explored = next_of(steps)
             found, done = explored.findings, explored.done
             self._evaluated()
             rows = Evaluations.join(self._evaluations[before:], self._target.dim)

@@ -17,6 +17,15 @@ LOOKED_AT = 12_000
 percent, and each takes the variance of a process."""
 
 
+_TIMES, _MORE = 10.0, 20.0
+
+
+def near_least(rows: Evaluations) -> Evaluations:
+    """Return the evaluations near the least of them: at most 10 (dim + 20) nats above it."""
+    most = np.min(rows.values, initial=np.inf) + _TIMES * (rows.positions.shape[1] + _MORE)
+    return rows.take(np.asarray(rows.values <= most))
+
+
 class BorderedPotential(Potential, Protocol):
     """A surrogate that knows how far it is to be believed."""
 
