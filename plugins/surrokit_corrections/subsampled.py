@@ -17,21 +17,14 @@ from surrokit.types import Cache, Capabilities, FloatArray
 from surrokit_corrections.metropolis import decide_by_values
 from surrokit_corrections.thinning import Thinning
 
-_TOLERANCE = 1e-5  # nats above the mode: what is missing costs acceptance, a little
-_PAIRS = 200  # simulated decisions behind a prediction of the acceptance
-_FEW_OPERATIONS = 2e9  # a tenth of a second, once
-_MANY_OPERATIONS = 2e10  # about a second, once
+_FEW_OPERATIONS, _MANY_OPERATIONS = 2e9, 2e10  # a tenth of a second, and about a second, once
 _ROW_IN_OPERATIONS = 1e6
 """What some thousand moves save by expansions of third order, for each row that a move touches and
 each dimension."""
-_PASSES = 3.0  # over all rows, at most, that such a prediction may cost
 
 
 def _to_array(values: object) -> FloatArray | None:
     return None if values is None else np.array(values, dtype=np.float64)
-
-
-_ORDER = Limits("2, 3 or None", lambda value: value in (None, 2, 3))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -76,7 +69,9 @@ class Subsampled:
     for exact Bayesian inference with large datasets, ICML.
     """
 
-    order: int | None = attrs.field(default=None, validator=_ORDER)
+    order: int | None = attrs.field(
+        default=None, validator=Limits("2, 3 or None", lambda value: value in (None, 2, 3))
+    )
     centre: FloatArray | None = attrs.field(default=None, converter=_to_array, repr=False)
     hessian: FloatArray | None = attrs.field(default=None, converter=_to_array, repr=False)
 
@@ -119,11 +114,14 @@ class SubsampledDecider:
         CapabilityError
             If ``order=3`` was asked for and the target has no ``rows-third-order``.
         """
-        exact = self.potential
         mode, centre, hessian = None, self.settings.centre, self.settings.hessian
         if centre is None or hessian is None:
-            mode, hessian = _mode_near(exact, near)
-            centre = mode.position
+            # what is missing of the mode costs acceptance, a little
+            mode = find_mode(self.potential, near, tolerance=1e-5)
+            centre, hessian = mode.position, mode.hessian
+            if hessian is None:
+                hessian = with_hessian(self.potential).hessian(centre[None])[0]
+                mode = attrs.evolve(mode, hessian=hessian)
         return attrs.evolve(self, thinning=self._expand(centre, hessian), mode=mode)
 
     def _expand(self, centre: FloatArray, hessian: FloatArray) -> Thinning:
@@ -169,7 +167,7 @@ class SubsampledDecider:
         """
         thinning = self._prepare()
         cost = min(thinning.expected_rows, thinning.n_rows)
-        n = int(min(_PAIRS, _PASSES * thinning.n_rows / max(cost, 1.0)))
+        n = int(min(200, 3.0 * thinning.n_rows / max(cost, 1.0)))
         if n < 1:
             return None
         dim = len(thinning.whitening)
@@ -227,12 +225,3 @@ class SubsampledDecider:
                 "subsampled has not expanded the rows yet; call prepare(near) with a position first"
             )
         return self.thinning
-
-
-def _mode_near(exact: Potential, near: FloatArray) -> tuple[Mode, FloatArray]:
-    """Return the mode that a search finds, and second derivatives there."""
-    mode = find_mode(exact, near, tolerance=_TOLERANCE)
-    hessian = mode.hessian
-    if hessian is None:
-        hessian = with_hessian(exact).hessian(mode.position[None])[0]
-    return attrs.evolve(mode, hessian=hessian), hessian

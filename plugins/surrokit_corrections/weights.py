@@ -18,37 +18,12 @@ from surrokit.types import Capabilities, FloatArray
 from surrokit.weighted.rounds import stay_refused
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 
-SPREAD = 2.0
-"""Standard deviations about the mass that chains begin at: farther apart than draws, so that a
-comparison of chains sees whether they have spread."""
-
-ROOM = 20.0
-"""Nats, beside one for each dimension, that a start may lie above the lowest of them."""
-
-HALVINGS = 8
-"""How often a start that lies higher is moved half of the way back."""
-
 LONGEST = 8
 """How many times as long as effective draws take at least chains may get. From half of that on,
 half of the effective draws are enough: errors come from the weights there."""
 
-SPARE = 1.1
-"""How much longer than they seem to need chains are made."""
-
 SHORTEST = 8
 """Draws of each chain at least: what a surrogate's normalising constant takes."""
-
-GROWTH = 1.5
-"""By how much more is paid for in each round."""
-
-ENDS = (0.05, 0.95)
-"""Tail probabilities of the quantiles that draws must tell well."""
-
-OUTER = 1024
-"""Draws under the umbrella that all chains together make with each step, at least."""
-
-LEARNT = 0.25
-"""Part of the evaluations learnt from that a round pays for at least."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -105,7 +80,8 @@ class Weights:
         """Return how many draws to pay for in the next round; 0 where too few calls are left."""
         if left < self.least:
             return 0
-        wanted = max(self.least, int(GROWTH * before), int(LEARNT * learnt))
+        # half as many again in each round, and a quarter of what was learnt from
+        wanted = max(self.least, int(1.5 * before), int(0.25 * learnt))
         # what is left over must be enough for a round of its own
         return wanted if left >= wanted + self.least else int(min(left, 2 * wanted))
 
@@ -145,7 +121,7 @@ class Weights:
                 values = np.stack([each.values for each in states], axis=1)
                 outer = self._go_out(moves, states[-1], values, rng)
                 return SurrogateSample(positions=positions, values=values, outer=outer)
-            longer = SPARE * length * self.effective / max(found, 1.0) + 1
+            longer = 1.1 * length * self.effective / max(found, 1.0) + 1  # with some to spare
             length = int(min(longer, max(most // 2, longer / 2), most))
 
     def _go_out(
@@ -161,7 +137,7 @@ class Weights:
         moves.bind_to(umbrella)
         at = state.positions
         state = Metropolis().bind(umbrella).start(at, moves.cache(at), umbrella)
-        length = self.warmup + -(-OUTER // self.chains) * len(STEPS)
+        length = self.warmup + -(-1024 // self.chains) * len(STEPS)  # 1024 draws with each step
         chains = itertools.islice(_chains(moves, state, rng), self.warmup, length)
         positions = np.stack([each.positions for each in chains], axis=1).reshape(-1, umbrella.dim)
         umbrella = umbrella.normalise(umbrella.potential.value(positions))
@@ -174,12 +150,19 @@ class Weights:
         covariance: FloatArray | None,
         rng: np.random.Generator,
     ) -> FloatArray:
-        """Return where chains begin, shape (chains, dim)."""
+        """Return where chains begin, shape (chains, dim).
+
+        That is farther apart than draws, so that a comparison of chains sees whether they have
+        spread; less where a start lies far above the lowest.
+        """
         centres = about[np.arange(self.chains) % len(about)]
-        factor = np.eye(centres.shape[1]) if covariance is None else _factor(covariance)
-        moves = SPREAD * rng.standard_normal(centres.shape) @ factor.T
-        most = surrogate.value(centres).min() + ROOM + centres.shape[1]
-        for _ in range(HALVINGS):
+        factor = np.eye(centres.shape[1])
+        if covariance is not None:  # it may be singular
+            values, vectors = np.linalg.eigh(covariance)
+            factor = vectors * np.sqrt(np.maximum(values, 0.0))
+        moves = 2.0 * rng.standard_normal(centres.shape) @ factor.T
+        most = surrogate.value(centres).min() + 20.0 + centres.shape[1]
+        for _ in range(8):
             over = ~(surrogate.value(centres + moves) <= most)
             if not over.any():
                 break
@@ -194,15 +177,9 @@ def _chains(moves: Binding, state: ChainState, rng: np.random.Generator) -> Iter
 
 def _count_effective(draws: FloatArray) -> float:
     """Return how many independent draws means, mean squares and tails are worth at least."""
-    low, high = np.quantile(draws, ENDS, axis=(0, 1))
+    low, high = np.quantile(draws, (0.05, 0.95), axis=(0, 1))
     squares = np.square(draws - 0.5 * (low + high))
     functions = np.concatenate([draws, squares, draws <= low, draws <= high], axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = functions.var(axis=(0, 1)) / np.square(mean_error(functions))
     return float(np.nanmin(found, initial=np.inf))
-
-
-def _factor(covariance: FloatArray) -> FloatArray:
-    """Return a factor of a covariance (dim, dim) that may be singular."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

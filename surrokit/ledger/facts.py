@@ -102,8 +102,6 @@ _ACCOUNT: dict[str, Any] = {
     },
 }
 _SEQUEL: dict[str, Any] = {"draws": int | None, "after": int}
-_SECONDS = ("warmup", "training", "sampling")
-
 
 PROGRESS = "progress"
 """The fact that says how far a run is within an iteration."""
@@ -140,7 +138,8 @@ def read_account(store: Store) -> dict[str, Any] | None:
         return {
             **account,
             "calls": {kind: account.get("calls", {}).get(kind, 0) for kind in CALL_KINDS},
-            "seconds": {**dict.fromkeys(_SECONDS, 0.0), **account.get("seconds", {})},
+            "seconds": {"warmup": 0.0, "training": 0.0, "sampling": 0.0}
+            | account.get("seconds", {}),
         }
 
 
@@ -215,8 +214,13 @@ def _check_bounds(path: Path, facts: Mapping[str, Any], *sessions: Mapping[str, 
     )
 
 
-def _check_sizes(facts: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> None:
-    """Raise unless sizes are such as a run can have been given."""
+def _recipe(
+    facts: Mapping[str, Any],
+    arrays: Mapping[str, FloatArray],
+    exact: Potential,
+    parts: dict[str, Any],
+) -> Recipe:
+    """Return a recipe, unless sizes are such as no run can have been given."""
     least = {"chains": 1, "warmup": 0, "draws": 1, "retries": 0}
     numbers = {name: facts[name] for name in least if facts[name] is not None}
     if not is_of(facts, _SIZE_TYPES) or any(n < least[name] for name, n in numbers.items()):
@@ -224,23 +228,19 @@ def _check_sizes(facts: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> 
     initial = arrays.get("initial")
     if initial is not None and (initial.ndim != 2 or len(initial) != facts["chains"]):
         raise ValueError("starts are not one for each chain")
-
-
-def _recipe(
-    facts: Mapping[str, Any],
-    arrays: Mapping[str, FloatArray],
-    exact: Potential,
-    parts: dict[str, Any],
-) -> Recipe:
-    _check_sizes(facts, arrays)
+    records: dict[str, Any] = {}
+    for name, of in _RECORDS.items():
+        fields = [(field.name, f"{name}/{field.name}") for field in attrs.fields(of)]
+        columns = {field: arrays[held] for field, held in fields if held in arrays}
+        records[name] = of(**columns) if columns else None
     return Recipe(
         exact=exact,
         **{name: parts.pop(name, None) for name in PARTS},
         **{name: facts[name] for name in _SIZES},
         safety=Safety(**facts["safety"]),
         budget=Budget(**facts["budget"]),
-        initial=arrays.get("initial"),
-        **{name: _read_record(name, arrays) for name in _RECORDS},
+        initial=initial,
+        **records,
     )
 
 
@@ -297,15 +297,6 @@ def read_sequels(store: Store, asked: Recipe) -> list[Sequel]:
         ]
 
 
-def _read_record(name: str, arrays: Mapping[str, FloatArray]) -> Any:
-    """Return a record of arrays; None where none of them is there."""
-    start = f"{name}/"
-    columns = {
-        each.removeprefix(start): array for each, array in arrays.items() if each.startswith(start)
-    }
-    return _RECORDS[name](**columns) if columns else None
-
-
 def names_of_arrays() -> list[str]:
     """Return the names of all arrays that settings may have."""
     fields = [(name, field) for name, of in _RECORDS.items() for field in attrs.fields(of)]
@@ -331,7 +322,6 @@ def _check_given(objects: Mapping[str, str], given: Mapping[str, Any]) -> None:
 
 # --- the generator ---
 
-_LARGEST_POOL = 1024
 _GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
@@ -364,7 +354,7 @@ def read_generator(store: Store) -> np.random.Generator:
         seeds = np.random.SeedSequence(
             state["entropy"],
             spawn_key=state["spawn_key"],
-            pool_size=min(int(state["pool_size"]), _LARGEST_POOL),
+            pool_size=min(int(state["pool_size"]), 1024),
             n_children_spawned=state["n_children_spawned"],
         )
         bits = getattr(np.random, state["name"])(seeds)

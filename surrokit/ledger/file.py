@@ -27,53 +27,64 @@ from surrokit.result.records import Weights
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.round import Estimate, Round
 
-Columns = Mapping[str, npt.NDArray[Any]]
+Arrays = dict[str, npt.NDArray[Any]]
 
 ROUND = "round"
 """Stage of blocks that hold a round of weighted answers."""
 
-_NO_ROUNDS = "their rounds are not in this file"
+INTERVAL = 1.0
+"""Seconds between blocks of draws, and between notes of how far the run is."""
 
 _ESTIMATED = ("value", "error", "effective", "degrees", "calls")
-
-_TYPES = {name: np.dtype(of).newbyteorder("<").str for name, of in DTYPES.items()}
-
-_SELECT = "SELECT id, columns, data, crc FROM draws"
+_ARRAYS = ("draws", "paid", "log_weights", "log_evens", "hindsight", "tilt")
 
 
-def _write_block(store: Store, stage: str, columns: Columns) -> None:
+def _type_of(name: str) -> np.dtype[Any]:
+    return np.dtype(DTYPES.get(name, np.float64)).newbyteorder("<")
+
+
+def _write_block(store: Store, stage: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:
     shapes = {name: array.shape for name, array in columns.items()}
-    data = b"".join(columns[name].astype(_TYPES.get(name, "<f8")).tobytes() for name in shapes)
+    data = b"".join(array.astype(_type_of(name)).tobytes() for name, array in columns.items())
     row = (store.run, stage, json.dumps(shapes), data, zlib.crc32(data))
     statement = "INSERT INTO draws (run, stage, columns, data, crc) VALUES (?, ?, ?, ?, ?)"
     with store.writing():
         store.execute(statement, row)
 
 
-def read_blocks(store: Store, stage: str, chains: int, dim: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the iterations of a stage, as :meth:`History.columns` returns them."""
-    with reading(store.path):
-        blocks = [
-            (number, {name: tuple(shape) for name, shape in json.loads(columns).items()})
-            for number, columns in store.rows(
-                "SELECT id, columns FROM draws WHERE run = ? AND stage = ? ORDER BY id",
-                (store.run, stage),
-            )
-        ]
-        if not blocks:
-            return _no_draws(chains, dim)
-        names = set.intersection(*(set(shapes) for _, shapes in blocks))
-        n = sum(shapes["numbers"][0] for _, shapes in blocks)
-        first = blocks[0][1]
-        found = {name: np.empty((n, *first[name][1:]), _TYPES.get(name, "<f8")) for name in names}
-        at = 0
-        for number, _ in blocks:
-            block = _block(store.rows(f"{_SELECT} WHERE id = ?", (number,))[0], chains, dim)
-            size = len(block["numbers"])
-            for name, array in found.items():
-                array[at : at + size] = block[name]
+def _read_blocks(store: Store, stage: str) -> Iterator[tuple[int, Arrays]]:
+    """Yield the number of each block of a stage, and its arrays by name."""
+    query = "SELECT id FROM draws WHERE run = ? AND stage = ? ORDER BY id"
+    for (number,) in store.rows(query, (store.run, stage)):
+        query = "SELECT columns, data, crc FROM draws WHERE id = ?"
+        ((columns, data, crc),) = store.rows(query, (number,))
+        if crc != zlib.crc32(data):
+            raise ValueError(f"the checksum of block {number} is wrong")
+        found, at = {}, 0
+        for name, shape in json.loads(columns).items():
+            of = _type_of(name)
+            size = of.itemsize * math.prod(shape)
+            found[name] = array_of(data[at : at + size], shape, of.str)
             at += size
-        return found
+        yield number, found
+
+
+def read_blocks(store: Store, stage: str, chains: int, dim: int) -> Arrays:
+    """Return the iterations of a stage, as :meth:`History.columns` returns them."""
+    none: Arrays = {
+        "positions": np.empty((0, chains, dim)),
+        "numbers": np.empty((0, 3 + len(CALL_KINDS))),
+        **{name: np.empty((0, chains), dtype=of) for name, of in DTYPES.items()},
+    }
+    blocks = []
+    with reading(store.path):
+        for number, block in _read_blocks(store, stage):
+            n = len(block["numbers"])
+            if any(block[name].shape != (n, *array.shape[1:]) for name, array in none.items()):
+                raise ValueError(f"the arrays of block {number} do not fit each other")
+            blocks.append(block)
+        names = set.intersection(*map(set, blocks or [none]))
+        return {name: np.concatenate([each[name] for each in blocks or [none]]) for name in names}
 
 
 def _write_rounds(store: Store, weights: Weights) -> None:
@@ -82,97 +93,51 @@ def _write_rounds(store: Store, weights: Weights) -> None:
         store.execute("DELETE FROM draws WHERE run = ? AND stage = ?", (store.run, ROUND))
     rounds = () if weights.answer is None else weights.answer.rounds
     for each, constant in zip(rounds, weights.of_surrogates, strict=True):
-        columns = {
-            "draws": each.draws,
-            "paid": each.paid,
-            "log_weights": each.log_weights,
-            "log_evens": each.log_evens,
-            "hindsight": each.hindsight,
-            "tilt": each.tilt,
-            "learnt": np.array([each.learnt]),
-            "constant": np.array([getattr(constant, name) for name in _ESTIMATED]),
-        }
+        columns = {name: getattr(each, name) for name in _ARRAYS}
+        columns["learnt"] = np.array([each.learnt])
+        columns["constant"] = np.array([getattr(constant, name) for name in _ESTIMATED])
         _write_block(store, ROUND, columns)
 
 
 def read_weights(store: Store, told: Mapping[str, Any], dim: int) -> Weights:
     """Return weighted answers as far as they are written, beside what their account says."""
+    rounds, constants = [], []
     with reading(store.path):
-        query = f"{_SELECT} WHERE run = ? AND stage = ? ORDER BY id"
-        found = [_round(row, dim) for row in store.rows(query, (store.run, ROUND))]
-        rounds = tuple(each for each, _ in found)
+        for number, columns in _read_blocks(store, ROUND):
+            if columns["paid"].shape[1] != dim:
+                raise ValueError(f"the round of block {number} has another dimension")
+            constant = dict(zip(_ESTIMATED, columns.pop("constant"), strict=True))
+            learnt = int(columns.pop("learnt")[0])
+            try:
+                rounds.append(Round(learnt=learnt, **columns))
+            except SurrokitError as error:
+                raise ValueError(f"the arrays of block {number} are no round") from error
+            constants.append(Estimate(**constant))
+        refused = told["refused"] or (None if rounds else "their rounds are not in this file")
         return Weights(
-            answer=Answer(rounds=rounds, calls=float(told["calls"])) if rounds else None,
-            refused=told["refused"] if rounds else told["refused"] or _NO_ROUNDS,
+            answer=Answer(rounds=tuple(rounds), calls=float(told["calls"])) if rounds else None,
+            refused=refused,
             rejected=int(told["rejected"]),
-            of_surrogates=tuple(constant for _, constant in found),
+            of_surrogates=tuple(constants),
             unnormalized=tuple(map(str, told.get("unnormalized", ()))),
         )
 
 
-def _round(row: tuple[Any, ...], dim: int) -> tuple[Round, Estimate]:
-    columns = _unpack(row)
-    if columns["paid"].shape[1] != dim:
-        raise ValueError(f"the round of block {row[0]} has another dimension")
-    constant = dict(zip(_ESTIMATED, columns.pop("constant"), strict=True))
-    learnt = int(columns.pop("learnt")[0])
-    try:
-        return Round(learnt=learnt, **columns), Estimate(**constant)
-    except SurrokitError as error:
-        raise ValueError(f"the arrays of block {row[0]} are no round") from error
-
-
-def _block(row: tuple[Any, ...], chains: int, dim: int) -> dict[str, npt.NDArray[Any]]:
-    found = _unpack(row)
-    n = len(found["numbers"])
-    shapes = {name: array.shape[1:] for name, array in _no_draws(chains, dim).items()}
-    if any(found[name].shape != (n, *shape) for name, shape in shapes.items()):
-        raise ValueError(f"the arrays of block {row[0]} do not fit each other")
-    return found
-
-
-def _unpack(row: tuple[Any, ...]) -> dict[str, npt.NDArray[Any]]:
-    number, columns, data, crc = row
-    if crc != zlib.crc32(data):
-        raise ValueError(f"the checksum of block {number} is wrong")
-    found, at = {}, 0
-    for name, shape in json.loads(columns).items():
-        of = np.dtype(_TYPES.get(name, "<f8"))
-        size = of.itemsize * math.prod(shape)
-        found[name] = array_of(data[at : at + size], shape, of.str)
-        at += size
-    return found
-
-
-def _no_draws(chains: int, dim: int) -> dict[str, npt.NDArray[Any]]:
-    return {
-        "positions": np.empty((0, chains, dim)),
-        "numbers": np.empty((0, 3 + len(CALL_KINDS))),
-        **{name: np.empty((0, chains), dtype=of) for name, of in DTYPES.items()},
-    }
-
-
-INTERVAL = 1.0
-"""Seconds between blocks of draws, and between notes of how far the run is."""
-
-_MOST = 256  # iterations of a block
-
-
 class NoFile:
-    """Stands in for the file of a run that has none: nothing is written, and no path was left."""
+    """The file of a run that has none: nothing is written, and no path was left."""
 
     def __init__(self, journal: Journal | None = None) -> None:
         self.journal: Journal = journal or NoJournal()
         self.n_left = 0
 
     def take_left(self) -> list[Event]:
-        """Return nothing: no path was left."""
+        """Return the calls on such paths that the run has not learnt from yet."""
         return []
 
     def iteration_done(
         self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
     ) -> None:
-        """Take note that an iteration is done."""
+        """Take note that an iteration is done, and write now and then what is new."""
 
     def begin_again(self) -> None:
         """Take note that draws have become warm-up."""
@@ -183,13 +148,13 @@ class NoFile:
         """Remember who tells what the run has done so far, and what came of weighted answers."""
 
     def write_progress(self, progress: Progress) -> None:
-        """Write how far the run is, within an iteration too."""
+        """Write how far the run is, for those who look at the file; nothing depends on it."""
 
     def close(self, histories: tuple[History, History]) -> None:
-        """Write the rest, and close the file."""
+        """Write the rest, and close the file; what cannot be written is no loss for a resume."""
 
     def discard(self) -> None:
-        """Close the file of a run that never began."""
+        """Close the file of a run that never began, and remove what it holds of a new one."""
 
 
 class RunFile:
@@ -215,11 +180,14 @@ class RunFile:
         self._weighed: Callable[[], Weights | None] = lambda: None
         self._weights: Weights | None = None
 
-    def tell(
-        self, account: Callable[[], Mapping[str, Any]], weighed: Callable[[], Weights | None]
-    ) -> None:
-        """Remember who tells what the run has done so far, and what came of weighted answers."""
-        self._account, self._weighed = account, weighed
+    @property
+    def n_left(self) -> int:
+        """Evaluations on paths that the run has left, as it could not be repeated."""
+        return self._tape.n_left
+
+    def take_left(self) -> list[Event]:
+        """Return the calls on such paths that the run has not learnt from yet."""
+        return self._tape.take_left()
 
     def iteration_done(
         self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
@@ -230,18 +198,15 @@ class RunFile:
         if new_stage or time.perf_counter() - self._last > INTERVAL:
             self._flush(histories, "running")
 
-    @property
-    def n_left(self) -> int:
-        """Evaluations on paths that the run has left, as it could not be repeated."""
-        return self._tape.n_left
-
-    def take_left(self) -> list[Event]:
-        """Return the calls on such paths that the run has not learnt from yet."""
-        return self._tape.take_left()
-
     def begin_again(self) -> None:
         """Take note that draws have become warm-up."""
         self._rewrite = True
+
+    def tell(
+        self, account: Callable[[], Mapping[str, Any]], weighed: Callable[[], Weights | None]
+    ) -> None:
+        """Remember who tells what the run has done so far, and what came of weighted answers."""
+        self._account, self._weighed = account, weighed
 
     def write_progress(self, progress: Progress) -> None:
         """Write how far the run is, for those who look at the file; nothing depends on it."""
@@ -252,9 +217,8 @@ class RunFile:
     def close(self, histories: tuple[History, History]) -> None:
         """Write the rest, and close the file; what cannot be written is no loss for a resume."""
         try:
-            self._flush(histories, "ended")
-        except LedgerError:
-            return
+            with suppress(LedgerError):
+                self._flush(histories, "ended")
         finally:
             self._store.close()
             self._lock.release()
@@ -262,7 +226,7 @@ class RunFile:
     def discard(self) -> None:
         """Close the file of a run that never began, and remove what it holds of a new one."""
         if self._is_new:
-            forget_new(self._store)
+            _forget_new(self._store)
         else:
             self._store.close()
         self._lock.release()
@@ -279,25 +243,24 @@ class RunFile:
                 with self._store.writing():
                     self._store.execute("DELETE FROM draws WHERE run = ?", (self.run,))
                 self._written, self._weights = [0, 0], None
-            for i, stage in enumerate(("warmup", "sampling")):
-                self._append(i, stage, histories[i])
+            for i, (stage, history) in enumerate(
+                zip(("warmup", "sampling"), histories, strict=True)
+            ):
+                if len(history) > self._written[i]:
+                    columns = history.columns(self._written[i])
+                    columns.pop("ends", None)  # of use to a surrogate alone
+                    for at in range(0, len(columns["numbers"]), 256):
+                        block = {name: array[at : at + 256] for name, array in columns.items()}
+                        _write_block(self._store, stage, block)
+                    self._written[i] = len(history)
             weights = self._weighed()
             if weights is not None and weights is not self._weights:
                 _write_rounds(self._store, weights)
             self._store.write_facts({"account": {**self._account(), "state": state}})
         self._rewrite, self._weights = False, weights
 
-    def _append(self, i: int, stage: str, history: History) -> None:
-        if len(history) > self._written[i]:
-            columns = history.columns(self._written[i])
-            for at in range(0, len(columns["numbers"]), _MOST):
-                block = {name: array[at : at + _MOST] for name, array in columns.items()}
-                block.pop("ends", None)  # of use to a surrogate alone
-                _write_block(self._store, stage, block)
-            self._written[i] = len(history)
 
-
-def forget_new(store: Store) -> None:
+def _forget_new(store: Store) -> None:
     """Close the file of a run that never began without that run; remove it if nothing is left."""
     is_empty = False
     with suppress(LedgerError):
@@ -323,7 +286,7 @@ def held(
             yield store, lock
         except BaseException:
             if is_new:
-                forget_new(store)
+                _forget_new(store)
             else:
                 store.close()
             raise

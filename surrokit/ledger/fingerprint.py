@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -41,18 +41,6 @@ _SHIFT, _MATRIX = SCALING = ("shift", "matrix")
 """Arrays that say in which coordinates of like scale a run moved."""
 
 _CLOSE = 1e-6  # relative: more than rounding, less than another target
-
-_TRIES = 5  # of those that fail by chance in a tenth of calls, one in 10^5 fails them all
-
-_CHECKED = (
-    "value",
-    "value_and_gradient",
-    "gradient",
-    "forward",
-    "forward_and_jacobian",
-    "forward_and_gradient",
-)
-"""What is evaluated once more to compare it with what a file holds."""
 
 
 def describe_target(exact: Potential) -> dict[str, Any]:
@@ -185,7 +173,11 @@ def find_run(
     with closing(Store.open(path, run=run)) as store:
         for number in [store.run] if run is not None else store.runs[::-1]:
             store.run = number
-            exact = _as_in_run(store, target)
+            with reading(path):
+                scaling, settings = _scaling(store), store.facts()["settings"]
+            exact = target if scaling is None else scaled(target, scaling)
+            if settings["differences"] and not isinstance(exact, Differences):
+                exact = Differences(exact)  # which the run made, not the user
             try:
                 check_fingerprint(store, exact)
                 fitting.append((number, exact))
@@ -201,27 +193,31 @@ def find_run(
     return fitting[0]
 
 
-def _as_in_run(store: Store, target: Potential) -> Potential:
-    """Return a target in the coordinates of a run, with differences where the run made them."""
-    with reading(store.path):
-        scaling, by_differences = _scaling(store), store.facts()["settings"]["differences"]
-    exact = target if scaling is None else scaled(target, scaling)
-    made = by_differences and not isinstance(exact, Differences)  # by the run, not the user
-    return Differences(exact) if made else exact
-
-
 def check_fingerprint(store: Store, exact: Potential, *, data: bool = True) -> None:
     """Raise, and say what differs, unless a run is a target's, on the same data if ``data``."""
-    mine = _fingerprint(exact)
+    words = {
+        "dim": "dim is",
+        "parameters": "parameters are",
+        "lower": "lower bounds are",
+        "upper": "upper bounds are",
+        "capabilities": "it offers",
+    }
+    here = transform_of(exact)
+    own = here.scaling if isinstance(here, Scaled) else None
     with reading(store.path):
-        facts = store.facts()
-        held = facts["target"]
+        held, there = store.facts()["target"], _scaling(store)
         differences = [
-            f"{_WORDS[name]} {held[name]!r} there, {value!r} here"
-            for name, value in mine.items()
+            f"{words[name]} {held[name]!r} there, {value!r} here"
+            for name, value in _fingerprint(exact).items()
             if held[name] != value
         ]
-        if not _alike(_scaling(store), transform_of(exact)):
+        if there is None or own is None:
+            alike = there is own
+        else:  # but for rounding
+            most = np.abs(own.matrix).max()
+            alike = np.allclose(there.matrix, own.matrix, _CLOSE, _CLOSE * most)
+            alike = alike and np.allclose(there.shift, own.shift, _CLOSE, 0.0)
+        if not alike:
             differences.append("its parameters or columns are of another scale")
         if data and not same_data(store, exact):
             differences.append("its data, noise or priors are others")
@@ -243,24 +239,6 @@ def same_data(store: Store, exact: Potential) -> bool:
         )
 
 
-def _alike(there: Scaling | None, here: CoordinateMap) -> bool:
-    """Return whether a file's coordinates are a target's, but for rounding."""
-    own = here.scaling if isinstance(here, Scaled) else None
-    if there is None or own is None:
-        return there is own
-    matrix = np.allclose(there.matrix, own.matrix, _CLOSE, _CLOSE * np.abs(own.matrix).max())
-    return matrix and np.allclose(there.shift, own.shift, _CLOSE, 0.0)
-
-
-_WORDS = {
-    "dim": "dim is",
-    "parameters": "parameters are",
-    "lower": "lower bounds are",
-    "upper": "upper bounds are",
-    "capabilities": "it offers",
-}
-
-
 def check_row(store: Store, exact: Potential) -> None:
     """Evaluate one position of a run again, and check that the target gives the same."""
     event = _latest(store)
@@ -268,12 +246,22 @@ def check_row(store: Store, exact: Potential) -> None:
         return
     position, held = event.positions[:1], event.results[0][0]
     model = model_of(exact)
+
+    def evaluate() -> FloatArray:
+        # again where it fails, as it may by chance: in a tenth of calls, one in 10^5 fails them all
+        for _ in range(4):
+            with suppress(Exception):
+                found = model.evaluate(event.kind, position)[0]
+                if not np.isnan(found).any():
+                    return found
+        return model.evaluate(event.kind, position)[0]
+
     with np.errstate(all="ignore"):
         where = f"at ({describe_position(exact, from_model(exact, position)[0])})"
     other = f"{store.path} is the ledger of another target: {where} it holds {_words(held)}, but"
     try:
         with np.errstate(all="ignore"):
-            now = _insist(lambda q: model.evaluate(event.kind, q)[0], position)[0]
+            now = evaluate()[0]
     except (Exception, SystemExit) as error:
         raise LedgerError(
             f"{other} the target raised {type(error).__name__}: {error}; give the target that it "
@@ -286,19 +274,11 @@ def check_row(store: Store, exact: Potential) -> None:
         )
 
 
-def _insist(evaluate: Callable[[FloatArray], FloatArray], position: FloatArray) -> FloatArray:
-    """Evaluate a position again where it fails, as it may by chance."""
-    for _ in range(_TRIES - 1):
-        with suppress(Exception):
-            found = evaluate(position)
-            if not np.isnan(found).any():
-                return found
-    return evaluate(position)
-
-
 def _latest(store: Store) -> Event | None:
     """Return the last batch whose first position can be checked."""
-    kinds = ", ".join(f"'{kind}'" for kind in _CHECKED)
+    of_density = ("value", "value_and_gradient", "gradient")
+    of_map = ("forward", "forward_and_jacobian", "forward_and_gradient")
+    kinds = ", ".join(f"'{kind}'" for kind in of_density + of_map)
     query = (
         f"SELECT id, {COLUMNS} FROM events WHERE run = ? AND kind IN ({kinds}) AND "
         f"outcome = '{DONE}' AND notes IS NULL AND shapes IS NOT NULL ORDER BY id DESC LIMIT 20"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -148,35 +148,38 @@ class Ledger:
         """
         events = [event for event in self.events() if len(event.positions)]
         with reading(self.path):
-            return self._table(events)
+            dim, sizes = self._transform.n_user, [len(event.positions) for event in events]
+            rows = [event.positions[:, :dim] for event in events]
+            at = np.concatenate([np.empty((0, dim)), *rows])
+            chains = [trace.positions for trace in self.traces()]
+            visited = {
+                row.tobytes()
+                for positions in chains
+                for row in self._transform.to_bounded(positions.reshape(-1, self.parameters.free))
+            }
 
-    def _table(self, events: list[Event]) -> dict[str, npt.NDArray[Any]]:
-        dim, sizes = self._transform.n_user, [len(event.positions) for event in events]
-        at = np.concatenate([np.empty((0, dim)), *(event.positions[:, :dim] for event in events)])
-        visited = self._visited()
-        found: dict[str, npt.NDArray[Any]] = {
-            "order": np.repeat([event.number for event in events], sizes).astype(np.int64),
-            "kind": np.repeat([ALL_BY_NAME[e.kind].kind for e in events], sizes).astype(np.str_),
-            "stage": np.repeat([event.stage for event in events], sizes).astype(np.str_),
-            "iteration": np.repeat([event.iteration for event in events], sizes).astype(np.int64),
-            "seconds": np.repeat(
-                [e.seconds / n for e, n in zip(events, sizes, strict=True)], sizes
-            ),
-            "message": np.array(
-                [what for event in events for what in _messages(event)], dtype=np.str_
-            ),
-            "accepted": np.array([row.tobytes() in visited for row in at], dtype=bool),
-            "positions": at,
-            "unbounded": self._transform.to_unbounded(at),
-            **_results(events, sizes),
-        }
-        found["failed"] = (found["message"] != "") | _is_nan(events)
-        return found
+            def each(of: Callable[[Event], Any], kind: Any) -> npt.NDArray[Any]:
+                return np.repeat([of(event) for event in events], sizes).astype(kind)
 
-    def _visited(self) -> set[bytes]:
-        warmup, kept = self.traces()
-        both = [trace.positions.reshape(-1, self.parameters.free) for trace in (warmup, kept)]
-        return {row.tobytes() for rows in both for row in self._transform.to_bounded(rows)}
+            messages = [""] * len(at)
+            for first, event in zip(np.cumsum([0, *sizes]), events, strict=False):
+                for row, cause in event.causes.items():
+                    messages[first + row] = cause.report
+            found: dict[str, npt.NDArray[Any]] = {
+                "order": each(lambda event: event.number, np.int64),
+                "kind": each(lambda event: ALL_BY_NAME[event.kind].kind, np.str_),
+                "stage": each(lambda event: event.stage, np.str_),
+                "iteration": each(lambda event: event.iteration, np.int64),
+                "seconds": each(lambda event: event.seconds / len(event.positions), np.float64),
+                "message": np.array(messages, dtype=np.str_),
+                "accepted": np.array([row.tobytes() in visited for row in at], dtype=bool),
+                "positions": at,
+                "unbounded": self._transform.to_unbounded(at),
+                **_results(events, sizes),
+            }
+            failed = [np.zeros(0, dtype=bool), *map(_is_nan, events)]
+            found["failed"] = (found["message"] != "") | np.concatenate(failed)
+            return found
 
     def traces(self) -> tuple[Trace, Trace]:
         """Return the iterations of the warm-up, and those kept, as far as they are written.
@@ -196,8 +199,7 @@ class Ledger:
         )
         with reading(self.path):
             kept = {name: array[:n_kept] for name, array in kept.items()}
-            before = trace_of(warmup, self._transform)
-            return before, trace_of(kept, self._transform)
+            return trace_of(warmup, self._transform), trace_of(kept, self._transform)
 
     def weights(self) -> Weights | None:
         """Return weighted answers as far as they are written; None where none were asked for.
@@ -273,22 +275,9 @@ class Ledger:
         writers[path.suffix.lower()](self.columns(), path)
 
 
-def _messages(event: Event) -> list[str]:
-    found = [""] * len(event.positions)
-    for row, cause in event.causes.items():
-        found[row] = cause.report
-    return found
-
-
-def _named(event: Event) -> dict[str, npt.NDArray[Any]]:
-    """Return what came back, by name."""
-    if event.results is None:
-        return {}
-    return dict(zip(_PARTS.get(event.kind, ()), event.results, strict=False))
-
-
 def _results(events: list[Event], sizes: list[int]) -> dict[str, npt.NDArray[Any]]:
-    named = [_named(event) for event in events]
+    """Return what came back, by name; NaN where a call did not give it."""
+    named = [dict(zip(_PARTS.get(e.kind, ()), e.results or (), strict=False)) for e in events]
     found = {}
     for name in ("values", "gradients", "outputs", "jacobians", "matrices"):
         shapes = [each[name].shape[1:] for each in named if name in each]
@@ -296,24 +285,18 @@ def _results(events: list[Event], sizes: list[int]) -> dict[str, npt.NDArray[Any
             continue
         # kinds of matrices differ in shape; the most frequent one is told
         shape = Counter(shapes).most_common(1)[0][0]
-        rows = [
-            each[name]
-            if name in each and each[name].shape[1:] == shape
-            else np.full((n, *shape), np.nan)
-            for each, n in zip(named, sizes, strict=True)
-        ]
+        rows = [np.full((n, *shape), np.nan) for n in sizes]
+        for i, each in enumerate(named):
+            if name in each and each[name].shape[1:] == shape:
+                rows[i] = each[name]
         found[name] = np.concatenate(rows)
     return found
 
 
-def _is_nan(events: list[Event]) -> npt.NDArray[np.bool_]:
+def _is_nan(event: Event) -> npt.NDArray[np.bool_]:
     """Return which rows failed or have NaN in what came back."""
-    rows: list[npt.NDArray[np.bool_]] = [np.zeros(0, dtype=bool)]
-    for event in events:
-        if event.results is None:
-            rows.append(np.ones(len(event.positions), dtype=bool))
-            continue
-        flat = [array.reshape(len(array), -1) for array in event.results]
-        joined = np.hstack([np.zeros((len(event.positions), 1)), *flat])
-        rows.append(np.asarray(np.isnan(joined).any(axis=1)))
-    return np.concatenate(rows)
+    n = len(event.positions)
+    if event.results is None:
+        return np.ones(n, dtype=bool)
+    nan = [np.isnan(array.reshape(n, -1)).any(axis=1) for array in event.results]
+    return np.asarray(np.any([np.zeros(n, dtype=bool), *nan], axis=0))

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,6 @@ NAMES = (
     *("sequels", "account", "model", *SCALING, *names_of_arrays()),
 )
 """Names of all facts and arrays."""
-
-_AT_ONCE = 64
-_MOST_MISSES = 1024  # numbers in a row at which nothing can be read, and the search ends
-_RUNS_APART = 8  # numbers of runs in a row of which nothing can be read
 
 
 @attrs.frozen(kw_only=True)
@@ -70,7 +66,12 @@ def salvage(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Salvag
         If nothing can be read, or the new file exists.
     """
     path, new = Path(path), Path(new)
-    with closing(_open_damaged(path)) as damaged:
+    check_file(path)
+    try:
+        connection = open_to_read(path)
+    except (sqlite3.DatabaseError, *DAMAGE):  # as damage may raise too
+        connection = connect(path, "ro")
+    with closing(connection) as damaged:
         held, lost = _facts(path, damaged)
         kept = {DONE: 0, APART: 0}
         with Store.created(new) as store, store.transaction():
@@ -89,14 +90,6 @@ def salvage(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Salvag
     return Salvaged(replayable=kept[DONE], apart=kept[APART], lost=lost)
 
 
-def _open_damaged(path: Path) -> sqlite3.Connection:
-    check_file(path)
-    try:
-        return open_to_read(path)
-    except (sqlite3.DatabaseError, *DAMAGE):  # as damage may raise too
-        return connect(path, "ro")
-
-
 def _facts(path: Path, damaged: sqlite3.Connection) -> tuple[dict[int, dict[str, Any]], int]:
     """Return facts and arrays that can be read, by run, and how often some cannot."""
     _check_tables(path, damaged)
@@ -105,9 +98,17 @@ def _facts(path: Path, damaged: sqlite3.Connection) -> tuple[dict[int, dict[str,
     found: dict[int, dict[str, Any]] = {}
     lost = 0
     for run in itertools.count(MODEL):
-        if run > max(found, default=MODEL) + _RUNS_APART:
+        if run > max(found, default=MODEL) + 8:  # of so many in a row nothing can be read
             break
-        facts, misses = _facts_of(damaged, run)
+        query = "SELECT value, data FROM facts WHERE run = ? AND name = ?"
+        facts, misses = {}, 0
+        for name in NAMES:
+            try:
+                for text, data in damaged.execute(query, (run, name)):
+                    plain = json.loads(text)
+                    facts[name] = plain if data is None else array_of(data, plain)
+            except (sqlite3.Error, *DAMAGE):
+                misses = 1
         if "target" in facts or (run == MODEL and "model" in facts):
             found[run] = facts
             lost += misses + (run != MODEL and not {"settings", "generator"} <= facts.keys())
@@ -116,19 +117,6 @@ def _facts(path: Path, damaged: sqlite3.Connection) -> tuple[dict[int, dict[str,
             f"of {path} not even the description of the target can be read; nothing can be kept"
         )
     return found, lost
-
-
-def _facts_of(damaged: sqlite3.Connection, run: int) -> tuple[dict[str, Any], int]:
-    query = "SELECT value, data FROM facts WHERE run = ? AND name = ?"
-    facts, misses = {}, 0
-    for name in NAMES:
-        try:
-            for text, data in damaged.execute(query, (run, name)):
-                plain = json.loads(text)
-                facts[name] = plain if data is None else array_of(data, plain)
-        except (sqlite3.Error, *DAMAGE):
-            misses = 1
-    return facts, misses
 
 
 def _check_tables(path: Path, damaged: sqlite3.Connection) -> None:
@@ -143,42 +131,21 @@ def _check_tables(path: Path, damaged: sqlite3.Connection) -> None:
 
 
 def _events(damaged: sqlite3.Connection) -> Iterator[tuple[int, Event | None]]:
-    """Yield events that can be read with their runs, and None for each that cannot."""
-    chunk = f"SELECT id, run, {COLUMNS} FROM events WHERE id > ? ORDER BY id LIMIT {_AT_ONCE}"
-    one = f"SELECT id, run, {COLUMNS} FROM events WHERE id = ?"
-    after, misses = 0, 0
-    while misses < _MOST_MISSES:
-        rows = _rows(damaged, chunk, after)
-        if rows == []:
-            return
-        if rows is not None and not _in_order([after, *(row[0] for row in rows)]):
-            rows = None
-        numbers = range(after + 1, after + 1 + _AT_ONCE)
-        if rows is None:
-            rows = [row for n in numbers for row in _rows(damaged, one, n) or [None]]
-            misses = misses + _AT_ONCE if rows == [None] * _AT_ONCE else 0
-            after += _AT_ONCE
-            if misses:
-                continue
-        else:
-            after = rows[-1][0]
-        yield from map(_event, rows)
-
-
-def _rows(damaged: sqlite3.Connection, query: str, number: int) -> list[Any] | None:
-    with suppress(sqlite3.Error, *DAMAGE):
-        return damaged.execute(query, (number,)).fetchall()
-    return None
-
-
-def _in_order(numbers: Sequence[object]) -> bool:
-    """Return whether whole numbers grow; where a damaged tree goes in circles they do not."""
-    whole = all(isinstance(number, int) for number in numbers)
-    return whole and all(a < b for a, b in itertools.pairwise(numbers))  # type: ignore[operator]
-
-
-def _event(row: tuple[Any, ...] | None) -> tuple[int, Event | None]:
-    with suppress(SurrokitError, *DAMAGE):
-        if row is not None:
-            return int(row[1]), event_of(row[0], row[2:])
-    return MODEL, None
+    """Yield events that can be read with their runs, and None for each stretch that cannot."""
+    query = f"SELECT run, {COLUMNS} FROM events WHERE id = ?"
+    number, last, is_lost = 0, 0, False
+    while number - last < 1024:  # where so many in a row cannot be read, the search ends
+        number += 1
+        try:
+            # by number: where a damaged tree goes in circles, a scan of it has no end
+            found = [
+                (int(run), event_of(number, row)) for run, *row in damaged.execute(query, (number,))
+            ]
+        except (sqlite3.Error, SurrokitError, *DAMAGE):
+            if not is_lost:
+                yield MODEL, None
+            is_lost = True
+            continue
+        if found:
+            last, is_lost = number, False
+            yield found[0]

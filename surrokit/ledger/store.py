@@ -30,7 +30,6 @@ MODEL = 0
 """Number under which a file holds the evaluations of a model itself; runs are 1, 2, ..."""
 
 _PAGE_SIZE = 1024  # bytes: of a row that takes many, little is left empty
-_CHECKPOINT = 2**24 // _PAGE_SIZE  # pages after which SQLite moves them into the file itself
 
 TABLES = {
     "facts": (
@@ -68,16 +67,16 @@ def has_tables(connection: sqlite3.Connection, names: Collection[str] = tuple(TA
         return False
     if not {name for kind, name, _ in held if kind == "table"} >= set(names):
         return False
+
+    def columns(of: sqlite3.Connection, table: str) -> set[tuple[Any, ...]]:
+        # name, type, place in the key, and whether it is computed
+        rows = of.execute(f"PRAGMA table_xinfo({table})")
+        return {(name, kind, key, hidden) for _, name, kind, _, _, key, hidden in rows}
+
     with closing(sqlite3.connect(":memory:")) as own:
         for statement in TABLES.values():
             own.execute(statement)
-        return all(_columns(own, name) <= _columns(connection, name) for name in names)
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> set[tuple[Any, ...]]:
-    """Return name, type, place in the key, and whether it is computed, of each column."""
-    rows = connection.execute(f"PRAGMA table_xinfo({table})")
-    return {(name, of, key, hidden) for _, name, of, _, _, key, hidden in rows}
+        return all(columns(own, name) <= columns(connection, name) for name in names)
 
 
 # --- the lock ---
@@ -202,8 +201,6 @@ _OUT_OF_REACH = (
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_FULL,
 )
-_NOTHING_BESIDE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-_PATIENCE = {"ro": 2.0, "rw": 10.0}  # seconds for which a file may be held by others
 
 
 @contextmanager
@@ -291,7 +288,8 @@ class Store:
 
     def _set_up(self) -> None:
         self.execute("PRAGMA synchronous = NORMAL")
-        self.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT}")
+        # pages after which SQLite moves them into the file itself
+        self.execute(f"PRAGMA wal_autocheckpoint = {2**24 // _PAGE_SIZE}")
 
     @property
     def runs(self) -> list[int]:
@@ -406,7 +404,13 @@ class Store:
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Write facts of the run: plain data, or arrays of numbers."""
         statement = "INSERT OR REPLACE INTO facts (run, name, value, data) VALUES (?, ?, ?, ?)"
-        rows = [(self.run, name, *_fact(value)) for name, value in facts.items()]
+        rows: list[tuple[Any, ...]] = []
+        for name, value in facts.items():
+            if isinstance(value, np.ndarray):
+                data = np.ascontiguousarray(value, np.float64).tobytes()
+                rows.append((self.run, name, json.dumps(value.shape), data))
+            else:
+                rows.append((self.run, name, json.dumps(value), None))
         with self.writing():
             self.execute_many(statement, rows)
 
@@ -430,14 +434,6 @@ class Store:
                 self.execute(f"DELETE FROM {table} WHERE run = ?", (self.run,))
 
 
-def _fact(value: Any) -> tuple[str, bytes | None]:
-    """Return text and bytes of a fact."""
-    if isinstance(value, np.ndarray):
-        data = np.ascontiguousarray(value, np.float64).tobytes()
-        return json.dumps(value.shape), data
-    return json.dumps(value), None
-
-
 def array_of(data: bytes, shape: Sequence[int], dtype: str = "<f8") -> Any:
     """Return an array of its own from bytes."""
     if any(not isinstance(n, int) or n < 0 for n in shape):
@@ -457,17 +453,15 @@ def _no_ledger(path: Path, what: str) -> LedgerError:
 
 def check_file(path: Path) -> None:
     """Raise unless a file is there that can be read: to open a pipe would wait for a writer."""
-    why = None if path.is_file() or not path.exists() else "it is no plain file"
-    if why is None:
-        try:
-            path.open("rb").close()
-        except OSError as error:
-            why = error.strerror or str(error)
-    if why is not None:
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is no plain file")
+        path.open("rb").close()
+    except OSError as error:
         raise LedgerError(
-            f"cannot read {path}: {why}; give a file that surrokit.sample(..., path=...) has "
-            "written"
-        )
+            f"cannot read {path}: {error.strerror or error}; give a file that "
+            "surrokit.sample(..., path=...) has written"
+        ) from error
 
 
 def connect(path: Path, mode: str, *, immutable: bool = False) -> sqlite3.Connection:
@@ -476,7 +470,8 @@ def connect(path: Path, mode: str, *, immutable: bool = False) -> sqlite3.Connec
     Of a file that is ``immutable``, which nobody writes or can, SQLite makes no file beside it.
     """
     address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * immutable}"
-    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=_PATIENCE[mode])
+    seconds = 2.0 if mode == "ro" else 10.0  # for which a file may be held by others
+    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=seconds)
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
@@ -492,7 +487,8 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         connection.close()
         beside = path.with_name(path.name + "-wal")
         whole = not (beside.exists() and beside.stat().st_size)
-        if whole and getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOTHING_BESIDE:
+        kind = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if whole and kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             return connect(path, "ro", immutable=True)
         raise
     return connection

@@ -9,7 +9,6 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -35,10 +34,6 @@ COLUMNS = (
     "readings, crc"
 )
 """Columns of the table of events, in the order in which :func:`event_of` takes them."""
-
-_AT_ONCE = 64
-
-_INSERT = f"INSERT INTO events (run, {COLUMNS}) VALUES ({', '.join('?' * 14)})"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -71,37 +66,30 @@ class Event:
 
 def write_events(store: Store, events: Iterable[Event]) -> None:
     """Append events; they are safe when the store commits."""
+    rows = []
+    for event in events:
+        positions, readings = event.positions.tobytes(), event.readings.tobytes()
+        results, shapes, counts = None, None, None
+        if event.results is not None:
+            results = b"".join(array.tobytes() for array in event.results)
+            shapes = json.dumps([array.shape[1:] for array in event.results])
+        if not event.is_mark and event.counts != _usual(event.kind, len(event.positions)):
+            counts = json.dumps(event.counts)
+        notes: list[list[Any]] = [[row, *attrs.astuple(each)] for row, each in event.causes.items()]
+        notes += [
+            [None, *attrs.astuple(each.cause), each.position.tolist()] for each in event.cures
+        ]
+        rows.append(
+            (
+                *(store.run, event.kind, event.outcome, event.stage, event.iteration),
+                *(event.positions.shape[1], event.seconds, shapes, counts),
+                *(json.dumps(notes) if notes else None, positions, results, readings),
+                _checksum(positions, results, readings),
+            )
+        )
     with store.writing():
-        store.execute_many(_INSERT, [(store.run, *_row(event)) for event in events])
-
-
-def _row(event: Event) -> tuple[Any, ...]:
-    positions = event.positions.tobytes()
-    results = None if event.results is None else b"".join(a.tobytes() for a in event.results)
-    readings = event.readings.tobytes()
-    shapes = None if event.results is None else tuple(a.shape[1:] for a in event.results)
-    plain = event.is_mark or event.counts == _usual(event.kind, len(event.positions))
-    notes = _notes(event) if event.causes or event.cures else None
-    return (
-        event.kind,
-        event.outcome,
-        event.stage,
-        event.iteration,
-        event.positions.shape[1],
-        event.seconds,
-        None if shapes is None else _shapes_as_text(shapes),
-        None if plain else json.dumps(event.counts),
-        json.dumps(notes) if notes else None,
-        positions,
-        results,
-        readings,
-        _checksum(positions, results, readings),
-    )
-
-
-@lru_cache
-def _shapes_as_text(shapes: tuple[tuple[int, ...], ...]) -> str:
-    return json.dumps(shapes)
+        statement = f"INSERT INTO events (run, {COLUMNS}) VALUES ({', '.join('?' * 14)})"
+        store.execute_many(statement, rows)
 
 
 def leave_events(store: Store, first: int) -> None:
@@ -117,10 +105,7 @@ def read_events(
     """Yield the events of a run in order, perhaps only calls, or those that were made aside."""
     also = f"AND kind != '{MARK}'" if calls_alone else ""
     also += f" AND outcome = '{ASIDE}'" if asides_alone else ""
-    query = (
-        f"SELECT id, {COLUMNS} FROM events WHERE run = ? AND id > ? {also} "
-        f"ORDER BY id LIMIT {_AT_ONCE}"
-    )
+    query = f"SELECT id, {COLUMNS} FROM events WHERE run = ? AND id > ? {also} ORDER BY id LIMIT 64"
     while True:
         with reading(store.path):
             rows = store.rows(query, (store.run, after))
@@ -128,7 +113,7 @@ def read_events(
             if any(b <= a for a, b in itertools.pairwise([after, *(row[0] for row in rows)])):
                 raise ValueError("events are out of order")
         yield from events
-        if len(rows) < _AT_ONCE:
+        if len(rows) < 64:
             return
         after = rows[-1][0]
 
@@ -149,7 +134,26 @@ def event_of(number: int, row: Sequence[Any]) -> Event:
     if kind != MARK and kind not in ALL_BY_NAME:
         raise ValueError(f"event {number} is of no known kind")
     at = array_of(positions, (-1 if not width else len(positions) // (8 * width), width))
-    n = len(at)
+    n, arrays, begin = len(at), [], 0
+    for shape in json.loads(shapes) if shapes is not None else ():
+        size = 8 * n * math.prod(shape)
+        arrays.append(array_of(results[begin : begin + size], (n, *shape)))
+        begin += size
+    if shapes is not None and begin != len(results):
+        raise ValueError("results do not have the shapes that are told")
+    counted = {} if kind == MARK else _usual(kind, n)
+    if counts is not None:
+        counted = {str(name): int(count) for name, count in json.loads(counts).items()}
+        if not counted.keys() <= set(CALL_KINDS):
+            raise ValueError("calls of no known kind are counted")
+    causes, cures = {}, []
+    for failed, of, report, overflow, *where in json.loads(notes) if notes is not None else ():
+        cause = Cause(kind=str(of), report=str(report), overflow=bool(overflow))
+        if failed is None:
+            (position,) = where
+            cures.append(Cure(cause, np.array(position, dtype=np.float64)))
+        else:
+            causes[int(failed)] = cause
     return Event(
         number=int(number),
         kind=kind,
@@ -157,32 +161,13 @@ def event_of(number: int, row: Sequence[Any]) -> Event:
         stage=str(stage),
         iteration=int(iteration),
         positions=at,
-        results=None if shapes is None else _split(results, n, json.loads(shapes)),
+        results=None if shapes is None else tuple(arrays),
         seconds=float(seconds),
-        counts=_counts(counts, kind, n),
-        **_failures(json.loads(notes) if notes is not None else ()),
+        counts=counted,
+        causes=causes,
+        cures=cures,
         readings=array_of(readings, (len(readings) // 8,)),
     )
-
-
-def _split(data: bytes, n: int, shapes: Any) -> tuple[FloatArray, ...]:
-    found, at = [], 0
-    for shape in shapes:
-        size = 8 * n * math.prod(shape)
-        found.append(array_of(data[at : at + size], (n, *shape)))
-        at += size
-    if at != len(data):
-        raise ValueError("results do not have the shapes that are told")
-    return tuple(found)
-
-
-def _counts(text: str | None, kind: str, n: int) -> dict[str, int]:
-    if text is None:
-        return {} if kind == MARK else _usual(kind, n)
-    found = {str(name): int(count) for name, count in json.loads(text).items()}
-    if not found.keys() <= set(CALL_KINDS):
-        raise ValueError("calls of no known kind are counted")
-    return found
 
 
 def _usual(what: str, n: int) -> dict[str, int]:
@@ -190,28 +175,6 @@ def _usual(what: str, n: int) -> dict[str, int]:
     kind = ALL_BY_NAME[what].kind
     assert kind is not None
     return {kind: n}
-
-
-def _notes(event: Event) -> list[list[Any]]:
-    """Return failures as plain data: the row, or none and the position of what was cured."""
-    failed = [[row, *attrs.astuple(cause)] for row, cause in event.causes.items()]
-    cured = [[None, *attrs.astuple(cure.cause), cure.position.tolist()] for cure in event.cures]
-    return failed + cured
-
-
-def _failures(notes: Sequence[Any]) -> dict[str, Any]:
-    causes = {int(row): _cause(told) for row, *told in notes if row is not None}
-    cures = [
-        Cure(_cause(told), np.array(position, dtype=np.float64))
-        for row, *told, position in notes
-        if row is None
-    ]
-    return {"causes": causes, "cures": cures}
-
-
-def _cause(told: Sequence[Any]) -> Cause:
-    kind, report, overflow = told
-    return Cause(kind=str(kind), report=str(report), overflow=bool(overflow))
 
 
 def _checksum(positions: bytes, results: bytes | None, readings: bytes) -> int:
@@ -222,9 +185,6 @@ AT_STAKE = 1e-2
 """Seconds of exact calls that a kill may lose at most: to write each cheap call by itself would
 take longer than the call, and costs several times as much after a call that slept or that has
 emptied the processor's caches."""
-
-_MOST_UNWRITTEN = 256
-"""Batches of calls that wait to be written at most, however cheap."""
 
 _WHAT_NOW = (
     "The run cannot be repeated to the bit: versions, the machine or BLAS threads are others, or "
@@ -345,8 +305,15 @@ class Tape:
             return call.evaluate(call.positions)
         if call.aside:
             return self._answer_aside(call)
-        if self._event is not None and (trouble := self._departure(call)) is not None:
-            self._leave(trouble, self._event)
+        event, kind, positions = self._event, call.what, call.positions
+        if event is not None:
+            after = f"the run asks for {kind} after iteration {self.iteration}"
+            if event.kind != kind or self._served != len(event.readings):
+                goes_on = f"{event.kind} of {len(event.positions)} positions"
+                trouble = f"{after}, of {len(positions)} positions, where its ledger goes on with"
+                self._leave(f"{trouble} {goes_on}", event)
+            elif not _same(event.positions, positions):
+                self._leave(f"{after} at another position than its ledger holds", event)
         self._show(call.counts)
         if self._event is not None:
             event = self._event
@@ -389,23 +356,6 @@ class Tape:
         return answer
 
     # --- a path that is left ---
-
-    def _departure(self, call: Call) -> str | None:
-        """Return how a call departs from the one that the ledger goes on with, or None."""
-        event, kind, positions = self._event, call.what, call.positions
-        assert event is not None
-        if event.kind != kind or self._served != len(event.readings):
-            return (
-                f"the run asks for {kind} of {len(positions)} positions after iteration "
-                f"{self.iteration}, where its ledger goes on with {event.kind} of "
-                f"{len(event.positions)}"
-            )
-        if _same(event.positions, positions):
-            return None
-        return (
-            f"the run asks for {kind} after iteration {self.iteration} at another position than "
-            "its ledger holds"
-        )
 
     def _leave(self, trouble: str, first: Event) -> None:
         """Leave the path that the ledger holds, from an event on, and warn of it.
@@ -492,7 +442,7 @@ class Tape:
         )
         self._unwritten.append(event)
         self._at_stake += seconds
-        full = self._at_stake > AT_STAKE or len(self._unwritten) == _MOST_UNWRITTEN
+        full = self._at_stake > AT_STAKE or len(self._unwritten) == 256
         if full or event.is_mark or outcome != DONE:
             self.write()
 

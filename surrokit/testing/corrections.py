@@ -22,22 +22,15 @@ from surrokit.testing.demands import (
     demand_shape,
     write_and_read,
 )
-from surrokit.testing.parts import (
-    IndependentDraws,
-    LeaningWalk,
-    OneSidedWalk,
-    SubChain,
-    proposal_at,
-)
+from surrokit.testing.parts import IndependentDraws, LeaningWalk, OneSidedWalk, SubChain
 from surrokit.testing.rows import Summed
 from surrokit.testing.samplers import NARROW, WIDE, flux, invariance
 from surrokit.testing.statistics import Verdict
 from surrokit.testing.targets import Banana, Gaussian, HalfPlane, Mixture, Target
 from surrokit.testing.wrappers import CountingPotential, Fenced
-from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit.types import FloatArray, IntArray
 
-N_CHAINS = 12  # chains of a single decision
-N_CHAINS_BY_ROWS = 10_000  # of balance, for corrections that look at rows, which cost more
+N_CHAINS = 12  # of a single decision
 
 
 class _NaNNear(CountingPotential):
@@ -48,15 +41,11 @@ class _NaNNear(CountingPotential):
         self.position = position.copy()
 
     def evaluate(self, method: str, function: Any, positions: FloatArray) -> Any:
-        result = function(positions)
-        near = _at(positions, self.position)
+        result, near = function(positions), (positions == self.position).all(axis=1)
         return np.where(near, np.nan, result) if method == "value" else result
 
-
-class _FailingRows(_NaNNear):
-    """A summed target that fails in its expansion: ``inf`` far out, NaN at a position."""
-
     def expand(self, centre: FloatArray) -> Any:
+        """Return an expansion that fails too: ``inf`` far out, NaN at the position."""
         return _FailingExpansion(self.inner.expand(centre), self.position)  # type: ignore[attr-defined]
 
 
@@ -71,16 +60,12 @@ class _FailingExpansion(WrappedExpansion):
     def changes(
         self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
     ) -> FloatArray:
-        failed = _at(after, self.position)[owners]
+        failed = (after == self.position).all(axis=1)[owners]
         return np.where(failed, np.nan, self.inner.changes(before, after, rows, owners))
 
     def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
-        failed = _at(after, self.position)
+        failed = (after == self.position).all(axis=1)
         return np.where(failed, np.nan, self.inner.increases(before, after))
-
-
-def _at(positions: FloatArray, position: FloatArray) -> BoolArray:
-    return np.asarray((positions == position).all(axis=1))
 
 
 def _by_rows(make: Factory) -> bool:
@@ -88,22 +73,8 @@ def _by_rows(make: Factory) -> bool:
     return ROWS in make().needs
 
 
-def _moves(make: Factory, usual: type[Target]) -> tuple[Target, FloatArray, FloatArray]:
-    """Return a target, and where moves on it begin and end."""
-    target, rng = Summed() if _by_rows(make) else usual(), np.random.default_rng(1970)
-    return target, target.sample(rng, N_CHAINS), target.sample(rng, N_CHAINS)
-
-
 def _ready(make: Factory, potential: Potential) -> Any:
     return make().bind(potential).prepare(np.array([0.4, -0.2]))
-
-
-def _decide(
-    make: Factory, potential: Potential, state: ChainState, proposal: Proposal
-) -> tuple[ChainState, StepInfo]:
-    decider = _ready(make, potential)
-    result: tuple[ChainState, StepInfo] = decider.decide(state, proposal, np.random.default_rng(1))
-    return result
 
 
 def _start(make: Factory, potential: Potential, positions: FloatArray) -> ChainState:
@@ -111,114 +82,132 @@ def _start(make: Factory, potential: Potential, positions: FloatArray) -> ChainS
     return state
 
 
+@attrs.frozen(eq=False)
+class _Moves:
+    """A correction, a target, and where moves on it begin and end."""
+
+    make: Factory
+    target: Target
+    old: FloatArray
+    new: FloatArray
+
+    def start(self, potential: Potential | None = None) -> ChainState:
+        return _start(self.make, potential or self.target, self.old)
+
+    def decide(
+        self, state: ChainState, potential: Potential | None = None, **proposal: Any
+    ) -> tuple[ChainState, StepInfo]:
+        """Decide on a proposal to the new positions, unless others are given."""
+        proposed = Proposal(**{"positions": self.new, **proposal})
+        decider = _ready(self.make, potential or self.target)
+        result: tuple[ChainState, StepInfo] = decider.decide(
+            state, proposed, np.random.default_rng(1)
+        )
+        return result
+
+
+def _cases(make: Factory) -> list[tuple[_Moves]]:
+    rng, target = np.random.default_rng(1970), Summed() if _by_rows(make) else Banana()
+    return [(_Moves(make, target, target.sample(rng, N_CHAINS), target.sample(rng, N_CHAINS)),)]
+
+
 def _fits(correction: Any) -> bool:
     return bool(correction.needs <= Banana().capabilities | Summed().capabilities)
 
 
-on_moves = partial(check, "correction", claimed=_fits)
-"""Declares a check of a correction that needs no more than the suite's targets offer."""
+on_moves = partial(check, "correction", cases=_cases, claimed=_fits)
+"""Declares a check of a correction, which needs no more than the suite's targets offer, on moves.
+
+These are between exact draws."""
 
 
 @on_moves()
-def check_start(make: Factory) -> None:
+def check_start(on: _Moves) -> None:
     """The start has exact values, which are evaluated unless the cache holds them."""
-    target, positions, _ = _moves(make, Banana)
-    counting = CountingPotential(target)
-    state = _start(make, counting, positions)
-    demand_equal(state.positions, positions, "positions at the start")
-    demand_close(state.values, target.value(positions), "values at the start")
-    batches = counting.batches
+    counting, expected = CountingPotential(on.target), on.target.value(on.old)
+    state, batches = on.start(counting), counting.batches
+    demand_equal(state.positions, on.old, "positions at the start")
+    demand_close(state.values, expected, "values at the start")
     once = batches.total() <= 1 or batches["value"] == 1
     demand(once, f"values at the start must be one batch of {N_CHAINS}, got {dict(batches)}")
     counting.forget()
-    cache = {"value": target.value(positions)}
-    state = make().bind(counting).start(positions, cache, counting)
-    demand_close(state.values, cache["value"], "values at the start, taken from the cache")
+    state = on.make().bind(counting).start(on.old, {"value": expected}, counting)
+    demand_close(state.values, expected, "values at the start, taken from the cache")
     what = "the cache is of the exact potential itself, but its values were evaluated"
     demand(batches["value"] == 0, what)
 
 
 @on_moves()
-def check_decision(make: Factory) -> None:
-    """Each chain has its proposal or its old state, as a whole, with the exact value there."""
-    target, old, new = _moves(make, Banana)
-    cache = {"value": WIDE.value(new), "twice": 2 * new}
-    before = {"value": WIDE.value(old), "twice": 2 * old}
-    state = ChainState(positions=old, values=target.value(old), cache=before)
-    path = {"source": WIDE, "log_path_ratio": np.zeros(N_CHAINS)}
-    proposal = proposal_at(new, cache["value"] - before["value"], cache=cache, **path)
-    after, info = _decide(make, target, state, proposal)
+def check_decision(on: _Moves) -> None:
+    """Each chain has its proposal or its old state, as a whole, with the exact value there.
+
+    The record has one entry a chain, and probabilities are in [0, 1].
+    """
+    cache = {"value": WIDE.value(on.new), "twice": 2 * on.new}
+    before = {"value": WIDE.value(on.old), "twice": 2 * on.old}
+    state = ChainState(positions=on.old, values=on.target.value(on.old), cache=before)
+    path: dict[str, Any] = {"source": WIDE, "log_path_ratio": np.zeros(N_CHAINS)}
+    c = cache["value"] - before["value"]
+    after, info = on.decide(state, log_correction=c, cache=cache, **path)
     n = info.accepted.sum()
     demand(0 < n < N_CHAINS, f"of {N_CHAINS} plain proposals {n} accepted")
-    chosen = np.where(info.accepted[:, None], new, old)
+    chosen = np.where(info.accepted[:, None], on.new, on.old)
     demand_equal(after.positions, chosen, "positions after a decision")
-    unknown = np.isnan(after.values) & _by_rows(make)  # who looks at rows may give NaN
-    expected = target.value(chosen)
+    unknown = np.isnan(after.values) & _by_rows(on.make)  # who looks at rows may give NaN
+    expected = on.target.value(chosen)
     values = np.where(unknown, expected, after.values)
     demand_close(values, expected, "values after a decision")
     kept, held = set(after.cache) >= set(cache), sorted(after.cache)
     demand(kept, f"the state must keep the sampler's cache {sorted(cache)}, got {held}")
     demand_equal(after.cache["twice"], 2 * chosen, "a (n, dim) array in the cache after a decision")
     demand_equal(after.cache["value"], WIDE.value(chosen), "the sampler's values in the cache")
-
-
-@on_moves()
-def check_info(make: Factory) -> None:
-    """The record of a decision has one entry a chain, and probabilities are in [0, 1]."""
-    target, old, new = _moves(make, Banana)
-    proposal = proposal_at(new, np.zeros(N_CHAINS))
-    _, info = _decide(make, target, _start(make, target, old), proposal)
+    _, info = on.decide(on.start())
     for name in ("accepted", "divergent"):
         demand_shape(getattr(info, name), (N_CHAINS,), name, "b")
     for name in ("acceptance", "path_acceptance"):
         array = getattr(info, name)
         demand_shape(array, (N_CHAINS,), name)
         demand(((array >= 0) & (array <= 1)).all(), f"{name} must be in [0, 1], got {array}")
-    demand_equal(info.status, proposal.status, "status of a decision and of its proposal")
-    demand_equal(info.n_steps, proposal.n_steps, "n_steps of a decision and of its proposal")
+    well = (info.status == Status.OK).all() and (info.n_steps == 1).all()
+    demand(well, "status and n_steps of a decision must be those of its proposal")
     demand(not info.divergent.any(), "proposals with status OK and no path were called divergent")
 
 
 @on_moves()
-def check_staying(make: Factory) -> None:
+def check_staying(on: _Moves) -> None:
     """A proposal to stay is no move: it is not accepted, and has no acceptance."""
-    target, old, _ = _moves(make, Gaussian)
     moved = np.arange(N_CHAINS) % 3 > 0
-    new = np.where(moved[:, None], 0.5 * old, old)
-    proposal = proposal_at(new, np.full(N_CHAINS, 50.0) * moved, moved=moved)
-    after, info = _decide(make, target, _start(make, target, old), proposal)
-    demand_equal(after.positions[~moved], old[~moved], "positions of chains that stay")
+    new = np.where(moved[:, None], 0.5 * on.old, on.old)
+    c = np.full(N_CHAINS, 50.0) * moved
+    after, info = on.decide(on.start(), positions=new, log_correction=c, moved=moved)
+    demand_equal(after.positions[~moved], on.old[~moved], "positions of chains that stay")
     demand(not info.accepted[~moved].any(), "chains that did not move were called accepted")
     demand_equal(np.isnan(info.acceptance), ~moved, "where acceptance is NaN, and who did not move")
 
 
 @on_moves()
-def check_log_correction(make: Factory) -> None:
+def check_log_correction(on: _Moves) -> None:
     """Short moves are all rejected where c is far below 0, and all accepted far above it."""
-    target, old, _ = _moves(make, Gaussian)
-    state = _start(make, target, 0.3 * old)
+    near = attrs.evolve(on, old=0.3 * on.old, new=0.3 * on.old + 1e-3)
     for c, share in ((-200.0, 0.0), (200.0, 1.0)):
-        proposal = proposal_at(0.3 * old + 1e-3, np.full(N_CHAINS, c))
-        found = _decide(make, target, state, proposal)[1].accepted.mean()
+        found = near.decide(near.start(), log_correction=np.full(N_CHAINS, c))[1].accepted.mean()
         what = f"with a log_correction of {c:g} a share of {share:g} must be accepted"
         demand(found == share, f"{what}, got {found:g}")
 
 
 @on_moves()
-def check_failures_rejected(make: Factory) -> None:
+def check_failures_rejected(on: _Moves) -> None:
     """A proposal is rejected if U is inf or NaN, c is NaN, or the status is not OK."""
-    target, old, _ = _moves(make, Gaussian)
-    old = 0.1 * old
+    old = 0.1 * on.old
     new = (1.0 - 1e-6) * old  # a move, if a short one: a proposal to stay needs no decision
-    log_correction, status = np.full(N_CHAINS, 5.0), np.full(N_CHAINS, int(Status.OK))
-    new[0], new[1], log_correction[2] = [30.0, 0.0], [np.nan, 0.0], np.nan
+    c, status = np.full(N_CHAINS, 5.0), np.full(N_CHAINS, int(Status.OK))
+    new[0], new[1], c[2] = [30.0, 0.0], [np.nan, 0.0], np.nan
     status[3:6] = [Status.NOT_FINITE, Status.NOT_CONVERGED, Status.NOT_REVERSIBLE]
     new[6] = [2.0, 2.0]
-    failing: Potential = _FailingRows(target, new[6])
-    if not _by_rows(make):
-        failing = Fenced(_NaNNear(target, new[6]), 10.0)
-    proposal = proposal_at(new, log_correction, status=status)
-    after, info = _decide(make, failing, _start(make, target, old), proposal)
+    failing: Potential = _NaNNear(on.target, new[6])
+    failing = failing if _by_rows(on.make) else Fenced(failing, 10.0)
+    state = _start(on.make, on.target, old)
+    after, info = on.decide(state, failing, positions=new, log_correction=c, status=status)
     bad = [s.name for s in Status if s != Status.OK]
     reasons = ["U is inf", "U is NaN or inf", "log_correction is NaN", *bad, "U is NaN"]
     for i, reason in enumerate(reasons):
@@ -228,93 +217,83 @@ def check_failures_rejected(make: Factory) -> None:
 
 
 @on_moves()
-def check_cost(make: Factory) -> None:
+def check_cost(on: _Moves) -> None:
     """Only chains that moved and whose path ended well are evaluated, in one batch."""
-    target, old, new = _moves(make, Gaussian)
     moved = np.arange(N_CHAINS) % 3 > 0
     status = np.where(np.arange(N_CHAINS) == 1, int(Status.NOT_FINITE), int(Status.OK))
-    new = np.where(moved[:, None], new, old)
-    state = _start(make, target, old)
-    decider = _ready(make, counting := CountingPotential(target))
+    new = np.where(moved[:, None], on.new, on.old)
+    state, rng = on.start(), np.random.default_rng(1)
+    decider = _ready(on.make, counting := CountingPotential(on.target))
     counting.forget()
-    c, rng = np.zeros(N_CHAINS), np.random.default_rng(1)
-    decider.decide(state, proposal_at(new, c, moved=moved, status=status), rng)
+    decider.decide(state, Proposal(positions=new, moved=moved, status=status), rng)
     due = int((moved & (status == Status.OK)).sum())
     positions, batches = counting.positions["value"], counting.batches["value"]
-    demand(
-        positions <= due and batches <= 1,
-        f"{due} chains moved and ended well, so one batch of at most {due} exact values is due, "
-        f"got {positions} in {batches} batches",
-    )
+    what = f"{due} chains moved and ended well, so one batch of at most {due} exact values is due"
+    fits = positions <= due and batches <= 1
+    demand(fits, f"{what}, got {positions} in {batches} batches")
     demand(counting.gradients() == 0, "a decision needs exact values, not gradients")
     counting.forget()
-    decider.decide(state, proposal_at(old, c, moved=np.zeros(N_CHAINS, dtype=bool)), rng)
+    decider.decide(state, Proposal(positions=on.old, moved=np.zeros(N_CHAINS, dtype=bool)), rng)
     demand(counting.batches.total() == 0, "no chain moved, but the exact potential was called")
 
 
-@check("correction", claimed=lambda each: ROWS in each.needs and _fits(each))
-def check_cost_in_rows(make: Factory) -> None:
+@check("correction", cases=_cases, claimed=lambda each: ROWS in each.needs and _fits(each))
+def check_cost_in_rows(on: _Moves) -> None:
     """Rows are touched only for chains that moved, ended well and may still be accepted."""
-    target, old, new = _moves(make, Gaussian)
-    assert isinstance(target, Summed)
-    recording = RecordingPotential(target, keep=False)
-    decider, state, c = _ready(make, recording), _start(make, target, old), np.zeros(N_CHAINS)
+    recording, state = RecordingPotential(on.target, keep=False), on.start()
+    decider, n_rows = _ready(on.make, recording), Summed().n_rows
 
-    def count(proposal: Proposal) -> dict[str, int]:
+    def count(**proposal: Any) -> dict[str, int]:
         before = recording.calls
-        decider.decide(state, proposal, np.random.default_rng(1))
+        proposed = Proposal(**{"positions": on.new, **proposal})
+        decider.decide(state, proposed, np.random.default_rng(1))
         return {kind: n - before[kind] for kind, n in recording.calls.items() if n > before[kind]}
 
-    moved = count(proposal_at(new, c))
-    few = set(moved) == {"rows"} and moved["rows"] <= target.n_rows * N_CHAINS
-    what = f"{N_CHAINS} proposals may touch each of {target.n_rows} rows once, and nothing else"
+    moved = count()
+    few = set(moved) == {"rows"} and moved["rows"] <= n_rows * N_CHAINS
+    what = f"{N_CHAINS} proposals may touch each of {n_rows} rows once, and nothing else"
     demand(few, f"{what}; got {moved}")
-    failed = np.full(N_CHAINS, int(Status.NOT_FINITE))
-    for proposal, why in (
-        (proposal_at(old, c, moved=np.zeros(N_CHAINS, dtype=bool)), "no chain moved"),
-        (proposal_at(new, c, status=failed), "every path failed"),
-        (proposal_at(new, c - 500.0), "the log correction rejects by itself"),
-    ):
-        demand(not (spent := count(proposal)), f"{why}, but evaluated were {spent}")
+    cases: dict[str, dict[str, Any]] = {
+        "no chain moved": {"positions": on.old, "moved": np.zeros(N_CHAINS, dtype=bool)},
+        "every path failed": {"status": np.full(N_CHAINS, int(Status.NOT_FINITE))},
+        "the log correction rejects by itself": {"log_correction": np.full(N_CHAINS, -500.0)},
+    }
+    for why, proposal in cases.items():
+        demand(not (spent := count(**proposal)), f"{why}, but evaluated were {spent}")
 
 
 @on_moves()
-def check_exact_source_free(make: Factory) -> None:
+def check_exact_source_free(on: _Moves) -> None:
     """A proposal made on the exact potential brings its values along and costs nothing."""
-    target, old, new = _moves(make, Gaussian)
-    counting = CountingPotential(target)
-    before, cache = {"value": target.value(old)}, {"value": target.value(new)}
-    state = ChainState(positions=old, values=before["value"], cache=before)
+    counting = CountingPotential(on.target)
+    before, cache = {"value": on.target.value(on.old)}, {"value": on.target.value(on.new)}
+    state = ChainState(positions=on.old, values=before["value"], cache=before)
     path = {"source": counting, "log_path_ratio": before["value"] - cache["value"]}
-    proposal = proposal_at(new, np.zeros(N_CHAINS), cache=cache, **path)
-    after, _ = _decide(make, counting, state, proposal)
+    after, _ = on.decide(state, counting, cache=cache, **path)
     what = "the proposal's source is the exact potential itself, but its values were evaluated"
     demand(counting.batches["value"] == 0, what)
-    demand_close(after.values, target.value(after.positions), "values after a free decision")
+    demand_close(after.values, on.target.value(after.positions), "values after a free decision")
 
 
 @on_moves()
-def check_same_decision(make: Factory) -> None:
+def check_same_decision(on: _Moves) -> None:
     """The same state, proposal and generator give the same decision, and nothing is changed."""
-    target, old, new = _moves(make, Mixture)
-    state = write_and_read(_start(make, target, old))
-    proposal = proposal_at(new, np.linspace(-1.0, 1.0, N_CHAINS))
-    for array in (state.positions, state.values, *state.cache.values(), new):
+    state, c = write_and_read(on.start()), np.linspace(-1.0, 1.0, N_CHAINS)
+    for array in (state.positions, state.values, *state.cache.values(), on.new):
         array.setflags(write=False)
-    first, first_info = _decide(make, target, state, proposal)
-    second, info = _decide(make, target, state, proposal)
+    (first, told), (second, again) = (on.decide(state, log_correction=c) for _ in range(2))
     demand_equal(second.positions, first.positions, "positions after two equal decisions")
     demand_equal(second.values, first.values, "values after two equal decisions")
-    demand_equal(info.acceptance, first_info.acceptance, "acceptance of two equal decisions")
+    demand_equal(again.acceptance, told.acceptance, "acceptance of two equal decisions")
 
 
 _KERNELS: tuple[tuple[str, Any], ...] = (
     ("leaning walk", LeaningWalk()),
     ("one-sided walk", OneSidedWalk()),
-    ("draws from a wide surrogate", IndependentDraws(surrogate=WIDE, idle=0.3)),
-    ("draws from a narrow surrogate", IndependentDraws(surrogate=NARROW)),
-    ("sub-chain on a wide surrogate", SubChain().bind(WIDE)),
-    ("sub-chain on a narrow surrogate", SubChain().bind(NARROW)),
+    ("draws from a wide surrogate", IndependentDraws(potential=WIDE, idle=0.3)),
+    ("draws from a narrow surrogate", IndependentDraws(potential=NARROW)),
+    ("sub-chain on a wide surrogate", SubChain(potential=WIDE)),
+    ("sub-chain on a narrow surrogate", SubChain(potential=NARROW)),
 )
 
 
@@ -330,7 +309,7 @@ def _compared(
     )
 
 
-@on_moves(level="statistical")
+@check("correction", level="statistical", claimed=_fits)
 def check_exact_draws_kept(make: Factory) -> None:
     """Exact draws stay exact draws, with proposals whose c is known."""
     _compared(make, invariance, Gaussian(), Mixture(), HalfPlane()).require(
@@ -338,9 +317,9 @@ def check_exact_draws_kept(make: Factory) -> None:
     )
 
 
-@on_moves(level="statistical")
+@check("correction", level="statistical", claimed=_fits)
 def check_balance(make: Factory) -> None:
     """As many moves go from each region to each other one as back."""
-    sizes = {"n_chains": 2 * N_CHAINS_BY_ROWS} if _by_rows(make) else {}
+    sizes = {"n_chains": 20_000} if _by_rows(make) else {}  # rows cost more
     verdict = _compared(make, flux, Gaussian(), Mixture(), **sizes)
     verdict.require("a correction makes these proposals reversible")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from numbers import Number
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -23,16 +23,11 @@ seconds, ``long`` takes more."""
 Factory: TypeAlias = Callable[[], Any]
 """Makes a part afresh, so that nothing leaks from check to check."""
 
-Cases: TypeAlias = Callable[[Factory], Iterable[tuple[Any, ...]]]
-"""Returns arguments of a check, from a factory of the part."""
-
 Function: TypeAlias = Callable[[FloatArray], FloatArray]
 """A function of rows (n, dim) that returns an array whose first axis runs over the rows."""
 
 CheckedKind: TypeAlias = Kind | Literal["wrapper", "plugin"]
 """Kinds that can be checked: those of components, wrappers of potentials, plugin modules."""
-
-Record = TypeVar("Record")
 
 
 @attrs.frozen
@@ -44,10 +39,10 @@ class Check:
     function
         Raises AssertionError, with a full message, if a part lacks the property. Its first
         docstring line says what the property is.
-    cases
-        Returns the arguments of each call of the function, from a factory of the part.
     needs
         Capabilities without which a potential is not checked.
+    cases
+        Returns the arguments of each call of the function, from a factory of the part.
     level
         How long it takes.
     claimed
@@ -55,10 +50,10 @@ class Check:
     """
 
     function: Callable[..., None]
-    cases: Cases = lambda make: [(make,)]
     needs: Capabilities = frozenset()
+    cases: Callable[[Factory], Iterable[tuple[Any, ...]]] = lambda make: [(make,)]
     level: Level = "quick"
-    claimed: Callable[[Any], bool] = lambda _: True
+    claimed: Callable[[Any], object] = lambda _: True
 
     @property
     def name(self) -> str:
@@ -67,7 +62,7 @@ class Check:
 
     def applies(self, part: Any) -> bool:
         """Return whether a part is to be checked."""
-        return (not self.needs or self.needs <= part.capabilities) and self.claimed(part)
+        return (not self.needs or self.needs <= part.capabilities) and bool(self.claimed(part))
 
     def __call__(self, make: Factory) -> None:
         """Run the check.
@@ -91,20 +86,11 @@ CHECKS: dict[CheckedKind, list[Check]] = {
 """All checks by kind, in the order in which they run."""
 
 
-def check(
-    kind: CheckedKind,
-    *needs: str,
-    cases: Cases = lambda make: [(make,)],
-    level: Level = "quick",
-    claimed: Callable[[Any], bool] = lambda _: True,
-) -> Callable[[Callable[..., None]], Check]:
-    """Declare a function as a check of a kind of part, by default of a factory.
-
-    The arguments are those of :class:`Check`.
-    """
+def check(kind: CheckedKind, *needs: str, **options: Any) -> Callable[[Callable[..., None]], Check]:
+    """Declare a function as a check of a kind; further arguments are those of :class:`Check`."""
 
     def declare(function: Callable[..., None]) -> Check:
-        CHECKS[kind].append(Check(function, cases, frozenset(needs), level, claimed))
+        CHECKS[kind].append(Check(function, frozenset(needs), **options))
         return CHECKS[kind][-1]
 
     return declare
@@ -127,15 +113,7 @@ def demand_shape(array: Any, shape: tuple[int, ...], what: str, kind: str = "f")
 
 def demand_equal(first: npt.ArrayLike, second: npt.ArrayLike, what: str) -> None:
     """Demand that two arrays are equal bit for bit, NaN included."""
-    a, b = np.asarray(first), np.asarray(second)
-    equal_nan = a.dtype.kind == "f" and b.dtype.kind == "f"
-    if a.shape == b.shape and np.array_equal(a, b, equal_nan=equal_nan):
-        return
-    difference = f"shapes {a.shape} and {b.shape}"
-    if a.shape == b.shape:
-        unlike = (a != b) & ~((a != a) & (b != b))
-        difference = f"{int(unlike.sum())} of {a.size} entries"
-    raise AssertionError(f"{what} must be equal bit for bit, but differ: {difference}")
+    demand_close(first, second, what, rtol=0.0, atol=0.0)
 
 
 def demand_close(
@@ -147,13 +125,10 @@ def demand_close(
     atol: npt.ArrayLike = 1e-10,
 ) -> None:
     """Demand that two arrays agree within ``atol`` + ``rtol`` times the larger entry."""
-    found, wanted = np.asarray(actual), np.asarray(expected)
-    demand(
-        found.shape == wanted.shape,
-        f"{what}: got shape {found.shape} where shape {wanted.shape} is expected",
-    )
-    room = np.asarray(atol) + rtol * np.maximum(np.abs(found), np.abs(wanted))
+    found, wanted = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
+    demand(found.shape == wanted.shape, f"{what} must have shape {wanted.shape}, got {found.shape}")
     with np.errstate(invalid="ignore"):
+        room = np.asarray(atol) + rtol * np.maximum(np.abs(found), np.abs(wanted))
         far = ~(np.abs(found - wanted) <= room) & ~(found == wanted)
     far &= ~(np.isnan(found) & np.isnan(wanted))
     if far.any():
@@ -167,15 +142,17 @@ def demand_close(
 
 def demand_semi_definite(matrices: FloatArray, what: str) -> None:
     """Demand symmetric matrices (n, k, k) without a negative eigenvalue, up to rounding."""
-    scale = np.abs(matrices).max(axis=(1, 2), keepdims=True)
-    turned = matrices.transpose(0, 2, 1)
-    demand_close(matrices, turned, f"{what} against its transpose", atol=1e-9 * scale)
-    least = np.linalg.eigvalsh(matrices)[:, 0] + 1e-9 * scale[:, 0, 0]
-    demand(
-        (least >= 0).all(),
-        f"{what} must have no negative eigenvalue, got {least.min():.3g}; give the Fisher "
-        "information where second derivatives are negative",
-    )
+    demand_symmetric(matrices, what)
+    least = np.linalg.eigvalsh(matrices)[:, 0] + 1e-9 * np.abs(matrices).max(axis=(1, 2))
+    what = f"{what} must have no negative eigenvalue, got {least.min():.3g}"
+    demand((least >= 0).all(), f"{what}; give the Fisher information")
+
+
+def demand_symmetric(matrices: FloatArray, what: str) -> None:
+    """Demand symmetric matrices (n, k, k), up to rounding."""
+    atol = 1e-9 * np.abs(matrices).max(axis=(1, 2), keepdims=True)
+    what = f"{what} against its transpose"
+    demand_close(matrices, matrices.transpose(0, 2, 1), what, atol=atol)
 
 
 def demand_untouched(call: Callable[[], object], arrays: Mapping[str, FloatArray]) -> None:
@@ -199,9 +176,17 @@ def difference(
     """
     columns, errors = [], []
     for k in range(positions.shape[1]):
-        narrow, size = _central(function, positions, k, step)
-        wide, _ = _central(function, positions, k, 2.0 * step)
-        wider, _ = _central(function, positions, k, 4.0 * step)
+        slopes, size = [], np.zeros(())
+        for times in (4.0, 2.0, 1.0):
+            h = times * step * (1.0 + np.abs(positions[:, k]))
+            upper, lower = positions.copy(), positions.copy()
+            upper[:, k] += h
+            lower[:, k] -= h
+            above, below = function(upper), function(lower)
+            width = (upper[:, k] - lower[:, k]).reshape((-1,) + (1,) * (above.ndim - 1))
+            slopes.append((above - below) / width)
+            size = np.maximum(np.abs(above), np.abs(below))
+        wider, wide, narrow = slopes
         fine, coarse = (4.0 * narrow - wide) / 3.0, (4.0 * wide - wider) / 3.0
         columns.append(fine)
         rounding = 8.0 * np.finfo(float).eps * size / step
@@ -209,24 +194,11 @@ def difference(
     return np.stack(columns, axis=-1), np.stack(errors, axis=-1)
 
 
-def _central(
-    function: Function, positions: FloatArray, k: int, step: float
-) -> tuple[FloatArray, FloatArray]:
-    h = step * (1.0 + np.abs(positions[:, k]))
-    upper, lower = positions.copy(), positions.copy()
-    upper[:, k] += h
-    lower[:, k] -= h
-    above, below = function(upper), function(lower)
-    width = (upper[:, k] - lower[:, k]).reshape((-1,) + (1,) * (above.ndim - 1))
-    return (above - below) / width, np.maximum(np.abs(above), np.abs(below))
-
-
 def demand_derivative(
     found: FloatArray, function: Function, positions: FloatArray, what: str
 ) -> None:
     """Demand that an array is the derivative of a function of rows, as far as differences agree."""
-    expected, error = difference(function, positions)
-    demand_near(found, expected, error, f"{what} against differences")
+    demand_near(found, *difference(function, positions), f"{what} against differences")
 
 
 def demand_near(found: FloatArray, expected: FloatArray, error: FloatArray, what: str) -> None:
@@ -235,16 +207,12 @@ def demand_near(found: FloatArray, expected: FloatArray, error: FloatArray, what
     demand_close(found, expected, what, rtol=1e-6, atol=room)
 
 
-N_POSITIONS = 7
-"""Positions at which potentials are evaluated."""
-
-
-def positions_for(potential: Any) -> FloatArray:
+def positions_for(potential: Any, n: int = 7) -> FloatArray:
     """Return starting positions (n, dim) of a potential, or draws from N(0, 0.7^2 I)."""
     rng = np.random.default_rng(20170401)
     if can.INITIAL in potential.capabilities:
-        return np.array(potential.initial(rng, N_POSITIONS), dtype=np.float64)
-    return 0.7 * rng.standard_normal((N_POSITIONS, potential.dim))
+        return np.array(potential.initial(rng, n), dtype=np.float64)
+    return 0.7 * rng.standard_normal((n, potential.dim))
 
 
 def place(make: Factory) -> tuple[Any, FloatArray]:
@@ -252,11 +220,8 @@ def place(make: Factory) -> tuple[Any, FloatArray]:
     potential = make()
     positions = positions_for(potential)
     finite = np.isfinite(potential.value(positions))
-    demand(
-        finite.any(),
-        f"U is finite at none of {len(positions)} positions around the origin; give the potential "
-        "the capability 'initial'",
-    )
+    what = f"U is finite at none of {len(positions)} positions around the origin"
+    demand(finite.any(), f"{what}; give the potential the capability 'initial'")
     return potential, np.asarray(positions[finite])
 
 
@@ -292,43 +257,35 @@ def arguments(potential: Any, method: str, positions: FloatArray) -> tuple[Float
     return positions, factors
 
 
-def write_and_read(record: Record, where: str = "") -> Record:
+def write_and_read(record: Any, where: str = "") -> Any:
     """Return a copy of a record that shares nothing with it, made of plain data alone.
 
     Plain data are arrays, numbers, strings, None, and records, tuples, lists and mappings of these.
 
     Parameters
     ----------
-    record
-        The record.
     where
-        Its name in messages; by default its type.
+        The record's name in messages; by default its type.
 
     Raises
     ------
     AssertionError
         If something in it is not plain data; the message says where.
     """
-    value: Any = record
-    copied: Any = value
-    where = where or type(value).__name__
+    value, where = record, where or type(record).__name__
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufcSU":
-        copied = value.copy()
-    elif attrs.has(type(value)):
+        return value.copy()
+    if attrs.has(type(value)):
         copied = object.__new__(type(value))
         for name in (field.name for field in attrs.fields(type(value))):
             item = write_and_read(getattr(value, name), f"{where}.{name}")
             object.__setattr__(copied, name, item)
-    elif isinstance(value, Mapping):
-        copied = {key: write_and_read(item, f"{where}[{key!r}]") for key, item in value.items()}
-    elif isinstance(value, list | tuple):
-        copied = type(value)(
-            [write_and_read(item, f"{where}[{i}]") for i, item in enumerate(value)]
-        )
-    elif value is not None and not isinstance(value, str | bool | Number | Enum):
-        kind = f"array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
-        raise AssertionError(
-            f"{where} is of type {kind}; what lives across iterations must be plain data: arrays "
-            "of numbers, numbers, strings, None, and records of these"
-        )
-    return copied  # type: ignore[no-any-return]
+        return copied
+    if isinstance(value, Mapping):
+        return {key: write_and_read(item, f"{where}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)([write_and_read(item, f"{where}[{i}]") for i, item in enumerate(value)])
+    if value is None or isinstance(value, str | bool | Number | Enum):
+        return value
+    kind = f"array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+    raise AssertionError(f"{where} is of type {kind}; what lives across iterations is plain data")

@@ -5,7 +5,7 @@ Equal histories give equal decisions, and learning ends.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,23 +21,10 @@ from surrokit.testing.demands import (
     demand_equal,
     demand_shape,
 )
-from surrokit.testing.targets import Banana, Target, usable
+from surrokit.testing.targets import Banana, usable
 
-N_EXPLORATION, N_WARMUP, N_SAMPLING = 60, 60, 6000
-"""Iterations in the histories shown to a schedule; the last are kept ones."""
-
-NEAR, FAR = 10**6, 10**12
-"""Kept iterations at which two stretches of a very long run begin. Even slow rates fall between
-them: (1 + t)^-0.1 to a quarter."""
-
-FALLEN = 0.8
-"""Largest ratio of deployments in the far stretch to those in the near one."""
-
-N_CHAINS = 4
-"""Chains of an exploration."""
-
-WARMUP = 80
-"""Length of the warm-up of which an exploration is part."""
+N_CHAINS, WARMUP = 4, 80
+"""Chains of an exploration, and the length of the warm-up of which it is part."""
 
 
 class Drive:
@@ -52,8 +39,7 @@ class Drive:
     """
 
     def __init__(self, make: Factory, *, fits: bool = True) -> None:
-        self.fits = fits
-        explorer, self.rng = make(), np.random.default_rng(1605)
+        explorer, self.rng, self.fits = make(), np.random.default_rng(1605), fits
         (self.target,) = usable(explorer, Banana())
         self.recording = RecordingPotential(self.target, keep=True)
         self.start = Start(
@@ -74,27 +60,23 @@ class Drive:
         self.n_fits += 1
         return self.target if self.fits and self.n_fits > 1 else None
 
-    def finish(self) -> None:
-        """Explore until the explorer says, within the warm-up, that it is done."""
-        while not self.last.done:
-            ended = f"done is still False after {WARMUP} steps, the whole warm-up"
-            demand(self.n_steps < WARMUP, f"{ended}; an exploration must end within it")
-            last = next(self.steps, None)
-            demand(last is not None, "the exploration ended without an item that is marked done")
-            assert last is not None
-            self.last = last
-            self.n_steps += 1
-            if last.rows is not None:
-                self.rows.append(last.rows)
-
     @classmethod
     def finished(cls, make: Factory, *, fits: bool = True) -> Drive:
-        """Return a whole exploration."""
-        found = cls(make, fits=fits)
-        found.finish()
-        values = found.last.findings.chains.values
+        """Return a whole exploration, which ends within the warm-up."""
+        drive = cls(make, fits=fits)
+        while not drive.last.done:
+            what = f"done is still False after {WARMUP} steps, the whole warm-up"
+            demand(drive.n_steps < WARMUP, what)
+            last = next(drive.steps, None)
+            demand(last is not None, "the exploration ended without an item that is marked done")
+            assert last is not None
+            drive.last = last
+            drive.n_steps += 1
+            if last.rows is not None:
+                drive.rows.append(last.rows)
+        values = drive.last.findings.chains.values
         demand(np.isfinite(values).all(), "exact values of the chains found are not finite")
-        return found
+        return drive
 
 
 @check("explorer")
@@ -120,9 +102,9 @@ def check_exploration_ends(make: Factory) -> None:
 def check_findings(make: Factory) -> None:
     """The chains found have exact values, and the other findings are finite and usable."""
     drive = Drive.finished(make)
-    found = drive.last.findings
+    found, target = drive.last.findings, drive.target
     demand_shape(found.chains.positions, (N_CHAINS, 2), "positions of the chains found")
-    exact = drive.target.value(found.chains.positions)
+    exact = target.value(found.chains.positions)
     demand_close(found.chains.values, exact, "values of the chains found")
     if found.covariance is not None:
         demand_shape(found.covariance, (2, 2), "covariance found")
@@ -134,22 +116,18 @@ def check_findings(make: Factory) -> None:
     if found.mode is not None:
         demand_shape(found.mode, (2,), "mode found")
         demand(np.isfinite(found.mode).all(), f"the mode found must be finite, got {found.mode}")
-    if found.modes is not None:
-        _check_modes(found.modes, drive.target)
     if (share := found.acceptance) is not None:
         demand(0 <= share <= 1, f"the acceptance predicted must be a probability, got {share}")
-
-
-def _check_modes(modes: Any, target: Target) -> None:
-    n = len(modes)
-    demand_shape(modes.positions, (n, 2), "modes found")
-    demand_shape(modes.covariances, (n, 2, 2), "covariances of the modes found")
+    if (modes := found.modes) is None:
+        return
+    demand_shape(modes.positions, (len(modes), 2), "modes found")
+    demand_shape(modes.covariances, (len(modes), 2, 2), "covariances of the modes found")
     demand_close(modes.values, target.value(modes.positions), "potentials of the modes found")
     demand(bool((np.diff(modes.values) >= 0).all()), "the mode of least potential must come first")
     least = np.linalg.eigvalsh(modes.covariances).min()
     demand(least > 0, f"covariances of modes must be positive definite, eigenvalue {least:.3g}")
-    searched, ended = bool((modes.ended >= 1).all()), modes.ended.tolist()
-    demand(searched, f"a mode is where a search ended, got {ended} searches")
+    searched = bool((modes.ended >= 1).all())
+    demand(searched, f"a mode is where a search ended, got {modes.ended.tolist()} searches")
 
 
 @check("explorer")
@@ -194,80 +172,66 @@ def check_exploration_reproducible(make: Factory) -> None:
     demand_equal(others.positions, rows.positions, "training rows of two equal explorations")
 
 
-of_schedules = partial(check, "schedule")
+EXPLORED, BEFORE, KEPT = 60, 120, 6000
+"""Iterations in the histories shown to a schedule: of exploration, before kept ones, and kept."""
 
 
-def _moment(stage: Stage, iteration: int) -> Moment:
-    return Moment(
-        stage=stage,
-        iteration=iteration,
-        explored=iteration == N_EXPLORATION,
-        since_explored=max(iteration - N_EXPLORATION, -1),
-        draws_follow=stage == "warmup" and iteration == N_EXPLORATION + N_WARMUP,
-    )
+def _moments(iterations: Iterable[int]) -> list[Moment]:
+    """Return the moments of a run after some iterations; ``explored`` ends the exploration."""
+
+    def moment(i: int) -> Moment:
+        stage: Stage = "exploration" if i <= EXPLORED else "warmup" if i <= BEFORE else "sampling"
+        return Moment(
+            stage=stage,
+            iteration=i,
+            explored=i == EXPLORED,
+            since_explored=max(i - EXPLORED, -1),
+            draws_follow=i == BEFORE,
+        )
+
+    return [moment(i) for i in iterations]
 
 
-def _history(n_sampling: int = N_SAMPLING) -> list[Moment]:
-    """Return the moments of a run, in order; ``explored`` is true at the end of exploration."""
-    stages: list[Stage] = ["exploration"] * N_EXPLORATION
-    stages += ["warmup"] * N_WARMUP
-    stages += ["sampling"] * n_sampling
-    return [_moment(stage, i) for i, stage in enumerate(stages, 1)]
-
-
-def _stretch(begin: int) -> list[Moment]:
-    """Return the moments of kept iterations, after ``begin`` others."""
-    first = N_EXPLORATION + N_WARMUP + begin
-    return [_moment("sampling", first + i) for i in range(N_SAMPLING)]
-
-
-def _round_moments() -> list[Moment]:
-    """Return moments next to round numbers of iterations, of the run and since its phases."""
-    rounded = [digit * 10**power for power in range(3, 13) for digit in (1, 2, 5)]
-    begins = (0, N_EXPLORATION, N_EXPLORATION + N_WARMUP)
-    iterations = {begin + n + i for begin in begins for n in rounded for i in (-1, 0, 1)}
-    return [_moment("sampling", iteration) for iteration in sorted(iterations)]
+def _history(kept: int = KEPT) -> list[Moment]:
+    return _moments(range(1, BEFORE + kept + 1))
 
 
 def _decisions(schedule: Any, moments: list[Moment], seed: int) -> list[Decision]:
-    """Return the decisions of a schedule along a history."""
     rng = np.random.default_rng([1603, seed])
     return [schedule.decide(moment, rng) for moment in moments]
+
+
+def _deployed(made: list[Decision]) -> int:
+    return sum(decision.deploy for decision in made)
 
 
 def _demand_frozen(decision: Decision, at: int, iteration: int) -> None:
     demand(
         decision.frozen and not decision.deploy,
         f"frozen at iteration {at}, and at iteration {iteration} frozen={decision.frozen}, "
-        f"deploy={decision.deploy}: kept draws would depend on their past; freeze for good, or "
-        "say frozen=False",
+        f"deploy={decision.deploy}; freeze for good, or say frozen=False",
     )
 
 
-@of_schedules()
+@check("schedule")
 def check_decisions(make: Factory) -> None:
-    """Decisions are records of truth values."""
-    for i, decision in enumerate(_decisions(make(), _history(), 0), 1):
+    """Decisions are records of truth values, the same for the same history and generator.
+
+    A schedule keeps no memory.
+    """
+    moments, schedule = _history(), make()
+    first = _decisions(make(), moments, 0)
+    for i, decision in enumerate(first, 1):
         for name in ("observe", "deploy", "frozen", "derivatives"):
             value = getattr(decision, name)
             what = f"{name} must be True or False, got {value!r} at iteration {i}"
             demand(isinstance(value, bool | np.bool_), what)
-
-
-@of_schedules()
-def check_same_history(make: Factory) -> None:
-    """The same history and generator give the same decisions; a schedule keeps no memory."""
-    moments, schedule = _history(n_sampling=200), make()
-    first = _decisions(make(), moments, 1)
     for one, which in ((make(), "another schedule"), (schedule, "it"), (schedule, "it again")):
-        demand(
-            _decisions(one, moments, 1) == first,
-            f"a schedule decided, and {which} decided differently on the same history; it may "
-            "have no memory",
-        )
+        what = f"a schedule decided, and {which} decided differently on the same history"
+        demand(_decisions(one, moments, 0) == first, f"{what}; it may have no memory")
 
 
-@of_schedules()
+@check("schedule")
 def check_learns(make: Factory) -> None:
     """``learns`` and ``deployment_rate`` agree with what is deployed, after it was observed.
 
@@ -289,7 +253,7 @@ def check_learns(make: Factory) -> None:
         demand(right, f"{what}, got {rows!r}")
 
 
-@of_schedules()
+@check("schedule")
 def check_frozen_stays(make: Factory) -> None:
     """Once frozen, a schedule stays frozen and deploys nothing."""
     for seed in range(3):
@@ -300,40 +264,33 @@ def check_frozen_stays(make: Factory) -> None:
             frozen_at = i if decision.frozen and frozen_at is None else frozen_at
 
 
-@of_schedules()
+@check("schedule")
 def check_frozen_far_on(make: Factory) -> None:
     """A schedule that is frozen when draws are kept deploys nothing at round numbers of them."""
-    moments = _history(n_sampling=1)
-    if not _decisions(make(), moments, 4)[-1].frozen:
+    if not _decisions(make(), _history(1), 4)[-1].frozen:
         return
-    far = _round_moments()
+    rounded = [digit * 10**power for power in range(3, 13) for digit in (1, 2, 5)]
+    begins = (0, EXPLORED, BEFORE)  # of the run, and of its phases
+    far = _moments(sorted({at + n + i for at in begins for n in rounded for i in (-1, 0, 1)}))
     for moment, decision in zip(far, _decisions(make(), far, 4), strict=True):
-        _demand_frozen(decision, moments[-1].iteration, moment.iteration)
+        _demand_frozen(decision, BEFORE + 1, moment.iteration)
 
 
-@of_schedules()
+@check("schedule")
 def check_learning_ends(make: Factory) -> None:
     """Deployments among the kept draws stop, or become rarer and rarer."""
-    first = N_EXPLORATION + N_WARMUP
     kept = 0
     for seed in range(3):
         made = _decisions(make(), _history(), seed)
-        deployed = _deployed(made[first:])
+        deployed = _deployed(made[BEFORE:])
         kept += deployed
-        sound = deployed == 0 or not made[first - 1].frozen
+        sound = deployed == 0 or not made[BEFORE - 1].frozen
         demand(sound, "kept iterations deploy surrogates although the schedule was frozen before")
-        near, far = (_deployed(_decisions(make(), _stretch(begin), seed)) for begin in (NEAR, FAR))
-        demand(
-            far <= FALLEN * near,
-            f"{near} surrogates are deployed in {N_SAMPLING} iterations from kept iteration "
-            f"{NEAR:.0e} on and {far} in as many from {FAR:.0e} on; adaptation must stop, or its "
-            "rate fall to zero",
-        )
-    demand(
-        made[-1].frozen or kept > 0,
-        "nothing is deployed among the kept draws, but the schedule never says that it is frozen",
-    )
-
-
-def _deployed(made: list[Decision]) -> int:
-    return sum(decision.deploy for decision in made)
+        # even slow rates fall between these: (1 + t)^-0.1 to a quarter
+        begins = (10**6, 10**12)
+        stretches = [_moments(BEFORE + begin + i for i in range(KEPT)) for begin in begins]
+        near, far = (_deployed(_decisions(make(), each, seed)) for each in stretches)
+        what = f"{near} and {far} surrogates are deployed in {KEPT} iterations from 1e6 and 1e12 on"
+        demand(far <= 0.8 * near, f"{what}; adaptation must stop, or its rate fall to zero")
+    what = "nothing is deployed among the kept draws, but the schedule never says that it is frozen"
+    demand(made[-1].frozen or kept > 0, what)

@@ -58,39 +58,32 @@ def transitions(
 
 @attrs.frozen(kw_only=True, eq=False)
 class PlainSampler:
-    """Base of samplers with nothing to tune that use no potential: each is its own kernel."""
+    """Base of samplers with nothing to tune, each of which is its own kernel."""
 
     needs: ClassVar[Capabilities] = frozenset()
     tunes: ClassVar[frozenset[str]] = frozenset()
     target_acceptance: ClassVar[float] = 0.5
     uses_potential: ClassVar[bool] = False
-
-    @property
-    def potential(self) -> Potential | None:
-        """None: moves need no potential."""
-        return None
-
-    @property
-    def step(self) -> float | None:
-        """None: there is no step size."""
-        return None
+    step: ClassVar[float | None] = None
 
     def bind(self, potential: Potential, tuning: Tuning) -> Self:  # noqa: ARG002
         """Return itself."""
         return self
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Walk(PlainSampler):
+    """Base of moves that use no potential."""
+
+    potential: ClassVar[None] = None
 
     def cache(self, positions: FloatArray) -> Cache:  # noqa: ARG002
         """Return an empty cache."""
         return {}
 
 
-def proposal_at(positions: FloatArray, log_correction: FloatArray, **others: Any) -> Proposal:
-    """Return a proposal to positions (n, dim) with c (n,); by default all moves ended well."""
-    return Proposal(positions=positions, log_correction=log_correction, **others)
-
-
 @attrs.frozen(kw_only=True, eq=False)
-class LeaningWalk(PlainSampler):
+class LeaningWalk(Walk):
     """A random walk that leans to the right: q' = q + scale (z + lean), with its exact c."""
 
     scale: float = 0.7
@@ -99,14 +92,14 @@ class LeaningWalk(PlainSampler):
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move every chain once."""
         move = rng.standard_normal(state.positions.shape)
-        # the reverse move takes the normal draw -move - 2 lean
-        back = move + 2.0 * self.lean
+        back = move + 2.0 * self.lean  # what the reverse move draws, turned
         log_correction = 0.5 * (np.square(move) - np.square(back)).sum(axis=1)
-        return proposal_at(state.positions + self.scale * (move + self.lean), log_correction)
+        positions = state.positions + self.scale * (move + self.lean)
+        return Proposal(positions=positions, log_correction=log_correction)
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class OneSidedWalk(PlainSampler):
+class OneSidedWalk(Walk):
     """A walk that steps more often to one side than to the other in the first coordinate.
 
     A step goes to the right with probability p, else to the left, by a gamma-distributed length.
@@ -123,7 +116,8 @@ class OneSidedWalk(PlainSampler):
         move = rng.standard_normal((n, 2))
         move[:, 0] = np.where(right, 1.0, -1.0) * rng.gamma(2.0, 0.5, n)
         odds = np.log((1.0 - self.rightward) / self.rightward)
-        return proposal_at(state.positions + move, np.where(right, odds, -odds))
+        c = np.where(right, odds, -odds)
+        return Proposal(positions=state.positions + move, log_correction=c)
 
 
 def moved_on(
@@ -137,9 +131,9 @@ def moved_on(
 
     V is the potential, and ``values`` are those of V at the ends of the moves.
     """
-    return proposal_at(
-        positions,
-        values - state.cache["value"],
+    return Proposal(
+        positions=positions,
+        log_correction=values - state.cache["value"],
         moved=moved,
         cache={"value": values},
         source=potential,
@@ -149,30 +143,25 @@ def moved_on(
 
 @attrs.frozen(kw_only=True, eq=False)
 class IndependentDraws(PlainSampler):
-    """Draws from a normal surrogate V, whatever potential is bound: c = V(q') - V(q).
+    """Draws from a normal V, whatever potential is bound: c = V(q') - V(q).
 
     A share ``idle`` of chains does not move at all.
     """
 
-    surrogate: Gaussian
+    potential: Gaussian  # V
     idle: float = 0.0
-
-    @property
-    def potential(self) -> Potential | None:
-        """V."""
-        return self.surrogate
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return V at positions (n, dim)."""
-        return {"value": self.surrogate.value(positions)}
+        return {"value": self.potential.value(positions)}
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Draw a new position for every chain that is not idle."""
         n = len(state.positions)
         moved = rng.random(n) >= self.idle
-        positions = np.where(moved[:, None], self.surrogate.sample(rng, n), state.positions)
-        values = self.surrogate.value(positions)
-        return moved_on(self.surrogate, state, positions, values, moved)
+        positions = np.where(moved[:, None], self.potential.sample(rng, n), state.positions)
+        values = self.potential.value(positions)
+        return moved_on(self.potential, state, positions, values, moved)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -271,20 +260,29 @@ class CurvedMetric:
         matrix[:, 0, 1] = matrix[:, 1, 0] = 0.25 * np.sin(first + second)
         return {"mass": matrix}
 
+    def slopes(self, positions: FloatArray) -> FloatArray:
+        """Return d_k G_ij, shape (n, 2, 2, 2) with k last."""
+        first, second = positions.T
+        slopes = np.zeros((len(positions), 2, 2, 2))
+        slopes[:, 0, 0, 0] = 0.5 * np.cos(first)
+        slopes[:, 1, 1, 1] = -0.3 * np.sin(second)
+        slopes[:, 0, 1] = slopes[:, 1, 0] = 0.25 * np.cos(first + second)[:, None]
+        return slopes
+
     def log_determinant_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache
     ) -> FloatArray:
         """Return tr(G^-1 d_k G), shape (n, 2)."""
         del potential
         inverse = np.asarray(np.linalg.inv(cache["mass"]), dtype=np.float64)
-        return of_trace(_slopes(positions), inverse)
+        return of_trace(self.slopes(positions), inverse)
 
     def form_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
     ) -> FloatArray:
         """Return u^T d_k G u, shape (n, 2)."""
         del potential, cache
-        return of_form(_slopes(positions), velocities)
+        return of_form(self.slopes(positions), velocities)
 
     def draw(self, rng: np.random.Generator, cache: Cache) -> FloatArray:
         """Draw momenta from N(0, G), shape (n, 2)."""
@@ -310,13 +308,3 @@ class CurvedMetric:
         """Return G u, shape (n, 2); None without products."""
         mass = self.factor(potential, positions)["mass"]
         return products(mass, vectors) if self.products else None
-
-
-def _slopes(positions: FloatArray) -> FloatArray:
-    """Return d_k G_ij, shape (n, 2, 2, 2) with k last."""
-    first, second = positions.T
-    slopes = np.zeros((len(positions), 2, 2, 2))
-    slopes[:, 0, 0, 0] = 0.5 * np.cos(first)
-    slopes[:, 1, 1, 1] = -0.3 * np.sin(second)
-    slopes[:, 0, 1] = slopes[:, 1, 0] = 0.25 * np.cos(first + second)[:, None]
-    return slopes

@@ -28,8 +28,8 @@ from surrokit.registry.catalogue import Composer, default_catalogue
 from surrokit.registry.components import Component, Kind
 from surrokit.registry.discovery import make_plugins
 from surrokit.registry.hooks import GROUP
-from surrokit.testing import rows
 from surrokit.testing.demands import CHECKS, Factory, arguments, check, demand, evaluations_of
+from surrokit.testing.rows import Summed
 from surrokit.testing.targets import AdjointBanana, Banana, Gaussian, Mixture
 from surrokit.testing.wrappers import CountingPotential, Limited
 from surrokit.types import Capabilities
@@ -41,8 +41,6 @@ HEAVY = (
 """Modules that nothing may import until a part is made."""
 
 _REGISTERS = "surrokit_components"
-_MARK = f"{GROUP}_impl"
-_LONGEST_SUMMARY = 120
 
 
 def components_of(module: ModuleType) -> list[Component]:
@@ -50,37 +48,33 @@ def components_of(module: ModuleType) -> list[Component]:
     return list(getattr(module, _REGISTERS, list)())
 
 
-of_module = partial(check, "plugin")
-
-
-@of_module()
+@check("plugin")
 def check_hooks(make: Factory) -> None:
     """Hook functions are marked, with the specified names and arguments and without defaults."""
-    module = make()
+    module, mark = make(), f"{GROUP}_impl"
     functions = {
         name: function
         for name, function in vars(module).items()
         if inspect.isfunction(function)
-        and (name.startswith(f"{GROUP}_") or hasattr(function, _MARK))
+        and (name.startswith(f"{GROUP}_") or hasattr(function, mark))
     }
     advice = f"define {_REGISTERS} and decorate it with surrokit.hookimpl"
     demand(functions, f"{module.__name__} implements no hook; {advice}")
     for name, function in functions.items():
-        marked = hasattr(function, _MARK)
+        marked = hasattr(function, mark)
         demand(marked, f"{name} is named as a hook but not marked; decorate it as a hookimpl")
-        specified = getattr(hooks, getattr(function, _MARK).get("specname") or name, None)
+        specified = getattr(hooks, getattr(function, mark).get("specname") or name, None)
         known = set(inspect.signature(specified).parameters) if specified else set()
         what = f"{name} is no hook of this version; hooks are listed in surrokit.registry.hooks"
         demand(specified is not None, what)
-        passed = sorted(known) or "nothing"
         for each in inspect.signature(function).parameters.values():
-            what = f"{name} takes {each.name!r}, which the hook does not pass"
-            demand(each.name in known, f"{what}; it passes {passed}")
+            what = f"{name} takes {each.name!r}, which the hook does not pass; it passes"
+            demand(each.name in known, f"{what} {sorted(known) or 'nothing'}")
             what = f"{name} gives {each.name!r} a default; pluggy never passes such an argument"
             demand(each.default is inspect.Parameter.empty, what)
 
 
-@of_module()
+@check("plugin")
 def check_registers(make: Factory) -> None:
     """The module can be registered alone, and gives the same components each time, each once."""
     module = make()
@@ -95,31 +89,21 @@ def check_registers(make: Factory) -> None:
     demand(not twice, f"{' and '.join(map(' '.join, twice))} are registered twice")
 
 
-@of_module()
-def check_descriptions(make: Factory) -> None:
-    """Every component has a summary of one line and says where it comes from."""
+@check("plugin")
+def check_settings(make: Factory) -> None:
+    """Every component has a summary and a source; its factory can be imported.
+
+    Examples and parts name settings, and all settings have help.
+    """
     for component in components_of(make()):
-        what, summary = component.title(), component.summary
-        fits = summary.strip() == summary and 0 < len(summary) <= _LONGEST_SUMMARY
-        demand(
-            fits and "\n" not in summary,
-            f"the summary of {what} must be one line of at most {_LONGEST_SUMMARY} characters, "
-            f"got {summary!r}",
-        )
+        what, summary, longest = component.title(), component.summary, 120
+        fits = summary.strip() == summary and 0 < len(summary) <= longest and "\n" not in summary
+        of = f"the summary of {what} must be one line of at most {longest} characters"
+        demand(fits, f"{of}, got {summary!r}")
         known = component.references and all(each.strip() for each in component.references)
         demand(known, f"{what} has no references; say which paper, equation or code it is from")
-
-
-@of_module()
-def check_settings(make: Factory) -> None:
-    """Factories can be imported, examples and parts name settings, and all settings have help."""
-    for component in components_of(make()):
-        what = component.title()
-        demand(
-            component.examples or component.kind == "potential",
-            f"{what} lists no examples, so nothing of it can be checked; only targets whose data "
-            "must be fetched may have none",
-        )
+        shown = component.examples or component.kind == "potential"  # data may have to be fetched
+        demand(shown, f"{what} lists no examples, so nothing of it can be checked")
         try:
             settings = component.settings()
         except PluginError as error:
@@ -129,7 +113,7 @@ def check_settings(make: Factory) -> None:
         demand(not silent, f"{what} does not say what {silent} means; {advice}")
 
 
-@of_module()
+@check("plugin")
 def check_imports_light(make: Factory) -> None:
     """The module and its list of components import nothing heavy."""
     name = make().__name__
@@ -152,102 +136,84 @@ def demand_light(code: str, what: str) -> None:
     demand(not loaded, f"{what} imports {loaded}; name factories by their paths")
 
 
-_CHAINS = 3
-
-
 @attrs.frozen
-class _Case:
-    """A target to choose parts for, and the seconds that a gradient takes."""
+class _Choice:
+    """A policy's choice for a target, and the seconds that a gradient takes."""
 
     what: str
+    policy: Any
     target: Potential
     seconds: float
 
-    def choose(self, make: Factory, **given: Any) -> Recipe:
-        """Return what a policy chooses, given what the user named."""
-        target, seconds = self.target, self.seconds
+    def choose(self, **given: Any) -> Recipe:
+        """Return the choice, given what the user named."""
+        target, seconds, chains = self.target, self.seconds, 3
         gradient = seconds if can.GRADIENT in target.capabilities else None
         costs = Costs(
             value=0.5 * seconds,
             gradient=gradient,
-            values=0.5 * _CHAINS * seconds,
-            gradients=None if gradient is None else _CHAINS * seconds,
+            values=0.5 * chains * seconds,
+            gradients=None if gradient is None else chains * seconds,
         )
-        start = np.zeros((_CHAINS, target.dim))
-        asked = Recipe(exact=target, chains=_CHAINS, draws=100, initial=start, **given)
+        start = np.zeros((chains, target.dim))
+        asked = Recipe(exact=target, chains=chains, draws=100, initial=start, **given)
         recording, rng = RecordingPotential(target, keep=True), np.random.default_rng(1604)
         catalogue = Composer(default_catalogue())
-        choice: Recipe = make().choose(catalogue, asked, recording, costs, rng)
+        choice: Recipe = self.policy.choose(catalogue, asked, recording, costs, rng)
         return choice
 
+    def demand_made(self, choice: Recipe) -> None:
+        """Demand that the picked parts exist and fit."""
+        try:
+            make_parts(Composer(default_catalogue()), choice, np.random.default_rng(1605))
+        except SurrokitError as error:
+            what = f"what was picked for {self.what} cannot be made: {error}"
+            raise AssertionError(what) from error
 
-def _cases(make: Factory) -> Iterator[tuple[Factory, _Case]]:
+
+@check("policy")
+def check_choices(make: Factory) -> None:
+    """The picked parts exist and fit the target, whatever it offers and its calls cost.
+
+    Parts that the user has named stay. Equal targets, costs and generators give equal choices;
+    their limit is one of calls and time. The fallback is an exact kernel that fits the target, and
+    its draws cost time. Without measurements the choice is an exact kernel.
+    """
+    for on in _choices(make):
+        what, choice = on.what, on.choose()
+        kinds: tuple[Kind, ...] = ("schedule", "explorer", "correction")
+        given = {kind: default_catalogue().pick(kind) for kind in kinds}
+        named = on.choose(**given)
+        for kind, part in given.items():
+            picked = getattr(named, kind)
+            demand(picked == part, f"for {what} {kind}={part!r} was given, and {picked!r} picked")
+        on.demand_made(choice)
+        on.demand_made(on.choose(warmup=0))
+        asked = Recipe(exact=on.target, chains=3)
+        plain = make().plain(Composer(default_catalogue()), asked, "nothing was measured")
+        demand(plain.surrogate is None, f"for {what} a surrogate is picked unmeasured")
+        on.demand_made(plain)
+        demand(on.choose().choice == choice.choice, f"two choices for {what} differ")
+        limit, fallback = choice.exploration, choice.fallback
+        right = isinstance(limit, Budget)
+        right = right and attrs.evolve(limit, max_calls=None, max_seconds=None) == Budget()
+        demand(right, f"the limit for {what} must be a Budget of calls and seconds, got {limit!r}")
+        if fallback is not None:
+            fits = fallback.sampler.needs <= on.target.capabilities
+            exact = fits and not fallback.schedule.learns
+            demand(exact, f"the fallback for {what} is no exact kernel that fits it")
+            costs = fallback.seconds_per_draw > 0
+            demand(costs, f"a draw of the fallback for {what} costs nothing")
+
+
+def _choices(make: Factory) -> Iterator[_Choice]:
     targets: dict[str, Potential] = {
         "a target with gradients": Gaussian(),
         "a target with values only": Limited(Gaussian(), frozenset()),
-        "a sum over rows": rows.Summed(),
+        "a sum over rows": Summed(),
     }
     for (name, target), seconds in product(targets.items(), (1e-6, 1e-3, 1.0)):
-        yield make, _Case(f"{name} of {seconds:g} seconds", target, seconds)
-
-
-of_choices = partial(check, "policy", cases=_cases)
-"""Declares a check of a policy on one target."""
-
-
-def _demand_made(choice: Recipe, what: str) -> None:
-    try:
-        make_parts(Composer(default_catalogue()), choice, np.random.default_rng(1605))
-    except SurrokitError as error:
-        raise AssertionError(f"what was picked for {what} cannot be made: {error}") from error
-
-
-@of_choices()
-def check_choices_can_be_made(make: Factory, case: _Case) -> None:
-    """The picked parts exist and fit the target, whatever it offers and its calls cost."""
-    _demand_made(case.choose(make), case.what)
-    _demand_made(case.choose(make, warmup=0), case.what)
-
-
-@of_choices()
-def check_fixed_parts(make: Factory, case: _Case) -> None:
-    """Parts that the user has named stay."""
-    kinds: tuple[Kind, ...] = ("schedule", "explorer", "correction")
-    given = {kind: default_catalogue().pick(kind) for kind in kinds}
-    choice = case.choose(make, **given)
-    for kind, named in given.items():
-        picked = getattr(choice, kind)
-        what = f"for {case.what} {kind}={named!r} was given, and {picked!r} picked"
-        demand(picked == named, what)
-
-
-@of_choices()
-def check_plain(make: Factory, case: _Case) -> None:
-    """Without measurements the choice is an exact kernel that fits the target."""
-    asked = Recipe(exact=case.target, chains=_CHAINS)
-    choice = make().plain(Composer(default_catalogue()), asked, "nothing was measured")
-    demand(choice.surrogate is None, f"for {case.what} a surrogate is picked unmeasured")
-    _demand_made(choice, case.what)
-
-
-@of_choices()
-def check_choice(make: Factory, case: _Case) -> None:
-    """Equal targets, costs and generators give equal choices; their limit is one of calls and time.
-
-    The fallback is an exact kernel that fits the target, and its draws cost time.
-    """
-    what, choice = case.what, case.choose(make)
-    demand(case.choose(make).choice == choice.choice, f"two choices for {what} differ")
-    limit, fallback = choice.exploration, choice.fallback
-    right = isinstance(limit, Budget)
-    right = right and attrs.evolve(limit, max_calls=None, max_seconds=None) == Budget()
-    demand(right, f"the limit for {what} must be a Budget of calls and seconds, got {limit!r}")
-    if fallback is not None:
-        fits = fallback.sampler.needs <= case.target.capabilities
-        exact = fits and not fallback.schedule.learns
-        demand(exact, f"the fallback for {what} is no exact kernel that fits it")
-        costs = fallback.seconds_per_draw > 0
-        demand(costs, f"a draw of the fallback for {what} costs nothing")
+        yield _Choice(f"{name} of {seconds:g} seconds", make(), target, seconds)
 
 
 _GRADIENTS: Capabilities = frozenset({can.GRADIENT, can.GRADIENT_ALONE})
@@ -291,19 +257,14 @@ def check_capabilities_kept(make: Factory) -> None:
 @check("wrapper")
 def check_wrapped_potential(make: Factory) -> None:
     """A wrapped potential passes all checks of potentials, whatever its capabilities."""
-    several: tuple[Potential, ...] = (Gaussian(), Mixture(), rows.Summed(), *_LIMITED)
+    several: tuple[Potential, ...] = (Gaussian(), Mixture(), Summed(), *_LIMITED)
     for inner, each in product(several, CHECKS["potential"]):
-        if not each.applies(make()(inner)):
-            continue
-        try:
-            each(partial(_wrap, make, inner))
-        except AssertionError as error:
-            what = f"{each.name} fails around {type(inner).__name__}"
-            raise AssertionError(f"{what}: {error}") from error
-
-
-def _wrap(make: Factory, inner: Potential) -> Any:
-    return make()(inner)
+        if each.applies(make()(inner)):
+            try:
+                each(partial(lambda inside: make()(inside), inner))
+            except AssertionError as error:
+                what = f"{each.name} fails around {type(inner).__name__}"
+                raise AssertionError(f"{what}: {error}") from error
 
 
 @check("wrapper")

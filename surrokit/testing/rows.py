@@ -16,9 +16,6 @@ from surrokit.testing.potentials import placed
 from surrokit.testing.targets import Gaussian
 from surrokit.types import Capabilities, FloatArray, IntArray
 
-_N_ROWS = 40
-_STRENGTH = 0.3  # sum of psi: how far the sum over rows is from its second-order expansion
-
 
 class SelectedRows(ABC):
     """The sum of some rows' terms alone: no potential of a density, as it may have no lower bound.
@@ -32,16 +29,20 @@ class SelectedRows(ABC):
     )
 
     @abstractmethod
+    def derivative(self, order: int, q: FloatArray) -> FloatArray:
+        """Return the sum at q (n, 2), shape (n,), its gradient, or its second derivatives."""
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return the sum, shape (n,), at positions of shape (n, 2)."""
+        return self.derivative(0, check_positions(positions, 2))
 
-    @abstractmethod
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return its gradient, shape (n, 2)."""
+        return self.derivative(1, check_positions(positions, 2))
 
-    @abstractmethod
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return its second derivatives, shape (n, 2, 2)."""
+        return self.derivative(2, check_positions(positions, 2))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both, shapes (n,) and (n, 2)."""
@@ -56,27 +57,22 @@ class _CubicRows(SelectedRows):
     offsets: FloatArray  # m_i
     weights: FloatArray  # w_i
 
-    def value(self, positions: FloatArray) -> FloatArray:
-        t = self._along(positions)
-        return np.asarray((t * t * t) @ (self.weights / 6.0))
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        return np.asarray((0.5 * self.weights * self._along(positions) ** 2) @ self.directions)
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        x, weighted = self.directions, self.weights * self._along(positions)
-        return np.asarray(np.einsum("nm,mi,mj->nij", weighted, x, x))
-
-    def _along(self, positions: FloatArray) -> FloatArray:
-        return check_positions(positions, 2) @ self.directions.T - self.offsets
+    def derivative(self, order: int, q: FloatArray) -> FloatArray:
+        x, t = self.directions, q @ self.directions.T - self.offsets
+        if order == 0:
+            return np.asarray((t * t * t) @ (self.weights / 6.0))
+        if order == 1:
+            return np.asarray((0.5 * self.weights * t**2) @ x)
+        return np.asarray(np.einsum("nm,mi,mj->nij", self.weights * t, x, x))
 
 
 def _cubic_rows() -> _CubicRows:
     """Return directions in a fan, so that remainders add up to something skewed, with offsets."""
-    angles = 0.7 + 0.5 * np.linspace(-1.0, 1.0, _N_ROWS)
-    weights = np.geomspace(1.0, 10.0, _N_ROWS)
-    weights *= 6.0 * _STRENGTH / weights.sum()
-    offsets = 1.0 + 0.5 * np.cos(3.0 * np.arange(_N_ROWS))
+    n = 40
+    angles = 0.7 + 0.5 * np.linspace(-1.0, 1.0, n)
+    weights = np.geomspace(1.0, 10.0, n)
+    weights *= 6.0 * 0.3 / weights.sum()  # how far the sum is from its expansion: psi add up to 0.3
+    offsets = 1.0 + 0.5 * np.cos(3.0 * np.arange(n))
     return _CubicRows(np.column_stack([np.cos(angles), np.sin(angles)]), offsets, weights)
 
 
@@ -105,9 +101,11 @@ class Summed(Gaussian):
         """Return the expansions of all terms at ``centre (2,)``."""
         here = np.asarray(centre)[None]
         self._open(here)
-        gradient, hessian = self.rows.gradient(here)[0], self.rows.hessian(here)[0]
         return CubicExpansion(
-            target=self, centre=np.array(centre), gradient=gradient, hessian=hessian
+            target=self,
+            centre=np.array(centre),
+            gradient=self.rows.gradient(here)[0],
+            hessian=self.rows.hessian(here)[0],
         )
 
     def row_bounds(self, factor: FloatArray) -> FloatArray:
@@ -187,26 +185,18 @@ class _SelectedBananaRows(SelectedRows):
     first: float
     second: float
 
-    def value(self, positions: FloatArray) -> FloatArray:
-        x, bent = self._bent(positions)
-        return np.asarray(0.5 * (self.first * np.square(x) + self.second * np.square(bent)))
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        x, bent = self._bent(positions)
+    def derivative(self, order: int, q: FloatArray) -> FloatArray:
+        x, bent = q[:, 0], q[:, 1] - np.square(q[:, 0])
         pull = self.second * bent
-        return np.column_stack([self.first * x - 2.0 * x * pull, pull])
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        x, bent = self._bent(positions)
+        if order == 0:
+            return np.asarray(0.5 * (self.first * np.square(x) + pull * bent))
+        if order == 1:
+            return np.column_stack([self.first * x - 2.0 * x * pull, pull])
         hessian = np.empty((len(x), 2, 2))
         hessian[:, 0, 0] = self.first + self.second * (4.0 * np.square(x) - 2.0 * bent)
         hessian[:, 0, 1] = hessian[:, 1, 0] = -2.0 * self.second * x
         hessian[:, 1, 1] = self.second
         return hessian
-
-    def _bent(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        q = check_positions(positions, 2)
-        return q[:, 0], q[:, 1] - np.square(q[:, 0])
 
 
 def _centre(positions: FloatArray) -> FloatArray:
@@ -241,12 +231,12 @@ def check_selected(potential: Any, positions: FloatArray) -> None:
     demand_shape(value, (len(positions),), "value of selected rows")
     single = [potential.select(rows[i : i + 1]) for i in range(len(rows))]
     values = np.array([one.value(positions) for one in single])
-    atol = 1e-10 * (1.0 + np.abs(values).sum(axis=0))
-    demand_close(value, values.sum(axis=0), "the sum of rows against single rows", atol=atol)
     slopes = sum(one.gradient(positions) for one in single)
-    demand_close(gradient, slopes, "gradient of rows against single rows", atol=1e-9)
     bends = sum(one.hessian(positions) for one in single)
-    demand_close(chosen.hessian(positions), bends, "Hessian of rows against single rows", atol=1e-9)
+    what, atol = "of rows against single rows", 1e-10 * (1.0 + np.abs(values).sum(axis=0))
+    demand_close(value, values.sum(axis=0), f"sum {what}", atol=atol)
+    demand_close(gradient, slopes, f"gradient {what}", atol=1e-9)
+    demand_close(chosen.hessian(positions), bends, f"Hessian {what}", atol=1e-9)
 
 
 @placed(can.ROWS)
@@ -274,6 +264,8 @@ def check_expansion(potential: Any, positions: FloatArray) -> None:
 def check_remainders(potential: Any, positions: FloatArray) -> None:
     """The remainder of a row is its term less its expansion, for any pair of row and position."""
     rows, owners = _pairs(_some(potential), len(positions))
+    everything, movers = _pairs(np.arange(potential.n_rows), len(positions))
+    after = positions[::-1].copy()
     for order in _orders(potential):
         expansion = potential.expand(_centre(positions), **of_order(order))
         remainders = expansion.remainders(positions, rows, owners)
@@ -283,7 +275,6 @@ def check_remainders(potential: Any, positions: FloatArray) -> None:
             atol = 1e-8 if order == 2 else 1e-5  # with third-order terms made by differences
             found, wanted = remainders[ours], expected[owners[ours]]
             demand_close(found, wanted, "remainders of a row", atol=atol)
-        after = positions[::-1].copy()
         changes = expansion.changes(positions, after, rows, owners)
         expected = expansion.remainders(after, rows, owners) - remainders
         demand_close(changes, expected, "changes against differences of remainders", atol=1e-9)
@@ -291,7 +282,6 @@ def check_remainders(potential: Any, positions: FloatArray) -> None:
         shuffled = expansion.changes(positions, after, rows[turned], owners[turned])
         what = "changes of the same pairs in another order"
         demand_close(shuffled, changes[turned], what, atol=1e-9)
-        everything, movers = _pairs(np.arange(potential.n_rows), len(positions))
         each = expansion.changes(positions, after, everything, movers)
         total = np.asarray(np.bincount(movers, np.maximum(each, 0.0)), dtype=np.float64)
         found, atol = expansion.increases(positions, after), 1e-9 * (1.0 + potential.n_rows)
@@ -304,46 +294,11 @@ def _remainders(one: Any, positions: FloatArray, expansion: Any, order: int) -> 
     left_out = one.value(positions) - one.value(centre) - h @ one.gradient(centre)[0]
     left_out -= 0.5 * np.einsum("ni,ij,nj->n", h, one.hessian(centre)[0], h)
     if order == 3:
-        short = 1e-3
         near, far = (
-            one.hessian(centre + step * h) - one.hessian(centre - step * h)
-            for step in (short, 2.0 * short)
+            one.hessian(centre + step * h) - one.hessian(centre - step * h) for step in (1e-3, 2e-3)
         )
-        change = (8.0 * near - far) / (12.0 * short)
-        left_out -= np.einsum("ni,nij,nj->n", h, change, h) / 6.0
+        left_out -= np.einsum("ni,nij,nj->n", h, (8.0 * near - far) / 12e-3, h) / 6.0
     return np.asarray(left_out)
-
-
-@placed(can.ROWS)
-def check_row_bounds(potential: Any, positions: FloatArray) -> None:
-    """No remainder changes by more than its row's bound, near or far, from any centre."""
-    dim = potential.dim
-    for order in _orders(potential):
-        rng = np.random.default_rng(20190502)
-        factor = np.tril(rng.standard_normal((dim, dim)))
-        factor[np.arange(dim), np.arange(dim)] = 1.0 + rng.random(dim)
-        tightest = 0.0
-        for centre in (_centre(positions), positions[-1] + 1.0):
-            expansion = potential.expand(np.array(centre), **of_order(order))
-            for scale in (0.1, 1.0, 3.0, 10.0):
-                moves = _moves(rng, dim, scale)
-                share = _largest_share(potential, expansion, factor, moves, order)
-                tightest = max(tightest, share)
-        demand(
-            tightest <= 1.0 + 1e-6,
-            f"a row changes by {tightest:.4g} times its bound beyond its expansion to order "
-            f"{order}; row_bounds must hold everywhere, or in the whole ball, or draws are biased",
-        )
-
-
-def _moves(rng: np.random.Generator, dim: int, scale: float) -> tuple[FloatArray, FloatArray]:
-    """Return whitened ends of moves of about one size: across the centre, from it, and short."""
-    one = rng.standard_normal((24, dim))
-    one = scale * np.concatenate([one / np.linalg.norm(one, axis=1)[:, None], np.eye(dim)])
-    other = scale * rng.standard_normal(one.shape)
-    start = np.concatenate([one, -one, 0.0 * one, other, one])
-    end = np.concatenate([-one, one, one, other[::-1], 1.2 * one])
-    return start, end
 
 
 def _in_ball(potential: Any, centre: FloatArray, radius: float) -> Ball | None:
@@ -352,26 +307,42 @@ def _in_ball(potential: Any, centre: FloatArray, radius: float) -> Ball | None:
     return Ball(centre=centre, radius=radius) if local else None
 
 
-def _largest_share(
-    potential: Any,
-    expansion: Any,
-    factor: FloatArray,
-    moves: tuple[FloatArray, FloatArray],
-    order: int,
-) -> float:
-    """Return the largest change of a row, as a share of what its bound allows."""
-    start, end = moves
-    radius = float(np.linalg.norm(np.concatenate(moves), axis=1).max())
-    ball = _in_ball(potential, expansion.centre, radius)
-    bounds = np.asarray(potential.row_bounds(factor, **of_order(order, ball)))
-    demand_shape(bounds, (potential.n_rows,), "row_bounds")
-    demand((bounds >= 0.0).all(), "row_bounds must not be negative")
-    rows, owners = _pairs(_some(potential), len(start))
-    before, after = expansion.centre + start @ factor.T, expansion.centre + end @ factor.T
-    changes = np.abs(expansion.changes(before, after, rows, owners))
-    allowed = bounds[rows] * move_bounds(start, end, order)[owners]
-    counts = changes > 1e-9  # smaller ones are rounding
-    return float((changes[counts] / allowed[counts]).max()) if counts.any() else 0.0
+@placed(can.ROWS)
+def check_row_bounds(potential: Any, positions: FloatArray) -> None:
+    """No remainder changes by more than its row's bound, near or far, from any centre."""
+    dim, some = potential.dim, _some(potential)
+    for order in _orders(potential):
+        rng = np.random.default_rng(20190502)
+        factor = np.tril(rng.standard_normal((dim, dim)))
+        factor[np.arange(dim), np.arange(dim)] = 1.0 + rng.random(dim)
+        tightest = 0.0
+        for centre in (_centre(positions), positions[-1] + 1.0):
+            expansion = potential.expand(np.array(centre), **of_order(order))
+            for scale in (0.1, 1.0, 3.0, 10.0):
+                # whitened ends of moves of about one size: across the centre, from it, and short
+                one = rng.standard_normal((24, dim))
+                one /= np.linalg.norm(one, axis=1)[:, None]
+                one = scale * np.concatenate([one, np.eye(dim)])
+                other = scale * rng.standard_normal(one.shape)
+                start = np.concatenate([one, -one, 0.0 * one, other, one])
+                end = np.concatenate([-one, one, one, other[::-1], 1.2 * one])
+                radius = float(np.linalg.norm(np.concatenate([start, end]), axis=1).max())
+                asked = of_order(order, _in_ball(potential, expansion.centre, radius))
+                bounds = np.asarray(potential.row_bounds(factor, **asked))
+                demand_shape(bounds, (potential.n_rows,), "row_bounds")
+                demand((bounds >= 0.0).all(), "row_bounds must not be negative")
+                rows, owners = _pairs(some, len(start))
+                before, after = (expansion.centre + each @ factor.T for each in (start, end))
+                changes = np.abs(expansion.changes(before, after, rows, owners))
+                allowed = bounds[rows] * move_bounds(start, end, order)[owners]
+                counts = changes > 1e-9  # smaller ones are rounding
+                shares = changes[counts] / allowed[counts]
+                tightest = max(tightest, float(shares.max(initial=0.0)))
+        demand(
+            tightest <= 1.0 + 1e-6,
+            f"a row changes by {tightest:.4g} times its bound beyond its expansion to order "
+            f"{order}; row_bounds must hold everywhere, or in the whole ball, or draws are biased",
+        )
 
 
 @placed(can.ROWS_DRAWN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import time
 from collections import Counter
@@ -42,15 +41,15 @@ Outcome: TypeAlias = Literal["passed", "failed", "known failure"]
 KnownFailures: TypeAlias = Mapping[str, str]
 """Name of a check, or ``check[part]``, to the reason why it fails."""
 
-_SIGNS: tuple[tuple[CheckedKind, tuple[str, ...]], ...] = (
-    ("policy", ("choose", "plain")),
-    ("surrogate", ("learner",)),
-    ("integrator", ("advance", "cache")),
-    ("schedule", ("learns", "decide")),
-    ("explorer", ("needs", "explore")),
-    ("metric", ("draw", "velocity", "energy")),
-    ("potential", ("dim", "capabilities", "value")),
-)
+_SIGNS: dict[CheckedKind, tuple[str, ...]] = {
+    "policy": ("choose", "plain"),
+    "surrogate": ("learner",),
+    "integrator": ("advance", "cache"),
+    "schedule": ("learns", "decide"),
+    "explorer": ("needs", "explore"),
+    "metric": ("draw", "velocity", "energy"),
+    "potential": ("dim", "capabilities", "value"),
+}
 
 
 def kind_of(part: Any) -> CheckedKind:
@@ -61,7 +60,7 @@ def kind_of(part: Any) -> CheckedKind:
     ConfigurationError
         If it has the methods of no kind.
     """
-    for kind, names in _SIGNS:
+    for kind, names in _SIGNS.items():
         if all(hasattr(part, name) for name in names):
             return kind
     if (kind_bound := binds_as(part)) is not None:
@@ -195,19 +194,15 @@ def checks_for(
     wanted = frozenset(levels)
     given = None if kind is None else _checks_of(kind)
     for label, make in _labelled(parts, catalogue):
-        for check in _select(make, given):
-            if check.level in wanted:
-                yield Case(check, label, make)
-
-
-def _select(make: Factory, given: list[Check] | None) -> Iterator[Check]:
-    yield Check(check_builds)
-    try:
-        made = make()
-    except Exception:
-        return  # check_builds says why
-    chosen = _checks_of(kind_of(made)) if given is None else given
-    yield from (check for check in chosen if check.applies(made))
+        chosen = [Check(check_builds)]
+        try:
+            made = make()
+        except Exception:
+            given_now: list[Check] = []  # check_builds says why
+        else:
+            given_now = _checks_of(kind_of(made)) if given is None else given
+        chosen += [check for check in given_now if check.applies(made)]
+        yield from (Case(check, label, make) for check in chosen if check.level in wanted)
 
 
 def check_builds(make: Factory) -> None:
@@ -269,12 +264,8 @@ def _reasons(cases: Iterable[Case], known_failures: KnownFailures | None) -> dic
             raise ConfigurationError(f"the known failure {known!r} needs a reason, got {reason!r}")
         matching = [name for name, check in names.items() if known in (name, check)]
         if not matching:
-            choices = sorted({*names, *names.values()})
-            near = difflib.get_close_matches(known, choices, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see checks_for"
-            raise ConfigurationError(
-                f"the known failure {known!r} names no check of these parts; {hint}"
-            )
+            what = f"the known failure {known!r} names no check of these parts"
+            raise ConfigurationError(f"{what}; checks_for(...) has their names")
         found |= dict.fromkeys(matching, reason)
     return found
 
@@ -302,16 +293,18 @@ def run_checks(
     chosen, results = list(cases), []
     reasons = _reasons(chosen, known_failures)
     for case in chosen:
-        began, message, failed = time.perf_counter(), "", False
+        began, message = time.perf_counter(), ""
+        outcome: Outcome = "passed"
         try:
             case()
         except Exception as error:
-            failed, plain = True, isinstance(error, AssertionError)
+            plain = isinstance(error, AssertionError)
+            outcome = "failed"
             message = str(error) if plain else f"{type(error).__name__}: {error}"
-        outcome: Outcome = "failed" if failed else "passed"
         if (reason := reasons.get(case.name)) is not None:
-            outcome = "known failure" if failed else "failed"
-            message = reason if failed else f"passed, though it was known to fail because {reason}"
+            passed = f"passed, though it was known to fail because {reason}"
+            failed = outcome == "failed"
+            outcome, message = ("known failure", reason) if failed else ("failed", passed)
         results.append(CheckResult(case.name, outcome, message, time.perf_counter() - began))
     return results
 
@@ -332,11 +325,13 @@ def plugin_cases(module: ModuleType, *, levels: Iterable[Level] = DEFAULT_LEVELS
 
 def _runner(kind: CheckedKind, what: str) -> Callable[..., list[CheckResult]]:
     def check(
-        make: Factory,
+        make: Any,
         *,
         levels: Iterable[Level] = DEFAULT_LEVELS,
         known_failures: KnownFailures | None = None,
     ) -> list[CheckResult]:
+        if kind == "plugin":
+            return run_checks(plugin_cases(make, levels=levels), known_failures)
         return run_checks(checks_for(make, kind=kind, levels=levels), known_failures)
 
     check.__name__ = check.__qualname__ = f"check_{kind}"
@@ -346,6 +341,7 @@ def _runner(kind: CheckedKind, what: str) -> Callable[..., list[CheckResult]]:
     ----------
     make
         Makes the {kind} afresh: one that is made only once would carry state from check to check.
+        Of a plugin it is the module, which need not be installed.
     levels
         Levels of the checks to run.
     known_failures
@@ -354,7 +350,7 @@ def _runner(kind: CheckedKind, what: str) -> Callable[..., list[CheckResult]]:
     Raises
     ------
     ConfigurationError
-        If a known failure has no reason, or names no check of this part.
+        If a known failure has no reason, or names no check of this {kind}.
     """
     return check
 
@@ -368,24 +364,5 @@ check_correction = _runner("correction", "decisions, cost, and the distribution 
 check_schedule = _runner("schedule", "same history, same decisions; learning ends")
 check_explorer = _runner("explorer", "it ends, its findings are right, and it can be resumed")
 check_policy = _runner("policy", "picks exist and fit the target, and parts that users named stay")
-check_wrapper = _runner(
-    "wrapper", "a function of potentials that keeps abilities and repeats no call"
-)
-
-
-def check_plugin(
-    module: ModuleType,
-    *,
-    levels: Iterable[Level] = DEFAULT_LEVELS,
-    known_failures: KnownFailures | None = None,
-) -> list[CheckResult]:
-    """Check a plugin module, and every part that it offers at every one of its examples.
-
-    The module, with its hooks, need not be installed. The rest is as for the other functions here.
-
-    Raises
-    ------
-    ConfigurationError
-        If a known failure has no reason, or names no check of this plugin.
-    """
-    return run_checks(plugin_cases(module, levels=levels), known_failures)
+check_wrapper = _runner("wrapper", "a function of potentials that keeps abilities and its calls")
+check_plugin = _runner("plugin", "its hooks, and every part that it offers at all its examples")

@@ -26,9 +26,6 @@ FAMILY_SIZE = 1000
 FAMILY_RATE = CHECK_RATE * FAMILY_SIZE
 """Largest probability that any of so many checks fails a correct part: 1e-3."""
 
-_FAR = 1e6
-_ENOUGH_MOVES = 20
-
 
 @attrs.frozen
 class Comparison:
@@ -53,9 +50,8 @@ class Verdict:
     @property
     def p_value(self) -> float:
         """The smallest p-value times their number (Bonferroni), at most 1."""
-        if not self.comparisons:
-            return 1.0
-        return min(1.0, min(one.p_value for one in self.comparisons) * len(self.comparisons))
+        least = min((one.p_value for one in self.comparisons), default=1.0)
+        return min(1.0, least * max(len(self.comparisons), 1))
 
     @property
     def rejected(self) -> bool:
@@ -70,15 +66,14 @@ class Verdict:
         AssertionError
             If it is; the message lists the worst comparisons.
         """
-        if not self.rejected:
-            return
-        worst = sorted(self.comparisons, key=lambda one: one.p_value)[:4]
-        lines = "".join(f"\n  {w.what}: {w.statistic:.5g}, p = {w.p_value:.2g}" for w in worst)
-        raise AssertionError(
-            f"{claim}, but of {len(self.comparisons)} comparisons the worst are{lines}\n"
-            f"corrected for their number p = {self.p_value:.2g}; a correct part gets below "
-            f"{CHECK_RATE:g} with at most that probability"
-        )
+        if self.rejected:
+            worst = sorted(self.comparisons, key=lambda one: one.p_value)[:4]
+            lines = "".join(f"\n  {w.what}: {w.statistic:.5g}, p = {w.p_value:.2g}" for w in worst)
+            raise AssertionError(
+                f"{claim}, but of {len(self.comparisons)} comparisons the worst are{lines}\n"
+                f"corrected for their number p = {self.p_value:.2g}; a correct part gets below "
+                f"{CHECK_RATE:g} with at most that probability"
+            )
 
 
 def normality(normals: FloatArray, label: str = "") -> Verdict:
@@ -88,40 +83,34 @@ def normality(normals: FloatArray, label: str = "") -> Verdict:
     mean and mean square, and the squared radius in distribution.
     """
     # rows that ran away, or are NaN, count as a million away
-    normals = np.clip(np.nan_to_num(normals, nan=_FAR), -_FAR, _FAR)
+    normals = np.clip(np.nan_to_num(normals, nan=1e6), -1e6, 1e6)
     n, dim = normals.shape
+    projections = [(f"coordinate {k + 1}", normals[:, k]) for k in range(dim)]
+    for k in range(dim - 1):
+        a, b = normals[:, k], normals[:, k + 1]
+        projections.append((f"sum of {k + 1} and {k + 2}", (a + b) / np.sqrt(2.0)))
+        projections.append((f"difference of {k + 1} and {k + 2}", (a - b) / np.sqrt(2.0)))
     found = []
-    for name, rows in _projections(normals):
+    for name, rows in projections:
         mean, total = float(rows.mean()), float(np.square(rows).sum())
-        both_tails = 2.0 * min(float(chdtr(n, total)), float(chdtrc(n, total)))
+        of_mean = 2.0 * float(ndtr(-abs(mean) * np.sqrt(n)))
+        of_square = min(1.0, 2.0 * min(float(chdtr(n, total)), float(chdtrc(n, total))))
         found += [
             _kolmogorov(f"{label}{name}", ndtr(rows)),
-            Comparison(f"{label}{name}, mean", mean, 2.0 * float(ndtr(-abs(mean) * np.sqrt(n)))),
-            Comparison(
-                f"{label}{name}, mean square where it should be 1", total / n, min(1.0, both_tails)
-            ),
+            Comparison(f"{label}{name}, mean", mean, of_mean),
+            Comparison(f"{label}{name}, mean square where it should be 1", total / n, of_square),
         ]
     radius = np.square(normals).sum(axis=1)
     return Verdict((*found, _kolmogorov(f"{label}squared radius", chdtr(dim, radius))))
-
-
-def _projections(rows: FloatArray) -> Iterator[tuple[str, FloatArray]]:
-    dim = rows.shape[1]
-    for k in range(dim):
-        yield f"coordinate {k + 1}", rows[:, k]
-    for k in range(dim - 1):
-        yield f"sum of {k + 1} and {k + 2}", (rows[:, k] + rows[:, k + 1]) / np.sqrt(2.0)
-        yield f"difference of {k + 1} and {k + 2}", (rows[:, k] - rows[:, k + 1]) / np.sqrt(2.0)
 
 
 def _kolmogorov(what: str, uniform: FloatArray) -> Comparison:
     n = len(uniform)
     ordered = np.sort(uniform)
     above = (np.arange(1, n + 1) / n - ordered).max()
-    below = (ordered - np.arange(n) / n).max()
-    distance = float(max(above, below))
-    what = f"{what}, Kolmogorov-Smirnov distance"
-    return Comparison(what, distance, float(kolmogorov(np.sqrt(n) * distance)))
+    distance = float(max(above, (ordered - np.arange(n) / n).max()))
+    p_value = float(kolmogorov(np.sqrt(n) * distance))
+    return Comparison(f"{what}, Kolmogorov-Smirnov distance", distance, p_value)
 
 
 def balance(before: FloatArray, after: FloatArray, label: str = "", n_regions: int = 4) -> Verdict:
@@ -133,13 +122,23 @@ def balance(before: FloatArray, after: FloatArray, label: str = "", n_regions: i
     ``before`` and ``after`` (n, dim) are the ends of one transition of each chain, started from
     exact draws, as standard normals of the target.
     """
-    kinds = zip(_regions(before, n_regions), _regions(after, n_regions), strict=True)
     comparisons: list[Comparison] = []
-    for (name, x), (_, y) in kinds:
-        size = max(int(x.max()), int(y.max())) + 1
+    regions = zip(_regions(before, n_regions), _regions(after, n_regions), strict=True)
+    for (name, x), (_, y) in regions:
+        size, name = max(int(x.max()), int(y.max())) + 1, f"{label}regions of {name}"
         counts = np.zeros((size, size), dtype=np.int64)
         np.add.at(counts, (x, y), 1)
-        comparisons += _both_ways(f"{label}regions of {name}", counts)
+        for i, j in zip(*np.tril_indices(size, -1), strict=True):
+            there, back = int(counts[i, j]), int(counts[j, i])
+            p_value = min(1.0, 2.0 * float(bdtr(min(there, back), there + back, 0.5)))
+            what = f"{name}, moves {i + 1} to {j + 1} less those back"
+            comparisons.append(Comparison(what, there - back, p_value))
+        both, odd = np.triu(counts + counts.T, 1), np.triu(counts - counts.T, 1)
+        enough = both >= 20
+        total, pairs = float((odd[enough] ** 2 / both[enough]).sum()), int(enough.sum())
+        p_value = float(chdtrc(pairs, total)) if pairs else 1.0
+        what = f"{name}, chi-square of all {pairs} pairs"
+        comparisons.append(Comparison(what, total, p_value))
     return Verdict(tuple(comparisons))
 
 
@@ -153,18 +152,3 @@ def _regions(normals: FloatArray, n_regions: int) -> Iterator[tuple[str, IntArra
     yield "radius", np.digitize(chdtr(dim, np.square(normals).sum(axis=1)), edges)
     for k in range(dim - 1):
         yield f"coordinates {k + 1} and {k + 2}", cells[k] * n_regions + cells[k + 1]
-
-
-def _both_ways(name: str, counts: IntArray) -> Iterator[Comparison]:
-    """Compare each pair of regions, and all that have enough moves by a chi-square."""
-    for i in range(len(counts)):
-        for j in range(i):
-            there, back = int(counts[i, j]), int(counts[j, i])
-            p_value = min(1.0, 2.0 * float(bdtr(min(there, back), there + back, 0.5)))
-            what = f"{name}, moves {i + 1} to {j + 1} less those back"
-            yield Comparison(what, there - back, p_value)
-    both, odd = np.triu(counts + counts.T, 1), np.triu(counts - counts.T, 1)
-    enough = both >= _ENOUGH_MOVES
-    total, pairs = float((odd[enough] ** 2 / both[enough]).sum()), int(enough.sum())
-    p_value = float(chdtrc(pairs, total)) if pairs else 1.0
-    yield Comparison(f"{name}, chi-square of all {pairs} pairs", total, p_value)

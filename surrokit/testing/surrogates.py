@@ -27,12 +27,7 @@ from surrokit.testing.rows import BananaRows
 from surrokit.testing.targets import Banana, Target, seal
 from surrokit.types import FloatArray
 
-N_POINTS = 120  # evaluations given to a learner, unless a check is about their number
-FEW, MANY = 30, 400  # evaluations between which the error must fall
 LEVEL = 50.0  # constant that is added to U
-
-LOOSE = 1e-4  # largest relative difference of fits that differ by rounding, even ill-conditioned
-NEGLIGIBLE = 0.05  # the same as a part of the fit's error; the larger limit holds
 
 VOCABULARY = frozenset({"value", "gradient", "outputs", "jacobian"})
 """Names of the data that a learner can need or use."""
@@ -60,7 +55,7 @@ def evaluate(target: Target, positions: FloatArray) -> Evaluations:
     return Evaluations(**known)
 
 
-def _training(n: int = N_POINTS, seed: int = 0) -> Evaluations:
+def _training(n: int = 120, seed: int = 0) -> Evaluations:
     return evaluate(TARGET, TARGET.sample(np.random.default_rng([1604, seed]), n))
 
 
@@ -92,15 +87,18 @@ def _answers(fitted: Any) -> dict[str, FloatArray]:
     return answers(fitted, _places())
 
 
-def _demand_same(first: Any, second: Any, what: str) -> None:
-    """Demand that two fitted potentials give the same answers, but for rounding."""
+def _demand_same(first: Any, second: Any, what: str, *, shift: float = 0.0) -> None:
+    """Demand that two fitted potentials give the same answers, but for rounding and a shift.
+
+    Fits that are ill-conditioned differ by 1e-4, and by what does not matter below their error.
+    """
     one, two, exact = _answers(first), _answers(second), _answers(TARGET)
     for name, array in one.items():
-        room = LOOSE * max(float(np.abs(array).max()), 1.0)
-        if name in exact and exact[name].shape == array.shape:
-            # an ill-conditioned fit loses digits, which do not matter below the error of the fit
-            room = max(room, NEGLIGIBLE * float(np.std(array - exact[name])))
-        demand_close(two[name], array, f"{name} of {what}", rtol=0, atol=room)
+        room = 1e-4 * max(float(np.abs(array).max()), 1.0, shift)
+        if not shift and name in exact and exact[name].shape == array.shape:
+            room = max(room, 0.05 * float(np.std(array - exact[name])))
+        less = shift if name in ("value", "value_and_gradient[0]") else 0.0
+        demand_close(two[name] - less, array, f"{name} of {what}", rtol=0, atol=room)
 
 
 def _demand_finite(fitted: Any, what: str) -> None:
@@ -143,10 +141,9 @@ def _check_fitted(of_potentials: Check) -> None:
     """Declare a check of potentials as a check of surrogates, on their fitted potential."""
 
     def on_fitted(make: Factory) -> None:
-        fitted = _fitted(make)
-        if of_potentials.applies(fitted):
+        if of_potentials.applies(_fitted(make)):
             with seal():
-                of_potentials(lambda: fitted)
+                of_potentials(lambda: _fitted(make))
 
     on_fitted.__name__ = of_potentials.name.replace("check_", "check_fitted_", 1)
     on_fitted.__doc__ = f"Of a fitted potential: {of_potentials.function.__doc__}"
@@ -230,12 +227,8 @@ def check_level(make: Factory) -> None:
     if "outputs" in _learner(make).needs:
         return  # U is the energy of what is learnt, and follows no shift of its values
     higher = attrs.evolve(rows, values=rows.values + LEVEL)
-    before, after = _answers(_fit(make, rows)), _answers(_fit(make, higher))
-    for name, array in before.items():
-        shift = LEVEL if name in ("value", "value_and_gradient[0]") else 0.0
-        room = LOOSE * max(float(np.abs(array).max()), LEVEL)
-        what = f"{name} fitted to U + {LEVEL:g}, less the shift"
-        demand_close(after[name] - shift, array, what, rtol=0, atol=room)
+    what = f"fits to U + {LEVEL:g}, less the shift"
+    _demand_same(_fit(make, rows), _fit(make, higher), what, shift=LEVEL)
 
 
 def _demand_no_worse(make: Factory, clean: Evaluations, *blocks: Evaluations, what: str) -> None:
@@ -278,11 +271,11 @@ def check_error_falls(make: Factory) -> None:
     """The error on a smooth target falls as points grow, and is less than a constant's."""
     few, many = (
         float(np.median([_error(_fit(make, _training(n, s), seed=s)) for s in range(3)]))
-        for n in (FEW, MANY)
+        for n in (30, 400)
     )
-    what = f"Var(V - U) / Var(U) is {many:.3g} with {MANY} points"
+    what = f"Var(V - U) / Var(U) is {many:.3g} with 400 points"
     demand(many < 0.9, f"{what}; that of a constant is 1")
-    demand(many <= few or many < 1e-6, f"{what} and {few:.3g} with {FEW}; it must not grow")
+    demand(many <= few or many < 1e-6, f"{what} and {few:.3g} with 30; it must not grow")
 
 
 @check("surrogate")

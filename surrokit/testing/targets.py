@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -25,8 +25,6 @@ from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianEnergy
 from surrokit.testing.demands import demand
 from surrokit.types import Capabilities, FloatArray
-
-_BOTH = np.arange(2)
 
 
 class ExactCallRefusedError(AssertionError):
@@ -58,66 +56,13 @@ def of_form(slopes: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 class Target(ShownTarget, ABC):
-    """A potential whose distribution is known exactly; :attr:`dim` is 2."""
+    """A potential whose distribution is known exactly."""
 
-    @property
-    def dim(self) -> int:
-        """Two."""
-        return 2
+    dim: ClassVar[int] = 2
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """Gradient, by itself as well, all that concerns the Hessian, and starting positions."""
-        return can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE, can.INITIAL}
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, 2); ``inf`` outside the support."""
-        return self._energy(self._open(positions))
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient of U, shape (n, 2); NaN outside the support."""
-        return self._slope(self._open(positions))
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and its gradient, shape (n, 2)."""
-        q = self._open(positions)
-        return self._energy(q), self._slope(q)
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return the second derivatives of U, shape (n, 2, 2)."""
-        return self._curvature(self._open(positions))
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the Hessian times u, shape (n, 2), with u in ``vectors (n, 2)``."""
-        q = self._open(positions)
-        return products(self._curvature(q), check_vectors(vectors, q))
-
-    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
-        """Return the diagonal of the Hessian, shape (n, 2)."""
-        return np.array(np.einsum("nkk->nk", self._curvature(self._open(positions))))
-
-    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, 2), with c in ``weights (n, 2)``."""
-        q = self._open(positions)
-        return np.asarray(np.einsum("nj,njjk->nk", check_vectors(weights, q), self._twist(q)))
-
-    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
-        q = self._open(positions)
-        return of_trace(self._twist(q), check_matrices(matrices, q))
-
-    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, shape (n, 2), with u in ``vectors (n, 2)``."""
-        q = self._open(positions)
-        return of_form(self._twist(q), check_vectors(vectors, q))
-
-    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return exact draws, shape (n, 2)."""
-        return self.sample(rng, n)
-
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return independent exact draws, shape (n, 2)."""
-        return self.from_normals(rng.standard_normal((n, 2)))
+    @abstractmethod
+    def derivative(self, order: int, q: FloatArray) -> FloatArray:
+        """Return U at q (n, 2), shape (n,), or its derivatives up to the third, (n, 2, ..., 2)."""
 
     @abstractmethod
     def from_normals(self, normals: FloatArray) -> FloatArray:
@@ -127,6 +72,11 @@ class Target(ShownTarget, ABC):
     def to_normals(self, positions: FloatArray) -> FloatArray:
         """Return independent standard normals, shape (n, 2), if ``positions`` are exact draws."""
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """Gradient, by itself as well, all that concerns the Hessian, and starting positions."""
+        return can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE, can.INITIAL}
+
     def _open(self, positions: FloatArray) -> FloatArray:
         if _Seal.depth:
             raise ExactCallRefusedError(
@@ -135,48 +85,80 @@ class Target(ShownTarget, ABC):
             )
         return check_positions(positions, 2)
 
-    @abstractmethod
-    def _energy(self, q: FloatArray) -> FloatArray: ...
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, 2); ``inf`` outside the support."""
+        return self.derivative(0, self._open(positions))
 
-    @abstractmethod
-    def _slope(self, q: FloatArray) -> FloatArray: ...
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of U, shape (n, 2); NaN outside the support."""
+        return self.derivative(1, self._open(positions))
 
-    @abstractmethod
-    def _curvature(self, q: FloatArray) -> FloatArray: ...
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, 2)."""
+        return self.value(positions), self.gradient(positions)
 
-    @abstractmethod
-    def _twist(self, q: FloatArray) -> FloatArray:
-        """Return the third derivatives, shape (n, 2, 2, 2): few enough to be written out."""
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of U, shape (n, 2, 2)."""
+        return self.derivative(2, self._open(positions))
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the Hessian times u, shape (n, 2), with u in ``vectors (n, 2)``."""
+        return products(self.hessian(positions), check_vectors(vectors, positions))
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, 2)."""
+        return np.array(np.einsum("nkk->nk", self.hessian(positions)))
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, 2), with c in ``weights (n, 2)``."""
+        q = self._open(positions)
+        third = self.derivative(3, q)
+        return np.asarray(np.einsum("nj,njjk->nk", check_vectors(weights, q), third))
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
+        q = self._open(positions)
+        return of_trace(self.derivative(3, q), check_matrices(matrices, q))
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, shape (n, 2), with u in ``vectors (n, 2)``."""
+        q = self._open(positions)
+        return of_form(self.derivative(3, q), check_vectors(vectors, q))
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return independent exact draws, shape (n, 2)."""
+        return self.from_normals(rng.standard_normal((n, 2)))
+
+    initial = sample
 
 
 class Separable(Target):
     """A target with U(q) = u_1(q1) + u_2(q2)."""
 
     @abstractmethod
-    def _derivative(self, order: int, q: FloatArray) -> FloatArray:
+    def parts(self, order: int, q: FloatArray) -> FloatArray:
         """Return u_1 and u_2, or their derivatives up to the third, shape (n, 2)."""
 
-    def _energy(self, q: FloatArray) -> FloatArray:
-        return np.asarray(self._derivative(0, q).sum(axis=1))
-
-    def _slope(self, q: FloatArray) -> FloatArray:
-        return self._derivative(1, q)
-
-    def _curvature(self, q: FloatArray) -> FloatArray:
-        return self._derivative(2, q)[:, :, None] * np.eye(2)
-
-    def _twist(self, q: FloatArray) -> FloatArray:
-        return _on_diagonal(self._derivative(3, q))
+    def derivative(self, order: int, q: FloatArray) -> FloatArray:
+        """Return U at q, or its derivatives."""
+        parts = self.parts(order, q)
+        return on_diagonal(parts, order) if order else np.asarray(parts.sum(axis=1))
 
 
-def _on_diagonal(third: FloatArray) -> FloatArray:
-    slopes = np.zeros((len(third), 2, 2, 2))
-    slopes[:, _BOTH, _BOTH, _BOTH] = third
-    return slopes
+def on_diagonal(parts: FloatArray, order: int) -> FloatArray:
+    """Return arrays (n, 2, ..., 2) of an order that are zero but on their diagonals (n, 2)."""
+    found = np.zeros((len(parts), *(2,) * order))
+    at: tuple[Any, ...] = (slice(None), *(np.arange(2),) * order)
+    found[at] = parts
+    return found
 
 
 class MetricTarget(Target):
     """A target with a metric that is positive definite everywhere."""
+
+    @abstractmethod
+    def of_metric(self, order: int, q: FloatArray) -> FloatArray:
+        """Return the metric G at q (n, 2), shape (n, 2, 2), or d_k G_ij, shape (n, 2, 2, 2)."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -185,29 +167,21 @@ class MetricTarget(Target):
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the metric G, shape (n, 2, 2)."""
-        return self._metric(self._open(positions))
+        return self.of_metric(0, self._open(positions))
 
     def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, shape (n, 2), with u in ``vectors (n, 2)``."""
-        q = self._open(positions)
-        return products(self._metric(q), check_vectors(vectors, q))
+        return products(self.metric(positions), check_vectors(vectors, positions))
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
         q = self._open(positions)
-        return of_trace(self._metric_slopes(q), check_matrices(matrices, q))
+        return of_trace(self.of_metric(1, q), check_matrices(matrices, q))
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, shape (n, 2), with u in ``vectors (n, 2)``."""
         q = self._open(positions)
-        return of_form(self._metric_slopes(q), check_vectors(vectors, q))
-
-    @abstractmethod
-    def _metric(self, q: FloatArray) -> FloatArray: ...
-
-    @abstractmethod
-    def _metric_slopes(self, q: FloatArray) -> FloatArray:
-        """Return d_k G_ij, shape (n, 2, 2, 2)."""
+        return of_form(self.of_metric(1, q), check_vectors(vectors, q))
 
 
 def _array(value: npt.ArrayLike) -> FloatArray:
@@ -218,13 +192,7 @@ def _array(value: npt.ArrayLike) -> FloatArray:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Gaussian(MetricTarget):
-    """A normal distribution with correlation; its metric is the precision.
-
-    Parameters
-    ----------
-    mean : array_like of shape (2,)
-    covariance : array_like of shape (2, 2)
-    """
+    """A normal distribution with correlation; its metric is the precision."""
 
     mean: FloatArray = attrs.field(default=(0.5, -0.3), converter=_array)
     covariance: FloatArray = attrs.field(default=((1.0, 0.4), (0.4, 0.7)), converter=_array)
@@ -248,20 +216,22 @@ class Gaussian(MetricTarget):
         away = (positions - self.mean).T
         return np.asarray(solve_triangular(self.factor, away, lower=True).T)
 
-    def _energy(self, q: FloatArray) -> FloatArray:
-        half = 0.5 * ((q - self.mean) * self._slope(q)).sum(axis=1)
+    def derivative(self, order: int, q: FloatArray) -> FloatArray:
+        """Return U at q, or its derivatives."""
+        precision = np.asarray(np.linalg.inv(self.covariance), dtype=np.float64)
+        if order == 3:
+            return np.zeros((len(q), 2, 2, 2))
+        if order == 2:
+            return np.broadcast_to(precision, (len(q), 2, 2)).copy()
+        slope = (q - self.mean) @ precision
+        if order == 1:
+            return slope
+        half = 0.5 * ((q - self.mean) * slope).sum(axis=1)
         return np.where(np.isnan(half), np.inf, half)  # infinities of both signs cancel to NaN
 
-    def _slope(self, q: FloatArray) -> FloatArray:
-        return (q - self.mean) @ np.linalg.inv(self.covariance)
-
-    def _curvature(self, q: FloatArray) -> FloatArray:
-        return np.broadcast_to(np.linalg.inv(self.covariance), (len(q), 2, 2)).copy()
-
-    def _twist(self, q: FloatArray) -> FloatArray:
-        return np.zeros((len(q), 2, 2, 2))
-
-    _metric, _metric_slopes = _curvature, _twist
+    def of_metric(self, order: int, q: FloatArray) -> FloatArray:
+        """Return the precision, or zeros."""
+        return self.derivative(2 + order, q)
 
 
 @attrs.frozen(kw_only=True)
@@ -269,17 +239,10 @@ class Mixture(Separable):
     """Two unit normals at (-a, 0) and (a, 0), with weights 1 - w and w.
 
     Its Hessian is indefinite between the modes.
-
-    Parameters
-    ----------
-    half_distance
-        a.
-    weight
-        w, that of the mode at (a, 0).
     """
 
-    half_distance: float = 1.5
-    weight: float = 0.35
+    half_distance: float = 1.5  # a
+    weight: float = 0.35  # w
 
     def from_normals(self, normals: FloatArray) -> FloatArray:
         """Invert the distribution function of the first coordinate by bisection."""
@@ -300,7 +263,8 @@ class Mixture(Separable):
         a, w = self.half_distance, self.weight
         return np.asarray((1.0 - w) * ndtr(x + a) + w * ndtr(x - a))
 
-    def _derivative(self, order: int, q: FloatArray) -> FloatArray:
+    def parts(self, order: int, q: FloatArray) -> FloatArray:
+        """Return the two terms, or their derivatives."""
         (x, y), a, w = q.T, self.half_distance, self.weight
         if order == 0:
             left = math.log(1.0 - w) - 0.5 * np.square(x + a)
@@ -321,14 +285,9 @@ class Banana(MetricTarget):
 
     The outputs are q1 and q2 - q1^2, observed as 0 with noise 1 and s; the metric is the
     Gauss-Newton matrix.
-
-    Parameters
-    ----------
-    sd
-        s.
     """
 
-    sd: float = 0.8
+    sd: float = 0.8  # s
 
     @property
     def capabilities(self) -> Capabilities:
@@ -360,7 +319,7 @@ class Banana(MetricTarget):
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, 2), and the gradient of U, shape (n, 2)."""
-        return self.forward(positions), self._slope(self._open(positions))
+        return self.forward(positions), self.gradient(positions)
 
     def from_normals(self, normals: FloatArray) -> FloatArray:
         """Return (z1, z1^2 + s z2)."""
@@ -371,39 +330,35 @@ class Banana(MetricTarget):
         bent = (positions[:, 1] - np.square(positions[:, 0])) / self.sd
         return np.column_stack([positions[:, 0], bent])
 
-    def _energy(self, q: FloatArray) -> FloatArray:
-        half = 0.5 * np.square(self.to_normals(q)).sum(axis=1)
-        return np.asarray(half + np.log(2.0 * np.pi * self.sd))
+    def derivative(self, order: int, q: FloatArray) -> FloatArray:
+        """Return U at q, or its derivatives."""
+        (x, y), precision = q.T, self.sd**-2
+        if order == 0:
+            half = 0.5 * np.square(self.to_normals(q)).sum(axis=1)
+            return np.asarray(half + np.log(2.0 * np.pi * self.sd))
+        if order == 1:
+            bent = (y - np.square(x)) / self.sd**2
+            return np.column_stack([x * (1.0 - 2.0 * bent), bent])
+        found = self.of_metric(order - 2, q)
+        if order == 2:
+            found[:, 0, 0] = 1.0 + precision * (6.0 * np.square(x) - 2.0 * y)
+        else:
+            found[:, 0, 0, 0] = 12.0 * precision * x
+            found[:, 0, 0, 1] = -2.0 * precision
+        return found
 
-    def _slope(self, q: FloatArray) -> FloatArray:
-        bent = (q[:, 1] - np.square(q[:, 0])) / self.sd**2
-        return np.column_stack([q[:, 0] * (1.0 - 2.0 * bent), bent])
-
-    def _curvature(self, q: FloatArray) -> FloatArray:
-        hessian = self._metric(q)
-        hessian[:, 0, 0] = 1.0 + self.sd**-2 * (6.0 * np.square(q[:, 0]) - 2.0 * q[:, 1])
-        return hessian
-
-    def _twist(self, q: FloatArray) -> FloatArray:
-        third = self._metric_slopes(q)
-        third[:, 0, 0, 0] = 12.0 * self.sd**-2 * q[:, 0]
-        third[:, 0, 0, 1] = -2.0 * self.sd**-2
-        return third
-
-    def _metric(self, q: FloatArray) -> FloatArray:
+    def of_metric(self, order: int, q: FloatArray) -> FloatArray:
+        """Return J^T J in units of the noise, or its derivative."""
         x, precision = q[:, 0], self.sd**-2
-        metric = np.empty((len(q), 2, 2))
-        metric[:, 0, 0] = 1.0 + 4.0 * precision * np.square(x)
-        metric[:, 0, 1] = metric[:, 1, 0] = -2.0 * precision * x
-        metric[:, 1, 1] = precision
-        return metric
-
-    def _metric_slopes(self, q: FloatArray) -> FloatArray:
-        precision = self.sd**-2
-        slopes = np.zeros((len(q), 2, 2, 2))
-        slopes[:, 0, 0, 0] = 8.0 * precision * q[:, 0]
-        slopes[:, 0, 1, 0] = slopes[:, 1, 0, 0] = -2.0 * precision
-        return slopes
+        found = np.zeros((len(q), *(2,) * (2 + order)))
+        if order == 0:
+            found[:, 0, 0] = 1.0 + 4.0 * precision * np.square(x)
+            found[:, 0, 1] = found[:, 1, 0] = -2.0 * precision * x
+            found[:, 1, 1] = precision
+        else:
+            found[:, 0, 0, 0] = 8.0 * precision * x
+            found[:, 0, 1, 0] = found[:, 1, 0, 0] = -2.0 * precision
+        return found
 
 
 @attrs.frozen(kw_only=True)
@@ -436,7 +391,8 @@ class Student(MetricTarget, Separable):
         """Return the normal quantile of each t probability."""
         return np.asarray(-np.sign(positions) * ndtri(stdtr(self.degrees, -np.abs(positions))))
 
-    def _derivative(self, order: int, q: FloatArray) -> FloatArray:
+    def parts(self, order: int, q: FloatArray) -> FloatArray:
+        """Return the two terms, or their derivatives."""
         v, square = self.degrees, np.square(q)
         if order == 0:
             return np.asarray(0.5 * (v + 1.0) * np.log1p(square / v))
@@ -446,13 +402,12 @@ class Student(MetricTarget, Separable):
             return (v + 1.0) * (v - square) / (v + square) ** 2
         return (v + 1.0) * 2.0 * q * (square - 3.0 * v) / (v + square) ** 3
 
-    def _metric(self, q: FloatArray) -> FloatArray:
-        diagonal = (self.degrees + 1.0) / (self.degrees + np.square(q))
-        return diagonal[:, :, None] * np.eye(2)
-
-    def _metric_slopes(self, q: FloatArray) -> FloatArray:
-        denominators = np.square(self.degrees + np.square(q))
-        return _on_diagonal(-2.0 * (self.degrees + 1.0) * q / denominators)
+    def of_metric(self, order: int, q: FloatArray) -> FloatArray:
+        """Return the metric at q, or its derivative."""
+        spread = self.degrees + np.square(q)
+        if order == 0:
+            return on_diagonal((self.degrees + 1.0) / spread, 2)
+        return on_diagonal(-2.0 * (self.degrees + 1.0) * q / np.square(spread), 3)
 
 
 @attrs.frozen
@@ -467,7 +422,8 @@ class HalfPlane(Separable):
         """Return the normal quantile of the first coordinate's half-normal probability."""
         return np.column_stack([-ndtri(2.0 * ndtr(-positions[:, 0])), positions[:, 1]])
 
-    def _derivative(self, order: int, q: FloatArray) -> FloatArray:
+    def parts(self, order: int, q: FloatArray) -> FloatArray:
+        """Return the two terms, or their derivatives."""
         inside = (0.5 * np.square(q), q, np.ones_like(q), np.zeros_like(q))[order]
         return np.where(q[:, :1] > 0, inside, np.nan if order else np.inf)
 
@@ -481,9 +437,8 @@ def usable(part: Any, *targets: Target) -> list[Target]:
 
     If none of those given does, that is the normal target, which offers more than any other.
     """
-    needs = part.needs
-    found = [target for target in targets if needs <= target.capabilities]
-    found = found or [target for target in (Gaussian(),) if needs <= target.capabilities]
-    what = f"the {type(part).__name__} needs {sorted(needs)}"
-    demand(found, f"{what}, which no target of the suite offers; see surrokit.capabilities")
-    return found
+    for several in (targets, (Gaussian(),)):
+        if found := [target for target in several if part.needs <= target.capabilities]:
+            return found
+    demand(False, f"the {type(part).__name__} needs {sorted(part.needs)}, which no target offers")
+    return []

@@ -48,10 +48,6 @@ class Answering(ABC):
 
     def mean(self) -> Estimate:
         """Return the mean of each number of a position."""
-        return self._mean
-
-    @functools.cached_property
-    def _mean(self) -> Estimate:
         return self.expectation(lambda positions: positions)
 
     def sd(self) -> Estimate:
@@ -142,11 +138,6 @@ class Figures:
         return np.where(np.isnan(errors), np.inf, errors)
 
 
-LEAST_VARIANCE = 0.25
-"""Part of a variance under surrogates that is left of it under the target at least: few payments
-far out may correct it below zero."""
-
-
 @attrs.frozen(kw_only=True, eq=False, slots=False)
 class Answer(Answering):
     """Rounds that are believed, and what they say together.
@@ -212,7 +203,8 @@ class Answer(Answering):
         parts = zip(self.rounds, squares, strict=True)
         corrected = self.counts @ np.stack([correct_means(*each) for each in parts])
         plain = self.counts @ np.stack([each.flat.mean(axis=0) for each in squares])
-        return np.asarray(np.maximum(corrected, LEAST_VARIANCE * plain))
+        # few payments far out may correct it below zero
+        return np.asarray(np.maximum(corrected, 0.25 * plain))
 
     def _estimate(self, values: Sequence[Values], trends: Sequence[Sequence[Values]]) -> Estimate:
         counts = self.counts

@@ -50,20 +50,8 @@ from surrokit.diagnostics import mean_error
 from surrokit.types import BoolArray, FloatArray
 from surrokit.weighted.round import Round, thin_as
 
-FEWEST_OF_A_TREND = 8
-"""Positions paid for that a trend of their log weights is fitted to at least."""
-
-LARGEST_LINE = 50.0
-"""Largest log weight that a line foretells; exponentials of it are far above all weights seen."""
-
 LEAST_DEGREES = 1.0
 """Degrees of freedom that an error has at least; its interval is then that of Cauchy's law."""
-
-LEAST_BATCHES = 32
-"""Independent parts of all chains whose means are compared; chains that are fewer are cut."""
-
-LARGEST_TAIL = 0.5
-"""Pareto's k of a function above which it has no variance, and means of it no normal law."""
 
 
 def shares(weights: FloatArray) -> FloatArray:
@@ -134,10 +122,7 @@ def _tilt(found: Round, thinned: FloatArray) -> FloatArray:
 def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corrected:
     """Return the means under the target of functions with these values, and their variances.
 
-    Parameters
-    ----------
-    trends
-        Numbers that log weights may rise or fall with; the values alone if there are none.
+    Log weights may rise or fall with the trends, or with the values alone if there are none.
     """
     means = correct_means(found, values)
     values = values.less(values.draws[0, 0])  # exact for constants, and squares keep their digits
@@ -188,7 +173,7 @@ def chain_variance(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     chains do between their ends. Where few were in a tail, degrees are few.
     """
     chains, n, k = values.shape
-    parts = min(-(-LEAST_BATCHES // chains), n)
+    parts = min(-(-32 // chains), n)
     length = n // parts
     kept = values[:, : parts * length].reshape(chains * parts, length, k)
     batches = np.asarray(kept.mean(axis=1))
@@ -198,41 +183,24 @@ def chain_variance(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def is_heavy(values: FloatArray, variance: FloatArray) -> BoolArray:
-    """Return whether the tails of functions at draws may have no variance, shape (k,).
+    """Return whether values (chains, n, k) of functions may have no variance, shape (k,).
 
-    The interval of their means is then that of Cauchy's law. Pareto's k is within its own standard
-    error of 1/2, or above: chains that have yet to see the tail find it too small. The error of k
-    is (1 + k) / sqrt(m) for m draws of the tail, here as many as independent ones are worth.
-
-    Parameters
-    ----------
-    values : ndarray of shape (chains, n, k)
-        Of the functions.
-    variance : ndarray of shape (k,)
-        Of their means.
+    The interval of their means, whose variance is given, is then that of Cauchy's law. Pareto's k
+    of how far values lie from their mean is within its own standard error of 1/2, or above: chains
+    that have yet to see the tail find it too small. The error of k is (1 + k) / sqrt(m) for m draws
+    of the tail, here as many as independent ones are worth.
     """
     n = values.shape[0] * values.shape[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         part = values.var(axis=(0, 1)) / (variance * n)  # independent draws, of all
         tail = min(3.0 * np.sqrt(n), 0.2 * n) * np.minimum(part, 1.0)
-        k = tail_index(values)
-        return np.asarray(k + (1.0 + k) / np.sqrt(tail) > LARGEST_TAIL)
-
-
-def tail_index(values: FloatArray) -> FloatArray:
-    """Return Pareto's k of how far values (chains, n, k) lie from their mean, by ArviZ, (k,).
-
-    It is -inf for functions of two values, as events are, which have no tail, and for a hundred
-    draws or fewer.
-    """
-    found = np.full(values.shape[2], -np.inf)
-    if values.shape[0] * values.shape[1] <= 100:
-        return found
-    for i, column in enumerate(np.moveaxis(values, 2, 0)):
-        if not np.isin(column, (column.min(), column.max())).all():
-            apart = np.abs(column - column.mean()).reshape(1, -1)
-            found[i] = np.nan_to_num(pareto_k_of(apart / apart.max()), nan=-np.inf)
-    return found
+        k = np.full(values.shape[2], -np.inf)
+        for i, column in enumerate(np.moveaxis(values, 2, 0) if n > 100 else ()):
+            # events have two values, and no tail
+            if not np.isin(column, (column.min(), column.max())).all():
+                apart = np.abs(column - column.mean()).reshape(1, -1)
+                k[i] = np.nan_to_num(pareto_k_of(apart / apart.max()), nan=-np.inf)
+        return np.asarray(k + (1.0 + k) / np.sqrt(tail) > 0.5)
 
 
 def pareto_k_of(numbers: FloatArray) -> float:
@@ -253,7 +221,7 @@ def _foretell_variance(found: Round, values: Values, trends: Sequence[Values]) -
     """
     squares = np.square(values.flat)
     usual = np.asarray(found.variance * squares.mean(axis=0))
-    if np.isfinite(found.log_ratios).sum() < FEWEST_OF_A_TREND:
+    if np.isfinite(found.log_ratios).sum() < 8:  # too few for a line
         return usual
     lines = [_fit_line(found, trend) for trend in trends or (values,)]
     at_draws, at_paid = (np.exp(sum(parts)) for parts in zip(*lines, strict=True))
@@ -292,7 +260,8 @@ def _fit_line(found: Round, trend: Values) -> tuple[FloatArray, FloatArray]:
         slope *= np.maximum(1.0 - np.square(pulls * rest).sum(axis=0) / np.square(slope), 0.0)
     slope = np.nan_to_num(slope, posinf=0.0, neginf=0.0)
     at_draws, at_paid = (slope * (each - centre) for each in (trend.flat, trend.paid))
-    return np.minimum(at_draws, LARGEST_LINE), np.minimum(at_paid, LARGEST_LINE)
+    # exponentials of 50 are far above all weights seen
+    return np.minimum(at_draws, 50.0), np.minimum(at_paid, 50.0)
 
 
 def _without(weights: FloatArray, paid: FloatArray) -> FloatArray:
@@ -304,12 +273,7 @@ def _without(weights: FloatArray, paid: FloatArray) -> FloatArray:
 def measure_degrees(moves: FloatArray, least: FloatArray | float = 1.0) -> FloatArray:
     """Return the degrees of freedom of the variance of moves (n, k): few where few make it up.
 
-    Parameters
-    ----------
-    moves : ndarray of shape (n, k)
-        Of mean zero.
-    least : ndarray of shape (k,)
-        Kurtosis of the function.
+    Moves are of mean zero, and ``least`` (k,) is the kurtosis of the function.
     """
     n, kurtosis = len(moves), np.fmax(_kurtosis(moves), least)
     with np.errstate(divide="ignore"):

@@ -16,17 +16,8 @@ from surrokit.types import FloatArray
 from surrokit.weighted.correction import measure_degrees, sum_without
 from surrokit.weighted.round import Estimate, Round, combine_degrees, count_rounds
 
-DEGREES = (3.0, 5.0, 10.0, 30.0, 1e3)
-"""Of the t distributions that are tried; the last is as good as normal."""
-
 FEWEST = 8
 """Draws of each chain that a bridge takes at least."""
-
-MOST = 4000
-"""Draws that a bridge takes at most; chains are thinned to that."""
-
-STEPS = 30
-"""Of the fit of a t distribution."""
 
 
 def bridge(
@@ -62,7 +53,7 @@ def bridge(
         raise ShapeError(
             f"a bridge needs draws (chains, n, dim) with n at least {FEWEST}, got {draws.shape}"
         )
-    draws = draws[:, :: max(len(draws) * draws.shape[1] // max(MOST, len(draws) * FEWEST), 1)]
+    draws = draws[:, :: max(len(draws) * draws.shape[1] // max(4000, len(draws) * FEWEST), 1)]
     half, dim = draws.shape[1] // 2, draws.shape[2]
     law = _fit(draws[:, :half].reshape(-1, dim))
     at = draws[:, half:].reshape(-1, dim)
@@ -151,7 +142,10 @@ def _solve(ours: FloatArray, theirs: FloatArray) -> Estimate:
 
 @attrs.frozen(kw_only=True, eq=False)
 class _StudentT:
-    """A multivariate t distribution; ``factor`` is the lower Cholesky factor of its scale."""
+    """A multivariate t distribution; ``factor`` is the lower Cholesky factor of its scale.
+
+    SciPy's takes scales that differ by 10^5 for singular.
+    """
 
     centre: FloatArray
     factor: FloatArray
@@ -174,25 +168,21 @@ class _StudentT:
         scales = np.sqrt(self.degrees / rng.chisquare(self.degrees, n))
         return np.asarray(self.centre + scales[:, None] * normal)
 
-    def improved(self, positions: FloatArray) -> _StudentT:
-        """Return the next step of expectation and maximisation, with the same degrees."""
-        weights = (self.degrees + len(self.centre)) / (self.degrees + self.distances(positions))
-        centre = weights @ positions / weights.sum()
-        apart = positions - centre
-        scale = (weights[:, None] * apart).T @ apart / len(positions)
-        return attrs.evolve(self, centre=centre, factor=_factor(scale))
-
 
 def _fit(positions: FloatArray) -> _StudentT:
     """Return the likeliest t distribution of positions (n, dim)."""
     centre = np.median(positions, axis=0)
     factor = _factor(np.atleast_2d(np.cov(positions.T)))
     laws = []
-    for degrees in DEGREES:
+    for degrees in (3.0, 5.0, 10.0, 30.0, 1e3):  # the last is as good as normal
         law = _StudentT(centre=centre, factor=factor, degrees=degrees)
-        for _ in range(STEPS):
+        for _ in range(30):  # steps of expectation and maximisation
             check_deadline()
-            law = law.improved(positions)
+            weights = (degrees + len(centre)) / (degrees + law.distances(positions))
+            middle = weights @ positions / weights.sum()
+            apart = positions - middle
+            scale = (weights[:, None] * apart).T @ apart / len(positions)
+            law = attrs.evolve(law, centre=middle, factor=_factor(scale))
         laws.append(law)
     return max(laws, key=lambda law: float(law.log_density(positions).sum()))
 

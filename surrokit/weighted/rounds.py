@@ -14,10 +14,7 @@ from surrokit.surrogate.training import part_beyond
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.correction import Values, correct, pareto_k_of
-from surrokit.weighted.round import Estimate, Round, thin
-
-OUTER = 0.5
-"""Part of the payments that goes to draws farther out, where there are such."""
+from surrokit.weighted.round import Round, combine_degrees, thin
 
 LOOKED_AT = 12_000
 """Draws of a surrogate at which other surrogates are evaluated at most, as that takes time."""
@@ -79,10 +76,10 @@ def choose(
     if outer is None:
         inner = _thin(len(flat), n, rng)
         return Payments(positions=flat[inner], values=sample.values.ravel()[inner])
-    n_outer = min(int(OUTER * n), len(outer.positions))
-    parts = [flat[_thin(len(flat), n - n_outer, rng)]]
-    parts.append(outer.positions[_thin(len(outer.positions), n_outer, rng)])
-    positions = np.concatenate(parts)
+    n_outer = min(n // 2, len(outer.positions))
+    near = flat[_thin(len(flat), n - n_outer, rng)]
+    farther = outer.positions[_thin(len(outer.positions), n_outer, rng)]
+    positions = np.concatenate([near, farther])
     values = np.asarray(surrogate.value(positions))
     return Payments(positions=positions, values=values, share=n_outer / n, outer=outer)
 
@@ -99,10 +96,6 @@ def look_back(
 
     Parameters
     ----------
-    sample
-        Draws of V, of shape (chains, draws, dim).
-    payments
-        What was paid for among them, and farther out.
     tilts : ndarray of shape (folds, chains, m), optional
         Of other surrogates that are corrected in place of V; the mean is taken over them.
 
@@ -150,13 +143,6 @@ def _thin(size: int, n: int, rng: np.random.Generator) -> IntArray:
 FOLDS = 5
 """Parts of a round's payments; as many surrogates are fitted."""
 
-PART = 0.2
-"""Variance of a usual correction, over that of the mean of draws, that is worth cross-fitting."""
-
-LARGEST_SPREAD = 1.0
-"""Variance of the ratio of two surrogates' densities above which draws of one say little of the
-other."""
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class CrossFit:
@@ -182,9 +168,12 @@ class CrossFit:
         return attrs.evolve(found, log_evens=self.log_evens, tilt=tilt)
 
     def improves(self, found: Round) -> bool:
-        """Return whether a round gains by them, for all that it shows."""
+        """Return whether a round gains by them, for all that it shows.
+
+        Where the variance of a ratio is large, draws of one surrogate say little of the other.
+        """
         spread = np.square(self.tilts - 1.0).mean(axis=(1, 2)).max()
-        return bool(spread <= LARGEST_SPREAD and self.apply(found).variance < found.variance)
+        return bool(spread <= 1.0 and self.apply(found).variance < found.variance)
 
 
 def is_worth_it(found: Round) -> bool:
@@ -192,7 +181,7 @@ def is_worth_it(found: Round) -> bool:
     if len(found) < 2 * FOLDS:
         return False
     told = correct(found, Values(draws=found.draws, paid=found.paid))
-    return bool(np.median(told.of_correction) > PART * np.median(told.of_chains))
+    return bool(np.median(told.of_correction) > 0.2 * np.median(told.of_chains))
 
 
 def parts_of(payments: Payments) -> Iterator[FloatArray]:
@@ -224,48 +213,31 @@ LARGEST_K = 0.7
 """Pareto's k of the weights above which means have no error to go by (Vehtari, Simpson, Gelman,
 Yao and Gabry 2024, arXiv:1507.02646)."""
 
-LEAST_EFFECTIVE = 0.1
-"""Part of the paid draws that equally weighted ones must be worth."""
-
-LARGEST_VARIANCE = 4.0
-"""Variance of the weights above which a paid draw is worth less than a quarter of an exact one."""
-
-LARGEST_RHAT = 1.02
-"""R-hat of chains on the surrogate above which their draws are not its own."""
-
-MOST_BEYOND = 0.05
-"""Part of the surrogate's draws beyond its border above which its mass is not known."""
-
-MARGIN = 2.0
-"""By how much more than their limits short chains have to miss them to be refused at once."""
+LARGEST_RHAT, MOST_BEYOND = 1.02, 0.05
+"""R-hat of chains on the surrogate above which their draws are not its own, and part of the draws
+beyond its border above which its mass is not known."""
 
 FEWEST = 25
 """Draws of a round below which the largest fifth is fewer than the five of a tail."""
-
-FALSE_ALARM = 1e-3
-"""Probability with which two rounds that are right are said to disagree."""
-
-LEVEL = 0.05
-"""Logarithm of the largest weight over their mean up to which there is no tail to speak of."""
 
 
 def pareto_k(log_weights: FloatArray) -> float:
     """Return Pareto's k of the largest weights, by ArviZ, from their logarithms (n,).
 
-    Where all are the same but for :data:`LEVEL`, or those of the tail are, k is -inf. Where they
+    Where all are the same but for a twentieth, or those of the tail are, k is -inf. Where they
     are fewer than :data:`FEWEST`, or most are zero, it is inf.
     """
-    largest = log_weights.max(initial=-np.inf)
+    level, largest = np.exp(-0.05), log_weights.max(initial=-np.inf)
     if not np.isfinite(largest):
         return np.inf
     weights = np.exp(log_weights - largest)
-    if weights.mean() >= np.exp(-LEVEL):
+    if weights.mean() >= level:
         return -np.inf
     tail = np.sort(weights)[-max(len(weights) // 5, 1) :]
     if len(weights) < FEWEST or tail[0] == 0.0:
         return np.inf
     # where as many are about as large as the largest there is no tail
-    if tail[0] >= np.exp(-LEVEL) * tail[-1]:
+    if tail[0] >= level * tail[-1]:
         return -np.inf
     k = pareto_k_of(weights[None])
     return np.inf if np.isnan(k) else k
@@ -285,7 +257,8 @@ def complaint_about_draws(sample: SurrogateSample, surrogate: Potential | None) 
 def stay_refused(positions: FloatArray, surrogate: Potential | None, longer: float) -> bool:
     """Return whether :func:`complaint_about_draws` would refuse chains however they go on.
 
-    Where chains mix, the square of R-hat less one falls about as one over their length.
+    Where chains mix, the square of R-hat less one falls about as one over their length. Short
+    chains have to miss the limits by twice as much.
 
     Parameters
     ----------
@@ -295,9 +268,9 @@ def stay_refused(positions: FloatArray, surrogate: Potential | None, longer: flo
         How many times as long chains may become.
     """
     apart, refused = np.square([np.max(r_hat(positions)), LARGEST_RHAT]) - 1.0
-    if apart > MARGIN * longer * refused:
+    if apart > 2.0 * longer * refused:
         return True
-    return part_beyond(surrogate, positions.reshape(-1, positions.shape[2])) > MARGIN * MOST_BEYOND
+    return part_beyond(surrogate, positions.reshape(-1, positions.shape[2])) > 2.0 * MOST_BEYOND
 
 
 def complaint(found: Round) -> str | None:
@@ -309,10 +282,10 @@ def complaint(found: Round) -> str | None:
         return "the target is zero at all draws of the surrogate"
     if (k := pareto_k(found.log_weights)) > LARGEST_K:
         return f"Pareto's k of the weights is {k:.2f}, above {LARGEST_K}"
-    if found.effective < (least := LEAST_EFFECTIVE * n):
+    if found.effective < (least := 0.1 * n):
         return f"{n} weights are worth {found.effective:.1f} equal ones, {least:.1f} needed"
-    if found.variance > LARGEST_VARIANCE:
-        return f"the variance of the weights is {found.variance:.2g}, above {LARGEST_VARIANCE:g}"
+    if found.variance > 4.0:  # a paid draw is worth less than a quarter of an exact one
+        return f"the variance of the weights is {found.variance:.2g}, above 4"
     return None
 
 
@@ -329,22 +302,14 @@ def disagreement(one: Round, other: Round) -> str | None:
     def moments(positions: FloatArray) -> FloatArray:
         return np.hstack([positions - centre, np.square(positions - centre)])
 
-    pair = [Answer(rounds=(each,), calls=0.0).expectation(moments) for each in (one, other)]
-    apart, degrees = _compare(*pair)
-    likely = 2.0 * student.sf(apart, degrees) * len(apart)
+    a, b = (Answer(rounds=(each,), calls=0.0).expectation(moments) for each in (one, other))
+    errors, difference = np.square([a.error, b.error]), np.abs(a.value - b.value)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = np.where(difference == 0.0, 0.0, difference / np.sqrt(errors.sum(axis=0)))
+    degrees = combine_degrees(errors, np.stack([a.degrees, b.degrees]), errors.sum(axis=0))
+    likely = 2.0 * student.sf(apart, np.where(np.isnan(degrees), np.inf, degrees)) * len(apart)
     worst = int(np.argmin(likely))
-    if likely[worst] >= FALSE_ALARM:
+    if likely[worst] >= 1e-3:  # the probability of a false alarm
         return None
     of = f"the {'mean' if worst < dim else 'mean square'} of number {worst % dim}"
     return f"two rounds put {of} {apart[worst]:.1f} standard errors apart"
-
-
-def _compare(one: Estimate, other: Estimate) -> tuple[FloatArray, FloatArray]:
-    """Return differences in standard errors, and their degrees of freedom; of constants zero."""
-    first, second = np.square(one.error), np.square(other.error)
-    difference = np.abs(one.value - other.value)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        apart = difference / np.sqrt(first + second)
-        parts = np.square(first / (first + second)) / one.degrees
-        degrees = 1.0 / (parts + np.square(second / (first + second)) / other.degrees)
-    return np.where(difference == 0.0, 0.0, apart), np.where(np.isnan(degrees), np.inf, degrees)

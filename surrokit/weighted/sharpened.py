@@ -20,8 +20,6 @@ from surrokit.weighted.answer import (
 from surrokit.weighted.correction import LEAST_DEGREES, is_heavy, measure_degrees
 from surrokit.weighted.round import Distribution, Estimate
 
-_STEPS = 3  # towards a quantile; the last one is far below its error
-
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
 class Sharpened(Answering):
@@ -81,7 +79,7 @@ class Sharpened(Answering):
     def quantile(self, probability: float) -> Estimate:
         """Return a quantile of each number of a position; see :func:`quantile_of`."""
         aims = np.full(self.draws.shape[2], probability)
-        for _ in range(_STEPS):  # the control of each part has a slope of its own
+        for _ in range(3):  # the control of each part has a slope of its own
             found = self.expectation(bounded_by(self.distribution.invert(aims)))
             aims = np.clip(aims + probability - found.value, 0.0, 1.0)
         # where draws of the target are few, moves tell better how dense they lie

@@ -1,15 +1,23 @@
-"""Every registered part, at every one of its examples, keeps to the contract of its kind."""
+"""Every registered part, at every one of its examples, keeps to the contract of its kind.
+
+So do the plugins that register them, and every setting says what it is and what it may be.
+"""
+
+import re
 
 import attrs
 import pytest
 
+from surrokit.cli.parts import part_rows
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.components import KINDS
+from surrokit.registry.discovery import default_plugins
 from surrokit.testing import FAMILY_SIZE, checks_for, parametrize_with_checks
+from surrokit.testing.plugins import check_imports_light, demand_light
+from surrokit.testing.running import CHECKS, Case
 
-COMPONENTS = [
-    entry.component for entry in default_catalogue() if entry.plugin.startswith("surrokit[")
-]
+ENTRIES = [entry for entry in default_catalogue() if entry.plugin.startswith("surrokit[")]
+COMPONENTS = [entry.component for entry in ENTRIES]
 
 _FULL_TAIL = (
     "in the paper's scheme every row counts in full, so one row of a path that ran away rules the "
@@ -54,17 +62,42 @@ def test_statistics_of_other_examples(check):
     check()
 
 
-def test_every_kind_has_a_registered_part():
+def test_every_kind_and_example_is_checked_and_the_stated_rate_holds():
     assert {component.kind for component in COMPONENTS} == set(KINDS)
-
-
-def test_every_example_is_checked():
     checked = {case.part for case in checks_for(*COMPONENTS)}
-
     assert len(checked) == sum(len(component.examples) for component in COMPONENTS)
-
-
-def test_statistical_checks_fit_in_the_family_whose_rate_is_stated():
     statistical = list(checks_for(*COMPONENTS, levels=("statistical", "long")))
-
     assert 0 < len(statistical) <= FAMILY_SIZE / 2  # the other half is for tests/invariance
+
+
+PLUGINS = [
+    Case(check, plugin.module.__name__, lambda plugin=plugin: plugin.module)
+    for plugin in default_plugins().loaded
+    for check in CHECKS["plugin"]
+    if check is not check_imports_light  # one catalogue of all shows it below
+]
+
+
+@pytest.mark.parametrize("check", PLUGINS, ids=[case.name for case in PLUGINS])
+def test_plugin_contract(check):
+    check()
+
+
+def test_building_the_catalogue_imports_nothing_heavy():
+    code = "from surrokit.registry.catalogue import default_catalogue; default_catalogue()"
+    demand_light(code, "building the catalogue")
+
+
+def test_each_setting_has_a_sentence_says_what_it_takes_and_a_bare_number_its_range():
+    settings = {
+        f"{row['kind']} {row['name']}.{name}": setting
+        for row in part_rows(ENTRIES)
+        for name, setting in row["settings"].items()
+    }
+    assert len(settings) > 250
+    assert [name for name, each in settings.items() if not each["help"].strip()] == []
+    assert [name for name, each in settings.items() if not each["takes"]] == []
+    bare = re.compile(r"(int|float)( \| None)?")
+    in_words = re.compile(r"[Pp]ositive|[Aa]t least|at most|above|\d to \d|None")
+    numbers = {name: each for name, each in settings.items() if bare.fullmatch(each["takes"])}
+    assert [name for name, each in numbers.items() if not in_words.search(each["help"])] == []

@@ -65,7 +65,6 @@ def test_potential_is_that_of_the_samples(target):
     # E q_i dU/dq_i = 1 for every density that vanishes at the edge of its support
     positions = target.sample(np.random.default_rng(1), 200_000)
     virial = positions * target.gradient(positions)
-
     error = virial.std(axis=0) / np.sqrt(len(virial))
     assert (np.abs(virial.mean(axis=0) - 1.0) < 5.0 * error).all()
 
@@ -76,159 +75,154 @@ def test_sealed_targets_refuse():
     assert np.isfinite(Gaussian().value(np.zeros((1, 2)))).all()
 
 
-class TestStatistics:
-    def test_sound_samples_pass_and_their_p_values_are_spread(self):
-        p_values = []
-        for seed in range(200):
-            verdict = normality(np.random.default_rng(seed).standard_normal((500, 2)))
-            p_values += [one.p_value for one in verdict.comparisons]
-            assert not verdict.rejected
-        for level in (0.01, 0.1):
-            assert np.mean(np.array(p_values) < level) == pytest.approx(level, rel=0.35)
+def test_independent_draws_with_idle_chains_report_them():
+    draws = IndependentDraws(potential=Gaussian(), idle=0.5)
+    proposal = draws.propose(start(draws, Gaussian(), 200), np.random.default_rng(0))
+    assert 60 < proposal.moved.sum() < 140
 
-    @pytest.mark.parametrize(
-        "spoilt",
-        [
-            lambda z: 1.03 * z,
-            lambda z: z + np.array([0.05, 0.0]),
-            lambda z: z @ np.array([[1.0, 0.06], [0.0, 1.0]]),
-            lambda z: z[np.square(z).sum(axis=1) < 9.0],
-        ],
-        ids=["scale", "shift", "correlation", "truncation"],
+
+# --- statistics ---
+
+
+def test_sound_samples_pass_and_their_p_values_are_spread():
+    p_values = []
+    for seed in range(200):
+        verdict = normality(np.random.default_rng(seed).standard_normal((500, 2)))
+        p_values += [one.p_value for one in verdict.comparisons]
+        assert not verdict.rejected
+    for level in (0.01, 0.1):
+        assert np.mean(np.array(p_values) < level) == pytest.approx(level, rel=0.35)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        lambda z: 1.03 * z,
+        lambda z: z + np.array([0.05, 0.0]),
+        lambda z: z @ np.array([[1.0, 0.06], [0.0, 1.0]]),
+        lambda z: z[np.square(z).sum(axis=1) < 9.0],
+    ],
+    ids=["scale", "shift", "correlation", "truncation"],
+)
+def test_small_errors_are_seen(spoilt):
+    assert normality(spoilt(np.random.default_rng(2).standard_normal((20_000, 2)))).rejected
+
+
+def test_one_way_moves_between_two_regions_of_many_are_seen():
+    z = np.random.default_rng(3).standard_normal((20_000, 2))
+    back = np.roll(z, len(z) // 2, axis=0)  # who is here goes there, and the other way round
+    assert not balance(z, back).rejected
+    astray = np.full((150, 2), 2.0)
+    assert balance(np.concatenate([z, -astray]), np.concatenate([back, astray])).rejected
+
+
+def test_message_lists_the_worst():
+    z = 2.0 * np.random.default_rng(4).standard_normal((1000, 2))
+    with pytest.raises(AssertionError, match=r"are normal, but of 13 .*\n.*mean square"):
+        normality(z).require("draws are normal")
+    assert Verdict(()).p_value == 1.0 > CHECK_RATE  # nothing was compared
+
+
+# --- selection ---
+
+
+def test_names_levels_and_labels():
+    names = [case.name for case in checks_for(LeaningWalk)]
+    assert "check_invariant[leaning-walk]" in names
+    assert names[0] == "check_builds[leaning-walk]"
+    assert "check_reversible" in check_names("integrator")
+    assert {case.level for case in checks_for(LeaningWalk, levels=("long",))} == {"long"}
+    component = Component(
+        kind="sampler",
+        name="leaning",
+        factory=lambda *, lean=0.5: LeaningWalk(lean=lean),
+        summary="leans",
+        examples=({}, {"lean": 0.1}),
     )
-    def test_small_errors_are_seen(self, spoilt):
-        z = np.random.default_rng(2).standard_normal((20_000, 2))
-
-        assert normality(spoilt(z)).rejected
-
-    def test_one_way_moves_between_two_regions_of_many_are_seen(self):
-        z = np.random.default_rng(3).standard_normal((20_000, 2))
-        back = np.roll(z, len(z) // 2, axis=0)  # who is here goes there, and the other way round
-        assert not balance(z, back).rejected
-        astray = np.full((150, 2), 2.0)
-        assert balance(np.concatenate([z, -astray]), np.concatenate([back, astray])).rejected
-
-    def test_message_lists_the_worst(self):
-        z = 2.0 * np.random.default_rng(4).standard_normal((1000, 2))
-
-        with pytest.raises(AssertionError, match=r"are normal, but of 13 .*\n.*mean square"):
-            normality(z).require("draws are normal")
-        assert Verdict(()).p_value == 1.0 > CHECK_RATE  # nothing was compared
+    parts = (lambda: SubChain(), lambda: SubChain(length=2), component)
+    labels = {"sub-chain", "sub-chain-2", "leaning", "leaning-lean=0.1"}
+    assert {case.part for case in checks_for(*parts)} == labels
 
 
-class TestSelection:
-    def test_names_carry_check_and_part(self):
-        names = [case.name for case in checks_for(LeaningWalk)]
-        assert "check_invariant[leaning-walk]" in names
-        assert names[0] == "check_builds[leaning-walk]"
-        assert "check_reversible" in check_names("integrator")
-
-    def test_levels(self):
-        assert {case.level for case in checks_for(LeaningWalk, levels=("long",))} == {"long"}
-
-    def test_declared_capabilities_choose(self):
-        for capabilities in (frozenset(), frozenset({"gradient"})):
-            names = {case.check.name for case in checks_for(lambda: _Flat(capabilities))}  # noqa: B023
-            assert ("check_gradient" in names) == bool(capabilities)
-
-    def test_labels_of_equal_factories_and_of_examples_differ(self):
-        component = Component(
-            kind="sampler",
-            name="leaning",
-            factory=lambda *, lean=0.5: LeaningWalk(lean=lean),
-            summary="leans",
-            examples=({}, {"lean": 0.1}),
-        )
-        parts = (lambda: SubChain(), lambda: SubChain(length=2), component)
-        labels = {"sub-chain", "sub-chain-2", "leaning", "leaning-lean=0.1"}
-        assert {case.part for case in checks_for(*parts)} == labels
-
-    @pytest.mark.parametrize(
-        ("call", "message"),
-        [
-            (lambda: check_names("smapler"), r"kind must be one of potential, .*'smapler'"),
-            (lambda: kind_of({}), "a dict has the methods of no kind of part"),
-            (lambda: list(checks_for(LeaningWalk())), "zero-argument factories, got LeaningWalk"),
-        ],
+@pytest.mark.parametrize("capabilities", [frozenset(), frozenset({"gradient"})])
+def test_declared_capabilities_choose(capabilities):
+    flat = types.SimpleNamespace(
+        dim=2, capabilities=capabilities, value=lambda positions: np.zeros(len(positions))
     )
-    def test_what_cannot_be_checked(self, call, message):
-        with pytest.raises(ConfigurationError, match=message):
-            call()
-
-    def test_part_that_cannot_be_made_fails_one_check(self):
-        def broken():
-            raise ValueError("no luck")
-
-        (result,) = check_sampler(broken)
-        assert (result.name, result.outcome) == ("check_builds[broken]", "failed")
-        assert "cannot be made: ValueError: no luck" in result.message
+    names = {case.check.name for case in checks_for(lambda: flat)}
+    assert ("check_gradient" in names) == bool(capabilities)
 
 
-class _Flat:
-    dim = 2
-
-    def __init__(self, capabilities):
-        self.capabilities = capabilities
-
-    def value(self, positions):
-        return np.zeros(len(positions))
-
-
-class TestKnownFailures:
-    @pytest.mark.parametrize(
-        ("known", "message"),
-        [
-            ({"check_flux": ""}, "'check_flux' needs a reason, got ''"),
-            ({"check_fluxx": "because"}, r"names no check of .* mean 'check_flux"),
-        ],
-    )
-    def test_reason_and_known_name_are_needed(self, known, message):
-        with pytest.raises(ConfigurationError, match=message):
-            parametrize_with_checks([LeaningWalk], known_failures=known)
-
-    def test_marks_are_strict(self):
-        mark = parametrize_with_checks(
-            [LeaningWalk], known_failures={"check_flux[leaning-walk]": "because"}
-        )
-        (parameters,) = [p for p in mark.args[1] if p.id == "check_flux[leaning-walk]"]
-        xfail = next(mark for mark in parameters.marks if mark.name == "xfail")
-
-        assert xfail.kwargs == {"reason": "because", "strict": True}
-        assert "statistical" in {mark.name for mark in parameters.marks}
-
-    def test_plain_results(self):
-        class Forgetful:
-            learns = False
-
-            def decide(self, moment, rng):
-                raise RuntimeError("forgot")
-
-        results = check_schedule(
-            Forgetful, known_failures={"check_builds": "x", "check_learns": "known"}
-        )
-        by_name = {result.name.partition("[")[0]: result for result in results}
-
-        assert by_name["check_learns"].outcome == "known failure"
-        assert by_name["check_learns"].message == "known"
-        assert by_name["check_builds"].outcome == "failed"  # it passed, though known to fail
-        assert "passed, though it was known to fail because x" in by_name["check_builds"].message
-        assert by_name["check_decisions"].message == "RuntimeError: forgot"
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: check_names("smapler"), r"kind must be one of potential, .*'smapler'"),
+        (lambda: kind_of({}), "a dict has the methods of no kind of part"),
+        (lambda: list(checks_for(LeaningWalk())), "zero-argument factories, got LeaningWalk"),
+        (lambda: known_to_fail({"check_flux": ""}), "'check_flux' needs a reason, got ''"),
+        (lambda: known_to_fail({"check_fluxx": "so"}), "'check_fluxx' names no check of these"),
+    ],
+)
+def test_what_cannot_be_checked(call, message):
+    with pytest.raises(ConfigurationError, match=message):
+        call()
 
 
-class TestPlain:
-    def test_round_trip_shares_nothing_and_what_cannot_be_written_is_named(self):
-        copy = write_and_read(state := _state())
-        assert type(copy) is type(state)
-        assert copy.positions is not state.positions
-        np.testing.assert_array_equal(copy.cache["value"], state.cache["value"])
-        for what, kind in ((_state, "function"), (np.array([_state]), "array of object")):
-            with pytest.raises(AssertionError, match=rf"ChainState.cache\['f'\] is of type {kind}"):
-                write_and_read(_state(f=what))
+def known_to_fail(reasons):
+    return parametrize_with_checks([LeaningWalk], known_failures=reasons)
 
 
-def _state(**cache):
-    positions = np.zeros((3, 2))
-    return ChainState(positions=positions, values=np.zeros(3), cache={"value": np.ones(3), **cache})
+def test_part_that_cannot_be_made_fails_one_check():
+    def broken():
+        raise ValueError("no luck")
+
+    (result,) = check_sampler(broken)
+    assert (result.name, result.outcome) == ("check_builds[broken]", "failed")
+    assert "cannot be made: ValueError: no luck" in result.message
+
+
+def test_marks_of_known_failures_are_strict():
+    mark = known_to_fail({"check_flux[leaning-walk]": "because"})
+    (parameters,) = [p for p in mark.args[1] if p.id == "check_flux[leaning-walk]"]
+    xfail = next(mark for mark in parameters.marks if mark.name == "xfail")
+    assert xfail.kwargs == {"reason": "because", "strict": True}
+    assert "statistical" in {mark.name for mark in parameters.marks}
+
+
+def test_results_of_known_failures():
+    class Forgetful:
+        learns = False
+
+        def decide(self, moment, rng):
+            raise RuntimeError("forgot")
+
+    known = {"check_builds": "x", "check_learns": "known"}
+    by_name = {
+        result.name.partition("[")[0]: result
+        for result in check_schedule(Forgetful, known_failures=known)
+    }
+    learns, builds = by_name["check_learns"], by_name["check_builds"]
+    assert (learns.outcome, learns.message) == ("known failure", "known")
+    assert builds.outcome == "failed"  # it passed, though known to fail
+    assert "passed, though it was known to fail because x" in builds.message
+    assert by_name["check_decisions"].message == "RuntimeError: forgot"
+
+
+def test_round_trip_shares_nothing_and_what_cannot_be_written_is_named():
+    def state(**cache):
+        cache = {"value": np.ones(3), **cache}
+        return ChainState(positions=np.zeros((3, 2)), values=np.zeros(3), cache=cache)
+
+    copy = write_and_read(given := state())
+    assert type(copy) is type(given)
+    assert copy.positions is not given.positions
+    np.testing.assert_array_equal(copy.cache["value"], given.cache["value"])
+    for what, kind in ((state, "function"), (np.array([state]), "array of object")):
+        with pytest.raises(AssertionError, match=rf"ChainState.cache\['f'\] is of type {kind}"):
+            write_and_read(state(f=what))
+
+
+# --- plugins ---
 
 
 def surrokit_components():
@@ -245,85 +239,6 @@ def surrokit_run_started(run=None):
     pass
 
 
-def run_started_with_a_wrong_argument():
-    @hookimpl
-    def surrokit_run_started(ran):
-        pass
-
-    return surrokit_run_started
-
-
-def offering(*components, **settings):
-    """A hook that returns components, or a sampler with some settings."""
-    made = {"kind": "sampler", "name": "toy", "factory": LeaningWalk, "summary": "A toy"} | settings
-
-    @hookimpl
-    def surrokit_components():
-        return list(components) or [Component(**made)]
-
-    return surrokit_components
-
-
-def unexplained(*, lean):
-    return LeaningWalk(lean=lean)
-
-
-BROKEN_PLUGINS = [
-    (surrokit_components, "check_hooks", "named as a hook but not marked"),
-    (surrokit_register_widgets, "check_hooks", "is no hook of this version"),
-    (surrokit_run_started, "check_hooks", "pluggy never passes"),
-    (
-        run_started_with_a_wrong_argument(),
-        "check_hooks",
-        "takes 'ran', which the hook does not pass",
-    ),
-    (offering(), "check_descriptions", "has no references"),
-    (offering(examples=()), "check_settings", "lists no examples"),
-    (
-        offering(factory=unexplained),
-        "check_settings",
-        "sampler 'toy' does not say what lean means; the section Parameters",
-    ),
-    (
-        offering(factory="nowhere:Walk"),
-        "check_settings",
-        "sampler 'toy' is to be made by 'nowhere:Walk', but nowhere cannot be",
-    ),
-    (
-        offering(3),
-        "check_registers",
-        "surrokit_components returned 3; every item must be a Component",
-    ),
-    (
-        offering(*2 * [Component(kind="sampler", name="toy", factory=LeaningWalk, summary="x")]),
-        "check_registers",
-        "sampler toy are registered twice",
-    ),
-]
-
-
-class TestCheckPlugin:
-    def test_sound_plugin(self):
-        results = check_plugin(_module(_sound), levels=("quick",))
-
-        failed = [r for r in results if r.outcome == "failed"]
-        assert {r.name for r in failed} == {"check_imports_light[toy]"}  # it is in no file
-        assert any(r.name == "check_proposal[toy]" for r in results)
-
-    @pytest.mark.parametrize("told", BROKEN_PLUGINS, ids=lambda told: told[2])
-    def test_what_is_wrong_is_told(self, told):
-        function, check, message = told
-
-        assert message in _failure(_module(function), check)
-
-    def test_heavy_import(self, tmp_path, monkeypatch):
-        (tmp_path / "heavy_toy.py").write_text("import scipy\n")
-        monkeypatch.syspath_prepend(tmp_path)
-        import heavy_toy
-
-        assert "imports scipy" in _failure(heavy_toy, "check_imports_light")
-
-
 def leaning(*, lean=0.5):
     """Return a walk.
 
@@ -335,88 +250,143 @@ def leaning(*, lean=0.5):
     return LeaningWalk(lean=lean)
 
 
-@hookimpl
-def _sound():
-    return [
-        Component(
-            kind="sampler",
-            name="toy",
-            factory=leaning,
-            summary="A walk that leans",
-            references=("nobody",),
-        )
-    ]
+def unexplained(*, lean):
+    return LeaningWalk(lean=lean)
 
 
-def _module(function):
-    module = types.ModuleType("toy")
-    name = "surrokit_components" if function is _sound else function.__name__
-    setattr(module, name, function)
-    return module
+def offering(*components, **settings):
+    """A hook that returns components, or a sampler with some settings."""
+    sound = {"factory": leaning, "summary": "A walk that leans", "references": ("nobody",)}
+    made = {"kind": "sampler", "name": "toy", **sound, **settings}
+
+    @hookimpl
+    def surrokit_components():
+        return list(components) or [Component(**made)]
+
+    return surrokit_components
 
 
-def _failure(module, name):
-    results = check_plugin(module, levels=("quick",))
+def module(function, name="toy"):
+    made = types.ModuleType(name)
+    setattr(made, function.__name__, function)
+    return made
+
+
+def failure(of, name):
+    results = check_plugin(of, levels=("quick",))
     (result,) = [r for r in results if r.name.startswith(f"{name}[")]
     assert result.outcome == "failed"
     return result.message
 
 
-class TestPolicies:
-    @pytest.mark.parametrize(
-        ("change", "check", "message"),
-        [
-            ({"sampler": "hmcc"}, "check_choices_can_be_made", "cannot be made: no sampler is na"),
-            ({"sampler": "hmc"}, "check_choices_can_be_made", "the sampler needs gradient from"),
-            ({"explorer": "rounds"}, "check_fixed_parts", "explorer='sampler' was given, and 'ro"),
-        ],
-    )
-    def test_wrong_choices_are_caught(self, change, check, message):
-        def make():
-            policy = sk.make("policy", "automatic")
-            return types.SimpleNamespace(
-                choose=lambda *told: attrs.evolve(policy.choose(*told), **change),
-                plain=policy.plain,
-            )
-
-        (result,) = [r for r in check_policy(make) if r.name.startswith(check)]
-
-        assert result.outcome == "failed"
-        assert message in result.message
+def test_sound_plugin_passes_with_its_parts():
+    results = check_plugin(module(offering()), levels=("quick",))
+    failed = {result.name for result in results if result.outcome == "failed"}
+    assert failed == {"check_imports_light[toy]"}  # it is in no file
+    assert any(result.name == "check_proposal[toy]" for result in results)
 
 
-class TestFixtures:
-    def test_plugin_set_starts_empty_and_takes_modules(self, surrokit_plugins):
-        assert not surrokit_plugins.plugins.manager.get_plugins()
-        surrokit_plugins.add(module := _module(_sound))
-        assert surrokit_plugins.plugins.manager.get_plugins() == {module}
-        assert surrokit_plugins.catalogue.names("sampler") == ["toy"]
+@pytest.mark.parametrize(
+    ("function", "check", "message"),
+    [
+        (surrokit_components, "check_hooks", "named as a hook but not marked"),
+        (surrokit_register_widgets, "check_hooks", "is no hook of this version"),
+        (surrokit_run_started, "check_hooks", "pluggy never passes"),
+        (
+            hookimpl(specname="surrokit_run_started")(lambda ran: None),
+            "check_hooks",
+            "takes 'ran', which the hook does not pass",
+        ),
+        (offering(references=()), "check_settings", "has no references"),
+        (offering(examples=()), "check_settings", "lists no examples"),
+        (
+            offering(factory=unexplained),
+            "check_settings",
+            "sampler 'toy' does not say what lean means; the section Parameters",
+        ),
+        (
+            offering(factory="nowhere:Walk"),
+            "check_settings",
+            "sampler 'toy' is to be made by 'nowhere:Walk', but nowhere cannot be",
+        ),
+        (
+            offering(3),
+            "check_registers",
+            "surrokit_components returned 3; every item must be a Component",
+        ),
+        (
+            offering(*2 * [Component(kind="sampler", name="toy", factory=leaning, summary="x")]),
+            "check_registers",
+            "sampler toy are registered twice",
+        ),
+    ],
+    ids=lambda told: told if isinstance(told, str) else "",
+)
+def test_what_is_wrong_with_a_plugin_is_told(function, check, message):
+    assert message in failure(module(function), check)
 
-    def test_plugin_set_refuses_unknown_hooks(self, surrokit_plugins):
-        with pytest.raises(PluginLoadError, match="surrokit_register_widgets"):
-            surrokit_plugins.add(_module(surrokit_register_widgets))
 
-    def test_hook_calls_observe_in_order(self, hook_calls):
-        assert all(callable(getattr(hook_calls, event)) for event in EVENTS)
-        hook_calls.surrokit_run_started(run=1)
-        hook_calls.surrokit_transition_done(run=1, state=2, info=3)
+def test_heavy_import(tmp_path, monkeypatch):
+    (tmp_path / "heavy_toy.py").write_text("import scipy\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import heavy_toy
 
-        assert hook_calls.names == ["surrokit_run_started", "surrokit_transition_done"]
-        assert hook_calls.of("surrokit_transition_done")[0].arguments["state"] == 2
+    assert "imports scipy" in failure(heavy_toy, "check_imports_light")
 
-    def test_one_line_opts_in(self, tmp_path):
-        (tmp_path / "conftest.py").write_text('pytest_plugins = ["surrokit.testing.fixtures"]\n')
-        (tmp_path / "test_it.py").write_text(_AUTHORS_TEST)
 
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sampler": "hmcc"}, "cannot be made: no sampler is na"),
+        ({"sampler": "hmc"}, "the sampler needs gradient from"),
+        ({"explorer": "rounds"}, "explorer='sampler' was given, and 'ro"),
+    ],
+)
+def test_wrong_choices_are_caught(change, message):
+    def make():
+        policy = sk.make("policy", "automatic")
+        return types.SimpleNamespace(
+            choose=lambda *told: attrs.evolve(policy.choose(*told), **change), plain=policy.plain
         )
 
-        assert done.returncode == 0, done.stdout + done.stderr
+    (result,) = [r for r in check_policy(make) if r.name.startswith("check_choices")]
+    assert result.outcome == "failed"
+    assert message in result.message
+
+
+# --- fixtures ---
+
+
+def test_plugin_set_starts_empty_takes_modules_and_refuses_unknown_hooks(surrokit_plugins):
+    assert not surrokit_plugins.plugins.manager.get_plugins()
+    surrokit_plugins.add(added := module(offering()))
+    surrokit_plugins.add()
+    assert surrokit_plugins.plugins.manager.get_plugins() == {added}
+    assert surrokit_plugins.catalogue.names("sampler") == ["toy"]
+    with pytest.raises(PluginLoadError, match="surrokit_register_widgets"):
+        surrokit_plugins.add(module(surrokit_register_widgets, "other"))
+
+
+def test_hook_calls_observe_in_order(hook_calls):
+    assert all(callable(getattr(hook_calls, event)) for event in EVENTS)
+    hook_calls.surrokit_run_started(run=1)
+    hook_calls.surrokit_transition_done(run=1, state=2, info=3)
+    assert hook_calls.names == ["surrokit_run_started", "surrokit_transition_done"]
+    assert hook_calls.of("surrokit_transition_done")[0].arguments["state"] == 2
+
+
+def test_one_line_opts_in(tmp_path):
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["surrokit.testing.fixtures"]\n')
+    (tmp_path / "test_it.py").write_text(_AUTHORS_TEST)
+    options = ("-q", "-W", "error", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 _AUTHORS_TEST = """
@@ -430,10 +400,3 @@ def test_contract(check):
 def test_fixtures(surrokit_plugins, hook_calls):
     assert not surrokit_plugins.plugins.loaded and not hook_calls.calls
 """
-
-
-def test_independent_draws_with_idle_chains_report_them():
-    draws = IndependentDraws(surrogate=Gaussian(), idle=0.5)
-    proposal = draws.propose(start(draws, Gaussian(), 200), np.random.default_rng(0))
-
-    assert 60 < proposal.moved.sum() < 140

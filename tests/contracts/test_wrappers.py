@@ -10,7 +10,7 @@ from surrokit.targets.bounds import BoundedPotential
 from surrokit.testing import CountingPotential, Fenced, Wrapped
 from surrokit.testing.demands import CHECKS, arguments
 from surrokit.testing.targets import Banana, Gaussian
-from surrokit.testing.wrappers import Passing
+from surrokit.testing.wrappers import WITH_FACTORS, Passing
 
 PARAMETERS = Parameters.declare({"a": (-4.0, None), "b": (-9.0, 30.0)})
 WRAPPERS = {
@@ -32,26 +32,17 @@ def test_contract(wrapper, check):
     check(lambda: WRAPPERS[wrapper])
 
 
-ALONE = {
+PRODUCTS = sorted(WITH_FACTORS - {"forward_hessian_product"})
+KINDS = {
     "value": "value",
     "value_and_gradient": "gradient",
-    "gradient": "gradient",
-    "hessian": "hessian",
-    "metric": "metric",
+    **{name: name for name in ("gradient", "hessian", "metric")},
+    **{name: name.partition("_")[0] for name in ("hessian_diagonal", *PRODUCTS)},
 }
-WITH_FACTORS = {
-    "hessian_trace_gradient": "hessian",
-    "hessian_form_gradient": "hessian",
-    "hessian_product": "hessian",
-    "hessian_diagonal": "hessian",
-    "hessian_diagonal_gradient": "hessian",
-    "metric_trace_gradient": "metric",
-    "metric_form_gradient": "metric",
-    "metric_product": "metric",
-}
+"""Methods, and what their positions count as."""
 
 
-@pytest.mark.parametrize(("method", "kind"), [*(ALONE | WITH_FACTORS).items()])
+@pytest.mark.parametrize(("method", "kind"), KINDS.items())
 def test_recorded_calls_equal_the_positions_evaluated(method, kind):
     inside = CountingPotential(Gaussian())
     outside = RecordingPotential(inside, keep=False)
@@ -62,11 +53,11 @@ def test_recorded_calls_equal_the_positions_evaluated(method, kind):
     assert sum(outside.calls.values()) == 7
 
 
-@pytest.mark.parametrize("method", WITH_FACTORS)
+@pytest.mark.parametrize("method", PRODUCTS)
 def test_where_nothing_could_be_evaluated_there_is_no_number(method):
     class Failing(Passing):
         def evaluate(self, name, function, positions):
-            if name in WITH_FACTORS:
+            if name in PRODUCTS:
                 raise RuntimeError("no")
             return function(positions)
 

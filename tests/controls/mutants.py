@@ -7,12 +7,12 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.capabilities import CONVEX, HESSIAN, HESSIAN_DERIVATIVE, METRIC_DERIVATIVE
+from surrokit.capabilities import CONVEX, HESSIAN
 from surrokit.interfaces import Decision, Hamiltonian, Status
 from surrokit.kernel.hamiltonian import metropolis
 from surrokit.potentials import move_bounds
 from surrokit.testing.parts import SubChain, moved_on
-from surrokit.testing.wrappers import Wrapped, methods_of
+from surrokit.testing.wrappers import Wrapped
 
 
 class Passing:
@@ -365,19 +365,15 @@ class InventsCapability(Wrapped):
         return self.inner.capabilities | {HESSIAN}
 
 
-class ForeignDerivative(Wrapped):
-    """Takes the derivative of its matrices from a function close by: one shifted by 0.01."""
+class Shifted(Wrapped):
+    """Answers as a function close by does, to one method: one shifted by 0.01."""
 
-    shifted = methods_of(HESSIAN_DERIVATIVE) + methods_of(METRIC_DERIVATIVE)
+    def __init__(self, inner, method):
+        super().__init__(inner)
+        self.method = method
 
     def evaluate(self, method, function, positions):
-        return function(positions + 0.01 if method in self.shifted else positions)
-
-
-class ShiftedProducts(ForeignDerivative):
-    """Multiplies by matrices, and takes diagonals of those, of positions 0.01 away."""
-
-    shifted = ("hessian_product", "metric_product", "hessian_diagonal")
+        return function(positions + 0.01 if method == self.method else positions)
 
 
 class ClaimsConvex(Wrapped):

@@ -4,6 +4,8 @@ A check that no mutant trips may check nothing. Thresholds are those of the suit
 mutant must be caught at the rate of false alarms that is promised to sound parts, with margin.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ from surrokit.testing import (
 from surrokit.testing.demands import CHECKS, Check
 from surrokit.testing.parts import ReferenceCorrection, SubChain, transitions
 from surrokit.testing.samplers import ready
-from surrokit.testing.targets import Banana, Gaussian, Mixture
+from surrokit.testing.targets import AdjointBanana, Gaussian, Mixture
 from surrokit.testing.wrappers import Wrapped
 
 MARGIN = 1e-3
@@ -50,7 +52,7 @@ SOUND = {
     # on values: outputs and gradients of a banana are learnt exactly from a handful of rows
     "additive": lambda: make("surrogate", "additive", learns="potential", train_on="values"),
     "rows": rows.Summed,
-    "wrapped banana": lambda: Wrapped(Banana()),
+    "adjoint banana": lambda: Wrapped(AdjointBanana()),
     "normal": Gaussian,
     "wrapper": lambda: Wrapped,
 }
@@ -73,6 +75,10 @@ def shorter_where_stuck(sound):
 
 def calls_exact_target(sound):
     return mu.CallsExactTarget(sound, target=surrogates.TARGET)
+
+
+def shifted(*methods):
+    return [partial(mu.Shifted, method=method) for method in methods]
 
 
 def _keeps_two_modes(sampler):
@@ -133,11 +139,20 @@ CONTROLS = {
     surrogates.check_snapshot_frozen: {"additive": [mu.LiveSnapshot]},
     surrogates.check_no_exact_call: {"additive": [calls_exact_target]},
     surrogates.check_row_order: {"additive": [mu.OnlyFirstRows]},
-    potentials.check_hessian_derivative: {"wrapped banana": [mu.ForeignDerivative]},
-    potentials.check_metric_derivative: {"wrapped banana": [mu.ForeignDerivative]},
-    potentials.check_hessian_product: {"wrapped banana": [mu.ShiftedProducts]},
-    potentials.check_hessian_diagonal: {"wrapped banana": [mu.ShiftedProducts]},
-    potentials.check_metric_matrix: {"wrapped banana": [mu.ShiftedProducts]},
+    potentials.check_gradient: {"adjoint banana": shifted("value_and_gradient", "gradient")},
+    potentials.check_hessian: {
+        "adjoint banana": shifted(
+            *("hessian", "hessian_trace_gradient", "hessian_form_gradient", "hessian_product"),
+            *("hessian_diagonal", "hessian_diagonal_gradient"),
+        )
+    },
+    potentials.check_metric_matrix: {
+        "adjoint banana": shifted("metric_trace_gradient", "metric_form_gradient", "metric_product")
+    },
+    potentials.check_forward: {
+        "adjoint banana": shifted("forward_and_jacobian", "forward_and_gradient")
+    },
+    potentials.check_energy: {"adjoint banana": shifted("forward")},
     potentials.check_convex: {"normal": [lambda sound: mu.ClaimsConvex(Mixture())]},
     potentials.check_gaussian: {"normal": [mu.WidensNormal]},
     plugins.check_capabilities_kept: {
@@ -149,6 +164,8 @@ CONTROLS = {
 
 def named(broken):
     """Return the name of a mutant, or all that a function which makes one refers to."""
+    if isinstance(broken, partial):
+        return f"{broken.func.__name__} {broken.keywords['method']}"
     return broken.__name__ if isinstance(broken, type) else " ".join(broken.__code__.co_names)
 
 

@@ -50,7 +50,7 @@ def test_what_the_potential_offers_besides_is_passed_on():
     target = sk.forward_potential(lambda q: matrix @ q, data=[1.0, 2.0, 3.0], noise_sd=0.5, dim=2)
     results = check_potential(lambda: Differences(target))
     assert [result.message for result in results if result.outcome == "failed"] == []
-    assert "check_forward_value" in {result.name.partition("[")[0] for result in results}
+    assert "check_energy" in {result.name.partition("[")[0] for result in results}
 
 
 def fails_beyond(q):

@@ -334,8 +334,7 @@ def test_forward_potentials_keep_to_the_contract(target):
     checked = {r.name.partition("[")[0] for r in results}
     offered = target().capabilities
     assert ("metric" in offered) == ("check_energy_curvatures" in checked)
-    assert ("metric-derivative" in offered) == ("check_metric_derivative" in checked)
-    assert ("forward-hessian" in offered) == ("check_forward_hessian" in checked)
+    assert ("metric" in offered) == ("check_metric_matrix" in checked)
 
 
 class Negative(Correlated):

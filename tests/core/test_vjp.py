@@ -77,13 +77,15 @@ def test_it_keeps_to_the_contract(derivatives, bounds):
     }  # fmt: skip
     results = check_potential(lambda: make(derivatives=derivatives, **where))
     assert [r.message for r in results if r.outcome != "passed"] == []
-    assert any(r.name.startswith("check_vjp") for r in results)
+    assert any(r.name.startswith("check_forward") for r in results)
 
 
 @pytest.mark.parametrize("wrong", [lambda q, w: -vjp(q, w), lambda q, w: vjp(0 * q, w)])
 def test_a_wrong_adjoint_is_seen_by_the_checks(wrong):
     """The negative control: its sign, or the place at which it is linear."""
-    (found,) = [r for r in check_potential(lambda: make(wrong)) if r.name.startswith("check_vjp")]
+    (found,) = [
+        r for r in check_potential(lambda: make(wrong)) if r.name.startswith("check_forward")
+    ]
     assert found.outcome == "failed"
     assert "gradient by the adjoint against differences" in found.message
 

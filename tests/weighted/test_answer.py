@@ -66,15 +66,6 @@ def test_hindsight_keeps_errors_from_being_too_small_where_no_payment_met_a_tail
     assert right >= fewest_hits(REPEATS) > blind
 
 
-def test_hindsight_changes_errors_alone(rng):
-    plain, late = (Figures.of(Answer(rounds=(e,), calls=0.0)) for e in pays_beside_a_tail(rng))
-    for name, found in late.named.items():
-        assert (found.error >= plain.named[name].error).all()
-        if name != "sd":  # which knows by how much squares about the mean are too small
-            assert_array_equal(found.value, plain.named[name].value)
-    assert (late.mean.error > 3.0 * plain.mean.error).all()
-
-
 def test_what_answers_are_worth_is_not_nothing_where_a_correction_of_variance_is_too_large(rng):
     draws = chains(rng, draws=1000)
     paid = np.append(draws[0, :39], [[6.0]], axis=0)

@@ -1,14 +1,27 @@
-"""Payments: as likely as told, and none twice."""
+"""Payments are as likely as told, and surrogates are corrected by those that are new to them."""
 
+from __future__ import annotations
+
+import attrs
 import numpy as np
 import pytest
+from known_rounds import bias_in_errors, chains, fewest_hits, positions
 from numpy.testing import assert_allclose, assert_array_equal
 
-import surrokit as sk
 from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.testing.targets import Gaussian
+from surrokit.weighted.answer import Answer
+from surrokit.weighted.correction import correct
 from surrokit.weighted.round import Round, thin_as
-from surrokit.weighted.rounds import FOLDS, Payments, _thin, choose, cross_fit, look_back
+from surrokit.weighted.rounds import (
+    FOLDS,
+    Payments,
+    choose,
+    cross_fit,
+    is_worth_it,
+    look_back,
+    parts_of,
+)
 
 
 def sample_of(rng, outer=True):
@@ -86,16 +99,6 @@ def test_hindsight_is_what_payments_vary_by(rng):
     assert foretold == pytest.approx(exact.mean(), abs=4.0 * error)
 
 
-def test_a_later_surrogate_looks_at_a_part_of_many_draws(rng, monkeypatch):
-    monkeypatch.setattr("surrokit.weighted.rounds.LOOKED_AT", 700)
-    sample = sample_of(rng)
-    found = look_back(sample, choose(sample, Gaussian(), 28, rng), Tilted())
-    assert found.shape == (4, 167)
-    exact = np.exp(0.5 * sample.positions[:, ::3, 0])
-    even = np.exp(choose(sample, Gaussian(), 28, rng).log_evens_at(sample.values[:, ::3]))
-    assert_allclose(found, even * np.square(exact / exact.mean() - 1.0))
-
-
 @pytest.mark.parametrize(("draws", "most"), [(1, 1), (7, 8), (10, 9), (23, 40), (500, 4000)])
 def test_a_round_knows_which_draws_were_looked_at(rng, monkeypatch, draws, most):
     monkeypatch.setattr("surrokit.weighted.rounds.LOOKED_AT", most)
@@ -116,32 +119,182 @@ def test_a_round_knows_which_draws_were_looked_at(rng, monkeypatch, draws, most)
     assert_allclose(hindsight, np.square(ratios / ratios.mean() - 1.0), atol=1e-12)
 
 
-def test_thinned_draws_are_different_however_many(rng):
-    for n in (1, 28, 100, 399, 400):
-        assert len(np.unique(_thin(400, n, rng))) == n
+@pytest.mark.parametrize("n", [1, 28, 399, 400])
+def test_payments_are_different_draws_however_many(rng, n):
+    positions = np.arange(400.0).reshape(4, 100, 1)
+    sample = SurrogateSample(positions=positions, values=np.zeros((4, 100)))
+    assert len(np.unique(choose(sample, Gaussian(), n, rng).positions)) == n
 
 
 @pytest.mark.statistical
 def test_every_draw_is_as_likely_to_be_paid_for(rng):
     """Sums of 20,000 indicators: each within five standard errors, a false alarm below 1e-4."""
-    times = np.bincount(np.concatenate([_thin(60, 7, rng) for _ in range(20_000)]), minlength=60)
+    sample = SurrogateSample(positions=np.arange(60.0).reshape(4, 15, 1), values=np.zeros((4, 15)))
+    paid = [choose(sample, Gaussian(), 7, rng).positions[:, 0] for _ in range(20_000)]
+    times = np.bincount(np.concatenate(paid).astype(int), minlength=60)
     errors = np.sqrt(7 / 60 * (1 - 7 / 60) / 20_000)
     assert (np.abs(times / 20_000 - 7 / 60) < 5.0 * errors).all()
 
 
-def test_many_payments_among_few_draws_are_all_different():
-    run = sk.sample(
-        "gaussian",
-        sampler="sub-chain",
-        surrogate="additive",
-        explorer="rounds",
-        correction=("weights", {"least": 400, "effective": 4000}),
-        max_calls=1000,
-        seed=1,
-        progress=False,
+# --- cross-fitting ---
+
+SHIFT = 0.5
+"""Mean of the target; V is standard normal."""
+
+
+@attrs.frozen(eq=False)
+class Shifted:
+    """The potential of normal draws, with errors that are known at some positions alone."""
+
+    mean: float
+    exact_at: np.ndarray = attrs.field(factory=lambda: np.empty((0, 1)))
+
+    def value(self, q):
+        found = 0.5 * np.square(q[:, 0] - self.mean)
+        known = (q[:, None] == self.exact_at[None]).all(axis=2).any(axis=1)
+        return np.where(known, 0.5 * np.square(q[:, 0] - SHIFT), found)
+
+
+V, U = Shifted(0.0), Shifted(SHIFT)
+
+
+def paid_for(rng, n=40, draws=400, outer=False):
+    """Return draws of V, and payments of which half are farther out if so wanted."""
+    found = chains(rng, chains=8, draws=draws)
+    far = None
+    if outer:  # draws of twice the variance, and their density over that of V
+        away = np.sqrt(2.0) * rng.standard_normal((400, 1))
+        far = OuterSample(positions=away, chances=lambda v: np.sqrt(0.5) * np.exp(0.5 * v))
+    sample = SurrogateSample(positions=found, values=0.5 * np.square(found[..., 0]), outer=far)
+    return sample, choose(sample, V, n, rng)
+
+
+def round_of(sample, payments):
+    return Round(
+        draws=sample.positions,
+        paid=payments.positions,
+        log_weights=payments.weigh(U.value(payments.positions)),
+        log_evens=payments.log_evens,
+        learnt=100,
     )
-    assert len(run.answer.rounds) == 2
-    for each in run.answer.rounds:
-        assert len(each) >= 400
-        assert len(np.unique(each.paid, axis=0)) == len(each)
-    assert run.draws[..., 0].size == sum(map(len, run.answer.rounds))
+
+
+def learn(sample, payments, left_out):
+    """Return a surrogate of all payments that are not left out: it takes them for unit normal
+    draws of a mean that it estimates by their weights, half of the way from V."""
+    kept = ~(payments.positions[:, None] == left_out[None]).all(axis=2).any(axis=1)
+    weights = np.exp(payments.weigh(U.value(payments.positions)))[kept]
+    return Shifted(0.5 * float(np.average(payments.positions[kept, 0], weights=weights)))
+
+
+def crossed(rng, learn=learn, **options):
+    """Return a round as it is, and as surrogates see it that learn from parts of it."""
+    sample, payments = paid_for(rng, **options)
+    found = round_of(sample, payments)
+    surrogates = [learn(sample, payments, each) for each in parts_of(payments)]
+    return found, cross_fit(sample, payments, surrogates)
+
+
+def test_every_payment_is_in_one_part(rng):
+    _, payments = paid_for(rng, n=43)
+    parts = list(parts_of(payments))
+    assert [len(each) for each in parts] == [9, 9, 9, 8, 8]
+    found = np.concatenate(parts)
+    assert_array_equal(np.sort(found, axis=0), np.sort(payments.positions, axis=0))
+    # each of draws and of draws farther out
+    sample, payments = paid_for(rng, n=40, outer=True)
+    inner = set(sample.flat[:, 0])
+    assert [sum(each in inner for each in part[:, 0]) for part in parts_of(payments)] == [4] * FOLDS
+
+
+def test_surrogates_that_are_right_leave_nothing_to_correct(rng):
+    """The answers are then those of V's draws, weighted as the target would."""
+    sample, payments = paid_for(rng, outer=True)
+    found = cross_fit(sample, payments, [U] * FOLDS).apply(round_of(sample, payments))
+    x = sample.positions[..., 0]
+    weights = np.exp(SHIFT * x) / np.exp(SHIFT * x).mean()
+    assert_allclose(found.tilt, weights)
+    told = correct(found, positions(found))
+    assert_allclose(told.means, np.mean(weights * x))
+    assert_allclose(told.of_correction, 0.0, atol=1e-20)
+    assert_allclose(found.variance, 0.0, atol=1e-20)
+    answer = Answer(rounds=(found,), calls=1.0)
+    at = np.argsort(x.ravel())
+    median = np.interp(0.5, np.cumsum(weights.ravel()[at]) / x.size, x.ravel()[at])
+    assert_allclose(answer.quantile(0.5).value, median, atol=5e-3)
+
+
+def test_surrogates_that_have_learnt_nothing_change_nothing(rng):
+    sample, payments = paid_for(rng, outer=True)
+    found = round_of(sample, payments)
+    others = cross_fit(sample, payments, [V] * FOLDS)
+    assert_allclose(others.tilts, 1.0)
+    assert_allclose(others.log_evens, found.log_evens)
+    assert not others.improves(found)
+    before, after = (correct(each, positions(found)) for each in (found, others.apply(found)))
+    for one, other in zip(attrs.astuple(before), attrs.astuple(after), strict=True):
+        assert_allclose(one, other)
+
+
+def answers(learn, repeats=300, outer=False):
+    """Return errors of means without and with cross-fitting, and intervals that hold of each."""
+    plain, better, hits = [], [], []
+    for seed in range(repeats):
+        found, others = crossed(np.random.default_rng(seed), learn, outer=outer)
+        told = [Answer(rounds=(each,), calls=1.0).mean() for each in (found, others.apply(found))]
+        hits.append([low <= SHIFT <= high for low, high in (each.interval() for each in told)])
+        plain.append(told[0].value[0] - SHIFT)
+        better.append(told[1].value[0] - SHIFT)
+    return np.array(plain), np.array(better), np.array(hits).sum(axis=0)
+
+
+@pytest.mark.parametrize("outer", [False, True])
+def test_answers_are_unbiased_and_better_and_their_intervals_hold(outer):
+    """300 rounds: bias below four standard errors, intervals of 95 % fail at 1e-4. Surrogates that
+    go half of the way leave half of what is to be corrected."""
+    plain, better, hits = answers(learn, outer=outer)
+    assert abs(bias_in_errors(better)) < 4.0
+    assert better.std() < 0.75 * plain.std()
+    assert (hits >= fewest_hits(300)).all()
+
+
+def test_surrogates_that_know_the_payments_they_are_corrected_by_are_refused():
+    """What a mutant of :func:`parts_of` would do: each knows U at its own part, and V elsewhere."""
+
+    def cheat(sample, payments, left_out):
+        return Shifted(0.0, exact_at=left_out)
+
+    _, better, hits = answers(cheat, repeats=100)
+    assert abs(bias_in_errors(better)) > 4.0
+    assert hits[1] < fewest_hits(100)
+
+
+def test_surrogates_gone_wild_are_not_used(rng):
+    sample, payments = paid_for(rng)
+    found = round_of(sample, payments)
+    assert cross_fit(sample, payments, [U] * FOLDS).improves(found)
+    assert not cross_fit(sample, payments, [Shifted(-SHIFT)] * FOLDS).improves(found)
+    wild = [*[U] * (FOLDS - 1), Shifted(3.0)]
+    assert not cross_fit(sample, payments, wild).improves(found)
+
+
+def test_a_surrogate_may_be_infinite_at_draws_and_payments(rng):
+    class Half(Shifted):
+        def value(self, q):
+            return np.where(q[:, 0] > 0.0, super().value(q), np.inf)
+
+    sample, payments = paid_for(rng)
+    found, surrogates = round_of(sample, payments), [Half(SHIFT), *[U] * (FOLDS - 1)]
+    others = cross_fit(sample, payments, surrogates)
+    told = Answer(rounds=(others.apply(found),), calls=1.0)
+    assert np.isfinite(told.mean().value).all()
+    assert np.isfinite(told.quantile(0.05).value).all()
+
+
+def test_rounds_with_little_to_correct_are_left(rng):
+    sample, payments = paid_for(rng)
+    assert is_worth_it(round_of(sample, payments))
+    even = Payments(positions=payments.positions, values=U.value(payments.positions))
+    assert not is_worth_it(round_of(sample, even))
+    few = Payments(positions=payments.positions[:9], values=payments.values[:9])
+    assert not is_worth_it(round_of(sample, few))

@@ -13,10 +13,9 @@ from scipy.special import expit
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import TargetError
-from surrokit.interfaces import ChainState
+from surrokit.interfaces import ChainState, Proposal
 from surrokit.potentials import move_bounds
 from surrokit.testing import check_potential
-from surrokit.testing.parts import proposal_at
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_problems.families import LOGISTIC, family
 from surrokit_problems.logistic import LogisticRegression
@@ -76,7 +75,8 @@ def transitions(correction, positions, n, rng, scale=1.0):
         here = (state.positions - thinning.expansion.centre) @ thinning.whitening
         there = scale * rng.standard_normal(here.shape)
         c = (np.square(there) - np.square(here)).sum(axis=1) / (2.0 * scale**2)
-        state, info = correction.decide(state, proposal_at(whitened(thinning, there), c), rng)
+        proposal = Proposal(positions=whitened(thinning, there), log_correction=c)
+        state, info = correction.decide(state, proposal, rng)
         accepted.append(info.accepted.mean())
     return state.positions, np.mean(accepted)
 

@@ -11,8 +11,7 @@ from scipy import sparse
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, NumericalError, TargetError
-from surrokit.interfaces import ChainState
-from surrokit.testing.parts import proposal_at
+from surrokit.interfaces import ChainState, Proposal
 from surrokit.testing.wrappers import Wrapped
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_corrections.thinning import AliasTable
@@ -84,7 +83,7 @@ def move(correction, scale=1.0):
 def repeated(correction, start, end, c, n, seed=0):
     """Decide on one move n times."""
     state = ChainState(positions=np.tile(start, (n, 1)), values=np.zeros(n), cache={})
-    proposal = proposal_at(np.tile(end, (n, 1)), np.full(n, c))
+    proposal = Proposal(positions=np.tile(end, (n, 1)), log_correction=np.full(n, c))
     return correction.decide(state, proposal, np.random.default_rng(seed))
 
 
@@ -262,9 +261,8 @@ def test_proposals_made_on_the_exact_potential_are_decided_by_their_values():
     state = ChainState(
         positions=q, values=np.full(2, np.nan), cache={"value": np.array([1.0, 1.0])}
     )
-    proposal = proposal_at(
-        q + 1.0, np.zeros(2), cache={"value": np.array([0.5, 900.0])}, source=target
-    )
+    cache = {"value": np.array([0.5, 900.0])}
+    proposal = Proposal(positions=q + 1.0, cache=cache, source=target)
     after, info = correction.decide(state, proposal, np.random.default_rng(0))
     assert info.accepted.tolist() == [True, False]
     assert info.acceptance.tolist() == [1.0, 0.0]
@@ -276,7 +274,7 @@ def test_it_says_what_is_missing():
     unprepared = Subsampled().bind(MODELS["logistic"]())
     state = ChainState(positions=np.zeros((1, 3)), values=np.zeros(1), cache={})
     with pytest.raises(ConfigurationError, match=r"call prepare\(near\)"):
-        unprepared.decide(state, proposal_at(np.ones((1, 3)), np.zeros(1)), None)
+        unprepared.decide(state, Proposal(positions=np.ones((1, 3))), None)
     with pytest.raises(ConfigurationError, match=r"call prepare\(near\)"):
         _ = unprepared.expected_rows
 
