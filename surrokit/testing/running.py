@@ -52,14 +52,8 @@ _SIGNS: dict[CheckedKind, tuple[str, ...]] = {
 }
 
 
-def kind_of(part: Any) -> CheckedKind:
-    """Return the kind of a part, by its methods.
-
-    Raises
-    ------
-    ConfigurationError
-        If it has the methods of no kind.
-    """
+def _kind_of(part: Any) -> CheckedKind:
+    """Return the kind of a part, by its methods."""
     for kind, names in _SIGNS.items():
         if all(hasattr(part, name) for name in names):
             return kind
@@ -77,17 +71,6 @@ def _checks_of(kind: str) -> list[Check]:
     if kind not in CHECKS:
         raise ConfigurationError(f"kind must be one of {', '.join(CHECKS)}, got {kind!r}")
     return CHECKS[kind]
-
-
-def check_names(kind: str) -> list[str]:
-    """Return the names of all checks of a kind, whatever a part declares.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such kind.
-    """
-    return [check.name for check in _checks_of(kind)]
 
 
 def _labelled(
@@ -115,10 +98,7 @@ def _labelled(
 
 
 def _compose(component: Component, settings: dict[str, Any], catalogue: Catalogue | None) -> Any:
-    known = default_catalogue() if catalogue is None else catalogue
-    entry = known.entries.get((component.kind, component.name))
-    if entry is None or entry.component is not component:  # not installed, or not this one
-        known = _with_components(known, [component])
+    known = _with_components(catalogue or default_catalogue(), [component])
     return Composer(known).make(component.kind, (component.name, settings))
 
 
@@ -200,7 +180,7 @@ def checks_for(
         except Exception:
             given_now: list[Check] = []  # check_builds says why
         else:
-            given_now = _checks_of(kind_of(made)) if given is None else given
+            given_now = _checks_of(_kind_of(made)) if given is None else given
         chosen += [check for check in given_now if check.applies(made)]
         yield from (Case(check, label, make) for check in chosen if check.level in wanted)
 
@@ -221,7 +201,6 @@ def parametrize_with_checks(
     kind: str | None = None,
     levels: Iterable[Level] = DEFAULT_LEVELS,
     known_failures: KnownFailures | None = None,
-    catalogue: Catalogue | None = None,
 ) -> pytest.MarkDecorator:
     """Parametrise a pytest test with the checks of some parts; the test calls ``check()``.
 
@@ -231,7 +210,7 @@ def parametrize_with_checks(
     ----------
     parts
         Components, or zero-argument factories: one for each setting worth testing.
-    kind, levels, catalogue
+    kind, levels
         As for :func:`checks_for`. Statistical and long checks carry the marks ``statistical``
         and ``long``, which :mod:`surrokit.testing.fixtures` registers.
     known_failures
@@ -244,7 +223,7 @@ def parametrize_with_checks(
     """
     import pytest
 
-    cases = list(checks_for(*parts, kind=kind, levels=levels, catalogue=catalogue))
+    cases = list(checks_for(*parts, kind=kind, levels=levels))
     reasons = _reasons(cases, known_failures)
     parameters = []
     for case in cases:

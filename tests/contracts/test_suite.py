@@ -15,13 +15,11 @@ from surrokit.registry.components import Component
 from surrokit.registry.hooks import hookimpl
 from surrokit.run.book import EVENTS
 from surrokit.testing import (
-    check_names,
     check_plugin,
     check_policy,
     check_sampler,
     check_schedule,
     checks_for,
-    kind_of,
     parametrize_with_checks,
     write_and_read,
 )
@@ -130,7 +128,6 @@ def test_names_levels_and_labels():
     names = [case.name for case in checks_for(LeaningWalk)]
     assert "check_invariant[leaning-walk]" in names
     assert names[0] == "check_builds[leaning-walk]"
-    assert "check_reversible" in check_names("integrator")
     assert {case.level for case in checks_for(LeaningWalk, levels=("long",))} == {"long"}
     component = Component(
         kind="sampler",
@@ -156,9 +153,9 @@ def test_declared_capabilities_choose(capabilities):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: check_names("smapler"), r"kind must be one of potential, .*'smapler'"),
-        (lambda: kind_of({}), "a dict has the methods of no kind of part"),
-        (lambda: list(checks_for(LeaningWalk())), "zero-argument factories, got LeaningWalk"),
+        (lambda: checks_of(LeaningWalk, kind="smapler"), r"kind must be one of p.*'smapler'"),
+        (lambda: checks_of(dict), "a dict has the methods of no kind of part"),
+        (lambda: checks_of(LeaningWalk()), "zero-argument factories, got LeaningWalk"),
         (lambda: known_to_fail({"check_flux": ""}), "'check_flux' needs a reason, got ''"),
         (lambda: known_to_fail({"check_fluxx": "so"}), "'check_fluxx' names no check of these"),
     ],
@@ -166,6 +163,10 @@ def test_declared_capabilities_choose(capabilities):
 def test_what_cannot_be_checked(call, message):
     with pytest.raises(ConfigurationError, match=message):
         call()
+
+
+def checks_of(part, **options):
+    return list(checks_for(part, **options))
 
 
 def known_to_fail(reasons):

@@ -179,21 +179,11 @@ def test_a_bound_that_forgets_the_reach_stops_a_run():
         thinning.survival(whitened(thinning, z), np.ones(4000, dtype=bool), rng)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["poisson", *[pytest.param(e, marks=pytest.mark.long) for e in (*LOCAL[1:], "gaussian")]],
-)
-def test_a_run_agrees_with_one_that_passes_over_all_rows(name):
-    options = {"chains": 4, "warmup": 200, "draws": 1500, "seed": 3, "progress": False}
-    by_rows = sk.sample(
-        TARGETS[name](),
-        sampler="gaussian",
-        surrogate="quadratic",
-        explorer="rounds",
-        correction="subsampled",
-        **options,
-    )
-    full = sk.sample(TARGETS[name](), sampler="hmc", surrogate="none", **options)
+def test_a_run_agrees_with_one_that_passes_over_all_rows():
+    options = {"chains": 4, "warmup": 200, "draws": 1000, "seed": 3, "progress": False}
+    parts = {"sampler": "gaussian", "surrogate": "quadratic", "explorer": "rounds"}
+    by_rows = sk.sample(TARGETS["poisson"](), correction="subsampled", **parts, **options)
+    full = sk.sample(TARGETS["poisson"](), sampler="hmc", surrogate="none", **options)
     for one, other, ess in zip(
         np.moveaxis(by_rows.draws, 2, 0),
         np.moveaxis(full.draws, 2, 0),
@@ -270,26 +260,6 @@ def test_exact_draws_of_a_separable_posterior_stay_exact(posterior):
     assert abs(off) < SIGMAS
     assert accepted > 0.5
     assert from_exact_draws(OLD, posterior)[0] < -SIGMAS
-
-
-@pytest.mark.statistical
-def test_a_run_on_separable_rows_finds_the_mean(posterior):
-    run = sk.sample(
-        LogisticRegression(*separable()),
-        sampler="gaussian",
-        surrogate="quadratic",
-        explorer="rounds",
-        correction="subsampled",
-        warmup=100,
-        draws=250,
-        seed=1,
-        progress=False,
-    )
-    points, weights = posterior
-    slopes = run.draws[..., 1]
-    error = slopes.std() / np.sqrt(run.ess("bulk")[1])
-    assert abs(slopes.mean() - weights @ points[:, 1]) < SIGMAS * error
-    assert run.rhat().max() < 1.05
 
 
 @ORDERS

@@ -61,13 +61,6 @@ def test_the_probability_is_by_exact_values_and_the_correction(correction):
     assert_allclose(told(correction, before, proposed).acceptance, expected)
 
 
-@pytest.mark.statistical
-def test_the_frequency_is_the_probability(correction):
-    n, p = 20_000, np.exp(-0.5)
-    info = told(correction, state((0.0,) * n), proposal((1.0,) * n))
-    assert abs(info.accepted.mean() - p) < 5 * np.sqrt(p * (1 - p) / n)
-
-
 @pytest.mark.parametrize("stays", ["moved", "equal"])
 def test_staying_is_no_move_and_has_no_probability(correction, stays):
     """Nor is a step too small to change a number."""
@@ -78,18 +71,6 @@ def test_staying_is_no_move_and_has_no_probability(correction, stays):
     assert not info.accepted[~moved].any()
     assert_array_equal(np.isnan(info.acceptance), ~moved)
     assert_array_equal(info.move_probability, np.where(moved, info.acceptance, 0.0))
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_is_rejected_with_probability_zero(value):
-    class Broken(Normal):
-        def value(self, q):
-            return np.full(len(q), value)
-
-    before = state()
-    after, info = Metropolis().bind(Broken()).decide(before, proposal(), np.random.default_rng(0))
-    assert_array_equal(info.acceptance, 0.0)
-    assert_array_equal(after.values, before.values)
 
 
 # --- the account ---
