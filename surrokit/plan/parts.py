@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection
 from typing import Any
 
 import attrs
@@ -22,10 +21,8 @@ from surrokit.interfaces import (
     Tuning,
     weighs,
 )
-from surrokit.kernel.kernel import mover
-from surrokit.kernel.tuning import has_to_approach, tuning_of
+from surrokit.kernel.tuning import has_to_approach
 from surrokit.plan.recipe import Recipe
-from surrokit.plan.repair import Standby
 from surrokit.potentials import Potential, terms_of, with_forward
 from surrokit.registry.catalogue import Catalogue, Composer, Spec, describe, name_and_settings
 from surrokit.registry.components import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
@@ -76,7 +73,6 @@ def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> R
         recipe,
         exact_sampler=None if asked.surrogate is None else _exact_sampler(composer, asked.exact),
         fallback=None if recipe.learner is None else asked.fallback,
-        standby=_standby(composer, recipe),
         described={**recipe.described, "correction": describe(asked.correction)},
     )
 
@@ -121,7 +117,7 @@ def _approaches(recipe: Recipe) -> bool:
     """Return whether the run's own sampler is exact, was not tuned before, and has to approach."""
     sampler = recipe.sampler
     exact = recipe.learner is None and recipe.surrogate is None
-    untuned = tuning_of(sampler) is None
+    untuned = sampler.tuning is None
     return exact and untuned and has_to_approach(sampler, recipe.exact, recipe.most_warmup)
 
 
@@ -231,7 +227,9 @@ def _suggest(recipe: Recipe, learner: Learner, sampler: Sampler) -> dict[str, An
 
 
 def _exact_sampler(composer: Composer, exact: Potential) -> Sampler | None:
-    own = mover(composer.own["sampler"])  # on the exact potential a sub-chain costs k times as much
+    own: Sampler = composer.own[
+        "sampler"
+    ].kernel  # on the exact potential a sub-chain costs k times as much
     if own.needs <= exact.capabilities & {GRADIENT, GRADIENT_ALONE}:
         return own  # one that needs more, such as Hessians, may be dear on the exact potential
     for purpose in (GRADIENTS, VALUES):
@@ -247,24 +245,7 @@ def _suit(recipe: Recipe, asked: Recipe) -> Sampler:
     """Return the sampler with parts that suit what it moves on, where they were left open."""
     sampler: Sampler = recipe.sampler
     named = name_and_settings(asked.sampler)
-    suit: Callable[[Capabilities, Collection[str]], Sampler] | None = getattr(sampler, "suit", None)
-    if suit is None or named is None:
-        return sampler
-    return suit(_provided(recipe), named[1])
-
-
-def _standby(composer: Composer, recipe: Recipe) -> Standby | None:
-    """Return what replaces a sampler on a surrogate whose paths may be too dear, or None."""
-    sampler = recipe.sampler
-    most = getattr(sampler, "most_steps_worth", None)
-    free = {"step_size", "n_steps"} <= sampler.tunes and tuning_of(sampler) is None
-    serving = composer.catalogue.serving("sampler", GRADIENTS)
-    if most is None or not free or serving is None or recipe.learner is None:
-        return None
-    plain: Sampler = composer.make("sampler", serving.name)
-    if not plain.needs <= _provided(recipe):
-        return None
-    return Standby(name=serving.name, sampler=plain, most_steps=most, wanted=recipe.wanted_draws)
+    return sampler if named is None else sampler.suit(_provided(recipe), named[1])
 
 
 def uses_derivatives(learner: Learner) -> bool:
@@ -286,7 +267,7 @@ def _check_needs(recipe: Recipe, advice: str) -> None:
     if recipe.learner is None and recipe.surrogate is None:
         require("the sampler", sampler.needs, offered, "the target", advice)
         return
-    if not getattr(sampler, "uses_potential", True):
+    if not sampler.uses_potential:
         raise ConfigurationError(
             "a surrogate is named, but the sampler moves without any potential and would never use "
             "it; pass another sampler, or leave surrogate out"
@@ -332,11 +313,11 @@ def check_recipe(recipe: Recipe) -> Recipe:
     """
     _check_safety(recipe)
     _check_weighing(recipe)
-    _check_tuning(tuning_of(recipe.sampler), recipe.exact.dim)
+    _check_tuning(recipe.sampler.tuning, recipe.exact.dim)
     if recipe.learner is None and recipe.evaluations is not None:
         why = _nothing_learns(recipe.surrogate)
         raise ConfigurationError(f"evaluations are given, but {why}, or leave warm_start out")
-    untuned = "step_size" in recipe.sampler.tunes and tuning_of(recipe.sampler) is None
+    untuned = "step_size" in recipe.sampler.tunes and recipe.sampler.tuning is None
     if recipe.warmup == 0 and untuned:
         warnings.warn(
             "there is no warm-up to tune the step size in; pass warmup=..., or "

@@ -30,12 +30,12 @@ from surrokit.errors import ConfigurationError, SurrokitError
 from surrokit.interfaces import Evaluations, Findings, Learner, Past, Sampler, weighs
 from surrokit.model.calls import Journal, OnError
 from surrokit.model.model import calls_per_gradient
-from surrokit.plan.repair import Fallback, Safety, Standby
+from surrokit.plan.repair import Fallback, Safety
 from surrokit.potentials import Potential
 from surrokit.progress import Estimate
 from surrokit.registry.catalogue import Catalogue, Composer, name_and_settings
 from surrokit.registry.components import KINDS, NO_LEARNING, Kind
-from surrokit.result.records import Choice, Replacement
+from surrokit.result.records import Choice
 from surrokit.types import FloatArray
 
 if TYPE_CHECKING:
@@ -152,8 +152,6 @@ class Recipe:
         Limits of the exploration alone, which then ends early.
     fallback
         The exact kernel that replaces a surrogate not worth its cost; None to keep the surrogate.
-    standby
-        The sampler that replaces one whose paths are too dear; None to keep the run's own.
     chosen
         The parts filled in, why, and what replaced them later; None where there are none such.
     noticed
@@ -194,7 +192,6 @@ class Recipe:
     budget: Budget = attrs.field(factory=Budget)
     exploration: Budget = attrs.field(factory=Budget)
     fallback: Fallback | None = None
-    standby: Standby | None = None
     chosen: Choice | None = None
     noticed: tuple[str, ...] = ()
     learner: Learner | None = None
@@ -315,27 +312,6 @@ class Recipe:
         chosen = attrs.evolve(self.chosen or Choice(), parts=given).because(reason)
         return attrs.evolve(recipe, chosen=chosen)
 
-    def replace_sampler(self, reason: str) -> Recipe:
-        """Return the recipe that goes on with the sampler that stands by.
-
-        Parameters
-        ----------
-        reason
-            Why the run's own is not worth its cost.
-        """
-        standby = self.standby
-        assert standby is not None
-        own = self.described["sampler"]
-        return attrs.evolve(
-            self,
-            sampler=standby.sampler,
-            standby=None,
-            chosen=(self.chosen or Choice()).replace(
-                Replacement(kind="sampler", old=own, new=standby.name, reason=reason)
-            ),
-            described={**self.described, "sampler": standby.name},
-        )
-
     def drop_surrogate(self, reason: str) -> Recipe:
         """Return the recipe that goes on with the fallback; its parts must be made already.
 
@@ -356,11 +332,8 @@ class Recipe:
             learner=None,
             exact_sampler=None,
             fallback=None,
-            standby=None,
             safety=attrs.evolve(self.safety, mix=0.0, restart=False),
-            chosen=(self.chosen or Choice()).replace(
-                Replacement(kind="surrogate", new=fallback.name, reason=reason)
-            ),
+            chosen=attrs.evolve(self.chosen or Choice(), fallback=(fallback.name, reason)),
             described={**self.described, **fallback.described},
         )
 
@@ -479,7 +452,7 @@ def warmup_length(
     if is_open and found is not None and found.tuning is not None:
         return 0 if found.at_draws else settling(found.acceptance)
     if is_open and found is not None:
-        rest = min(rest, getattr(recipe.sampler, "longest_warmup", rest))
+        rest = min(rest, recipe.sampler.longest_warmup or rest)
     return max(min(rest, APPROACHED) if is_open and has_arrived(recipe, found) else rest, 0)
 
 

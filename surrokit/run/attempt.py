@@ -32,19 +32,18 @@ from surrokit.mode.starts import start
 from surrokit.plan.recipe import (
     JUDGED,
     SHORTEST,
-    TUNED_AFTER_DROP,
     TUNED_AFTER_RESTART,
     Recipe,
     has_arrived,
     warmup_length,
 )
-from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SOONER, SURE, in_words
+from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SURE, in_words
 from surrokit.result.records import Adaptation, Rescue, Weights
 from surrokit.result.run import Run
 from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.run.book import Book
 from surrokit.run.parts import Kernels, Learning
-from surrokit.run.repairs import SafetyNet, Strays
+from surrokit.run.repairs import SafetyNet
 from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray
@@ -136,7 +135,6 @@ class Attempt:
         self._moves = self._kernels.moves
         repairable = learns and self._kernels.exact is not None
         self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairable)
-        self._strays = Strays(self._target)
         self._found: Findings | None = None
         self._evaluations: list[Evaluations] = []  # of the exploration
         self._wants_gradients = False
@@ -295,40 +293,18 @@ class Attempt:
                 else:
                     step = self._moves.transition(self._rng, tune=True)
                     self._net.saw(step)
-                self._moves.chains = self._strays.look_at(
-                    self._moves.state, book.recorder.iteration + 1, room - 1, self._rng
-                )
             self._after("warmup", step, self._take_paid_rows())
             stopping.iteration_done()
-            self._relieve()
             self._end_soon()
         self._kernels.settle()
         return self._complaint_after_warm_up()
 
     def _end_soon(self) -> None:
-        """End a warm-up of open length once windows agree, if no chain was elsewhere."""
+        """End a warm-up of open length once windows agree."""
         is_open = self.recipe.warmup is None and has_arrived(self.recipe, self._found)
-        if is_open and self._moves.is_settled and not self._strays.found and self._book.room > LAST:
+        if is_open and self._moves.is_settled and self._book.room > LAST:
             self._book.warm_up_for(LAST)
             self._book.expect(warmup=self._book.warmup_ends)
-
-    def _relieve(self) -> None:
-        """Go on with the sampler that stands by, if the run's own is not worth its cost."""
-        book, standby = self._book, self.recipe.standby
-        if standby is None or book.since_explored < SOONER:
-            return
-        complaint = standby.complaint(book.pace())
-        if complaint is None:
-            return
-        self.recipe = self.recipe.replace_sampler(complaint)
-        book.begin(self.recipe)
-        is_open = self.recipe.warmup is None
-        n_iterations = TUNED_AFTER_DROP if is_open else max(book.room, TUNED_AFTER_RESTART)
-        with book.clock.phase("warmup"):
-            self._kernels.replace_sampler(standby.sampler, n_iterations)
-        book.warm_up_for(n_iterations)
-        self._net.look_afresh()
-        book.stopping.warmup_begins()
 
     def _learn_on_paths(self, foretold: float) -> None:
         """Learn along exact paths while a poor acceptance is foretold; V's may miss tails."""
@@ -477,7 +453,6 @@ class Attempt:
             frozen_before_draws=not learning.under_adaptation,
             rescues=tuple(net.rescues),
             restarts=tuple(net.restarts),
-            strays=tuple(self._strays.found),
             mix=net.mix,
             missed=found.missed if found else 0,
             recalled=found is not None and found.at_draws,

@@ -25,7 +25,6 @@ from surrokit.limits import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.model.calls import NoJournal
 from surrokit.model.model import model_of
 from surrokit.plan.recipe import (
-    LAST_PART,
     Recipe,
     Sequel,
     Sequels,
@@ -33,7 +32,6 @@ from surrokit.plan.recipe import (
     ending,
     estimate_of,
 )
-from surrokit.plan.repair import LATELY, Pace
 from surrokit.plan.stopping import Stopping
 from surrokit.potentials import Potential, observed_data_of, predictor_of
 from surrokit.progress import IterationInfo, Progress, RoundInfo, RunInfo
@@ -252,7 +250,6 @@ class Book:
         self.warmup_ends = asked.most_warmup
         self._hurry = asked.hurry if asked.warmup is None else None
         self._explored_at: int | None = None
-        self._explorer_steps = math.inf
         self.weights: Weights | None = None
         self._chains_decide = False
         self._endless: tuple[str, ...] = ()
@@ -378,31 +375,6 @@ class Book:
         self._explored_at = self.recorder.iteration
         self._chains_decide = True
 
-    def pace(self) -> Pace:
-        """Return how the warm-up goes."""
-        enough = min(self.since_explored, LATELY)
-        _, seconds, steps = self.recorder.warmup.last(enough)
-        most, elapsed = self.stopping.budget.max_seconds, self.clock.elapsed()
-        if most is None:
-            left, used = math.inf, 0.0
-        else:
-            left, used = most - elapsed - self._rest(seconds, elapsed), elapsed / most
-        return Pace(
-            iterations=self.since_explored,
-            steps=steps,
-            explorer_steps=self._explorer_steps,
-            seconds=seconds,
-            draws=left / seconds,
-            used=used,
-        )
-
-    def _rest(self, seconds: float, elapsed: float) -> float:
-        """Return how many seconds the rest of the warm-up will take."""
-        rest = self.room * seconds
-        if self._hurry is None or self._hurry.max_seconds is None:
-            return rest
-        return min(rest, max(self._hurry.max_seconds - elapsed, 0.0) + LAST_PART * elapsed)
-
     @property
     def has_draws(self) -> bool:
         """Whether draws are kept, or weighted answers are there."""
@@ -437,9 +409,6 @@ class Book:
         self._tell_transition(state, info)
         if explored:
             self._explored_at = info.iteration
-            if len(self.recorder.warmup) > LATELY:
-                steps = self.recorder.warmup.last(LATELY)[2]
-                self._explorer_steps = steps if steps > 1.0 else math.inf  # or it has no paths
         if stage == "warmup" and self._hurry is not None and self.stopping.is_used_up(self._hurry):
             self.warmup_ends = min(self.warmup_ends, ending(info.iteration))
         return Moment(
