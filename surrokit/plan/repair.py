@@ -1,4 +1,4 @@
-"""What is done where a surrogate or a sampler fails: repairs, an exact kernel, a plain sampler."""
+"""What is done where a surrogate fails: repairs, or an exact kernel in its place."""
 
 from __future__ import annotations
 
@@ -88,10 +88,6 @@ class Safety:
     rescues: int = attrs.field(default=5, validator=not_negative_integer)
     mix: float | None = attrs.field(default=None, validator=attrs.validators.optional(_MIX))
     restart: bool = attrs.field(default=False, validator=one_of(True, False))
-
-    def is_futile(self, acceptance: float) -> bool:
-        """Return whether exact transitions failed as well, so that no surrogate is to blame."""
-        return acceptance < PATHS_WORK
 
 
 HOPELESS = 0.01
