@@ -28,7 +28,7 @@ from surrokit.compute import Compute
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError, SurrokitError
 from surrokit.interfaces import Evaluations, Findings, Learner, Past, Sampler, weighs
-from surrokit.model.calls import Journal, OnError
+from surrokit.model.calls import OnError
 from surrokit.model.model import calls_per_gradient
 from surrokit.plan.repair import Fallback, Safety
 from surrokit.potentials import Potential
@@ -371,38 +371,9 @@ class Sequel:
         """Return the sizes and limits that a recipe has."""
         return cls(draws=recipe.draws, budget=recipe.budget)
 
-    def most_draws(self, recipe: Recipe) -> int:
-        """Return the most draws of each chain."""
-        return attrs.evolve(recipe, draws=self.draws, budget=self.budget).most_draws
-
-
-class Sequels:
-    """The sessions of a run, of which the journal tells the one that the run is in.
-
-    Parameters
-    ----------
-    sequels
-        At least one, in order.
-    """
-
-    def __init__(self, sequels: Sequence[Sequel], journal: Journal) -> None:
-        self._sequels = tuple(sequels)
-        self._journal = journal
-        self._most_calls: tuple[Sequel, float] | None = None
-
-    def most_calls(self, recipe: Recipe) -> float:
-        """Return the default limit on calls in the session that the run is in."""
-        now = self.now
-        if self._most_calls is None or self._most_calls[0] is not now:
-            asked = attrs.evolve(recipe, draws=now.draws, budget=now.budget)
-            self._most_calls = now, asked.most_calls
-        return self._most_calls[1]
-
-    @property
-    def now(self) -> Sequel:
-        """The sizes and limits that hold now."""
-        at = self._journal.position
-        return next((each for each in self._sequels[::-1] if each.after < at), self._sequels[0])
+    def asked_of(self, recipe: Recipe) -> Recipe:
+        """Return a recipe with these sizes and limits."""
+        return attrs.evolve(recipe, draws=self.draws, budget=self.budget)
 
 
 def make_room(changed: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:

@@ -173,7 +173,7 @@ class Attempt:
             found, done = explored.findings, explored.done
             self._evaluated()
             rows = Evaluations.join(self._evaluations[before:], self._target.dim)
-            book.recorder.take_outputs(rows, found.chains)
+            book.take_outputs(rows, found.chains)
             ended = done or book.stopping.is_used_up(recipe.exploration_limit)
             self._moves.take_in(found)
             self._after("exploration", explored.step, explored.rows, explored=ended)
@@ -218,7 +218,7 @@ class Attempt:
             return complaint
         takes_over = found is not None and self._moves.chains is None
         n_iterations = warmup_length(
-            self.recipe, found, self._book.recorder.iteration, takes_over=takes_over
+            self.recipe, found, self._book.iteration, takes_over=takes_over
         )
         with self._book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
             if found is not None:
@@ -244,13 +244,13 @@ class Attempt:
         while trouble is not None:
             if trouble:
                 self._restart(trouble)
-            book.target.rejections.log.draws_begin(book.recorder.lately())
+            book.target.rejections.log.draws_begin(book.lately())
             net.draws_begin()
             book.enter(SAMPLING)
             self._learning.begin_draws(self._kernels.in_use)
             stopping.draws_begin(book.most_draws)
             trouble = None
-            while trouble is None and stopping.allows(len(book.recorder.kept), book.most_draws):
+            while trouble is None and stopping.allows(len(book.kept), book.most_draws):
                 book.expect(draws=stopping.expected)
                 stopping.check()
                 with book.clock.phase("sampling"):
@@ -264,7 +264,7 @@ class Attempt:
                 trouble = net.late_trouble(self._learning.surrogate)
                 if trouble is None:
                     with book.clock.phase("sampling"):
-                        if stopping.reached(book.recorder.kept):
+                        if stopping.reached(book.kept):
                             break
 
     def hand_over(self) -> Findings:
@@ -328,7 +328,7 @@ class Attempt:
         fallback, seen = self.recipe.fallback, self._book.since_explored
         if fallback is None or self._learning.surrogate is None or seen < SHORTEST:
             return None
-        enough, warmup = min(seen, JUDGED), self._book.recorder.warmup
+        enough, warmup = min(seen, JUDGED), self._book.warmup
         acceptance, seconds, steps = warmup.last(enough)
         forgotten = self._moves.forgotten(warmup.positions()[:, -enough:])
         return fallback.complaint(min(acceptance, forgotten), seconds, steps)
@@ -338,7 +338,7 @@ class Attempt:
     def _restart(self, trouble: str) -> None:
         """Turn the draws so far into warm-up, and repair the surrogate."""
         book = self._book
-        self._net.restarts.append(Rescue(iteration=book.recorder.iteration, reason=trouble))
+        self._net.restarts.append(Rescue(iteration=book.iteration, reason=trouble))
         book.begin_again()
         self._learning.begin_again()
         n_iterations = self.recipe.safety.block + TUNED_AFTER_RESTART
@@ -349,7 +349,7 @@ class Attempt:
 
     def _rescue(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
         """Repair the surrogate in warm-up, and note it."""
-        self._net.rescues.append(Rescue(iteration=self._book.recorder.iteration, reason=trouble))
+        self._net.rescues.append(Rescue(iteration=self._book.iteration, reason=trouble))
         self._repair(trouble, transitions, limit)
 
     def _repair(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
@@ -366,7 +366,7 @@ class Attempt:
             net.saw_exact(step)
             self._after("warmup", step, self._take_paid_rows(), repairs=True)
         self._learning.observe(net.take(self._target.dim))
-        self._deploy(f"safety net, after iteration {book.recorder.iteration}: {trouble}")
+        self._deploy(f"safety net, after iteration {book.iteration}: {trouble}")
         self._moves.tune_afresh()
         net.note_repair()
 
@@ -402,7 +402,7 @@ class Attempt:
 
     def _settle_records(self, stage: Stage, decision: Decision, *, repairs: bool) -> None:
         """Decide which exact calls are kept from here on, and whether proposals pay gradients."""
-        learning, has_outputs = self._learning, self._book.recorder.has_outputs
+        learning, has_outputs = self._learning, self._book.has_outputs
         listens = self._net.listens(learning.surrogate, stage)
         for_learner = repairs or listens or not learning.frozen
         jacobians = for_learner and learning.uses_jacobians
@@ -426,7 +426,7 @@ class Attempt:
             )
             return
         learning.surrogate = surrogate
-        self._book.recorder.deployments.append(self._book.recorder.iteration)
+        self._book.deployments.append(self._book.iteration)
         self._moves.move_on(surrogate)
         self._book.add_surrogate(surrogate, learning.n_observed, reason)
 
@@ -436,7 +436,7 @@ class Attempt:
     def _take_paid(self, state: ChainState) -> Evaluations:
         """Return the evaluations paid for since the last call."""
         rows = self._target.drain()
-        self._book.recorder.take_outputs(rows, state)
+        self._book.take_outputs(rows, state)
         return rows
 
     def _begin_chains(self) -> None:
@@ -448,7 +448,7 @@ class Attempt:
         """Return what changed so far."""
         learning, net, found = self._learning, self._net, self._found
         return Adaptation(
-            deployments=tuple(self._book.recorder.deployments),
+            deployments=tuple(self._book.deployments),
             training_rows=learning.n_observed,
             frozen_before_draws=not learning.under_adaptation,
             rescues=tuple(net.rescues),
@@ -462,7 +462,7 @@ class Attempt:
 
     def approximate(self) -> Approximation | None:
         """Return draws of a surrogate, else of the warm-up, else what evaluations tell."""
-        target, warmup = self._target, self._book.recorder.warmup
+        target, warmup = self._target, self._book.warmup
         rows = Evaluations.join([*self._evaluations, target.drain()], target.dim)
         found = self._learning.approximate(self.recipe, rows, self._moves.covariance, self._rng)
         if found is None and (found := of_warmup(warmup)) is None:

@@ -259,7 +259,7 @@ def _carry(error: Exception, outcome: Run) -> None:
 def _raise_if_nowhere_finite(outcome: Run, book: Book) -> None:
     """Raise if a limit ended a run that has nothing, as its target was finite nowhere."""
     tried = sum(outcome.calls[kind] for kind in _VALUED)
-    if book.has_draws or outcome.stopped not in LIMITS or not tried or len(book.recorder.warmup):
+    if book.has_draws or outcome.stopped not in LIMITS or not tried or len(book.warmup):
         return
     if np.isfinite(book.target.lowest().values).any():
         return

@@ -108,7 +108,7 @@ class Weighing:
         """
         book, learning = self._book, self._learning
         self._note()
-        book.target.rejections.log.draws_begin(book.recorder.lately())
+        book.target.rejections.log.draws_begin(book.lately())
         book.enter(WEIGHING)
         failed, before, learnt = 0, 0, learning.n_observed
         try:
@@ -281,7 +281,7 @@ class Weighing:
         chains = self._recipe.chains
         for at in range(0, len(positions), chains):
             state = _state(positions[at : at + chains], values[at : at + chains])
-            self._book.recorder.take_outputs(rows, state)
+            self._book.take_outputs(rows, state)
             self._book.add(stage, state, _still(chains), None, explored=False)
 
     def _forget(self) -> None:
