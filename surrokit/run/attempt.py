@@ -10,7 +10,7 @@ from functools import partial
 import attrs
 import numpy as np
 
-from surrokit.capabilities import FORWARD
+from surrokit.capabilities import FORWARD, ROWS
 from surrokit.cost.budget import Budget
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning, SurrogateFitError
@@ -24,8 +24,10 @@ from surrokit.interfaces import (
     Stage,
     Start,
     StepInfo,
+    Tuning,
     weighs,
 )
+from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.kernel.tuning import LAST
 from surrokit.limits import EXPLORING, SAMPLING, WARMING
 from surrokit.mode.starts import start
@@ -42,7 +44,7 @@ from surrokit.result.records import Adaptation, Rescue, Weights
 from surrokit.result.run import Run
 from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.run.book import Book
-from surrokit.run.parts import Kernels, Learning
+from surrokit.run.learning import InUse, Learning
 from surrokit.run.repairs import SafetyNet
 from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
@@ -131,10 +133,14 @@ class Attempt:
             keep=learns or FORWARD in recipe.exact.capabilities,
             jacobians=self._learning.uses_jacobians,
         )
-        self._kernels = Kernels(recipe, self._target)
-        self._moves = self._kernels.moves
-        repairable = learns and self._kernels.exact is not None
-        self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairable)
+        parts = recipe.sampler, recipe.correction, self._target, recipe.chains
+        self._moves = Moves(*parts, surrogate=recipe.surrogate)
+        self._exact: ExactMoves | None = None
+        if recipe.exact_sampler is not None:
+            decider = self._moves.decider
+            self._exact = ExactMoves(recipe.exact_sampler, decider, self._target, recipe.chains)
+        repairs = learns and self._exact is not None
+        self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
         self._found: Findings | None = None
         self._evaluations: list[Evaluations] = []  # of the exploration
         self._wants_gradients = False
@@ -224,12 +230,12 @@ class Attempt:
             if found is not None:
                 if takes_over:
                     self._moves.take_over(found)
-                self._kernels.prepare(found.mode)
+                self._prepare(found.mode)
             arrived, tuning = has_arrived(self.recipe, found), found.tuning if found else None
-            self._kernels.begin_tuning(n_iterations, tuning, arrived=arrived)
+            self._begin_tuning(n_iterations, tuning, arrived=arrived)
             if found is None:
                 self._begin_chains()
-                self._kernels.prepare(None)
+                self._prepare(None)
             elif self._learning.surrogate is None and not takes_over:
                 self._moves.move_on(self._target)  # the explorer's sampler need not be this one
         self._book.warm_up_for(n_iterations)
@@ -247,18 +253,14 @@ class Attempt:
             book.target.rejections.log.draws_begin(book.lately())
             net.draws_begin()
             book.enter(SAMPLING)
-            self._learning.begin_draws(self._kernels.in_use)
+            self._learning.begin_draws(self._in_use)
             stopping.draws_begin(book.most_draws)
             trouble = None
             while trouble is None and stopping.allows(len(book.kept), book.most_draws):
                 book.expect(draws=stopping.expected)
                 stopping.check()
                 with book.clock.phase("sampling"):
-                    if net.mixes(self._learning.surrogate, self._rng):
-                        step = self._kernels.exact_transition(self._rng, tune=False)
-                    else:
-                        step = self._moves.transition(self._rng, tune=False)
-                        net.saw(step)
+                    step = self._transition(tune=False)
                 stopping.check()  # an iteration that a limit falls into is dropped
                 self._after("sampling", step, self._take_paid_rows())
                 trouble = net.late_trouble(self._learning.surrogate)
@@ -286,18 +288,50 @@ class Attempt:
                 self._rescue(trouble, self.recipe.safety.block)
                 stopping.warmup_begins()
                 continue
-            stopping.check_before_iteration(exact=self._kernels.pay_whole_positions)
+            stopping.check_before_iteration(exact=ROWS not in self._moves.correction.needs)
             with book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
-                if self._net.mixes(self._learning.surrogate, self._rng):
-                    step = self._kernels.exact_transition(self._rng, tune=True)
-                else:
-                    step = self._moves.transition(self._rng, tune=True)
-                    self._net.saw(step)
+                step = self._transition(tune=True)
             self._after("warmup", step, self._take_paid_rows())
             stopping.iteration_done()
             self._end_soon()
-        self._kernels.settle()
+        self._moves.settle()
+        if self._exact is not None:
+            self._exact.freeze()
         return self._complaint_after_warm_up()
+
+    def _transition(self, *, tune: bool) -> StepInfo:
+        """Move all chains once, on the surrogate or, at random, by the exact kernel."""
+        if self._net.mixes(self._learning.surrogate, self._rng):
+            return self._exact_transition(tune=tune)
+        step = self._moves.transition(self._rng, tune=tune)
+        self._net.saw(step)
+        return step
+
+    def _exact_transition(self, *, tune: bool) -> StepInfo:
+        assert self._exact is not None
+        self._moves.step_size = self._exact.step
+        state, step = self._exact.transition(self._moves.state, self._rng, tune=tune)
+        self._moves.move_to(state, tune=tune)
+        return step
+
+    def _begin_tuning(
+        self, n_iterations: int, tuning: Tuning | None, *, arrived: bool = False
+    ) -> None:
+        moves = self._moves
+        if self._exact is not None:
+            self._exact.tune(n_iterations, covariance=moves.covariance, step_size=moves.step_size)
+        moves.start_tuning(n_iterations, tuning, arrived=arrived)
+
+    def _prepare(self, mode: FloatArray | None) -> None:
+        """Let the correction prepare itself near a mode, or near the chains without one."""
+        near = self._moves.positions.mean(axis=0) if mode is None else mode
+        if self._moves.prepare(near) and self._exact is not None:
+            self._exact.decide_by(self._moves.decider)
+
+    @property
+    def _in_use(self) -> InUse:
+        exact = () if self._exact is None else self._exact.identity
+        return (*self._moves.identity, *exact)
 
     def _end_soon(self) -> None:
         """End a warm-up of open length once windows agree."""
@@ -308,7 +342,7 @@ class Attempt:
 
     def _learn_on_paths(self, foretold: float) -> None:
         """Learn along exact paths while a poor acceptance is foretold; V's may miss tails."""
-        book, exact, net = self._book, self._kernels.exact, self._net
+        book, exact, net = self._book, self._exact, self._net
         least = LESSON + self.recipe.safety.patience
         if exact is None or self._learning.surrogate is None or not exact.moves_by_gradients:
             return
@@ -318,9 +352,10 @@ class Attempt:
             if foretold >= POOR or hurries or not net.may_rescue(room, LESSON):
                 return
             book.warm_up_for(room)
-            with self._kernels.lesson(LESSON):
-                reason = f"an acceptance of {foretold:.2f} was foretold"
-                self._rescue(reason, LESSON, self.recipe.hurry)
+            exact.tune(LESSON, covariance=self._moves.covariance, step_size=exact.step)
+            reason = f"an acceptance of {foretold:.2f} was foretold"
+            self._rescue(reason, LESSON, self.recipe.hurry)
+            self._moves.learn(exact.tuning.covariance)  # a poor surrogate tells little of scales
             foretold = self._learning.foretold(foretold)
             net.mix_in(0.0 if foretold >= SURE else MIXED)
 
@@ -342,7 +377,7 @@ class Attempt:
         book.begin_again()
         self._learning.begin_again()
         n_iterations = self.recipe.safety.block + TUNED_AFTER_RESTART
-        self._kernels.begin_tuning(n_iterations, None)
+        self._begin_tuning(n_iterations, None)
         book.warm_up_for(n_iterations)
         self._repair(trouble, self.recipe.safety.block)
         self.warm_up()
@@ -354,7 +389,7 @@ class Attempt:
 
     def _repair(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
         """Make so many exact transitions, or fewer at a limit, learn from them, and refit."""
-        book, net, exact = self._book, self._net, self._kernels.exact
+        book, net, exact = self._book, self._net, self._exact
         assert exact is not None
         exact.learn(self._moves.covariance)
         for _ in range(transitions):
@@ -362,7 +397,7 @@ class Attempt:
                 break
             book.stopping.check_before_iteration(exact=True)
             with book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
-                step = self._kernels.exact_transition(self._rng, tune=True)
+                step = self._exact_transition(tune=True)
             net.saw_exact(step)
             self._after("warmup", step, self._take_paid_rows(), repairs=True)
         self._learning.observe(net.take(self._target.dim))
@@ -397,7 +432,7 @@ class Attempt:
                 self._net.keep(rows)
         if decision.deploy:
             self._deploy(f"schedule, after iteration {moment.iteration}")
-        learning.note(moment, decision, self._kernels.in_use)
+        learning.note(moment, decision, self._in_use)
         self._settle_records(stage, decision, repairs=repairs)
 
     def _settle_records(self, stage: Stage, decision: Decision, *, repairs: bool) -> None:

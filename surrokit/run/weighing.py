@@ -28,7 +28,7 @@ from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential, unnormalized_of
 from surrokit.result.records import Weights
 from surrokit.run.book import Book
-from surrokit.run.parts import Learning
+from surrokit.run.learning import Learning
 from surrokit.surrogate.umbrella import Edges
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer

@@ -19,7 +19,7 @@ from surrokit.result.advice import advice
 from surrokit.result.mode_visits import ENOUGH, ModeVisits
 from surrokit.result.verdict import judge
 from surrokit.run.attempt import begin_exploring
-from surrokit.run.parts import Learning
+from surrokit.run.learning import Learning
 from surrokit.testing.demands import write_and_read
 from surrokit.testing.targets import Gaussian
 
