@@ -1,10 +1,10 @@
-"""An attempt at a run: the phases of one recipe, from its exploration to its draws."""
+"""An attempt at a run: the phases of one plan, from its exploration to its draws."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import attrs
@@ -12,7 +12,6 @@ import numpy as np
 
 from surrokit.capabilities import FORWARD, ROWS
 from surrokit.cost.budget import Budget
-from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.exploring import next_of
 from surrokit.interfaces import (
@@ -20,6 +19,7 @@ from surrokit.interfaces import (
     Decision,
     Evaluations,
     Explored,
+    Explorer,
     Findings,
     Stage,
     Start,
@@ -31,14 +31,8 @@ from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.kernel.tuning import LAST
 from surrokit.limits import EXPLORING, SAMPLING, WARMING
 from surrokit.mode.starts import start
-from surrokit.plan.recipe import (
-    JUDGED,
-    SHORTEST,
-    TUNED_AFTER_RESTART,
-    Recipe,
-    has_arrived,
-    warmup_length,
-)
+from surrokit.plan.plan import SHORTEST, TUNED_AFTER_RESTART, Plan
+from surrokit.plan.recipe import JUDGED
 from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SURE, in_words
 from surrokit.result.records import Adaptation, Rescue, Weights
 from surrokit.result.run import Run
@@ -54,91 +48,25 @@ Steps = tuple[Iterator[Explored], ChainState]
 """Iterations of an exploration, and the chains at their starts."""
 
 
-def begin_exploring(
-    recipe: Recipe,
-    target: RecordingPotential,
-    learning: Learning,
-    evaluated: Callable[[], Evaluations],
-    known: Evaluations | None,
-    rng: np.random.Generator,
-) -> Callable[[FloatArray], tuple[Steps, ChainState]]:
-    """Return what begins the exploration of a recipe at positions (n, dim).
-
-    Parameters
-    ----------
-    recipe
-        What the run goes by, with an explorer.
-    target
-        The exact potential. The calls that it has made so far leave the others to the exploration.
-    evaluated
-        Returns the evaluations since it was last called.
-    known
-        Evaluations of before the run; None without any.
-    """
-    most = recipe.hurry.calls
-    calls = None if most is None else max(most - math.ceil(target.paid), 1)
-
-    def begin(positions: FloatArray) -> tuple[Steps, ChainState]:
-        start = Start(
-            potential=target,
-            positions=positions,
-            warmup=recipe.most_warmup,
-            evaluated=evaluated,
-            fit=learning.fit_with,
-            calls=calls,
-            past=recipe.past,
-            known=known,
-        )
-        steps = iter(recipe.explorer.explore(start, rng))
-        chains = next_of(steps).findings.chains
-        return (steps, chains), chains
-
-    return begin
-
-
-def note_limit(recipe: Recipe, seconds: float, *, done: bool) -> Recipe:
-    """Return a recipe whose choice says that its exploration was ended by the clock, if it was.
-
-    Parameters
-    ----------
-    done
-        Whether the explorer has ended it.
-    """
-    limit = recipe.exploration.max_seconds
-    if done or limit is None or seconds <= limit or recipe.chosen is None:
-        return recipe
-    why = f"the exploration was ended at its limit of {in_words(limit)}"
-    return attrs.evolve(recipe, chosen=recipe.chosen.because(why))
-
-
-def complaint_after(found: Findings | None, recipe: Recipe, learning: Learning) -> str | None:
-    """Return why a surrogate is not worth its cost once the target is explored, or None."""
-    if (fallback := recipe.fallback) is None or found is None:
-        return None
-    if learning.surrogate is None:
-        return "no surrogate could be fitted"
-    return None if found.acceptance is None else fallback.complaint(found.acceptance)
-
-
 class Attempt:
-    """The changing state of a run that goes by one recipe."""
+    """The changing state of a run that goes by one plan."""
 
-    def __init__(self, recipe: Recipe, book: Book, rng: np.random.Generator) -> None:
-        self.recipe = recipe
+    def __init__(self, plan: Plan, book: Book, rng: np.random.Generator) -> None:
+        self.plan, recipe = plan, plan.recipe
         self._book = book
         self._rng = rng
-        self._learning = Learning(recipe, book.clock)
+        self._learning = Learning(plan, book.clock)
         learns = self._learning.learns
         self._target = book.target.fork(
             keep=learns or FORWARD in recipe.exact.capabilities,
             jacobians=self._learning.uses_jacobians,
         )
-        parts = recipe.sampler, recipe.correction, self._target, recipe.chains
-        self._moves = Moves(*parts, surrogate=recipe.surrogate)
+        parts = plan.sampler, plan.correction, self._target, recipe.chains
+        self._moves = Moves(*parts, surrogate=plan.surrogate)
         self._exact: ExactMoves | None = None
-        if recipe.exact_sampler is not None:
+        if plan.exact_sampler is not None:
             decider = self._moves.decider
-            self._exact = ExactMoves(recipe.exact_sampler, decider, self._target, recipe.chains)
+            self._exact = ExactMoves(plan.exact_sampler, decider, self._target, recipe.chains)
         repairs = learns and self._exact is not None
         self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
         self._found: Findings | None = None
@@ -156,16 +84,15 @@ class Attempt:
         book.attend(self.adaptation)
 
     def explore(self) -> Findings | None:
-        """Explore and learn, if the recipe has an explorer; return the findings, or None."""
-        recipe, book, learning = self.recipe, self._book, self._learning
+        """Explore and learn, if the plan has an explorer; return the findings, or None."""
+        recipe, book, learning = self.plan.recipe, self._book, self._learning
         if learning.surrogate is not None:
             book.add_surrogate(learning.surrogate, 0, "ready before the run")
-        if recipe.explorer is None:
+        if self.plan.explorer is None:
             return None
         book.enter(EXPLORING)
         with book.clock.phase("warmup"):
-            parts = self._target, learning, self._evaluated, book.known, self._rng
-            steps, begun = self._begin_with(begin_exploring(recipe, *parts))
+            steps, begun = self._begin_with(partial(self._begin_exploring, self.plan.explorer))
             check_start(self._target, begun)
         if recipe.evaluations is not None:
             learning.observe(recipe.evaluations)
@@ -180,12 +107,35 @@ class Attempt:
             self._evaluated()
             rows = Evaluations.join(self._evaluations[before:], self._target.dim)
             book.take_outputs(rows, found.chains)
-            ended = done or book.stopping.is_used_up(recipe.exploration_limit)
+            ended = done or book.stopping.is_used_up(self.plan.exploration_limit)
             self._moves.take_in(found)
             self._after("exploration", explored.step, explored.rows, explored=ended)
-        self.recipe = note_limit(recipe, book.clock.elapsed(), done=done)
-        book.begin(self.recipe)
+        limit, seconds = recipe.exploration.max_seconds, book.clock.elapsed()
+        if not (done or limit is None or seconds <= limit or recipe.chosen is None):
+            why = f"the exploration was ended at its limit of {in_words(limit)}"
+            recipe = attrs.evolve(recipe, chosen=recipe.chosen.because(why))
+            self.plan = attrs.evolve(self.plan, recipe=recipe)
+        book.begin(self.plan)
         return found
+
+    def _begin_exploring(
+        self, explorer: Explorer, positions: FloatArray
+    ) -> tuple[Steps, ChainState]:
+        """Begin an exploration at positions (n, dim), with the calls that are left to it."""
+        recipe, most = self.plan.recipe, self.plan.recipe.hurry.calls
+        begun = Start(
+            potential=self._target,
+            positions=positions,
+            warmup=recipe.most_warmup,
+            evaluated=self._evaluated,
+            fit=self._learning.fit_with,
+            calls=None if most is None else max(most - math.ceil(self._target.paid), 1),
+            past=recipe.past,
+            known=self._book.known,
+        )
+        steps = iter(explorer.explore(begun, self._rng))
+        chains = next_of(steps).findings.chains
+        return (steps, chains), chains
 
     def _evaluated(self) -> Evaluations:
         """Return the evaluations since the last call, and remember them."""
@@ -194,7 +144,7 @@ class Attempt:
 
     def weigh(self, found: Findings | None) -> bool:
         """Return whether weighted answers were to be had, and are believed or all there is."""
-        correction = self.recipe.correction
+        correction = self.plan.correction
         if found is None or not weighs(correction):
             return False
         if self._learning.surrogate is None:
@@ -203,7 +153,7 @@ class Attempt:
         from surrokit.run.weighing import Weighing  # late: runs of chains never need it
 
         self._found, parts = found, (self._book, self._learning, self._target, self._rng)
-        return Weighing(self.recipe, correction, *parts).run(found, self._deploy)
+        return Weighing(self.plan, correction, *parts).run(found, self._deploy)
 
     def begin_warmup(self, found: Findings | None) -> str | None:
         """Begin to move chains by the run's own kernel.
@@ -219,19 +169,21 @@ class Attempt:
             Why the surrogate is not worth its cost; None to go on with it.
         """
         self._found = found
-        complaint = complaint_after(found, self.recipe, self._learning)
-        if complaint is not None:
-            return complaint
+        fallback = self.plan.recipe.fallback
+        if fallback is not None and found is not None:
+            if self._learning.surrogate is None:
+                return "no surrogate could be fitted"
+            complaint = None if found.acceptance is None else fallback.complaint(found.acceptance)
+            if complaint is not None:
+                return complaint
         takes_over = found is not None and self._moves.chains is None
-        n_iterations = warmup_length(
-            self.recipe, found, self._book.iteration, takes_over=takes_over
-        )
+        n_iterations = self.plan.warmup_left(found, self._book.iteration, takes_over=takes_over)
         with self._book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
             if found is not None:
                 if takes_over:
                     self._moves.take_over(found)
                 self._prepare(found.mode)
-            arrived, tuning = has_arrived(self.recipe, found), found.tuning if found else None
+            arrived, tuning = self.plan.begins_about_modes(found), found.tuning if found else None
             self._begin_tuning(n_iterations, tuning, arrived=arrived)
             if found is None:
                 self._begin_chains()
@@ -285,7 +237,7 @@ class Attempt:
         while (room := book.room) > 0:
             trouble = self._net.trouble(self._learning.surrogate, room)
             if trouble is not None:
-                self._rescue(trouble, self.recipe.safety.block)
+                self._rescue(trouble, self.plan.recipe.safety.block)
                 stopping.warmup_begins()
                 continue
             stopping.check_before_iteration(exact=ROWS not in self._moves.correction.needs)
@@ -335,7 +287,7 @@ class Attempt:
 
     def _end_soon(self) -> None:
         """End a warm-up of open length once windows agree."""
-        is_open = self.recipe.warmup is None and has_arrived(self.recipe, self._found)
+        is_open = self.plan.recipe.warmup is None and self.plan.begins_about_modes(self._found)
         if is_open and self._moves.is_settled and self._book.room > LAST:
             self._book.warm_up_for(LAST)
             self._book.expect(warmup=self._book.warmup_ends)
@@ -343,24 +295,24 @@ class Attempt:
     def _learn_on_paths(self, foretold: float) -> None:
         """Learn along exact paths while a poor acceptance is foretold; V's may miss tails."""
         book, exact, net = self._book, self._exact, self._net
-        least = LESSON + self.recipe.safety.patience
+        least = LESSON + self.plan.recipe.safety.patience
         if exact is None or self._learning.surrogate is None or not exact.moves_by_gradients:
             return
         for _ in range(LESSONS):
-            room = max(book.room + LESSON, least) if self.recipe.warmup is None else book.room
-            hurries = book.stopping.is_used_up(self.recipe.hurry)
+            room = max(book.room + LESSON, least) if self.plan.recipe.warmup is None else book.room
+            hurries = book.stopping.is_used_up(self.plan.recipe.hurry)
             if foretold >= POOR or hurries or not net.may_rescue(room, LESSON):
                 return
             book.warm_up_for(room)
             exact.tune(LESSON, covariance=self._moves.covariance, step_size=exact.step)
             reason = f"an acceptance of {foretold:.2f} was foretold"
-            self._rescue(reason, LESSON, self.recipe.hurry)
+            self._rescue(reason, LESSON, self.plan.recipe.hurry)
             self._moves.learn(exact.tuning.covariance)  # a poor surrogate tells little of scales
             foretold = self._learning.foretold(foretold)
             net.mix_in(0.0 if foretold >= SURE else MIXED)
 
     def _complaint_after_warm_up(self) -> str | None:
-        fallback, seen = self.recipe.fallback, self._book.since_explored
+        fallback, seen = self.plan.recipe.fallback, self._book.since_explored
         if fallback is None or self._learning.surrogate is None or seen < SHORTEST:
             return None
         enough, warmup = min(seen, JUDGED), self._book.warmup
@@ -376,10 +328,10 @@ class Attempt:
         self._net.restarts.append(Rescue(iteration=book.iteration, reason=trouble))
         book.begin_again()
         self._learning.begin_again()
-        n_iterations = self.recipe.safety.block + TUNED_AFTER_RESTART
+        n_iterations = self.plan.recipe.safety.block + TUNED_AFTER_RESTART
         self._begin_tuning(n_iterations, None)
         book.warm_up_for(n_iterations)
-        self._repair(trouble, self.recipe.safety.block)
+        self._repair(trouble, self.plan.recipe.safety.block)
         self.warm_up()
 
     def _rescue(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
@@ -417,7 +369,7 @@ class Attempt:
         """Record an iteration, learn from it, and do what the schedule decides."""
         moves, learning = self._moves, self._learning
         moment = self._book.add(stage, moves.state, step, moves.step_size, explored=explored)
-        decision = self.recipe.schedule.decide(moment, self._rng)
+        decision = self.plan.schedule.decide(moment, self._rng)
         if learning.learns and not learning.frozen:
             left = self._book.take_left()
             if left is not None:
@@ -452,7 +404,7 @@ class Attempt:
             surrogate = learning.fit()
         except SurrogateFitError as error:
             can_go_on = self._moves.sampler.needs <= self._target.capabilities
-            if learning.surrogate is None and self.recipe.fallback is None and not can_go_on:
+            if learning.surrogate is None and self.plan.recipe.fallback is None and not can_go_on:
                 raise  # without a surrogate there is nothing to move on
             warnings.warn(
                 f"no surrogate could be fitted, and the run goes on without a new one: {error}",
@@ -499,13 +451,13 @@ class Attempt:
         """Return draws of a surrogate, else of the warm-up, else what evaluations tell."""
         target, warmup = self._target, self._book.warmup
         rows = Evaluations.join([*self._evaluations, target.drain()], target.dim)
-        found = self._learning.approximate(self.recipe, rows, self._moves.covariance, self._rng)
+        found = self._learning.approximate(self.plan, rows, self._moves.covariance, self._rng)
         if found is None and (found := of_warmup(warmup)) is None:
-            chains, transform = self.recipe.chains, target.transform
+            chains, transform = self.plan.recipe.chains, target.transform
             found = of_evaluations(target.lowest(), chains, transform, self._rng)
         return found
 
     def outcome(self, unchecked: Approximation | None = None) -> Run:
         """Return the result, with the draws so far."""
         parts = self._target, self._moves, self._learning.surrogate, self._found
-        return self._book.outcome(self.recipe, *parts, self.adaptation(), unchecked)
+        return self._book.outcome(self.plan, *parts, self.adaptation(), unchecked)

@@ -23,13 +23,8 @@ from surrokit.ledger.known import read_evaluations
 from surrokit.limits import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.model.calls import NoJournal
 from surrokit.model.model import model_of
-from surrokit.plan.recipe import (
-    Recipe,
-    Sequel,
-    arguments_of,
-    ending,
-    estimate_of,
-)
+from surrokit.plan.plan import Plan, estimate_of
+from surrokit.plan.recipe import Recipe, Sequel, arguments_of, ending
 from surrokit.plan.stopping import Stopping
 from surrokit.potentials import Potential, observed_data_of, predictor_of
 from surrokit.progress import IterationInfo, Progress, RoundInfo, RunInfo
@@ -137,8 +132,8 @@ class Book:
         The exact potential, recorded; all evaluations are kept.
     clock, recorder, stopping
         Seconds, iterations, and what is spent.
-    recipe, info
-        The recipe in use, and what observers know of it; None before there is one.
+    plan, info
+        The plan in use, and what observers know of it; None before there is one.
     warmup_ends
         The last iteration of the warm-up, as far as is known.
     weights
@@ -175,7 +170,7 @@ class Book:
         self._chains_decide = False
         self._endless: tuple[str, ...] = ()
         self._exchange: Exchange | None = None
-        self.recipe: Recipe | None = None
+        self.plan: Plan | None = None
         self.info: RunInfo | None = None
         self._observers = observers
         self._meter = self.target.calls_made.meter
@@ -185,20 +180,20 @@ class Book:
         self._meter.read = self.progress
         self._meter.every(INTERVAL, lambda: self._file.write_progress(self.progress()))
 
-    def begin(self, recipe: Recipe) -> None:
-        """Go by a recipe from here on; the first one starts the run."""
-        self.recipe = recipe
-        self.stopping.hold_back(recipe.learner is not None)
+    def begin(self, plan: Plan) -> None:
+        """Go by a plan from here on; the first one starts the run."""
+        self.plan, recipe = plan, plan.recipe
+        self.stopping.hold_back(plan.learner is not None)
         if self.info is not None:
-            self.info = attrs.evolve(self.info, parts=recipe.described)
+            self.info = attrs.evolve(self.info, parts=plan.described)
             return
         self.info = RunInfo(
             dim=self.target.dim,
             chains=recipe.chains,
             warmup=recipe.most_warmup,
             draws=recipe.most_draws,
-            parts=recipe.described,
-            estimate=estimate_of(recipe, self._asked),
+            parts=plan.described,
+            estimate=estimate_of(plan, self._asked),
         )
         self._tell("surrokit_run_started")
 
@@ -285,8 +280,8 @@ class Book:
     @property
     def most_draws(self) -> int:
         """Most draws of each chain, by the sizes and limits that hold now."""
-        assert self.recipe is not None
-        return self.stopping.now.asked_of(self.recipe).most_draws
+        assert self.plan is not None
+        return self.stopping.now.asked_of(self.plan.recipe).most_draws
 
     @property
     def wanted(self) -> int | None:
@@ -396,7 +391,7 @@ class Book:
 
     def outcome(
         self,
-        recipe: Recipe,
+        plan: Plan,
         exact: RecordingPotential,
         moves: Moves,
         surrogate: Potential | None,
@@ -408,7 +403,7 @@ class Book:
 
         Parameters
         ----------
-        recipe
+        plan
             What the last attempt went by.
         exact
             The exact potential, as this attempt recorded it.
@@ -436,11 +431,11 @@ class Book:
             adaptation=adaptation,
             stopped=self.stopping.stopped,
             length=self.stopping.length,
-            chosen=recipe.chosen,
-            noticed=(*recipe.noticed, *self._departures()),
+            chosen=plan.recipe.chosen,
+            noticed=(*plan.recipe.noticed, *self._departures()),
             endless=self._endless,
             exchange=self._exchange,
-            parts=recipe.described,
+            parts=plan.described,
             surrogate=surrogate,
             sampler=moves.tuned_sampler,
             kernel=moves.bound,
@@ -469,7 +464,7 @@ class Book:
         """Remove the budget's guard, and close the file; calls from here on are in no file."""
         self.target.guard(None, NoJournal())
         self._meter.stop()
-        if self.recipe is None:
+        if self.plan is None:
             self._file.discard()
         else:
             self._file.close(self._histories)
@@ -494,9 +489,8 @@ class Book:
 
     def _account(self) -> dict[str, Any]:
         """Return what the run has done so far, as plain data."""
-        recipe, target = self.recipe, self.target
-        sampler = None if recipe is None else recipe.sampler
-        chosen = None if recipe is None else recipe.chosen
+        plan, target = self.plan, self.target
+        chosen = None if plan is None else plan.recipe.chosen
         return {
             "calls": target.calls,
             "n_rows": target.n_rows if ROWS in target.capabilities else None,
@@ -507,13 +501,13 @@ class Book:
             "iteration": self.iteration,
             "adaptation": attrs.asdict(self._adaptation()),
             "sampler": {
-                "needs": sorted(getattr(sampler, "needs", ())),
-                "tunes": sorted(getattr(sampler, "tunes", ())),
+                "needs": [] if plan is None else sorted(plan.sampler.needs),
+                "tunes": [] if plan is None else sorted(plan.sampler.tunes),
             },
             "stopped": self.stopping.stopped,
             "length": self.stopping.length,
             "chosen": None if chosen is None else attrs.asdict(chosen),
-            "parts": {} if recipe is None else dict(recipe.described),
+            "parts": {} if plan is None else dict(plan.described),
             "kept": self._n_kept,
             "weights": None if self.weights is None else self.weights.account(),
         }
@@ -525,8 +519,7 @@ class Book:
         if self.weights is None or self._chains_decide:
             return len(self.kept)
         rounds = () if answer is None else answer.rounds
-        assert self.recipe is not None
-        return sum(map(len, rounds)) // self.recipe.chains
+        return sum(map(len, rounds)) // self._asked.chains
 
     def _departures(self) -> tuple[str, ...]:
         """Return in a sentence how many evaluations lie on paths that the run has left, if any."""

@@ -11,8 +11,7 @@ from surrokit.cost.budget import Clock
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Decision, Evaluations, Moment
 from surrokit.limits import FITTING, stage, threads_for
-from surrokit.plan.parts import uses_derivatives
-from surrokit.plan.recipe import Recipe
+from surrokit.plan.plan import Plan, uses_derivatives
 from surrokit.potentials import Potential
 from surrokit.run.approximate import Approximation, fit_near, of_surrogate
 from surrokit.surrogate.quality import fit_quality_of
@@ -30,7 +29,7 @@ class Learning:
 
     Parameters
     ----------
-    recipe
+    plan
         One with a learner, a ready surrogate, or neither.
     clock
         Charged with the time, as training.
@@ -49,12 +48,12 @@ class Learning:
         Whether draws were kept under adaptation.
     """
 
-    def __init__(self, recipe: Recipe, clock: Clock) -> None:
-        self.surrogate: Potential | None = recipe.surrogate
+    def __init__(self, plan: Plan, clock: Clock) -> None:
+        self.surrogate: Potential | None = plan.surrogate
         self.n_observed = self._n_numbers = 0
         self.frozen = self.under_adaptation = False
         self.though_frozen: list[int] = []
-        self._learner = recipe.learner
+        self._learner = plan.learner
         self._clock = clock
         self._last: tuple[int, Potential] | None = None
         self._kernel: InUse = ()
@@ -127,7 +126,7 @@ class Learning:
 
     def approximate(
         self,
-        recipe: Recipe,
+        plan: Plan,
         rows: Evaluations,
         covariance: FloatArray | None,
         rng: np.random.Generator,
@@ -147,11 +146,11 @@ class Learning:
         self.surrogate = surrogate
         return of_surrogate(
             surrogate,
-            recipe.sampler,
-            recipe.correction,
+            plan.sampler,
+            plan.correction,
             rows=rows,
             covariance=covariance,
-            chains=recipe.chains,
+            chains=plan.recipe.chains,
             rng=rng,
         )
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
 from surrokit.interfaces import StepInfo, Tuning
-from surrokit.plan import parts
+from surrokit.plan import plan as parts
 from surrokit.plan.repair import LESSON, LESSONS, MIXED, MOST_RESTARTS
 from surrokit.result.verdict import judge
 from surrokit.run import parts as learning
