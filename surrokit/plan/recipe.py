@@ -177,9 +177,7 @@ class Recipe:
     @property
     def most_draws(self) -> int:
         """Most draws of each chain."""
-        if self.draws is not None:
-            return self.draws
-        return MOST_DRAWS if self.budget.looks_at_draws else DRAWS
+        return Sequel.of(self).most_draws
 
     @property
     def wanted_draws(self) -> int:
@@ -274,6 +272,13 @@ class Sequel:
     def of(cls, recipe: Recipe) -> Sequel:
         """Return the sizes and limits that a recipe has."""
         return cls(draws=recipe.draws, budget=recipe.budget)
+
+    @property
+    def most_draws(self) -> int:
+        """Most draws of each chain."""
+        if self.draws is not None:
+            return self.draws
+        return MOST_DRAWS if self.budget.looks_at_draws else DRAWS
 
     def asked_of(self, recipe: Recipe) -> Recipe:
         """Return a recipe with these sizes and limits."""

@@ -280,8 +280,7 @@ class Book:
     @property
     def most_draws(self) -> int:
         """Most draws of each chain, by the sizes and limits that hold now."""
-        assert self.plan is not None
-        return self.stopping.now.asked_of(self.plan.recipe).most_draws
+        return self.stopping.now.most_draws
 
     @property
     def wanted(self) -> int | None:
