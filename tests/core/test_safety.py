@@ -16,7 +16,7 @@ from surrokit.interfaces import StepInfo, Tuning
 from surrokit.plan import plan as parts
 from surrokit.plan.repair import LESSON, LESSONS, MIXED, MOST_RESTARTS
 from surrokit.result.verdict import judge
-from surrokit.run import parts as learning
+from surrokit.run import learning
 from surrokit.run.repairs import SafetyNet
 from surrokit.testing.parts import ReferenceCorrection
 from surrokit.testing.samplers import N_CHAINS, NARROW, WIDE, invariance
