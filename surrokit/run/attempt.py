@@ -33,13 +33,12 @@ from surrokit.limits import EXPLORING, SAMPLING, WARMING
 from surrokit.mode.starts import start
 from surrokit.plan.plan import SHORTEST, TUNED_AFTER_RESTART, Plan
 from surrokit.plan.recipe import JUDGED
-from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SURE, in_words
+from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SURE, SafetyNet, in_words
 from surrokit.result.records import Adaptation, Rescue, Weights
 from surrokit.result.run import Run
 from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.run.book import Book
 from surrokit.run.learning import InUse, Learning
-from surrokit.run.repairs import SafetyNet
 from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray

@@ -14,10 +14,9 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
 from surrokit.interfaces import StepInfo, Tuning
 from surrokit.plan import plan as parts
-from surrokit.plan.repair import LESSON, LESSONS, MIXED, MOST_RESTARTS
+from surrokit.plan.repair import LESSON, LESSONS, MIXED, MOST_RESTARTS, SafetyNet
 from surrokit.result.verdict import judge
 from surrokit.run import learning
-from surrokit.run.repairs import SafetyNet
 from surrokit.testing.parts import ReferenceCorrection
 from surrokit.testing.samplers import N_CHAINS, NARROW, WIDE, invariance
 from surrokit.testing.statistics import normality
