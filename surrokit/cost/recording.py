@@ -342,6 +342,7 @@ class RecordingPotential(ShownTarget):
         )
         self._by_vjp, self._by_jacobian = can.VJP in self._offers, can.JACOBIAN in self._offers
         by_outputs = self._by_vjp or self._by_jacobian
+        self._n_rows = with_rows(target).n_rows if can.ROWS in self._offers else None
         self._has_lone = can.GRADIENT_ALONE in self._offers and not by_outputs
 
     @property
@@ -377,8 +378,7 @@ class RecordingPotential(ShownTarget):
     @property
     def paid(self) -> float:
         """Calls of all kinds so far; a data row counts as its share of all rows."""
-        rows = self.n_rows if can.ROWS in self.capabilities else None
-        return calls_paid(self.calls_made.counts, rows)
+        return calls_paid(self.calls_made.counts, self._n_rows)
 
     @property
     def failures(self) -> int:
@@ -545,7 +545,7 @@ class RecordingPotential(ShownTarget):
     @property
     def n_rows(self) -> int:
         """Terms of a summed target."""
-        return with_rows(self.target).n_rows
+        return with_rows(self.target).n_rows if self._n_rows is None else self._n_rows
 
     @users_threads()
     def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
