@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from surrokit.capabilities import CallKind
-from surrokit.cost.budget import Budget, Clock, Length, Pace, StopReason, calls_paid
+from surrokit.cost.budget import Budget, Clock, Length, Pace, StopReason
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat, relative_error
 from surrokit.errors import BudgetSpent, StopRun
@@ -114,7 +114,7 @@ class Stopping:
             Positions, or data rows, to be evaluated.
         """
         if not self._clock.replays:
-            more = calls_paid({kind: n}, self._target.n_rows if kind == "rows" else None)
+            more = n / self._target.n_rows if kind == "rows" else n
             self._check(more, self._clock.now())
 
     def _check(self, more: float, elapsed: float) -> None:

@@ -29,7 +29,7 @@ from surrokit.interfaces import (
 )
 from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.kernel.tuning import LAST
-from surrokit.limits import EXPLORING, SAMPLING, WARMING
+from surrokit.limits import EXPLORING, SAMPLING, WARMING, users_threads
 from surrokit.mode.starts import start
 from surrokit.plan.plan import SHORTEST, TUNED_AFTER_RESTART, Plan
 from surrokit.plan.recipe import JUDGED
@@ -254,14 +254,19 @@ class Attempt:
         """Move all chains once, on the surrogate or, at random, by the exact kernel."""
         if self._net.mixes(self._learning.surrogate, self._rng):
             return self._exact_transition(tune=tune)
-        step = self._moves.transition(self._rng, tune=tune)
+        if self._learning.surrogate is None:  # each step is a call: threads are set once
+            with users_threads():
+                step = self._moves.transition(self._rng, tune=tune)
+        else:
+            step = self._moves.transition(self._rng, tune=tune)
         self._net.saw(step)
         return step
 
     def _exact_transition(self, *, tune: bool) -> StepInfo:
         assert self._exact is not None
         self._moves.step_size = self._exact.step
-        state, step = self._exact.transition(self._moves.state, self._rng, tune=tune)
+        with users_threads():
+            state, step = self._exact.transition(self._moves.state, self._rng, tune=tune)
         self._moves.move_to(state, tune=tune)
         return step
 
