@@ -11,7 +11,16 @@ import attrs
 import numpy as np
 
 from surrokit.coordinates.transforms import products
-from surrokit.interfaces import ChainState, Decider, Kernel, Proposal, Status, StepInfo, Tuning
+from surrokit.interfaces import (
+    ChainState,
+    Decider,
+    Kernel,
+    Proposal,
+    Sampler,
+    Status,
+    StepInfo,
+    Tuning,
+)
 from surrokit.kernel.hamiltonian import carry_out, metropolis
 from surrokit.potentials import Potential
 from surrokit.testing.targets import Gaussian, of_form, of_trace
@@ -57,14 +66,13 @@ def transitions(
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class PlainSampler:
-    """Base of samplers with nothing to tune, each of which is its own kernel."""
+class PlainSampler(Sampler, Kernel):
+    """Base of samplers with nothing to tune that use no potential: each is its own kernel."""
 
     needs: ClassVar[Capabilities] = frozenset()
     tunes: ClassVar[frozenset[str]] = frozenset()
     target_acceptance: ClassVar[float] = 0.5
     uses_potential: ClassVar[bool] = False
-    step: ClassVar[float | None] = None
 
     def bind(self, potential: Potential, tuning: Tuning) -> Self:  # noqa: ARG002
         """Return itself."""
@@ -72,18 +80,7 @@ class PlainSampler:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Walk(PlainSampler):
-    """Base of moves that use no potential."""
-
-    potential: ClassVar[None] = None
-
-    def cache(self, positions: FloatArray) -> Cache:  # noqa: ARG002
-        """Return an empty cache."""
-        return {}
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class LeaningWalk(Walk):
+class LeaningWalk(PlainSampler):
     """A random walk that leans to the right: q' = q + scale (z + lean), with its exact c."""
 
     scale: float = 0.7
@@ -99,7 +96,7 @@ class LeaningWalk(Walk):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class OneSidedWalk(Walk):
+class OneSidedWalk(PlainSampler):
     """A walk that steps more often to one side than to the other in the first coordinate.
 
     A step goes to the right with probability p, else to the left, by a gamma-distributed length.

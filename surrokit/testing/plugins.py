@@ -20,7 +20,7 @@ from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import PluginError, SurrokitError
-from surrokit.plan.parts import make_parts
+from surrokit.plan.plan import make_plan
 from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential
 from surrokit.registry import hooks
@@ -165,7 +165,7 @@ class _Choice:
     def demand_made(self, choice: Recipe) -> None:
         """Demand that the picked parts exist and fit."""
         try:
-            make_parts(Composer(default_catalogue()), choice, np.random.default_rng(1605))
+            make_plan(Composer(default_catalogue()), choice, np.random.default_rng(1605))
         except SurrokitError as error:
             what = f"what was picked for {self.what} cannot be made: {error}"
             raise AssertionError(what) from error
