@@ -21,7 +21,7 @@ from surrokit.interfaces import ChainState
 from surrokit.ledger.facts import read_arguments, write_progress
 from surrokit.ledger.store import Lock, Store, array_of, reading
 from surrokit.ledger.tape import Event, Tape
-from surrokit.model.calls import Journal, NoJournal
+from surrokit.model.calls import Journal
 from surrokit.progress import Progress
 from surrokit.result.records import Weights
 from surrokit.weighted.answer import Answer
@@ -121,40 +121,6 @@ def read_weights(store: Store, told: Mapping[str, Any], dim: int) -> Weights:
             of_surrogates=tuple(constants),
             unnormalized=tuple(map(str, told.get("unnormalized", ()))),
         )
-
-
-class NoFile:
-    """The file of a run that has none: nothing is written, and no path was left."""
-
-    def __init__(self, journal: Journal | None = None) -> None:
-        self.journal: Journal = journal or NoJournal()
-        self.n_left = 0
-
-    def take_left(self) -> list[Event]:
-        """Return the calls on such paths that the run has not learnt from yet."""
-        return []
-
-    def iteration_done(
-        self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
-    ) -> None:
-        """Take note that an iteration is done, and write now and then what is new."""
-
-    def begin_again(self) -> None:
-        """Take note that draws have become warm-up."""
-
-    def tell(
-        self, account: Callable[[], Mapping[str, Any]], weighed: Callable[[], Weights | None]
-    ) -> None:
-        """Remember who tells what the run has done so far, and what came of weighted answers."""
-
-    def write_progress(self, progress: Progress) -> None:
-        """Write how far the run is, for those who look at the file; nothing depends on it."""
-
-    def close(self, histories: tuple[History, History]) -> None:
-        """Write the rest, and close the file; what cannot be written is no loss for a resume."""
-
-    def discard(self) -> None:
-        """Close the file of a run that never began, and remove what it holds of a new one."""
 
 
 class RunFile:

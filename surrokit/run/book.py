@@ -18,7 +18,7 @@ from surrokit.failures import FailureKind
 from surrokit.history import History
 from surrokit.interfaces import ChainState, Evaluations, Findings, Moment, Stage, StepInfo
 from surrokit.kernel.kernel import Moves
-from surrokit.ledger.file import INTERVAL, NoFile, RunFile
+from surrokit.ledger.file import INTERVAL, RunFile
 from surrokit.ledger.known import read_evaluations
 from surrokit.limits import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.model.calls import NoJournal
@@ -144,11 +144,12 @@ class Book:
         self,
         asked: Recipe,
         observers: Observers,
-        file: NoFile | RunFile | None = None,
+        file: RunFile | None = None,
         sequels: Sequence[Sequel] = (),
     ) -> None:
-        self._asked, self._file = asked, file or NoFile()
-        self.clock = Clock(self._file.journal, model_of(asked.exact).memo)
+        self._asked, self._file = asked, file
+        journal = NoJournal() if file is None else file.journal
+        self.clock = Clock(journal, model_of(asked.exact).memo)
         self.target = RecordingPotential(
             asked.exact, keep=True, on_error=asked.on_error, retries=asked.retries
         )
@@ -159,10 +160,9 @@ class Book:
         self.kept = History(asked.chains, self.target.dim)
         self.has_outputs = FORWARD in asked.exact.capabilities
         self._outputs: FloatArray | None = None
-        self.stopping = Stopping(asked, self.target, self.clock, sequels, self._file.journal)
-        self._file.tell(self._account, lambda: self.weights)
+        self.stopping = Stopping(asked, self.target, self.clock, sequels, journal)
         self._adaptation: Callable[[], Adaptation] = _nothing_changed
-        self.target.guard(self.stopping.guard, self._file.journal)
+        self.target.guard(self.stopping.guard, journal)
         self.warmup_ends = asked.most_warmup
         self._hurry = asked.hurry if asked.warmup is None else None
         self._explored_at: int | None = None
@@ -178,7 +178,9 @@ class Book:
         self._at: tuple[str, int, float] = (STARTING, 0, 0.0)
         self._expected_calls = math.inf
         self._meter.read = self.progress
-        self._meter.every(INTERVAL, lambda: self._file.write_progress(self.progress()))
+        if file is not None:
+            file.tell(self._account, lambda: self.weights)
+            self._meter.every(INTERVAL, lambda: file.write_progress(self.progress()))
 
     def begin(self, plan: Plan) -> None:
         """Go by a plan from here on; the first one starts the run."""
@@ -291,17 +293,19 @@ class Book:
         """Turn draws after the first n of each chain into warm-up."""
         self.kept, later = self.kept.split(n)
         self.warmup.extend(later)
-        self._file.begin_again()
+        if self._file is not None:
+            self._file.begin_again()
 
     def begin_again(self) -> None:
         """Turn the draws so far into warm-up."""
         self.warmup.extend(self.kept)
         self.kept = History(self._asked.chains, self.target.dim)
-        self._file.begin_again()
+        if self._file is not None:
+            self._file.begin_again()
 
     def take_left(self) -> Evaluations | None:
         """Return evaluations on paths that the run has left since this was last asked, if any."""
-        events = self._file.take_left()
+        events = [] if self._file is None else self._file.take_left()
         return read_evaluations(events, self.target.target) if events else None
 
     def begin_chains(self) -> None:
@@ -353,7 +357,8 @@ class Book:
             stage=stage, iteration=self.iteration, step=step, calls=calls, seconds=seconds
         )
         self._meter.left(0)
-        self._file.iteration_done(stage, info.iteration, state, self._histories)
+        if self._file is not None:
+            self._file.iteration_done(stage, info.iteration, state, self._histories)
         self._tell_transition(state, info)
         if explored:
             self._explored_at = info.iteration
@@ -463,9 +468,9 @@ class Book:
         """Remove the budget's guard, and close the file; calls from here on are in no file."""
         self.target.guard(None, NoJournal())
         self._meter.stop()
-        if self.plan is None:
+        if self._file is not None and self.plan is None:
             self._file.discard()
-        else:
+        elif self._file is not None:
             self._file.close(self._histories)
 
     def warn_of_failures(self) -> None:
@@ -522,7 +527,7 @@ class Book:
 
     def _departures(self) -> tuple[str, ...]:
         """Return in a sentence how many evaluations lie on paths that the run has left, if any."""
-        if not self._file.n_left:
+        if self._file is None or not self._file.n_left:
             return ()
         return (
             "the run could not be repeated to the bit from its file, and went on as a new path; it "

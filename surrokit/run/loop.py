@@ -15,7 +15,7 @@ from surrokit.cost.budget import LIMITS, Budget
 from surrokit.cost.measuring import Costs, measure_starts
 from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
 from surrokit.interfaces import Evaluations, weighs
-from surrokit.ledger.file import NoFile, RunFile
+from surrokit.ledger.file import RunFile
 from surrokit.limits import deadline, one_thread
 from surrokit.model.source import as_failure
 from surrokit.plan.plan import Plan, check_plan, make_plan
@@ -144,7 +144,7 @@ def run(
     composer: Composer,
     rng: np.random.Generator,
     observers: Observers,
-    file: NoFile | RunFile | None = None,
+    file: RunFile | None = None,
     sequels: Sequence[Sequel] = (),
 ) -> Run:
     """Return the run that a recipe asks for.
