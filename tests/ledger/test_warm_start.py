@@ -56,6 +56,18 @@ def test_the_ledger_of_another_target_teaches_nothing(other, whole):
         sk.sample(other(Counted()), warm_start=whole("hmc")[1], **SIZES)
 
 
+def test_a_target_of_another_scale_is_another_target(tmp_path):
+    def of_width(width):
+        plausible = {"a": (-width, width), "b": (-1.0, 1.0)}
+        both = {"value_and_gradient": lambda q: (0.5 * q @ q, q), "plausible": plausible}
+        return sk.potential(parameters={"a": None, "b": None}, **both)
+
+    sk.sample(of_width(900.0), path=tmp_path / "a", **SMALL)
+    assert sk.sample(of_width(900.0), warm_start=tmp_path / "a", **SMALL).stopped == "draws"
+    with pytest.raises(LedgerError, match="columns are of another scale"):
+        sk.sample(of_width(1.0), warm_start=tmp_path / "a", **SMALL)
+
+
 @pytest.mark.parametrize("given", [[], 3, [3]])
 def test_what_is_no_path_is_refused(given):
     with pytest.raises(ConfigurationError, match="warm_start must be the path of a run's file"):
