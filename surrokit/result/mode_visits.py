@@ -23,12 +23,6 @@ SELDOM = 0.1
 VISITED = 0.01
 """Part of the draws nearest to a mode from which on it is not missed."""
 
-FEWEST_SEARCHES = 3
-"""Searches that must have ended at one mode, or else hardly anything speaks against others."""
-
-_MOST_ENDS = 6  # ends of searches that a message names
-_MOST_NUMBERS = 4  # coordinates of a mode in a message: those in which modes differ most
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class ModeVisits:
@@ -58,7 +52,11 @@ class ModeVisits:
             modes=modes,
             shares=shares,
             missed=np.array(
-                [shares[k] < VISITED and _missed(modes, k, rows) for k in range(len(modes))]
+                [
+                    # no draw is where nearly all of the mode's normal approximation lies
+                    shares[k] < VISITED and modes.squares(k, rows).min() > (np.sqrt(dim) + 2.0) ** 2
+                    for k in range(len(modes))
+                ]
             ),
             moves=int((np.diff(visited, axis=1) != 0).sum()),
             expected=chains * (draws - 1) * float(1.0 - np.square(shares).sum()),
@@ -71,89 +69,82 @@ class ModeVisits:
             return False
         return self.moves >= ENOUGH or self.moves >= SELDOM * self.expected
 
-    @property
-    def unseen(self) -> tuple[float, float]:
-        """What :meth:`Modes.unseen` says where modes that draws join count as one."""
-        return self.found.unseen(self.found.matters if self.joined else None)
-
     def tell(self, labels: list[str], draws: FloatArray) -> str:
         """Return each mode's place, height and share of the draws, in words.
 
-        The spread of draws (chains, draws, n) in the user's coordinates, by their labels, is the
-        unit in which modes are apart.
+        A place has the four of the user's numbers by which modes differ most, in spreads of draws
+        (chains, draws, n). These need not be the sampling coordinates: a simplex has one more.
         """
-        modes = self.modes
-        heights = modes.values - modes.values[0]
-        told = _farthest_apart(modes.places, draws)
-        return "; ".join(
-            f"{self._place(k, labels, told)} ("
-            + (
-                f"potential {modes.values[0]:.6g}"
-                if k == 0
-                else f"{round(heights[k], 1):g} nats higher"
+        modes, most = self.modes, 4
+        sds = np.median(draws.std(axis=1), axis=0)  # over chains, of which most stay at one mode
+        apart = np.ptp(modes.places, axis=0)
+        apart[apart > 0] /= np.maximum(sds[apart > 0], np.finfo(float).tiny)
+        columns = np.sort(np.argsort(-apart, kind="stable")[:most])
+        told = []
+        for k, value in enumerate(modes.values):
+            place = ", ".join(f"{labels[i]} = {modes.places[k, i]:.4g}" for i in columns)
+            higher = f"{round(value - modes.values[0], 1):g} nats higher"
+            height = higher if k else f"potential {value:.6g}"
+            told.append(
+                f"{place}{', ...' if len(labels) > most else ''} ({height}, {modes.ended[k]} of "
+                f"{self.found.searches} searches, {100 * self.shares[k]:.3g} % of the draws)"
             )
-            + f", {modes.ended[k]} of {self.found.searches} searches, "
-            f"{100 * self.shares[k]:.3g} % of the draws)"
-            for k in range(len(modes))
+        return "; ".join(told)
+
+
+def separate_modes(run: Run) -> Iterator[str]:
+    """Yield that draws miss modes, or that chains hardly go between them, if so."""
+    if run.modes is None or not len(run.kept) or run.modes.matters.sum() < 2:
+        return
+    visits = ModeVisits.of(run.modes, run.kept.positions)
+    if not visits.joined:
+        missed = "; draws miss modes altogether" if visits.missed.any() else ""
+        yield (
+            f"the target has {len(visits.modes)} modes, and chains went from one to another "
+            f"{visits.moves} times{missed}: {visits.tell(run.labels, run.draws)}. The draws at "
+            "each tell where chains began, and nothing of the target; begin chains at all of them "
+            "with initial=..., and weigh each by itself, or find coordinates in which they are one"
         )
 
-    def _place(self, k: int, labels: list[str], told: IntArray) -> str:
-        place = ", ".join(f"{labels[i]} = {self.modes.places[k, i]:.4g}" for i in told)
-        return place + (", ..." if len(labels) > _MOST_NUMBERS else "")
 
-
-def _farthest_apart(places: FloatArray, draws: FloatArray) -> IntArray:
-    """Return in which of the user's numbers modes at ``places (k, n)`` differ most, in order.
-
-    The user's numbers need not be as many as the sampling coordinates: a simplex has one more.
-    """
-    sds = np.median(draws.std(axis=1), axis=0)  # over chains, of which most stay at one mode
-    apart = np.ptp(places, axis=0)
-    apart[apart > 0] /= np.maximum(sds[apart > 0], np.finfo(float).tiny)
-    return np.sort(np.argsort(-apart, kind="stable")[:_MOST_NUMBERS])
-
-
-def _missed(modes: Modes, k: int, draws: FloatArray) -> bool:
-    """Return whether no draw is where nearly all of a mode's normal approximation lies."""
-    return bool(modes.squares(k, draws).min() > (np.sqrt(draws.shape[1]) + 2.0) ** 2)
-
-
-def exchanged(run: Run) -> Iterator[str]:
-    """Yield that an exchange of parameters leads where draws are missing, if so."""
-    if run.exchange is None:
-        return
-    one, other = (", ".join(map(repr, side)) for side in (run.exchange.one, run.exchange.other))
-    yield (
-        f"the density stays the same where {one} and {other} are exchanged, so that each side has "
-        f"half of the mass, and one of them {run.exchange.part:.0%} of the draws; read results "
-        "up to this exchange, or declare an order of the numbers that tell the two apart, "
-        "such as surrokit.ordered(2)"
-    )
-
-
-def unbelieved(run: Run) -> Iterator[str]:
-    """Yield that chains began elsewhere than where searches for modes ended, if so."""
-    if run.modes is not None and not run.modes.believed:
-        yield (
+def modes_left(run: Run) -> Iterator[tuple[str, bool, str]]:
+    """Yield the name, whether it warns, and the message of what is left open about modes."""
+    if run.exchange is not None:
+        one, other = (", ".join(map(repr, each)) for each in (run.exchange.one, run.exchange.other))
+        message = (
+            f"the density stays the same where {one} and {other} are exchanged, so that each side "
+            f"has half of the mass, and one of them {run.exchange.part:.0%} of the draws; read "
+            "results up to this exchange, or declare an order of the numbers that tell the two "
+            "apart, such as surrokit.ordered(2)"
+        )
+        yield "exchange", True, message
+    if run.modes is not None and run.modes.believed:
+        yield from (("unseen_modes", True, message) for message in _unseen(run, run.modes))
+    elif run.modes is not None:
+        message = (
             "searches for modes ended where hardly any mass is (potential "
             f"{run.modes.values[0]:.6g} is the least), in a neck or in a shape unlike a normal "
             "one, so chains began at their starts; if they mix badly, give the target other "
             "coordinates, such as non-centred ones of a hierarchical model"
         )
+        yield "modes_left", False, message
 
 
-def unseen_modes(run: Run) -> Iterator[str]:
-    """Yield that searches kept ending in new places, or that fewer than three ended in one."""
-    modes = run.modes
-    if modes is None or not modes.believed or modes.concave or not len(run.kept):
+def _unseen(run: Run, modes: Modes) -> Iterator[str]:
+    """Yield that searches kept ending in new places, or that hardly any ended in one."""
+    if modes.concave or not len(run.kept):
         return
     visits = ModeVisits.of(modes, run.kept.positions)
-    part, bound = visits.unseen
+    # what Modes.unseen says where modes that draws join count as one
+    part, bound = modes.unseen(modes.matters if visits.joined else None)
     most = int(modes.ended[modes.matters].sum() if visits.joined else modes.ended.max())
-    if part == 0.0 and most >= FEWEST_SEARCHES:
+    if part == 0.0 and most >= 3:  # searches that ended at one mode: little speaks for others
         return
+    ends = list(zip(modes.ended, modes.values, strict=True))
+    heights = ", ".join(f"{ended} at potential {value:.6g}" for ended, value in ends[:6])
     what = (
-        f"searches for modes {_describe_ends(modes)}: by Good and Turing's estimate {part:.0%} "
+        f"searches for modes ended in {'one place' if len(modes) == 1 else f'{len(modes)} places'}"
+        f" ({heights}{', ...' if len(ends) > 6 else ''}): by Good and Turing's estimate {part:.0%} "
         "of further searches would end at a mode that none has found, at most "
         f"{bound:.0%} with a probability of 0.95"
     )
@@ -165,12 +156,3 @@ def unseen_modes(run: Run) -> Iterator[str]:
         "places with initial=..., let the explorer make more searches, or say in plausible= where "
         "to look"
     )
-
-
-def _describe_ends(modes: Modes) -> str:
-    """Return where searches ended, in words."""
-    ends = zip(modes.ended[:_MOST_ENDS], modes.values[:_MOST_ENDS], strict=True)
-    heights = ", ".join(f"{ended} at potential {value:.6g}" for ended, value in ends)
-    more = ", ..." if len(modes) > _MOST_ENDS else ""
-    places = "one place" if len(modes) == 1 else f"{len(modes)} places"
-    return f"ended in {places} ({heights}{more})"
