@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import is_whole
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.cost.probes import Exchange
@@ -26,11 +27,11 @@ from surrokit.failures import BrokenGradients, FailureKind, Recheck
 from surrokit.history import Trace
 from surrokit.modes import Modes, describe_searches
 from surrokit.result.records import Adaptation, Choice, Verdict, Weights
-from surrokit.result.summary import Summary, expectation, resample
+from surrokit.result.summary import Summary, expectation
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
-from surrokit.weighted.round import RESAMPLING_SEED, Estimate
+from surrokit.weighted.round import RESAMPLING_SEED, Estimate, shares
 from surrokit.weighted.sharpened import Sharpened
 
 if TYPE_CHECKING:
@@ -46,60 +47,54 @@ class Run:
 
     Parameters
     ----------
-    parameters, kept, warmup
-        Names and shapes; traces of the kept iterations, and of warm-up with exploration.
+    kept, warmup
+        Traces of the kept iterations, and of warm-up with exploration.
     calls
         Exact evaluations by kind, in positions (``rows``: in data rows), exploration and training
         included. ``gradient`` counts positions evaluated with value and gradient together.
     failures, failure_kinds
-        Positions at which the target raised, or returned NaN or U = -inf; they were rejected.
-        Broken gradients are among them. Kinds are such as ``NaN`` or ``exception ValueError``, the
-        most frequent first.
+        Positions at which the target raised, or returned NaN or U = -inf, which were rejected, also
+        for broken gradients; by kind, such as ``NaN`` or ``exception ValueError``, the most
+        frequent first.
     recheck, broken_gradients
         What came of evaluating failed positions once more; and positions where U is finite and its
         gradient is not: their number, and the likeliest one.
     seconds
         ``warmup`` (exploration included), ``training`` and ``sampling``.
-    adaptation
-        Deployments and repairs of the surrogate.
     stopped
         Why the run ended: ``draws`` if it drew all that was asked for, one of the limits of
         :class:`~surrokit.cost.budget.Budget`, ``observer`` if one raised
         :class:`~surrokit.errors.StopRun`, ``interrupted``, or ``error``.
     unchecked
         What the draws are, where a limit ended the run before its first draw: draws of a surrogate,
-        or of a warm-up, and not of the target. None of all other runs.
-    length
-        How the number of kept draws was determined: ``fixed`` before the first draw, ``judged`` by
-        the draws' quality, or ``cut`` by a limit or an interrupt.
+        or of a warm-up, and not of the target.
     parts
         Kind of part to its description.
     surrogate
-        The surrogate of the last proposals; None if these were made on the exact potential.
+        That of the last proposals; None if these were made on the exact potential.
     sampler, kernel
         The tuned sampler, with which another run needs no warm-up; and as it was bound last, with
         its potential and step size. None where no chain moved.
     chosen
-        The parts that were picked, why, and what replaced them later; None where nothing was
-        picked or replaced.
+        The parts that were picked, why, and what replaced them later.
     noticed
-        What was noticed of the target, in sentences, such as that its density is constant but for
-        steps along a parameter.
+        Sentences about the target, such as that its density is constant but for steps.
     endless
         Numbers along which the density is as high far away as at the draws, so that no distribution
         has it. It is looked for only where chains disagree.
     exchange
         An exchange of parameters that leaves the density unchanged, where draws are on one side of
-        it alone; None where none was found.
+        it alone.
     n_rows, modes, weights
         Data rows of a target that is a sum over rows; where searches for modes ended; what came of
         weighted answers. None without.
-    verdict
-        All that a reader of the figures must know.
+    length
+        How the number of kept draws was determined: ``fixed`` before the first draw, ``judged`` by
+        the draws' quality, or ``cut`` by a limit or an interrupt.
     more
         Goes on with a run that has a file.
     sharpened
-        Answers with the surrogate's draws for a control, by :func:`surrokit.sharpen`; None without.
+        Answers with the surrogate's draws for a control, by :func:`surrokit.sharpen`.
     observed_data, predictor
         What was observed, by name, and what makes predictions of draws, as far as the target tells.
     asked
@@ -200,7 +195,15 @@ class Run:
         ConfigurationError
             If n is no whole number of at least 1, or there are no draws.
         """
-        return resample(self.draws, self.log_weights, n, rng)
+        flat = self.draws.reshape(-1, self.draws.shape[2])
+        if not is_whole(n, 1) or not len(flat):
+            raise ConfigurationError(
+                f"n must be a whole number of at least 1, and there must be draws, got n={n!r} and "
+                f"{len(flat)} draws"
+            )
+        logs = np.zeros(len(flat)) if self.log_weights is None else self.log_weights
+        rows = np.random.default_rng(rng).choice(len(flat), int(n), p=shares(logs))
+        return np.asarray(flat[rows])
 
     def expectation(
         self, function: Callable[[FloatArray], npt.ArrayLike], *, batched: bool = False
@@ -214,10 +217,9 @@ class Run:
         Parameters
         ----------
         function
-            Of a position in the user's coordinates, shape (dim,), to a number or a vector; with
-            ``batched`` of positions (n, dim) to values (n,) or (n, k).
+            Of a position in the user's coordinates, shape (dim,), to a number or a vector.
         batched
-            Whether the function takes many positions at once.
+            Whether it takes many positions (n, dim) at once, and returns values (n,) or (n, k).
 
         Raises
         ------
@@ -226,14 +228,13 @@ class Run:
         ConfigurationError
             If there are no draws.
         """
-        parts = self.draws, self.answer or self.sharpened, self.total_calls
-        return expectation(*parts, function, batched=batched, independent=self._independent)
 
-    def _independent(self) -> float:
-        """Return the least effective sample size of all numbers that vary; NaN without any."""
-        ess = self.ess()
-        known = ess[np.isfinite(ess) & (ess > 0.0)]
-        return float(known.min()) if known.size else np.nan
+        def independent() -> float:
+            ess = self.ess()
+            return float(min(ess[np.isfinite(ess) & (ess > 0.0)], default=np.nan))
+
+        parts = self.draws, self.answer or self.sharpened, self.total_calls
+        return expectation(*parts, function, batched=batched, independent=independent)
 
     @property
     def outputs(self) -> FloatArray | None:
@@ -346,26 +347,21 @@ class Run:
         ConfigurationError
             If there is no such parameter, or the probability is not between zero and one.
         """
-        every, better = range(len(self.labels)), self.weights if self.answer else self.sharpened
-        rows = list(every) if parameters is None else self.parameters.find(parameters)
+        better = self.weights if self.answer else self.sharpened
+        every = list(range(len(self.labels)))
+        rows = every if parameters is None else self.parameters.find(parameters)
+        labels, titles = ([each[row] for row in rows] for each in (self.labels, self.titles))
         if better is None:
             draws = self.draws if parameters is None else self.draws[:, :, rows]
-            named = [self.labels[row] for row in rows]
-            summary = Summary.of(draws, named, self.total_calls)
+            summary = Summary.of(draws, labels, self.total_calls)
         else:
-            figures = better.figures, self.labels, self.total_calls
-            summary = Summary.of_figures(*figures, rhat=self.rhat()).only(rows)
+            figures = better.figures, self.rhat(), self.total_calls
+            summary = Summary.of_figures(*figures, labels, rows)
         if interval is not None:
             summary = summary.with_interval(self.highest_density(interval)[rows])
-        titles = [self.titles[row] for row in rows]
-        return attrs.evolve(summary, titles=titles, remarks=self._remarks, wide=wide)
-
-    @property
-    def _remarks(self) -> str:
-        """What stands below a summary: the verdict, and how far modes were searched for."""
-        return "\n".join(
-            filter(None, [str(self.verdict), describe_searches(self.adaptation.searches)])
-        )
+        remarks = [str(self.verdict), describe_searches(self.adaptation.searches)]
+        below = "\n".join(filter(None, remarks))
+        return attrs.evolve(summary, titles=titles, remarks=below, wide=wide)
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).
