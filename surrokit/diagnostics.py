@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import is_number
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import BoolArray, FloatArray
 
@@ -25,9 +26,6 @@ LEAST_OF: tuple[EssKind, ...] = ("tail", "square", "bulk")
 
 MIN_DRAWS = 4
 """Least number of draws of each chain; with fewer, every diagnostic is NaN."""
-
-MOST_AT_ONCE = 2**24
-"""Numbers of which a diagnostic makes copies at a time; of more, parameters take turns."""
 
 LARGEST_RHAT = 1.01
 """R-hat above which chains disagree (Vehtari et al. 2021, doi:10.1214/20-BA1221)."""
@@ -42,9 +40,6 @@ arXiv:1604.00695)."""
 
 MISSING = "missing"
 """Stands in a table for NaN."""
-
-_EXPONENTS = (-1021, 1023)  # of powers of two that are normal doubles
-_ROUNDING = 1e7  # R-hat above which the variance within chains is only rounding error
 
 
 def _check(draws: npt.ArrayLike) -> FloatArray:
@@ -73,23 +68,7 @@ def units(draws: FloatArray) -> FloatArray:
     a power of two is exact: results that do not depend on scale keep every bit.
     """
     exponents = np.frexp(np.abs(draws).max(axis=(0, 1), initial=0.0))[1]
-    return np.asarray(np.ldexp(1.0, np.clip(exponents, *_EXPONENTS)))
-
-
-def _by_parameter(function: Callable[..., Any], draws: FloatArray, **options: Any) -> FloatArray:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):  # NaN is the answer in such cases
-        warnings.simplefilter("ignore")
-        result = function(draws, chain_axis=0, draw_axis=1, **options)
-    return np.asarray(result, dtype=np.float64)
-
-
-def _in_turns(function: Callable[[FloatArray], FloatArray], draws: FloatArray) -> FloatArray:
-    """Return a figure of each parameter, where those of all are too many for one copy."""
-    return np.concatenate([function(draws[..., i : i + 1]) for i in range(draws.shape[2])])
-
-
-def _are_many(draws: FloatArray) -> bool:
-    return draws.shape[2] > 1 and draws.size > MOST_AT_ONCE
+    return np.asarray(np.ldexp(1.0, np.clip(exponents, -1021, 1023)))  # a normal double
 
 
 def _moving(draws: FloatArray) -> BoolArray:
@@ -97,11 +76,24 @@ def _moving(draws: FloatArray) -> BoolArray:
     return np.asarray((draws.max(axis=1) > draws.min(axis=1)).any(axis=0))
 
 
-def _of_moving(draws: FloatArray, figure: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def _of_moving(draws: FloatArray, figure: Callable[[FloatArray], npt.ArrayLike]) -> FloatArray:
     """Return a figure of draws in units of their own; NaN where they stand still or are few."""
     if draws.shape[1] < MIN_DRAWS:
         return np.full(draws.shape[2], np.nan)
-    return np.where(_moving(draws), figure(draws / units(draws)), np.nan)
+    parts = [draws]
+    if draws.size > 2**24:  # figures make copies, for which parameters take turns
+        parts = [draws[..., i : i + 1] for i in range(draws.shape[2])]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # NaN is the answer in such cases
+        warnings.simplefilter("ignore")
+        found = np.concatenate([np.asarray(figure(part / units(part))) for part in parts])
+    return np.where(_moving(draws), found, np.nan)
+
+
+def _arviz(name: str, draws: FloatArray, **options: Any) -> FloatArray:
+    from arviz_stats.base import array_stats
+
+    found = getattr(array_stats, name)(draws, chain_axis=0, draw_axis=1, **options)
+    return np.asarray(found, dtype=np.float64)
 
 
 def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> FloatArray:
@@ -133,23 +125,17 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
             f"kind of effective sample size must be one of {', '.join(get_args(EssKind))}, "
             f"got {kind!r}"
         )
-    if _are_many(array):
-        return _in_turns(lambda part: effective_sample_size(part, kind), array)
     if kind == "least":
         return np.asarray(np.min([effective_sample_size(array, one) for one in LEAST_OF], axis=0))
     if kind == "paper":
         return _of_moving(array, _initial_monotone)
-    return _of_moving(array, lambda scaled: _ess_of_arviz(scaled, kind))
-
-
-def _ess_of_arviz(draws: FloatArray, kind: EssKind) -> FloatArray:
-    from arviz_stats.base import array_stats
-
     if kind == "tail":
-        return _by_parameter(array_stats.ess, draws, method="tail", prob=(0.05, 0.95))
+        return _of_moving(array, lambda x: _arviz("ess", x, method="tail", prob=(0.05, 0.95)))
     if kind == "square":  # distances have the ranks of their squares
-        draws = np.abs(draws - draws.mean(axis=(0, 1)))
-    return _by_parameter(array_stats.ess, draws, method="bulk")
+        return _of_moving(
+            array, lambda x: _arviz("ess", np.abs(x - x.mean(axis=(0, 1))), method="bulk")
+        )
+    return _of_moving(array, lambda x: _arviz("ess", x, method="bulk"))
 
 
 def r_hat(draws: npt.ArrayLike) -> FloatArray:
@@ -165,20 +151,13 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
         If draws are not three-dimensional.
     """
     array = _check(draws)
-    if _are_many(array):
-        return _in_turns(r_hat, array)
     if len(array) == 1 and array.shape[1] >= MIN_DRAWS:
         array = _halves(array)
-    found = _of_moving(array, _rank_normalised)
+    found = _of_moving(array, lambda x: _arviz("rhat", x, method="rank"))
     if array.shape[1] < MIN_DRAWS:
         return found
-    return np.where(_moving(_halves(array)), np.where(found > _ROUNDING, np.inf, found), np.nan)
-
-
-def _rank_normalised(draws: FloatArray) -> FloatArray:
-    from arviz_stats.base import array_stats
-
-    return _by_parameter(array_stats.rhat, draws, method="rank")
+    found[found > 1e7] = np.inf  # the variance within chains is only rounding error
+    return np.where(_moving(_halves(array)), found, np.nan)
 
 
 def _halves(draws: FloatArray) -> FloatArray:
@@ -199,14 +178,14 @@ def energy_information(energy: npt.ArrayLike) -> FloatArray:
     ShapeError
         If energies are not two-dimensional.
     """
+    from arviz_stats.base import array_stats
+
     array = np.asarray(energy, dtype=np.float64)
     if array.ndim != 2:
         raise ShapeError(f"energy must have shape (chains, draws), got {array.shape}")
     known = np.asarray(np.isfinite(array).all(axis=1))
     if array.shape[1] < MIN_DRAWS or not known.any():
         return np.full(len(array), np.nan)
-    from arviz_stats.base import array_stats
-
     with np.errstate(all="ignore"):  # of a constant energy NaN
         found = array_stats.bfmi(np.where(known[:, None], array, 0.0))
     return np.where(known, found, np.nan)
@@ -225,12 +204,12 @@ def highest_density(draws: npt.ArrayLike, probability: float) -> FloatArray:
     ConfigurationError
         If the probability is not between zero and one.
     """
+    from arviz_stats.base import array_stats
+
     array = _check(draws)
     check_probability(probability)
     if not array.shape[1]:
         return np.full((array.shape[2], 2), np.nan)
-    from arviz_stats.base import array_stats
-
     unit = units(array)
     flat = (array / unit).reshape(-1, array.shape[2])
     if len(flat) < 2:
@@ -240,15 +219,8 @@ def highest_density(draws: npt.ArrayLike, probability: float) -> FloatArray:
 
 
 def check_probability(probability: object) -> None:
-    """Check the probability of an interval.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no number between zero and one.
-    """
-    number = isinstance(probability, int | float | np.number) and not isinstance(probability, bool)
-    if not number or not 0.0 < float(cast(Any, probability)) < 1.0:
+    """Check that the probability of an interval is a number between zero and one."""
+    if not is_number(probability) or not 0.0 < float(cast(Any, probability)) < 1.0:
         raise ConfigurationError(
             f"interval must be a number between zero and one, such as 0.9, got {probability!r}"
         )
@@ -263,7 +235,7 @@ def mean_error(draws: npt.ArrayLike) -> FloatArray:
         If draws are not three-dimensional.
     """
     array = _check(draws)
-    return units(array) * _of_moving(array, lambda scaled: _error_of_arviz(scaled, method="mean"))
+    return units(array) * _of_moving(array, lambda x: _arviz("mcse", x, method="mean"))
 
 
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
@@ -281,21 +253,14 @@ def relative_error(draws: npt.ArrayLike) -> FloatArray:
     ShapeError
         If draws are not three-dimensional.
     """
-    return _of_moving(_check(draws), _largest_error)
-
-
-def _largest_error(draws: FloatArray) -> FloatArray:
     ways: list[dict[str, Any]] = [{"method": "mean"}, {"method": "sd"}]
     ways += [{"method": "quantile", "prob": probability} for probability in QUANTILES.values()]
-    errors = [_error_of_arviz(draws, **way) for way in ways]
-    with np.errstate(divide="ignore", invalid="ignore"):
+
+    def largest(draws: FloatArray) -> FloatArray:
+        errors = [_arviz("mcse", draws, **way) for way in ways]
         return np.asarray(np.max(errors, axis=0) / draws.std(axis=(0, 1)))
 
-
-def _error_of_arviz(draws: FloatArray, **way: Any) -> FloatArray:
-    from arviz_stats.base import array_stats
-
-    return _by_parameter(array_stats.mcse, draws, **way)
+    return _of_moving(_check(draws), largest)
 
 
 def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatArray:

@@ -28,24 +28,13 @@ from surrokit.sessions import Watch, open_run
 LOOPBACK = "127.0.0.1"
 """Where a server listens if nothing else is asked for."""
 
-PART = 0.1
-"""Part of the time that is spent on pages at most, however many readers there are."""
-
-_WEB = 80
-_LARGEST_PORT = 65535
-_TOKEN_BYTES = 32
-
 
 class Watched:
     """A run that is watched; any number of readers share one page.
 
     Reading has no effect on the run, which another process may write, kill or resume meanwhile.
-
-    Parameters
-    ----------
-    every
-        Seconds between two pages at least. Where pages take longer than a tenth of that to make,
-        they are made more rarely.
+    Pages are ``every`` so many seconds apart at least, and more where they take longer to make than
+    a tenth of that: however many readers there are, no more of the time is spent on pages.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float) -> None:
@@ -60,23 +49,19 @@ class Watched:
         with self._lock:
             begun = time.monotonic()
             if begun >= self._next:
-                self._look()
+                try:
+                    watch = Watch.of(self.path)
+                    if watch != self._of or not self._page:
+                        self._page, self._of = self._write(watch), watch
+                except SurrokitError as error:
+                    self._page, self._of = waiting_page(str(error), self._refresh), None
                 ended = time.monotonic()
-                self._next = ended + max(self.every, (ended - begun) * (1.0 / PART - 1.0))
+                self._next = ended + max(self.every, 9.0 * (ended - begun))
             return self._page
-
-    def _look(self) -> None:
-        try:
-            watch = Watch.of(self.path)
-            if watch != self._of or not self._page:
-                self._page, self._of = self._write(watch), watch
-        except SurrokitError as error:
-            self._page, self._of = waiting_page(str(error), self._refresh), None
 
     def _write(self, watch: Watch) -> str:
         if watch.state == "starting":
-            what = watch.note or "No iteration is written yet."
-            return waiting_page(what, self._refresh)
+            return waiting_page(watch.note or "No iteration is written yet.", self._refresh)
         run, note = look_at(self.path, watch)
         if note is None:
             return page_of(run)
@@ -85,13 +70,7 @@ class Watched:
 
 
 def look_at(path: Path, watch: Watch) -> tuple[Run, str | None]:
-    """Return a run as far as its file is written, and the note on a page about one that goes on.
-
-    Raises
-    ------
-    LedgerError
-        If the file cannot be read, or nothing is written yet.
-    """
+    """Return a run as far as its file is written, and the note on a page about one that goes on."""
     run = open_run(path)
     if not watch.goes_on:
         return run, None
@@ -120,13 +99,7 @@ class Address:
 
     @classmethod
     def of(cls, host: str) -> Address:
-        """Return an address by its name or number.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is none of that name.
-        """
+        """Return an address by its name or number."""
         try:
             if not host:
                 raise OSError("there is no name")
@@ -156,8 +129,8 @@ class Address:
     def hosts(self, port: int) -> frozenset[str]:
         """Return the hosts that browsers of this machine name, where only those reach it."""
         names = (self.name, "localhost")
-        plain = names if port == _WEB else ()
-        return frozenset((*plain, *(f"{name}:{port}" for name in names)))
+        without = names if port == 80 else ()  # a browser leaves out the port of the web
+        return frozenset((*without, *(f"{name}:{port}" for name in names)))
 
 
 class Server(ThreadingHTTPServer):
@@ -179,23 +152,16 @@ class Server(ThreadingHTTPServer):
         What a request must have in its address; None on the loopback.
     patience
         Seconds that a connection may be silent.
-
-    Raises
-    ------
-    ConfigurationError
-        If the port is none, or there is no such address, or they are in use.
     """
 
     daemon_threads = True
     patience = 30.0
 
     def __init__(self, watched: Watched, port: int = 0, host: str = LOOPBACK) -> None:
-        if not is_whole(port, 0) or port > _LARGEST_PORT:
-            raise ConfigurationError(
-                f"port must be a whole number from 0 to {_LARGEST_PORT}, got {port!r}"
-            )
+        if not is_whole(port, 0) or port > 65535:
+            raise ConfigurationError(f"port must be a whole number from 0 to 65535, got {port!r}")
         self.watched, self.address = watched, Address.of(host)
-        self.token = None if self.address.is_loopback else secrets.token_urlsafe(_TOKEN_BYTES)
+        self.token = None if self.address.is_loopback else secrets.token_urlsafe(32)
         self.address_family = self.address.family
         try:
             super().__init__((self.address.number, int(port)), _Handler)

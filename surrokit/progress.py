@@ -10,9 +10,6 @@ import attrs
 
 from surrokit.interfaces import Stage, StepInfo
 
-MATTERS = 60.0
-"""Seconds of all calls from which on the cost of a run is reported before it goes on."""
-
 
 @attrs.frozen(kw_only=True)
 class Progress:
@@ -37,9 +34,8 @@ class Progress:
             said.append(f"{duration(self.seconds_a_call)} a call")
         if self.failures:
             said.append(f"{self.failures} failed")
-        so_far = duration(self.seconds, whole=True)
         limit = "" if self.most_seconds is None else f" of {duration(self.most_seconds)}"
-        said.append(f"{so_far}{limit} so far")
+        said.append(f"{duration(self.seconds, whole=True)}{limit} so far")
         least, most = (duration(each, whole=True) for each in self.left)
         if 0.0 < self.left[1] < math.inf:
             likely = most if least == most else f"{least} to {most}"
@@ -77,11 +73,17 @@ class Estimate:
     few_calls: int | None = None
 
     def seconds(self, workers: int | None = None) -> float:
-        """Return the seconds of all calls on so many workers; None for those that the run has.
+        """Return the seconds of all calls on so many workers, by default those that the run has.
 
         They are NaN where calls are not known.
         """
         return self._seconds(self.calls, workers)
+
+    def _seconds(self, calls: int | None, workers: int | None) -> float:
+        if calls is None or self.seconds_a_call is None:
+            return math.nan
+        at_once = min(self.workers if workers is None else workers, self.most_workers)
+        return calls * self.seconds_a_call / max(at_once, 1)
 
     @property
     def few_seconds(self) -> float:
@@ -90,20 +92,14 @@ class Estimate:
 
     @property
     def matters(self) -> bool:
-        """Whether all calls take more than :data:`MATTERS` seconds."""
-        return self.seconds() > MATTERS
+        """Whether all calls take more than a minute, so that the cost is reported beforehand."""
+        return self.seconds() > 60.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as plain data, with the sentence."""
         figures = {"seconds": self.seconds(), "few_seconds": self.few_seconds}
         known = {name: None if math.isnan(each) else each for name, each in figures.items()}
         return {**attrs.asdict(self), **known, "text": str(self)}
-
-    def _seconds(self, calls: int | None, workers: int | None) -> float:
-        if calls is None or self.seconds_a_call is None:
-            return math.nan
-        at_once = min(self.workers if workers is None else workers, self.most_workers)
-        return calls * self.seconds_a_call / max(at_once, 1)
 
     def __str__(self) -> str:
         what = "a gradient" if self.kind == "gradient" else "a call"
@@ -114,16 +110,19 @@ class Estimate:
             said.append("few data rows decide, so that the number of calls is not predicted")
             return "; ".join(said)
         need = "weighted answers take" if self.weighs else "chains need"
-        calls = f"{need} about {_round(self.calls):,} calls"
+        # more than two digits are not known
+        rounded = round(self.calls, min(1 - math.floor(math.log10(max(self.calls, 1))), 0))
+        calls = f"{need} about {rounded:,} calls"
         if self.seconds_a_call is not None:
             most = self.workers if self.workers > 1 else self.most_workers
             calls += f", {duration(self.seconds(1))} on 1 worker"
             calls += f", {duration(self.seconds(most))} on {most}" if most > 1 else ""
         said.append(calls)
         if self.few_calls is not None:
-            takes = duration(self.few_seconds)
-            in_about = "" if self.seconds_a_call is None else f" in about {takes}"
-            said.append(f"`max_calls={self.few_calls}` gives weighted answers{in_about}")
+            takes = (
+                f" in about {duration(self.few_seconds)}" if self.seconds_a_call is not None else ""
+            )
+            said.append(f"`max_calls={self.few_calls}` gives weighted answers{takes}")
         return "; ".join(said)
 
 
@@ -143,11 +142,6 @@ def duration(seconds: float, *, whole: bool = False) -> str:
         return f"{seconds:.1f} s"
     number, unit = (1e3 * seconds, "ms") if seconds >= 1e-4 else (1e6 * seconds, "us")
     return f"{number:.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"
-
-
-def _round(calls: int) -> int:
-    """Return a number of calls with two leading digits: more is not known of it."""
-    return round(calls, min(1 - math.floor(math.log10(max(calls, 1))), 0))
 
 
 @attrs.frozen(kw_only=True, eq=False)

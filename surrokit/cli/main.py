@@ -6,6 +6,7 @@ import io
 import signal
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,8 +17,8 @@ from surrokit.cli.options import (
     FILE,
     FIRST,
     NAMED,
-    GroupedCommand,
-    TargetName,
+    LongCommand,
+    complete_target,
     file,
     json_path,
     limit,
@@ -59,10 +60,9 @@ class _WithPlugins(click.Group):
     """Commands of this program, and those that plugins offer."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        try:
+        offered = dict[str, click.Command]()
+        with suppress(PluginError):  # one that is broken is reported where it is needed
             offered = _offered_commands()
-        except PluginError:
-            offered = {}  # a plugin that is broken is told of where one is needed
         return sorted({*super().list_commands(ctx), *offered})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -72,7 +72,7 @@ class _WithPlugins(click.Group):
 def _offered_commands() -> dict[str, click.Command]:
     from surrokit.registry.discovery import default_plugins
 
-    offered = default_plugins().manager.hook.surrokit_commands()
+    offered = default_plugins().hook.surrokit_commands()
     return {str(command.name): command for commands in offered for command in commands}
 
 
@@ -86,8 +86,8 @@ for _command in (*COMMANDS, show, report, watch, new, predict, bench, plugins):
     cli.add_command(_command)
 
 
-@cli.command(cls=GroupedCommand, first=FIRST, short_help="Draw from a target.")
-@click.argument("target", type=TargetName())
+@cli.command(cls=LongCommand, first=FIRST, short_help="Draw from a target.")
+@click.argument("target", shell_complete=complete_target)
 @with_parts
 @click.option("--chains", default=4, show_default=True, help="Run so many chains, as one batch.")
 @whole("--warmup", help="Tune in so many iterations, of which no draw is kept.  [default: 1000]")
@@ -166,7 +166,13 @@ def sample(
     files = {"path": path, "warm_start": warm_start or None}
     sizes["progress"] = not quiet
     if dry_run:
-        _estimate(exact, json_path, **specs, **files, **sizes)
+        from surrokit.compose import regroup
+        from surrokit.forecast import estimate
+
+        expected = estimate(exact, **regroup({**specs, **files, **sizes}))
+        say(expected)
+        if json_path is not None:
+            write_json(json_path, expected.to_dict())
         return
     run = _sample(exact, quiet=quiet, **specs, **files, **sizes)
     baseline = None
@@ -183,12 +189,12 @@ def sample(
         sys.exit(INTERRUPTED)
 
 
-cli.add_command(glm_command(cast(GroupedCommand, sample)))
+cli.add_command(glm_command(cast(LongCommand, sample)))
 
 
-@cli.command(cls=GroupedCommand, first=("draws", "max_calls", "max_seconds", "workers"))
+@cli.command(cls=LongCommand, first=("draws", "max_calls", "max_seconds", "workers"))
 @click.argument("path", metavar="FILE", type=FILE)
-@click.argument("target", type=TargetName(), required=False)
+@click.argument("target", required=False, shell_complete=complete_target)
 @whole("--draws", help="Keep so many draws of each chain in all.")
 @whole("--run", help="Go on with the run of this number, not with the last one of the target.")
 @limit("--max-calls")
@@ -258,17 +264,6 @@ def _sample(target: Any, *, quiet: bool, **arguments: Any) -> Run:
 
     with verdict_once(quiet=quiet) as observers:
         return draw(target, observers=observers, **regroup(arguments))
-
-
-def _estimate(target: Any, json_path: Path | None, **arguments: Any) -> None:
-    """Print what a run would cost."""
-    from surrokit.compose import regroup
-    from surrokit.forecast import estimate
-
-    expected = estimate(target, **regroup(arguments))
-    say(expected)
-    if json_path is not None:
-        write_json(json_path, expected.to_dict())
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

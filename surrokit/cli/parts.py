@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import attrs
 import click
 
 from surrokit.cli.options import (
     NAMED,
-    PartName,
-    TargetName,
+    complete_target,
     file,
     json_path,
+    names_of,
     part_option,
     settings,
     several,
@@ -27,15 +27,19 @@ from surrokit.errors import ConfigurationError
 from surrokit.output.console import plain_table, say, terminal
 from surrokit.output.files import check_folder, plain, write_json
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.components import COMPUTED, KINDS, REQUIRED, Kind, Setting, without_markup
-
-if TYPE_CHECKING:
-    from surrokit.registry.catalogue import Entry
-    from surrokit.result.run import Run
+from surrokit.registry.components import (
+    COMPUTED,
+    KINDS,
+    REQUIRED,
+    Component,
+    Kind,
+    Setting,
+    without_markup,
+)
 
 
 @click.command(short_help="List the parts, or show the settings of some.")
-@click.argument("names", nargs=-1, type=PartName())
+@click.argument("names", nargs=-1, shell_complete=names_of(None, *KINDS))
 @json_path(help="Also write JSON here.")
 def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     """List every part: its kind, name and plugin; or show the settings of the parts NAMES.
@@ -54,52 +58,44 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     else:
         table = plain_table(("kind", "name", "plugin", "what it is"))
         for entry in entries:
-            part = entry.component
+            part = entry
             table.add_row(part.kind, part.name, entry.plugin, part.summary)
         terminal().print(table)
     if json_path is not None:
         write_json(json_path, rows)
 
 
-def part_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+def part_rows(parts: Iterable[Component]) -> list[dict[str, Any]]:
     """Return parts as plain data: kind, name, plugin, summary, settings, references.
 
     This imports the modules of the parts, which hold the settings.
-
-    Raises
-    ------
-    PluginError
-        If a part cannot be imported.
     """
     return [
         {
-            "kind": entry.component.kind,
-            "name": entry.component.name,
-            "plugin": entry.plugin,
-            "summary": entry.component.summary,
-            "settings": {name: _row(entry, each) for name, each in entry.settings().items()},
-            "references": list(entry.component.references),
+            "kind": part.kind,
+            "name": part.name,
+            "plugin": part.plugin,
+            "summary": part.summary,
+            "settings": {name: _row(part, each) for name, each in part.settings().items()},
+            "references": list(part.references),
         }
-        for entry in entries
+        for part in parts
     ]
 
 
-def _row(entry: Entry, setting: Setting) -> dict[str, Any]:
-    part = entry.component.parts.get(setting.name)
-    if part is None:
-        default, takes = _plain(setting.default), setting.limits or setting.type
-    else:
+def _row(component: Component, setting: Setting) -> dict[str, Any]:
+    default: Any = setting.default
+    takes, part = setting.limits or setting.type, component.parts.get(setting.name)
+    if part is not None:
         default = part.default or f"the run's own {part.kind}"
         takes = f"a part of kind {part.kind}"
+    elif default is REQUIRED:
+        default = "required"
+    elif default is COMPUTED:
+        default = "from the others"
+    elif not isinstance(default, bool | int | float | str | None):
+        default = str(default)
     return {"default": default, "takes": takes, "help": setting.help}
-
-
-def _plain(default: Any) -> Any:
-    if default is REQUIRED:
-        return "required"
-    if default is COMPUTED:
-        return "from the others"
-    return default if isinstance(default, bool | int | float | str | None) else str(default)
 
 
 def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
@@ -123,7 +119,7 @@ def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
     "--target",
     "targets",
     required=True,
-    type=TargetName(),
+    shell_complete=complete_target,
     help="Run on this target, given as to sample; repeatable.",
 )
 @together(
@@ -168,7 +164,7 @@ def bench(
     means and standard deviations agree with those of a long exact run, which this command makes
     first, within the errors of both; one run in a hundred is called wrong by chance.
     """
-    from surrokit.bench import compare, draw_picture, rows_of
+    from surrokit.bench import compare, draw_picture, exact_run, rows_of
 
     for path in filter(None, (picture, json_path)):
         check_folder(path)
@@ -176,7 +172,12 @@ def bench(
     of_target = set_by_kind.pop("target", {})
     parts = _combinations({kind: given.pop(kind) or (None,) for kind in NAMED}, set_by_kind)
     exact = {name: name_or_target(name, of_target) for name in targets}
-    references = {name: _exact_run(name, exact[name], reference_draws) for name in exact}
+    references = {}
+    for name, target in exact.items():
+        references[name] = run = exact_run(target, reference_draws)
+        say(f"{name}: the exact run took {run.total_calls:.0f} calls", err=True)
+        for finding in run.verdict.warnings:
+            say(f"{name}: the exact run is not sure: {finding.message}", err=True)
     sizes = {name: size for name, size in given.items() if size is not None}
     outcomes = []
     for each in compare(exact, parts, range(1, seeds + 1), references, **sizes):
@@ -204,7 +205,7 @@ def _combinations(
     for kind, names in named.items():
         for name in names:
             if name not in (None, "none"):
-                default_catalogue().entry(cast(Kind, kind), name)  # or an error, before long runs
+                default_catalogue().get(cast(Kind, kind), name)  # or an error, before long runs
     parts = {}
     for chosen in product(*named.values()):
         one = dict(zip(named, chosen, strict=True))
@@ -212,17 +213,6 @@ def _combinations(
         label = label or " ".join(filter(None, chosen))
         parts[label] = regroup(specs_of(one, settings, default_catalogue()))
     return parts
-
-
-def _exact_run(name: str, target: Any, draws: int) -> Run:
-    """Return the run that others are compared to, and print what it took."""
-    from surrokit.bench import exact_run
-
-    run = exact_run(target, draws)
-    say(f"{name}: the exact run took {run.total_calls:.0f} calls", err=True)
-    for finding in run.verdict.warnings:
-        say(f"{name}: the exact run is not sure: {finding.message}", err=True)
-    return run
 
 
 def _print_comparison(rows: list[dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,6 +25,7 @@ SECONDS = 2.0
 
 _COLUMNS = {
     "mean": "mean",
+    "mcse": "error",
     "sd": "sd",
     "q05": "5 %",
     "q50": "50 %",
@@ -34,34 +35,34 @@ _COLUMNS = {
     "rhat": "R-hat",
 }
 
-_OF_WEIGHTS = {
-    "mean": "mean",
-    "mcse": "error",
-    "sd": "sd",
-    "q05": "5 %",
-    "q50": "50 %",
-    "q95": "95 %",
-    "ess": "ESS",
-    "rhat": "R-hat",
-}
-
 
 def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> None:
     """Print the summary, the costs and the verdict of a run, and of any baseline the costs.
 
     All columns of the summary are printed if ``wide``, else those that fit 80 characters.
     """
+    from surrokit.report.words import costs
+
     console = terminal()
     if run.choice is not None:
         console.print(f"Picked: {run.choice}", soft_wrap=True)
         console.print()
     summary = run.summary(wide=wide)
-    titles = _COLUMNS if run.exact else _OF_WEIGHTS
+    left_out = "mcse" if run.exact else "ess_bulk"
+    titles = {name: title for name, title in _COLUMNS.items() if name != left_out}
     if wide:
         titles = {name: titles.get(name, name) for name in summary.columns}
     console.print(summary.table(titles, "parameter"), soft_wrap=True)
     console.print()
-    console.print(_cost_table(run, baseline))
+    runs = [run] if baseline is None else [run, baseline]
+    table, columns = (
+        plain_table(["cost"], ("this run", "plain HMC")[: len(runs)]),
+        [*map(costs, runs)],
+    )
+    for title, told in columns[0].items():
+        if told is not None:
+            table.add_row(title, *(column[title] or "-" for column in columns))
+    console.print(table)
     for finding in run.verdict:
         if finding.warns:
             console.print(f"Warning: {finding.message}.", style="yellow", soft_wrap=True)
@@ -71,18 +72,6 @@ def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> N
     for finding in () if baseline is None else baseline.verdict.warnings:
         message = f"Warning, of plain HMC: {finding.message}."
         console.print(message, style="yellow", soft_wrap=True)
-
-
-def _cost_table(run: Run, baseline: Run | None) -> Any:
-    from surrokit.report.words import costs
-
-    runs = [run] if baseline is None else [run, baseline]
-    table = plain_table(["cost"], ("this run", "plain HMC")[: len(runs)])
-    columns = [costs(each) for each in runs]
-    for title, told in columns[0].items():
-        if told is not None:
-            table.add_row(title, *(column[title] or "-" for column in columns))
-    return table
 
 
 @contextmanager
@@ -178,58 +167,47 @@ def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> No
 def _print_file(
     path: Path, number: int | None, *, wide: bool, silent: bool = False, ended: bool = False
 ) -> None:
+    from surrokit.report.words import calls
     from surrokit.sessions import open_run
 
     try:
         run = open_run(path, number)
     except LedgerError as error:
         if not silent:
-            say(str(error))
+            say(error)
         return
     if len(run.kept) > 1:
         print_run(run, wide=wide)
-    else:
-        from surrokit.report.words import calls
-
-        say(f"no draws{'' if ended else ' yet'}; exact calls: {calls(run)}")
-        if ended:
-            say(str(run.verdict))
+        return
+    say(f"no draws{'' if ended else ' yet'}; exact calls: {calls(run)}")
+    if ended:
+        say(run.verdict)
 
 
 # --- draws and pages ---
 
 
 def check_outputs(out: Path | None, report: Path | None) -> None:
-    """Check, before a long run, that draws and page can be written, where files are given.
-
-    Raises
-    ------
-    ConfigurationError
-        If an ending is unknown, or there is no such folder.
-    MissingDependencyError
-        If a library that is needed is not installed.
-    """
+    """Check, before a long run, that draws and page can be written, where files are given."""
     from surrokit.output.saving import check_can_save
+    from surrokit.report.page import check_report
 
     if out is not None:
         check_can_save(out)
     if report is not None:
-        from surrokit.report.page import check_report
-
         check_report(report)
 
 
 def write_outputs(run: Run, out: Path | None, report: Path | None, *, quiet: bool) -> None:
     """Write draws and page of a run, where files are given, and print where unless quiet."""
-    said = []
     if out is not None:
         run.save(out)
-        said.append(f"draws saved to {out}")
     if report is not None:
         run.report(report)
-        said.append(f"report written to {report}")
-    for line in () if quiet else said:
-        say(line)
+    if out is not None and not quiet:
+        say(f"draws saved to {out}")
+    if report is not None and not quiet:
+        say(f"report written to {report}")
 
 
 @click.command("report")

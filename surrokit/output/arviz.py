@@ -45,13 +45,6 @@ def to_arviz(
     A parameter that has the name of an axis, such as ``chain``, gets an underscore. Names have ÷
     for each slash in a tree, which refuses it, and without ``slashes``. Units are the attribute
     ``units``, as the CF conventions call it.
-
-    Raises
-    ------
-    MissingDependencyError
-        If ArviZ is not installed.
-    CapabilityError, ConfigurationError
-        As :func:`log_likelihood_of`, if there is a ``target``.
     """
     even = equally_weighted(run, seed)
     groups = _groups_of(even)
@@ -169,11 +162,7 @@ def _depths(run: Any, trace: Any) -> Group:
 
 
 def equally_weighted(run: Any, seed: int | np.random.Generator) -> Any:
-    """Return a run with draws of equal weight, in one chain, in place of weighted ones.
-
-    ArviZ knows nothing of weights. Draws are drawn anew by ``seed``; a run without weights is
-    returned as it is.
-    """
+    """Return a run with draws of equal weight, in one chain, in place of weighted ones."""
     if run.log_weights is None:
         return run
     places = resampled_rows(run.log_weights, np.random.default_rng(seed))
@@ -216,13 +205,6 @@ def log_likelihood_of(run: Any, target: Potential) -> FloatArray:
 
     It is minus the term of the row in the target of the run, a sum over rows, so constants that the
     target leaves out are missing.
-
-    Raises
-    ------
-    CapabilityError
-        If the target is no sum over rows.
-    ConfigurationError
-        If there are more than :data:`MOST_NUMBERS` numbers, or the target is another run's.
     """
     if ROWS not in target.capabilities:
         raise CapabilityError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,20 +32,6 @@ from surrokit.plots.panel import (
 from surrokit.plots.posterior import after
 from surrokit.types import FloatArray
 
-BINS = 16
-"""Of ranks."""
-
-STEPS = 8
-"""Numbers of draws at which effective draws are counted."""
-
-MOST_WEIGHTS = 500
-
-MOST_POINTS = 300
-"""Of calls over time."""
-
-WINDOW = 20
-"""Iterations over which acceptance is averaged, at least."""
-
 
 def rank_panels(run: Any, columns: Sequence[int], rhat: FloatArray) -> list[Panel]:
     """Return how the ranks of each chain's draws are spread, a panel for each number.
@@ -61,11 +47,11 @@ def rank_panels(run: Any, columns: Sequence[int], rhat: FloatArray) -> list[Pane
 def _ranks(name: str, chains: FloatArray, rhat: float, tail: str) -> Panel:
     from arviz_stats.base import array_stats
 
-    n_chains, n = chains.shape
+    (n_chains, n), bins = chains.shape, 16
     ranks = np.reshape(array_stats.compute_ranks(chains.ravel(), relative=True), chains.shape)
-    edges = np.linspace(0.0, 1.0, BINS + 1)
-    shares = np.array([np.histogram(chain, edges)[0] for chain in ranks]) / (n / BINS)
-    spread = 2.0 / np.sqrt(max(n / BINS, 1.0))
+    edges = np.linspace(0.0, 1.0, bins + 1)
+    shares = np.array([np.histogram(chain, edges)[0] for chain in ranks]) / (n / bins)
+    spread = 2.0 / np.sqrt(max(n / bins, 1.0))
 
     def draw(axes: Any) -> None:
         axes.axhspan(1.0 - spread, 1.0 + spread, color=GREY, alpha=0.15, linewidth=0)
@@ -73,8 +59,7 @@ def _ranks(name: str, chains: FloatArray, rhat: float, tail: str) -> Panel:
         for colour, row in zip(CYCLE, shares, strict=False):
             axes.stairs(row, edges, color=colour, linewidth=1.0, baseline=None)
         axes.set_ylim(0.0, max(2.0, 1.1 * float(shares.max())))
-        axes.set(xlabel="rank among all chains", xlim=(0.0, 1.0))
-        axes.set_title(short_name(name))
+        axes.set(xlabel="rank among all chains", xlim=(0.0, 1.0), title=short_name(name))
         axes.locator_params(axis="y", nbins=4)
 
     text = (
@@ -103,7 +88,6 @@ def trust_panels(
 
 
 def _agreement_panel(run: Any, ess: FloatArray, rhat: FloatArray) -> Panel | None:
-    """Return R-hat against effective draws, a dot for each number."""
     known = np.isfinite(ess) & np.isfinite(rhat) & (ess > 0.0)
     if not known.any():
         return None
@@ -129,11 +113,11 @@ def _agreement_panel(run: Any, ess: FloatArray, rhat: FloatArray) -> Panel | Non
 
 
 def _effective_panel(run: Any, columns: Sequence[int]) -> Panel | None:
-    """Return effective draws against draws, for the worst of some numbers."""
-    if not run.exact or Sample.of(run).chains.shape[1] < STEPS * MIN_DRAWS:
+    steps = 8  # numbers of draws at which effective draws are counted
+    if not run.exact or run.draws.shape[1] < steps * MIN_DRAWS:
         return None
     draws = run.draws[:, :, list(columns)]
-    ends = np.linspace(0, draws.shape[1], STEPS + 1).astype(int)[1:]
+    ends = np.linspace(0, draws.shape[1], steps + 1).astype(int)[1:]
     ess = np.array([effective_sample_size(draws[:, :end]) for end in ends])
     counts = ends * len(draws)
     order = np.argsort(np.nan_to_num(ess[-1], nan=-1.0))[: len(CYCLE) - 2]
@@ -191,7 +175,7 @@ def weights_panel(run: Any) -> Panel | None:
     if run.log_weights is None:
         return None
     weights = np.sort(np.exp(run.log_weights.ravel()))[::-1]
-    shown = weights[:: -(-len(weights) // MOST_WEIGHTS)]
+    shown = weights[:: -(-len(weights) // 500)]
 
     def draw(axes: Any) -> None:
         axes.axhline(1.0, color=GREY, linewidth=0.6)
@@ -253,11 +237,10 @@ def cost_panels(run: Any) -> list[Panel]:
         panels.append(_calls_panel(run, seconds, marks, told))
     if run.exact and np.isfinite(acceptance).any():
         panels.append(_acceptance_panel(acceptance, len(run.warmup), marks, told))
-    return [*panels, _seconds_panel({phase: float(n) for phase, n in run.seconds.items()})]
+    return [*panels, _seconds_panel(run.seconds)]
 
 
 def _mark(axes: Any, marks: Sequence[Sequence[float]]) -> None:
-    """Draw lines where surrogates were deployed, and where they were repaired."""
     styles = ((GREEN, "--", "surrogate deployed"), (VERMILION, ":", "repaired"))
     for places, (colour, style, label) in zip(marks, styles, strict=True):
         for i, place in enumerate(places[:: max(-(-len(places) // 30), 1)]):
@@ -268,7 +251,7 @@ def _mark(axes: Any, marks: Sequence[Sequence[float]]) -> None:
 def _calls_panel(run: Any, seconds: FloatArray, marks: list[list[int]], told: str) -> Panel:
     warmup, used = len(run.warmup), {kind: n for kind, n in run.calls.items() if n}
     calls = {k: np.concatenate([run.warmup.calls[k], run.kept.calls[k]]) for k in used}
-    step = -(-len(seconds) // MOST_POINTS)
+    step = -(-len(seconds) // 300)
     places = np.unique([*range(0, len(seconds), step), len(seconds) - 1])
 
     def draw(axes: Any) -> None:
@@ -292,7 +275,7 @@ def _acceptance_panel(
 ) -> Panel:
     n = len(acceptance)
     last = float(np.nanmean(acceptance[warmup:])) if n > warmup else np.nan
-    size = max(WINDOW, n // 100)
+    size = max(20, n // 100)  # iterations over which acceptance is averaged
     starts, known = np.arange(0, n, size), np.isfinite(acceptance)
     sums = np.add.reduceat(np.where(known, acceptance, 0.0), starts)
     with np.errstate(invalid="ignore"):
@@ -312,7 +295,7 @@ def _acceptance_panel(
     return Panel(title="acceptance", text=text, draw=draw)
 
 
-def _seconds_panel(seconds: dict[str, float]) -> Panel:
+def _seconds_panel(seconds: Mapping[str, float]) -> Panel:
     def draw(axes: Any) -> None:
         rows = np.arange(len(seconds))
         axes.barh(rows, list(seconds.values()), color=BLUE, height=0.6)

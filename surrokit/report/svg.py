@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from xml.etree import ElementTree
 
 from markupsafe import Markup
 
@@ -18,53 +17,18 @@ COLOURS = {
 }
 """Colours of pictures to those of the page, which differ in light and dark."""
 
-_PIXELS = 96.0  # in an inch, by CSS
-
-_COLOUR = re.compile("#[0-9a-fA-F]{6}")
-_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
-_REFERENCE = re.compile(r"url\(#([^)]+)\)")
-_FONT = re.compile(r"font: (?:[a-z]+ )*([\d.]+px)[^;]*|font-family:[^;]*;?")
-_SPACED = frozenset({"d", "transform", "x", "y", "style", "points"})
+_PICTURE = Markup(
+    '<svg role="img" aria-labelledby="{name}-title" aria-describedby="{name}-text" '
+    'viewBox="{view}" width="{width:.0f}" height="{height:.0f}">'
+    '<title id="{name}-title">{title}</title><desc id="{name}-text">{text}</desc>{inside}</svg>'
+)
 
 
 def inline_svg(panel: Panel, name: str) -> Markup:
     """Return a panel as an element of a page, with its text for readers who do not see it.
 
     ``name`` is another one for each panel of a page.
-
-    Raises
-    ------
-    MissingDependencyError
-        If Matplotlib is not installed.
     """
-    root = ElementTree.fromstring(_written(panel, name))
-    view = root.attrib["viewBox"]
-    used = _referenced(root)
-    for element in root.iter():
-        for child in list(element):
-            if child.tag.endswith(("}metadata", "}style")):
-                element.remove(child)
-        _clean(element, used)
-    title, text = f"{name}-title", f"{name}-text"
-    root.attrib = {
-        "role": "img",
-        "aria-labelledby": title,
-        "aria-describedby": text,
-        "viewBox": view,
-        "width": f"{panel.width * _PIXELS:.0f}",
-        "height": f"{panel.height * _PIXELS:.0f}",
-    }
-    for place, (tag, key, words) in enumerate(
-        [("title", title, panel.title), ("desc", text, panel.text)]
-    ):
-        said = ElementTree.Element(tag, {"id": key})
-        said.text = printable(words)
-        root.insert(place, said)
-    return Markup(ElementTree.tostring(root, encoding="unicode"))
-
-
-def _written(panel: Panel, name: str) -> str:
-    """Return a panel as Matplotlib writes it, with text as text and ids that the name decides."""
     import matplotlib as mpl
 
     file = io.StringIO()
@@ -75,35 +39,30 @@ def _written(panel: Panel, name: str) -> str:
         # letters are the reader's, who may have more of them
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    return file.getvalue()
+    written = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->", "", file.getvalue(), flags=re.DOTALL)
+    start, inside = re.findall(r"(<svg[^>]*>)(.*)</svg>", written, flags=re.DOTALL)[0]
+    used = {"".join(each) for each in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', inside)}
+    inside = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", inside)
+    inside = re.sub(r' (d|transform|x|y|style|points)="([^"]*)"', _shorten, inside)
+    inside = re.sub(r">\s+<", "><", inside).strip()
+    return _PICTURE.format(
+        name=name,
+        view=re.findall('viewBox="([^"]*)"', start)[0],
+        width=panel.width * 96.0,  # pixels in an inch, by CSS
+        height=panel.height * 96.0,
+        title=printable(panel.title),
+        text=printable(panel.text),
+        inside=Markup(inside),
+    )
 
 
-def _referenced(root: ElementTree.Element) -> set[str]:
-    """Return the ids of elements that others refer to."""
-    found: set[str] = set()
-    for element in root.iter():
-        for key, value in element.attrib.items():
-            found |= set(_REFERENCE.findall(value))
-            if key.endswith("href"):
-                found.add(value.removeprefix("#"))
-    return found
-
-
-def _clean(element: ElementTree.Element, used: set[str]) -> None:
-    """Leave out namespaces, ids that nobody uses, blanks and digits that nobody sees."""
-    element.tag, element.tail = element.tag.rpartition("}")[2], None
-    element.text = element.text if (element.text or "").strip() else None
-    named = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
-    element.attrib = {
-        key: _shorten(key, value) for key, value in named.items() if key != "id" or value in used
-    }
-
-
-def _shorten(key: str, value: str) -> str:
-    if key in _SPACED:
-        value = _LONG_NUMBER.sub(lambda found: f"{round(float(found[0]), 2):g}", value)
-        value = " ".join(value.split())
-    if key == "style":  # fonts are the page's, and so are colours
-        value = _FONT.sub(lambda found: f"font-size: {found[1]}" if found[1] else "", value)
-        value = _COLOUR.sub(lambda found: COLOURS.get(found[0].lower(), found[0]), value)
-    return value
+def _shorten(attribute: re.Match[str]) -> str:
+    """Leave out digits and blanks that nobody sees, and fonts and colours that are the page's."""
+    key, value = attribute.groups()
+    value = re.sub(r"-?\d+\.\d{3,}", lambda m: f"{round(float(m[0]), 2):g}", value)
+    value = " ".join(value.split())
+    if key == "style":
+        font = r"font: (?:[a-z]+ )*([\d.]+px)[^;]*|font-family:[^;]*;?"
+        value = re.sub(font, lambda m: f"font-size: {m[1]}" if m[1] else "", value)
+        value = re.sub("#[0-9a-fA-F]{6}", lambda m: COLOURS.get(m[0].lower(), m[0]), value)
+    return f' {key}="{value}"'

@@ -128,8 +128,7 @@ class Choice:
         begun = ", ".join(f"{kind}={part}" for kind, part in self.parts.items())
         if not begun and self.replaced:
             begun = str(self.replaced[0].old)
-        why = "; ".join(self.reasons)
-        first = f"{begun}: {why}" if why else begun
+        first = ": ".join(filter(None, (begun, "; ".join(self.reasons))))
         return "; ".join([first, *map(str, self.replaced)])
 
 
@@ -200,17 +199,14 @@ class Adaptation:
     @classmethod
     def of_dict(cls, data: Mapping[str, Any]) -> Adaptation:
         """Return what ``attrs.asdict`` made plain data of."""
-        records = {"rescues": Rescue, "restarts": Rescue, "strays": Stray}
-        found: dict[str, Any] = {
-            name: tuple(of(**each) for each in data[name]) for name, of in records.items()
-        }
-        numbers = ("deployments", "deployed_though_frozen")
-        found |= {name: tuple(data[name]) for name in numbers}
-        if data["searches"] is not None:
-            found["searches"] = Searches(
-                **{**data["searches"], "ended": tuple(data["searches"]["ended"])}
-            )
-        return cls(**{**data, **found})
+        searches, made = data["searches"], dict[str, Any]()
+        for name, of in (("rescues", Rescue), ("restarts", Rescue), ("strays", Stray)):
+            made[name] = tuple(of(**each) for each in data[name])
+        for name in ("deployments", "deployed_though_frozen"):
+            made[name] = tuple(data[name])
+        if searches is not None:
+            made["searches"] = Searches(**{**searches, "ended": tuple(searches["ended"])})
+        return cls(**{**data, **made})
 
     @property
     def last_deployment(self) -> int | None:
@@ -253,12 +249,8 @@ class Weights:
     def account(self) -> dict[str, Any]:
         """Return what there is to write down beside the rounds."""
         calls = 0.0 if self.answer is None else self.answer.calls
-        return {
-            "refused": self.refused,
-            "rejected": self.rejected,
-            "calls": calls,
-            "unnormalized": list(self.unnormalized),
-        }
+        reasons = {"refused": self.refused, "rejected": self.rejected}
+        return {**reasons, "calls": calls, "unnormalized": list(self.unnormalized)}
 
     @cached_property
     def figures(self) -> Figures:

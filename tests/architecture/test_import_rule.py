@@ -88,7 +88,7 @@ ORDINARY = {
 
 
 def test_the_core_asks_for_parts_by_purpose_and_not_by_name(core_trees):
-    names = {entry.component.name for entry in default_catalogue()} - ORDINARY
+    names = {entry.name for entry in default_catalogue()} - ORDINARY
     assert len(names) > 40
     offenders = {
         path: found

@@ -141,7 +141,7 @@ def assert_one_line(result, said):
 def test_plugins_lists_every_part_with_its_settings(surrokit, figures):
     out, rows = figures("plugins")
     for entry in default_catalogue():
-        assert entry.component.name in out
+        assert entry.name in out
         assert entry.plugin in out
     assert len(rows) == len(default_catalogue().entries)
     parts = {(row["kind"], row["name"]): row for row in rows}

@@ -8,7 +8,7 @@ import pytest
 
 from surrokit import Component, Part
 from surrokit.errors import ConfigurationError, MissingDependencyError, PluginError, PluginLoadError
-from surrokit.registry.catalogue import Catalogue, Composer, Entry
+from surrokit.registry.catalogue import Catalogue, Composer
 from surrokit.registry.components import KINDS, REQUIRED, members_of, missing_members, protocols_of
 
 
@@ -113,7 +113,7 @@ def test_a_module_that_is_not_there_is_named_with_part_and_plugin():
         "nowhere_at_all cannot be imported: ModuleNotFoundError: No module named"
     )
     with pytest.raises(PluginLoadError, match=message):
-        component(factory="nowhere_at_all:Thing").load("them[x]")
+        component(factory="nowhere_at_all:Thing", plugin="them[x]").load()
 
 
 def test_a_module_that_breaks_is_named_with_the_cause(tmp_path, monkeypatch):
@@ -139,7 +139,7 @@ def test_a_name_that_is_not_in_the_module_gets_the_nearest(module):
         r"'offers_things' has no attribute 'Think'; did you mean offers_things:Thing\? correct the"
     )
     with pytest.raises(PluginLoadError, match=message):
-        component(factory=f"{module}:Think").load("them[x]")
+        component(factory=f"{module}:Think", plugin="them[x]").load()
 
 
 def test_a_path_may_name_a_part_that_is_ready(module):
@@ -171,14 +171,14 @@ def test_settings_that_the_factory_does_not_have_are_refused(wrong):
         "examples, but its settings are: size, scale, sampler"
     )
     with pytest.raises(PluginError, match=message):
-        component(**wrong).settings("them[x]")
+        component(**wrong, plugin="them[x]").settings()
 
 
 @pytest.mark.parametrize("made_by", [lambda **settings: settings, lambda *rest: rest])
 def test_settings_that_cannot_be_read_are_an_error_of_the_plugin(made_by):
     message = r"the settings of metric 'mine' of plugin them\[x\] cannot be read: .*by name as sett"
     with pytest.raises(PluginError, match=message):
-        component(factory=made_by).settings("them[x]")
+        component(factory=made_by, plugin="them[x]").settings()
 
 
 # --- what a part is used for where none is named ---
@@ -212,14 +212,13 @@ class Drawing:
 
 
 def test_a_part_that_lacks_members_is_refused_with_the_plugin():
-    mine = component(factory=Drawing)
-    entry = Entry(component=mine, plugin="them[x]")
+    mine = component(factory=Drawing, plugin="them[x]")
     message = (
         r"metric 'mine' of plugin them\[x\] is a Drawing, which is no metric: it lacks adapt, "
         "longest_scale of Metric, or adapt, .*factor.* of PositionMetric; see surrokit.plugin"
     )
     with pytest.raises(PluginError, match=message):
-        Composer(Catalogue(entries={("metric", "mine"): entry})).make("metric", "mine")
+        Composer(Catalogue(entries={("metric", "mine"): mine})).make("metric", "mine")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -62,9 +62,7 @@ def test_a_found_plugin_is_loaded_and_offers_its_parts(install):
     install("stranger", name="strange")
     install("other", group="console_scripts")  # which is not ours
     catalogue = make_catalogue(load(find(())))
-    assert [(entry.component.name, entry.plugin) for entry in catalogue] == [
-        ("strange", "stranger[mine]")
-    ]
+    assert [(entry.name, entry.plugin) for entry in catalogue] == [("strange", "stranger[mine]")]
 
 
 def test_plugins_are_sorted_by_distribution_and_entry(install):
@@ -134,7 +132,7 @@ def test_a_disabled_plugin_is_not_imported_however_broken(install, monkeypatch):
     install("broken", "bad", source="raise RuntimeError")
     install("good", "fine")
     monkeypatch.setenv(DISABLE_VARIABLE, "bad")
-    assert [plugin.label for plugin in load(find()).loaded] == ["good[fine]"]
+    assert [name for name, _ in load(find()).list_name_plugin()] == ["good[fine]"]
 
 
 def test_a_clash_can_be_ended_by_switching_the_name_off(install, monkeypatch):
@@ -224,21 +222,19 @@ def test_modules_can_be_registered_by_hand(install):
     install("stranger")
     module = listening()
     plugins = make_plugins(module)
-    plugins.manager.hook.surrokit_run_started(run=7)
+    plugins.hook.surrokit_run_started(run=7)
     assert module.told == [7]
-    assert plugins.loaded == ()
-    assert plugins.label_of(module) == "by_hand"
+    assert plugins.list_name_plugin() == [("by_hand", module)]
 
 
 def test_modules_can_join_those_announced(install):
     install("stranger", "mine")
     plugins = make_plugins(listening(), discover=True)
-    assert [plugin.label for plugin in plugins.loaded] == ["stranger[mine]"]
-    assert plugins.label_of(plugins.loaded[0].module) == "stranger[mine]"
+    assert [name for name, _ in plugins.list_name_plugin()] == ["stranger[mine]", "by_hand"]
 
 
 def test_each_set_of_plugins_is_its_own():
     module = listening()
     make_plugins(module)
-    make_plugins().manager.hook.surrokit_run_started(run=7)
+    make_plugins().hook.surrokit_run_started(run=7)
     assert module.told == []
