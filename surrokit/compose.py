@@ -185,7 +185,12 @@ def sample(
     """
     from surrokit.run.loop import run  # late: importing the package stays fast
 
-    _check_sizes(chains, warmup, draws)
+    for name, value, least in (("chains", chains, 1), ("warmup", warmup, 0), ("draws", draws, 1)):
+        left_open = value is None and name != "chains"
+        if not left_open and not is_whole(value, least):
+            raise ConfigurationError(
+                f"{name} must be a whole number of at least {least}, got {value!r}"
+            )
     compute = check_compute(compute)
     check_flag("progress", progress)
     observers = list_observers(observers)
@@ -226,23 +231,20 @@ def sample(
     return outcome if file is None else let_extend(outcome, file, target, asked, compute)
 
 
-_OF_SAMPLER = ("step_size", "n_steps", "metric", "integrator")
-_OF_BUDGET = ("target_rhat", "target_mcse")
-
-
 def regroup(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments of :func:`sample` from options by name, as a command line has them.
 
-    Parameters
-    ----------
-    options
-        Arguments, and settings of the sampler, of :class:`Budget` and of :class:`Compute`.
+    Options are arguments, and settings of the sampler, of :class:`Budget` and of :class:`Compute`.
     """
     given = {name: value for name, value in options.items() if value is not None}
     policy = given.pop("policy", None)
     moves, limits, calls = (
         {name: given.pop(name) for name in names if name in given}
-        for names in (_OF_SAMPLER, _OF_BUDGET, [each.name for each in attrs.fields(Compute)])
+        for names in (
+            ("step_size", "n_steps", "metric", "integrator"),
+            ("target_rhat", "target_mcse"),
+            [each.name for each in attrs.fields(Compute)],
+        )
     )
     if moves:
         sampler = given.get("sampler") or default_catalogue().pick("sampler")
@@ -269,24 +271,9 @@ def _exact(
     exact = check_target(target)
     if not knows_coordinates(surrogate, sampler):
         exact = scaled(exact)
-    is_open = sampler is None and surrogate is None
-    by_differences = is_open or _explores_by_differences(explorer)
+    by_differences = sampler is None and surrogate is None
+    if explorer is not None:  # one to which all is left, and that prefers gradients
+        wanted = default_catalogue().serving("explorer", DIFFERENCES)
+        named = name_and_settings(explorer)
+        by_differences |= wanted is not None and named == (wanted.name, {})
     return Differences(exact) if by_differences and suits_differences(exact, max_calls) else exact
-
-
-def _explores_by_differences(explorer: object) -> bool:
-    """Return whether an explorer is named to which all is left, and that prefers gradients."""
-    if explorer is None:
-        return False
-    named = name_and_settings(explorer)
-    wanted = default_catalogue().serving("explorer", DIFFERENCES)
-    return wanted is not None and named == (wanted.name, {})
-
-
-def _check_sizes(chains: int, warmup: int | None, draws: int | None) -> None:
-    for name, value, least in (("chains", chains, 1), ("warmup", warmup, 0), ("draws", draws, 1)):
-        left_open = value is None and name != "chains"
-        if not left_open and not is_whole(value, least):
-            raise ConfigurationError(
-                f"{name} must be a whole number of at least {least}, got {value!r}"
-            )

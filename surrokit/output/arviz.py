@@ -29,9 +29,6 @@ MOST_NUMBERS = 2**26
 MOST_DATA = 2**22
 """Numbers of an array of data that is exported at most: draws may be few, and data many."""
 
-_OF_PARAMETERS = ("posterior", "warmup_posterior")
-_TAKEN = frozenset({"chain", "draw", "."})
-
 
 def to_arviz(
     run: Any,
@@ -67,7 +64,7 @@ def to_arviz(
         # with fewer draws than chains ArviZ warns of swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
         converted = from_dict(groups, save_warmup=True, **axes)
-    for group in set(_OF_PARAMETERS) & set(groups):
+    for group in {"posterior", "warmup_posterior"} & set(groups):
         for name, unit in run.parameters.units.items():
             converted[group][names[name]].attrs["units"] = unit
     converted.attrs.update(_attributes_of(run))
@@ -86,10 +83,11 @@ def _with_free_names(
         for name, array in groups["posterior"].items()
         for place in range(array.ndim - 2)
     ]
-    taken = {axis.replace("/", sign) for axis in (*axes, *coords)} | _TAKEN
-    names = _allowed(groups["posterior"], sign, taken)
-    new = dict.fromkeys(_OF_PARAMETERS, names)
-    new["observed_data"] = _allowed(groups.get("observed_data", {}), sign, _TAKEN)
+    taken = {"chain", "draw", "."}
+    of_axes = taken | {axis.replace("/", sign) for axis in (*axes, *coords)}
+    names = _allowed(groups["posterior"], sign, of_axes)
+    data = _allowed(groups.get("observed_data", {}), sign, taken)
+    new = {"posterior": names, "warmup_posterior": names, "observed_data": data}
     renamed: dict[str, Group] = {
         group: {new.get(group, {}).get(name, name): array for name, array in arrays.items()}
         for group, arrays in groups.items()
@@ -106,11 +104,8 @@ def _allowed(group: Group, sign: str, taken: Collection[str]) -> dict[str, str]:
     renamed: dict[str, str] = {}
     for name in group:
         allowed = name.replace("/", sign)
-        while (
-            allowed in taken
-            or allowed in renamed.values()
-            or (allowed != name and allowed in group)
-        ):
+        others = {*taken, *renamed.values(), *group} - {name}
+        while allowed in others or (allowed == name and name in taken):
             allowed += "_"
         renamed[name] = allowed
     return renamed

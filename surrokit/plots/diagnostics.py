@@ -1,8 +1,8 @@
-"""Panels of how good draws are and what they cost: ranks, ESS, energy, weights, calls, seconds."""
+"""Panels of how good draws are and what they cost: ranks, ESS, energy, weights, calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from surrokit.diagnostics import (
     FEWEST_EFFECTIVE,
     LARGEST_RHAT,
     MIN_DRAWS,
-    effective_sample_size,
     energy_information,
 )
 from surrokit.plots.panel import (
@@ -19,7 +18,6 @@ from surrokit.plots.panel import (
     CYCLE,
     GREEN,
     GREY,
-    INK,
     ORANGE,
     VERMILION,
     Panel,
@@ -70,20 +68,9 @@ def _ranks(name: str, chains: FloatArray, rhat: float, tail: str) -> Panel:
     return Panel(title=name, text=text, draw=draw, width=2.6, height=1.6)
 
 
-def trust_panels(
-    run: Any, columns: Sequence[int], ess: FloatArray, rhat: FloatArray
-) -> list[Panel]:
-    """Return R-hat, effective draws, energies and weights, as far as the run has them.
-
-    Effective draws are followed for ``columns``; ESS and R-hat are of all numbers of the run.
-    """
-    panels = (
-        _agreement_panel(run, ess, rhat),
-        _effective_panel(run, columns),
-        energy_panel(run),
-        weights_panel(run),
-        ratios_panel(run),
-    )
+def trust_panels(run: Any, ess: FloatArray, rhat: FloatArray) -> list[Panel]:
+    """Return R-hat and effective draws, energies and weights, as far as the run has them."""
+    panels = (_agreement_panel(run, ess, rhat), energy_panel(run), weights_panel(run))
     return [panel for panel in panels if panel is not None]
 
 
@@ -110,34 +97,6 @@ def _agreement_panel(run: Any, ess: FloatArray, rhat: FloatArray) -> Panel | Non
         f"{rhat.max():.3f} of {name}, the fewest effective draws are {describe(ess.min())}."
     )
     return Panel(title="R-hat and effective draws", text=text, draw=draw)
-
-
-def _effective_panel(run: Any, columns: Sequence[int]) -> Panel | None:
-    steps = 8  # numbers of draws at which effective draws are counted
-    if not run.exact or run.draws.shape[1] < steps * MIN_DRAWS:
-        return None
-    draws = run.draws[:, :, list(columns)]
-    ends = np.linspace(0, draws.shape[1], steps + 1).astype(int)[1:]
-    ess = np.array([effective_sample_size(draws[:, :end]) for end in ends])
-    counts = ends * len(draws)
-    order = np.argsort(np.nan_to_num(ess[-1], nan=-1.0))[: len(CYCLE) - 2]
-    names = [run.titles[columns[i]] for i in order]
-
-    def draw(axes: Any) -> None:
-        for colour, name, i in zip(CYCLE, names, order, strict=False):
-            label = short_name(name)
-            axes.plot(counts, ess[:, i], "o-", color=colour, markersize=2.5, label=label)
-        axes.axhline(FEWEST_EFFECTIVE, color=VERMILION, linestyle="--", linewidth=0.8)
-        axes.set(xlabel="draws of all chains", title="effective draws, the worst numbers")
-        axes.set_ylim(bottom=0.0)
-        axes.legend(fontsize=7, labelspacing=0.2)
-        axes.locator_params(nbins=5)
-
-    text = (
-        f"Effective draws against draws: the fewest are those of {names[0]}, "
-        f"{describe(ess[-1, order[0]])} of {counts[-1]}. They grow in proportion where chains mix."
-    )
-    return Panel(title="effective draws", text=text, draw=draw)
 
 
 def energy_panel(run: Any) -> Panel | None:
@@ -192,33 +151,8 @@ def weights_panel(run: Any) -> Panel | None:
     return Panel(title="weights", text=text, draw=draw)
 
 
-def ratios_panel(run: Any) -> Panel | None:
-    """Return the surrogates' errors in weighted answers, by round; None without these."""
-    if run.answer is None:
-        return None
-    errors = [np.nanmedian(each.log_ratios) - each.log_ratios for each in run.answer.rounds]
-
-    def draw(axes: Any) -> None:
-        axes.axhline(0.0, color=GREY, linewidth=0.6)
-        begun = 0
-        for i, each in enumerate(errors):
-            places = np.arange(begun + 1, begun + 1 + len(each), dtype=np.float64)
-            draw_dots(axes, places, each, colour=CYCLE[i % len(CYCLE)], size=3.0)
-            begun += len(each)
-        axes.margins(y=0.1)
-        axes.set(xlabel="draws paid for, a colour for each round", ylabel="nats")
-        axes.set(title="exact less surrogate")
-
-    spreads = ", ".join(f"{np.nanstd(each[np.isfinite(each)]):.2g}" for each in errors)
-    text = (
-        "Exact potential less surrogate at the draws that were paid for, round by round: standard "
-        f"deviations {spreads} nats."
-    )
-    return Panel(title="surrogate's error by round", text=text, draw=draw)
-
-
 def cost_panels(run: Any) -> list[Panel]:
-    """Return exact calls over time, acceptance, and seconds by phase."""
+    """Return exact calls over time, and acceptance."""
     traces = (run.warmup, run.kept)
     seconds = np.concatenate([trace.seconds for trace in traces])
     moves = np.concatenate([trace.acceptance for trace in traces], axis=1)
@@ -237,7 +171,7 @@ def cost_panels(run: Any) -> list[Panel]:
         panels.append(_calls_panel(run, seconds, marks, told))
     if run.exact and np.isfinite(acceptance).any():
         panels.append(_acceptance_panel(acceptance, len(run.warmup), marks, told))
-    return [*panels, _seconds_panel(run.seconds)]
+    return panels
 
 
 def _mark(axes: Any, marks: Sequence[Sequence[float]]) -> None:
@@ -293,18 +227,3 @@ def _acceptance_panel(
 
     text = f"Acceptance over the iterations: {last:.3f} on average after warm-up; {told}."
     return Panel(title="acceptance", text=text, draw=draw)
-
-
-def _seconds_panel(seconds: Mapping[str, float]) -> Panel:
-    def draw(axes: Any) -> None:
-        rows = np.arange(len(seconds))
-        axes.barh(rows, list(seconds.values()), color=BLUE, height=0.6)
-        for row, value in enumerate(seconds.values()):
-            axes.text(value, row, f" {value:.3g}", va="center", fontsize=8, color=INK)
-        axes.set_yticks(rows, list(seconds))
-        axes.invert_yaxis()
-        axes.set_xlim(right=1.2 * max([*seconds.values(), 1e-9]))
-        axes.set(xlabel="seconds", title="seconds by phase")
-
-    text = f"Seconds by phase: {', '.join(f'{k} {v:.3g}' for k, v in seconds.items())}."
-    return Panel(title="seconds", text=text, draw=draw)

@@ -129,14 +129,13 @@ class Plots:
         return arrange(surrogate_panels(run, columns, exact, points))
 
     def cost(self) -> Any:
-        """Return exact calls over time, acceptance, and seconds by phase."""
+        """Return exact calls over time, and acceptance."""
         return arrange(cost_panels(self._run))
 
     def trust(self) -> Any:
-        """Return R-hat, effective draws, energies and weights, as far as the run has them."""
+        """Return R-hat and effective draws, energies and weights, as far as the run has them."""
         run = self._run
-        columns = list(range(min(len(run.labels), MOST_PANELS)))
-        return arrange(trust_panels(run, columns, run.ess(), run.rhat()), columns=2)
+        return arrange(trust_panels(run, run.ess(), run.rhat()), columns=2)
 
     def _columns(self, parameters: Iterable[str] | None) -> tuple[list[int], str | None]:
         """Return places of numbers, and the title of their figure."""

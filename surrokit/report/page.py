@@ -178,7 +178,7 @@ def _posterior(run: Any, summary: Any, interval: float) -> dict[str, Any]:
     rhat, several = summary["rhat"], run.parameters.slices()
     vectors = [name for name, spec in run.parameters.specs.items() if spec.size >= 3]
     everything, most = range(len(run.labels)), 6
-    diagnostics = trust_panels(run, columns, summary["ess"], rhat)
+    diagnostics = trust_panels(run, summary["ess"], rhat)
     ranked = sorted(columns, key=lambda column: -float(rhat[column]))[:12]
     if (error := error_panel(run)) is not None:
         diagnostics.append(error)

@@ -211,7 +211,7 @@ class Run:
         """Return the mean of a function under the target, with its Monte Carlo error.
 
         A function that is 0 at all draws, or 1 at all of them, is taken for an event that no draw
-        saw, or none missed. Its interval of 95 % is that of the rule of three, 3 over the least
+        saw, or none missed: by the rule of three, its interval of 95 % ends at 3 over the least
         effective sample size.
 
         Parameters
@@ -336,11 +336,10 @@ class Run:
         parameters
             Names of parameters, or of single numbers such as ``w[0]``; None for all of them.
         interval
-            Probability of highest-density intervals, such as 0.9, whose ends are the columns
-            ``hdi_low`` and ``hdi_high``; None for none.
+            Probability of highest-density intervals, whose ends are the columns ``hdi_low`` and
+            ``hdi_high``; None for none.
         wide
-            Whether all columns are printed, instead of eight in 80 characters; the summary holds
-            all of them either way.
+            Whether all columns are printed, and not only those that 80 characters hold.
 
         Raises
         ------
@@ -429,16 +428,14 @@ class Run:
             frame, or a dictionary of columns. After :func:`surrokit.rows_potential`: a design of
             shape (n_rows, n_columns).
         kind
-            ``"mean"``: the mean of the response, of which the posterior is uncertain; probabilities
-            for zeros and ones and for classes. ``"response"``: new responses, with their own
-            scatter.
+            ``"mean"``: the mean of the response, of which the posterior is uncertain, or
+            probabilities of classes. ``"response"``: new responses, with their own scatter.
         interval
             Probability between ``lower`` and ``upper``, as much on either side; None for none.
         offset : str or array_like of shape (n_rows,), optional
-            Known parts of the predictors: a column's name, or numbers; by default the column of the
-            fit.
+            Known parts of the predictors, or their column; by default the column of the fit.
         seed
-            From which new responses are drawn: a whole number, or a generator.
+            From which new responses are drawn.
 
         Returns
         -------
@@ -477,16 +474,14 @@ class Run:
     ) -> Any:
         """Return draws of new data, with their scatter: one for each draw of the posterior.
 
-        Of weighted answers they are for the draws that :meth:`~surrokit.Run.to_arviz` has, which
-        are drawn anew by weight.
-
         They have shape (chains, draws, m): data of a forward model, or responses of m rows, classes
-        by their names if they have any.
+        by their names if they have any. Of weighted answers they are for the draws that
+        :meth:`~surrokit.Run.to_arviz` has.
 
         Parameters
         ----------
         new, offset
-            New rows of a regression, as for :meth:`predict`. None of a forward model, whose outputs
+            New rows of a regression, as for :meth:`predict`; None of a forward model, whose outputs
             the run has.
         seed
             A whole number, or a generator.
@@ -507,14 +502,8 @@ class Run:
         """Write a page about the run, in one file that needs nothing else, and return its path.
 
         It has the verdict, the posterior, what tells whether it is to be trusted, what it cost,
-        and what it was made of.
-
-        Parameters
-        ----------
-        path
-            A file that ends in ``.html``; one that exists is replaced.
-        interval
-            Probability of the highest-density intervals.
+        and what it was made of. The path ends in ``.html``; a file that exists is replaced.
+        ``interval`` is the probability of the highest-density intervals.
 
         Raises
         ------
@@ -547,9 +536,8 @@ class Run:
 
         ArviZ knows nothing of weights. Weighted draws are therefore drawn anew, each as often as
         its weight says, as many as there are and in one chain; the attribute ``resampled`` is 1,
-        and ``weights_worth`` is the number of draws of equal weight that they are worth. Means and
-        errors of :meth:`~surrokit.Run.summary` are far more precise, and :meth:`to_pandas` has the
-        draws with their weights.
+        and ``weights_worth`` is the number of draws of equal weight that they are worth.
+        :meth:`summary` is far more precise, and :meth:`to_pandas` has the draws with their weights.
 
         Groups are ``posterior``, ``sample_stats``, the same of the warm-up,
         ``posterior_predictive`` with the ``outputs`` of a forward map without noise, and
@@ -561,19 +549,17 @@ class Run:
         ----------
         log_likelihood
             The target, if it is a sum over rows of data: the group ``log_likelihood`` then has one
-            number for each ``row`` at each draw. Constants that the target leaves out are missing.
-            All rows are evaluated at all draws, in no count of the run.
+            number for each ``row`` at each draw, less constants that the target leaves out. All
+            rows are evaluated at all draws, in no count of the run.
         seed
-            By which weighted draws are drawn anew: a whole number, or a generator.
+            By which weighted draws are drawn anew.
 
         Raises
         ------
         MissingDependencyError
             If ArviZ is not installed.
-        CapabilityError
-            If the target is no sum over rows.
-        ConfigurationError
-            If it is another run's, or rows times draws are too many.
+        CapabilityError, ConfigurationError
+            If the target is no sum over rows, or another run's, or rows times draws are too many.
         """
         from surrokit.output.arviz import to_arviz
 
@@ -598,9 +584,8 @@ class Run:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a file, in the form that its ending asks for.
 
-        ``.nc`` (netCDF) holds draws and statistics as ArviZ reads them, and weighted draws as
-        :meth:`to_arviz` returns them; names there have ÷ for each slash, which it refuses, and an
-        underscore where they are those of axes, such as ``chain`` and ``draw``.
+        ``.nc`` (netCDF) holds what :meth:`to_arviz` returns; names there have ÷ for each slash,
+        which it refuses, and an underscore where they are those of axes, such as ``chain``.
         ``.csv`` and ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``,
         of weighted draws ``log_weight``, and one for each of ``labels``, with any unit.
 

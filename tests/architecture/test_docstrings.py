@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -125,29 +125,3 @@ def test_raised_errors_are_classes_that_exist(members):
         if not hasattr(errors, error.strip()) and not hasattr(builtins, error.strip())
     }
     assert unknown == set()
-
-
-def with_sections(x: int, *more: int, y: int = 0) -> Callable:
-    """Do something.
-
-    Parameters
-    ----------
-    x : int
-        One.
-    y, z
-        Two.
-    *more
-        Others.
-
-    Raises
-    ------
-    ValueError
-        Never.
-    """
-    raise ValueError
-
-
-def test_the_section_is_read():
-    assert documented_parameters(with_sections.__doc__ or "") == ["x", "y", "z", "*more"]
-    assert section(with_sections.__doc__ or "", "Raises") == ["ValueError", "    Never."]
-    assert real_parameters(with_sections) == {"x", "y", "*more"}

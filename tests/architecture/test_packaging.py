@@ -26,26 +26,9 @@ def test_each_plugin_has_exactly_one_entry_point(plugin_names, project):
     assert sorted(entries.values()) == sorted(plugin_names)
 
 
-def test_each_entry_point_is_named_for_its_package(project):
-    for key, value in project["project"]["entry-points"]["surrokit"].items():
-        assert value == f"surrokit_{key}"
-
-
 @pytest.mark.parametrize("name", ["py.typed", "__init__.py"])
 def test_each_plugin_is_a_typed_package(plugin_packages, name):
     assert [package.name for package in plugin_packages if not (package / name).is_file()] == []
-
-
-def test_each_plugin_is_named_for_the_project(plugin_names):
-    assert [name for name in plugin_names if not name.startswith("surrokit_")] == []
-
-
-def test_the_core_is_typed(root):
-    assert (root / "surrokit" / "py.typed").is_file()
-
-
-def test_the_shelf_is_no_package(root):
-    assert not list((root / "plugins").glob("*.py"))
 
 
 def test_tests_are_no_package(root):
@@ -86,12 +69,6 @@ def test_every_third_party_import_is_declared(project, source_trees):
         n for n in found - set(sys.stdlib_module_names) if not n.startswith("surrokit")
     }
     assert third_parties <= declared
-
-
-def test_the_extra_for_files_brings_what_writes_them(project):
-    """h5netcdf 1.8 and later come without h5py unless asked."""
-    extra = project["project"]["optional-dependencies"]["arviz"]
-    assert any("h5py" in requirement for requirement in extra)
 
 
 def test_pytest_is_strict(root):

@@ -62,14 +62,6 @@ def number():
     return 3
 
 
-def nowhere():
-    return sk.potential(lambda q: np.inf, lambda q: q, dim=1)
-
-
-def gradientless():
-    return sk.potential(value, dim=2)
-
-
 def impatient(after=400):
     def interrupted(q):
         calls.append(q)
@@ -234,8 +226,6 @@ def test_a_target_in_a_file_is_sampled_from_anywhere(surrokit, targets, monkeypa
     ("option", "value", "stopped", "said"),
     [
         ("--max-calls", "60", "max_calls", "max_calls was reached."),
-        ("--max-seconds", "1e-3", "max_seconds", "max_seconds was reached."),
-        ("--target-ess", "20", "target_ess", "target_ess was reached."),
         ("--target-rhat", "2", "target_rhat", "target_rhat was reached."),
         ("--target-mcse", "0.3", "target_mcse", "every error is as small as was aimed at."),
     ],
@@ -304,21 +294,8 @@ def test_notes_and_warnings_tell_what_to_look_at(surrokit):
         (("my_targets.py:refuses",), "dim must be a whole number of at least 1, got 0"),
         (("my_targets.py:scaled", "--set", "target.nope=1"), "'nope'"),
         (("my_targets.py:target", "--set", "target.sd=1"), "is a potential already"),
-        (("my_targets.py:nowhere",), "no start was found in 100 attempts"),
-        (("my_targets.py:gradientless",), "the sampler needs gradient from the target"),
-        (("gaussian", "--retries", "2"), "retries is given, but on_error is 'reject'"),
-        (("gaussian", "--on-error", "retry", "--retries", "0"), "at least 1, got 0"),
-        (("gaussian", "--target-rhat", "0.9"), "target_rhat must be a finite number above 1"),
         (("gaussian", "--set", "target.dimm=3"), "has no setting 'dimm'; did you mean 'dim'"),
         (("gaussian", "--sampler", "hmcc"), "did you mean 'hmc'"),
-        (("gaussian", "--schedule", "once"), "deploys a surrogate, but none is named"),
-        (("gaussian", "--chains", "0"), "chains must be a whole number of at least 1, got 0"),
-        (("gaussian", "--draws", "0"), "draws must be a whole number of at least 1, got 0"),
-        (("gaussian", "--warmup", "-1"), "warmup must be a whole number of at least 0, got -1"),
-        (("gaussian", "--step-size", "nan"), "step_size must be a positive finite number"),
-        (("gaussian", "--n-steps", "0"), "n_steps must be a whole number of at least 1"),
-        (("gaussian", "--seed", "-1"), "seed must be a whole number of at least 0"),
-        (("gaussian", "--set", "sampler.n_stepz=3"), "did you mean 'n_steps'"),
     ],
     ids=lambda x: " ".join(x) if isinstance(x, tuple) else "",
 )

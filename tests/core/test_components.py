@@ -9,7 +9,7 @@ import pytest
 from surrokit import Component, Part
 from surrokit.errors import ConfigurationError, MissingDependencyError, PluginError, PluginLoadError
 from surrokit.registry.catalogue import Catalogue, Composer
-from surrokit.registry.components import KINDS, REQUIRED, members_of, missing_members, protocols_of
+from surrokit.registry.components import KINDS, members_of, missing_members, protocols_of
 
 
 def factory(*, size, scale=2.0, sampler=None):
@@ -22,11 +22,6 @@ def component(**changed):
     )
 
 
-@pytest.mark.parametrize("name", ["a", "mine", "my-own", "rbf2", "a-b-c"])
-def test_names_are_words_joined_by_hyphens(name):
-    assert component(name=name).name == name
-
-
 @pytest.mark.parametrize("name", ["", "Mine", "my_own", "-a", "a-", "a--b", "a b", "é", "a\n"])
 def test_other_names_are_refused(name):
     with pytest.raises(ConfigurationError, match="lower-case words joined by hyphens, got"):
@@ -37,22 +32,6 @@ def test_other_names_are_refused(name):
 def test_other_kinds_are_refused(kind):
     with pytest.raises(ConfigurationError, match="kind must be one of potential, surrogate, "):
         component(kind=kind)
-
-
-def test_settings_are_the_keywords_of_the_factory():
-    settings = component(parts={"sampler": Part("sampler")}).settings()
-    assert {name: setting.default for name, setting in settings.items()} == {
-        "size": REQUIRED,
-        "scale": 2.0,
-        "sampler": None,
-    }
-
-
-def test_components_are_values():
-    assert component() == Component("metric", "mine", factory, "s")
-    assert component() != component(name="yours")
-    with pytest.raises(AttributeError):
-        component().name = "other"
 
 
 # --- factories by their path ---
@@ -226,15 +205,6 @@ def test_nothing_is_a_part_of_any_kind(kind):
     lacking = missing_members(kind, object())
     assert lacking == {protocol.__name__: members_of(protocol) for protocol in protocols_of(kind)}
     assert all(lacking.values())
-
-
-def test_no_property_is_evaluated():
-    class Late:
-        @property
-        def learner(self):
-            raise AssertionError("too early")
-
-    assert missing_members("surrogate", Late()) == {}
 
 
 def test_members_of_an_instance_count():

@@ -96,12 +96,6 @@ def test_one_part_of_two_distributions_names_both(install):
         make_catalogue(load(find(())))
 
 
-def test_a_distribution_without_metadata_is_passed_over(install, tmp_path):
-    install("good")
-    (tmp_path / "0" / "broken-0.dist-info").mkdir()
-    assert [plugin.distribution for plugin in find(())] == ["good"]
-
-
 def test_a_distribution_is_passed_over_that_raises_for_want_of_metadata(install, monkeypatch):
     """The backport of importlib.metadata raises, and stays once anybody has imported it."""
     install("good")
@@ -128,20 +122,6 @@ def test_disabled_entries_are_left_out(install, monkeypatch):
     assert [plugin.label for plugin in find()] == ["two[b]"]
 
 
-def test_a_disabled_plugin_is_not_imported_however_broken(install, monkeypatch):
-    install("broken", "bad", source="raise RuntimeError")
-    install("good", "fine")
-    monkeypatch.setenv(DISABLE_VARIABLE, "bad")
-    assert [name for name, _ in load(find()).list_name_plugin()] == ["good[fine]"]
-
-
-def test_a_clash_can_be_ended_by_switching_the_name_off(install, monkeypatch):
-    install("one", "same")
-    install("two", "same")
-    monkeypatch.setenv(DISABLE_VARIABLE, "same")
-    assert find() == ()
-
-
 # --- what can be wrong with a plugin ---
 
 
@@ -160,12 +140,6 @@ def test_a_plugin_that_fails_to_import_is_named_with_the_cause(install, source, 
         load(find(()))
     assert f"set {DISABLE_VARIABLE}=bad" in str(caught.value)
     assert caught.value.__cause__ is not None
-
-
-def test_an_entry_that_is_not_there_is_named(install):
-    install("stranger", "bad", target="nowhere_at_all")
-    with pytest.raises(PluginLoadError, match=r"stranger\[bad\] .* from 'nowhere_at_all'"):
-        load(find(()))
 
 
 def test_an_entry_must_be_a_module(install):
@@ -225,16 +199,3 @@ def test_modules_can_be_registered_by_hand(install):
     plugins.hook.surrokit_run_started(run=7)
     assert module.told == [7]
     assert plugins.list_name_plugin() == [("by_hand", module)]
-
-
-def test_modules_can_join_those_announced(install):
-    install("stranger", "mine")
-    plugins = make_plugins(listening(), discover=True)
-    assert [name for name, _ in plugins.list_name_plugin()] == ["stranger[mine]", "by_hand"]
-
-
-def test_each_set_of_plugins_is_its_own():
-    module = listening()
-    make_plugins(module)
-    make_plugins().hook.surrokit_run_started(run=7)
-    assert module.told == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import sys
 import types
-import warnings
 from types import MappingProxyType
 
 import attrs
@@ -112,12 +111,6 @@ def test_targets_tell_what_was_observed(target, expected):
     assert {name: array.tolist() for name, array in found.items()} == expected
 
 
-@pytest.mark.parametrize(("name", "count"), [("lynx-hare", 42), ("elliptic-pde", 121)])
-def test_built_in_targets_tell_their_data(name, count):
-    (array,) = observed_data_of(sk.make("potential", name)).values()
-    assert array.shape == (count,)
-
-
 @pytest.mark.parametrize(
     "array", [np.array(["a", "b"]), np.array([1, "b"], dtype=object), np.zeros(2**22 + 1, bool)]
 )
@@ -173,15 +166,6 @@ def test_an_older_arviz_gets_its_own_call(bounded_run, monkeypatch):
     groups = {"posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats"}
     assert set(given) == {*groups, "save_warmup"}
     assert_array_equal(given["posterior"]["rate"], bounded_run["rate"])
-
-
-@pytest.mark.parametrize("draws", [1, 3])
-def test_fewer_draws_than_chains_are_no_warning(draws):
-    run = sk.sample(normal(dim=1), **{**FEW, "chains": 4, "draws": draws})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tree = run.to_arviz()
-    assert tree["posterior"]["q"].shape == (4, draws, 1)
 
 
 # --- names ---
@@ -266,15 +250,6 @@ def test_a_table_as_text_has_one_row_a_draw(bounded_run, tmp_path):
     assert (len(header), len(rows)) == (6, 0)
 
 
-def test_labels_with_commas_and_the_name_of_the_index_survive(tmp_path):
-    target = normal(parameters={"chain": None, "m": sk.Parameter((1, 2))})
-    run = sk.sample(target, **FEW)
-    run.save(tmp_path / "run.csv")
-    header, rows = rows_of(tmp_path / "run.csv")
-    assert header == ["chain_", "draw", "chain", "m[0,0]", "m[0,1]"]
-    assert_array_equal(rows[:, 2], run["chain"].ravel())
-
-
 @pytest.mark.parametrize("name", ["run.txt", "run", "run.csv.gz", "run.netcdf", ".csv"])
 def test_another_ending_is_refused(bounded_run, tmp_path, name):
     said = r"does not say how to write draws; use one of .nc"
@@ -314,13 +289,6 @@ def test_parquet_gets_the_same_columns(bounded_run, tmp_path, monkeypatch):
     bounded_run.save(tmp_path / "run.parquet")
     assert list(written) == ["chain", "draw", *LABELS]
     assert (tmp_path / "run.parquet").read_text() == "table"
-
-
-def test_parquet_can_be_read_back(bounded_run, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    bounded_run.save(tmp_path / "run.parquet")
-    table = parquet.read_table(tmp_path / "run.parquet")
-    assert_array_equal(table["slope"].to_numpy(), bounded_run["slope"].ravel())
 
 
 def test_an_old_file_stays_until_the_new_one_is_whole(bounded_run, tmp_path, monkeypatch):

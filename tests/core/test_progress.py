@@ -129,25 +129,6 @@ def test_calls_are_expected_by_aim_and_limit(aim, most_calls, expected):
     assert refused.expected_calls == (most_calls or 100)
 
 
-@pytest.mark.parametrize(("draws", "shown"), [(0, (0, 3, "")), (10, (100, 180, "error 0.04 sd"))])
-def test_the_bar_counts_calls_only_where_answers_are_believed(draws, shown, terminal):
-    terminal()
-    info = RoundInfo(error=0.04, draws=draws, aim=None, calls=100.0, most_calls=180)
-    with progress_bar(Meter(), enabled=True) as (bar,):
-        bar.surrokit_run_started(INFO)
-        bar.surrokit_round_weighed(run=INFO, info=info)
-        (task,) = bar._progress.tasks
-    assert (task.completed, task.total, task.fields["said"]) == shown
-
-
-def test_the_bar_ends_when_the_run_fails(terminal):
-    stream = terminal()
-    compute = sk.Compute(on_error="raise")
-    with pytest.raises(TargetError):
-        sk.sample(slow_target(at=1, do=break_down), sampler="random-walk", compute=compute, **RUN)
-    assert stream.getvalue().endswith(("\n", "\x1b[?25h"))
-
-
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
 def test_a_bar_fits_its_terminal(width):
     console = Console(width=width, file=io.StringIO(), force_terminal=False)
@@ -314,16 +295,6 @@ def test_a_notebook_has_one_output_that_is_replaced(kernel, monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_drawings_are_apart_and_each_run_has_its_output(kernel, monkeypatch):
-    """At the start, at the first iteration that is late enough, and at the end."""
-    monkeypatch.setattr(shown_progress, "EVERY_DRAWING", 1e6)
-    monkeypatch.setattr(shown_progress, "EVERY_CALL", 1e6)
-    for _ in range(2):
-        sk.sample(target(), **RUN)
-    assert [len(output) for output in kernel] == [2, 2]
-    assert "30/30" in kernel[1][-1]["text/plain"]
-
-
 def test_a_run_that_fails_leaves_its_bar(kernel):
     failing = slow_target(at=40, do=break_down)
     with pytest.raises(TargetError):
@@ -391,15 +362,3 @@ def test_a_dry_run_prints_what_a_run_would_cost(tmp_path):
     assert PRICE.fullmatch(shown.output.strip())
     assert '"calls": 4000' in figures.read_text()
     assert not (tmp_path / "run.surrokit").exists()
-
-
-def test_time_between_batches_is_not_that_of_calls():
-    meter = Meter()
-    for _ in range(2):
-        meter.begin(2)
-        meter.left(1)
-        meter.left(0)
-        time.sleep(0.05)
-    meter.begin(1)
-    assert (meter.done, meter.in_flight) == (4, 1)
-    assert meter.busy < 0.05

