@@ -1,7 +1,8 @@
 """Diagnostics of draws: effective sample size, R-hat, Monte Carlo error, error of the mean.
 
 Rank-normalised bulk and tail ESS and split R-hat (Vehtari et al. 2021, doi:10.1214/20-BA1221) come
-from the ArviZ project; the paper's own estimator is here because its tables need it.
+from the ArviZ project; the paper's own estimator is here because its tables need it. All functions
+raise a ShapeError where arrays have other shapes than these.
 """
 
 from __future__ import annotations
@@ -114,8 +115,6 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
 
     Raises
     ------
-    ShapeError
-        If draws are not three-dimensional.
     ConfigurationError
         If the kind is unknown.
     """
@@ -144,11 +143,6 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
     It is of draws (chains, draws, dim); a single chain is first cut into two. NaN for parameters
     that stand still in every half chain, or with fewer than four draws; infinite where the variance
     within chains is only rounding error.
-
-    Raises
-    ------
-    ShapeError
-        If draws are not three-dimensional.
     """
     array = _check(draws)
     if len(array) == 1 and array.shape[1] >= MIN_DRAWS:
@@ -172,11 +166,6 @@ def energy_information(energy: npt.ArrayLike) -> FloatArray:
     that fresh momenta make up (Betancourt 2016, arXiv:1604.00695, equation 3): low where the energy
     varies much more than momenta can change it in one transition. NaN where an energy is not
     finite, or with fewer than four draws.
-
-    Raises
-    ------
-    ShapeError
-        If energies are not two-dimensional.
     """
     from arviz_stats.base import array_stats
 
@@ -199,8 +188,6 @@ def highest_density(draws: npt.ArrayLike, probability: float) -> FloatArray:
 
     Raises
     ------
-    ShapeError
-        If draws are not three-dimensional.
     ConfigurationError
         If the probability is not between zero and one.
     """
@@ -227,13 +214,7 @@ def check_probability(probability: object) -> None:
 
 
 def mean_error(draws: npt.ArrayLike) -> FloatArray:
-    """Return the Monte Carlo standard error of each mean, shape (dim,), of draws (..., dim).
-
-    Raises
-    ------
-    ShapeError
-        If draws are not three-dimensional.
-    """
+    """Return the Monte Carlo standard error of each mean, shape (dim,), of draws (..., dim)."""
     array = _check(draws)
     return units(array) * _of_moving(array, lambda x: _arviz("mcse", x, method="mean"))
 
@@ -247,11 +228,6 @@ def relative_error(draws: npt.ArrayLike) -> FloatArray:
 
     It is the largest of those of mean, standard deviation and the :data:`QUANTILES` of draws
     (chains, draws, dim); NaN for parameters that no chain moved, or with fewer than four draws.
-
-    Raises
-    ------
-    ShapeError
-        If draws are not three-dimensional.
     """
     ways: list[dict[str, Any]] = [{"method": "mean"}, {"method": "sd"}]
     ways += [{"method": "quantile", "prob": probability} for probability in QUANTILES.values()]
@@ -271,8 +247,6 @@ def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatAr
 
     Raises
     ------
-    ShapeError
-        If the mean does not fit the draws.
     ConfigurationError
         If the mean is zero, where no relative error exists.
     """

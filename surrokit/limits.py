@@ -61,10 +61,8 @@ def ended_after(seconds: float | None, end: Callable[[], object]) -> Iterator[th
 
 STARTING, EXPLORING, FITTING = "starting", "exploring", "fitting the surrogate"
 WARMING, SAMPLING, WEIGHING = "warm-up", "sampling", "weighing"
-"""Stages of a run, in words."""
-
 SEARCHING = "searching for the mode"
-"""The stage of a search, within any of the others."""
+"""Stages of a run, in words; the last one is within any of the others."""
 
 
 class Meter:
@@ -211,8 +209,7 @@ class Penalties:
         return found
 
 
-FEW = 20_000
-"""Numbers that evaluations hold, values and slopes, below which a fit to them is small."""
+FEW = 20_000  #: Numbers that evaluations hold, below which a fit to them is small.
 
 
 _LOCK, _CHANGED = threading.RLock(), list[tuple[Callable[[int], Any], int]]()

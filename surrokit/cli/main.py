@@ -12,26 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from surrokit.cli import options
 from surrokit.cli.glm import glm_command, predict
-from surrokit.cli.options import (
-    FILE,
-    FIRST,
-    NAMED,
-    LongCommand,
-    complete_target,
-    file,
-    json_path,
-    limit,
-    number,
-    quiet,
-    settings,
-    several,
-    whole,
-    wide,
-    with_outputs,
-    with_parts,
-    with_workers,
-)
 from surrokit.cli.parts import bench, plugins
 from surrokit.cli.show import (
     check_outputs,
@@ -86,26 +68,28 @@ for _command in (*COMMANDS, show, report, watch, new, predict, bench, plugins):
     cli.add_command(_command)
 
 
-@cli.command(cls=LongCommand, first=FIRST, short_help="Draw from a target.")
-@click.argument("target", shell_complete=complete_target)
-@with_parts
+@cli.command(cls=options.LongCommand, first=options.FIRST, short_help="Draw from a target.")
+@click.argument("target", shell_complete=options.complete_target)
+@options.with_parts
 @click.option("--chains", default=4, show_default=True, help="Run so many chains, as one batch.")
-@whole("--warmup", help="Tune in so many iterations, of which no draw is kept.  [default: 1000]")
-@whole("--draws", help="Keep so many draws of each chain.  [default: 1000]")
-@number(
+@options.whole(
+    "--warmup", help="Tune in so many iterations, of which no draw is kept.  [default: 1000]"
+)
+@options.whole("--draws", help="Keep so many draws of each chain.  [default: 1000]")
+@options.number(
     "--max-calls",
     callback=lambda _, __, value: int(value) if value and value.is_integer() else value,
     help="Stop before there are more exact calls; inf lifts the default limit.",
 )
-@number("--max-seconds", help="Stop after so many seconds.")
-@number("--target-ess", help="Stop when every ESS is this high.")
-@number("--target-rhat", help="Stop when every R-hat is this low.")
-@number(
+@options.number("--max-seconds", help="Stop after so many seconds.")
+@options.number("--target-ess", help="Stop when every ESS is this high.")
+@options.number("--target-rhat", help="Stop when every R-hat is this low.")
+@options.number(
     "--target-mcse",
     help="Stop when no mean, sd or quantile has a larger error, in posterior sds.",
 )
-@number("--step-size", help="Take steps of this size.  [default: tuned]")
-@whole("--n-steps", help="Take so many steps a path at most.  [default: tuned]")
+@options.number("--step-size", help="Take steps of this size.  [default: tuned]")
+@options.whole("--n-steps", help="Take so many steps a path at most.  [default: tuned]")
 @click.option(
     "--on-error",
     type=click.Choice(["reject", "raise", "retry"]),
@@ -113,30 +97,32 @@ for _command in (*COMMANDS, show, report, watch, new, predict, bench, plugins):
     show_default=True,
     help="Where the target fails, reject and count it, stop (raise), or try again (retry).",
 )
-@whole(
+@options.whole(
     "--retries",
     help="Try a failed position again so often, with --on-error retry.  [default: 2]",
 )
-@whole("--seed", help="Seed the random numbers, for reproducible draws.")
-@settings(help="Set a part's setting, as surrogate.n_nodes=500 or target.path=FILE; repeatable.")
-@file(
+@options.whole("--seed", help="Seed the random numbers, for reproducible draws.")
+@options.settings(
+    help="Set a part's setting, as surrogate.n_nodes=500 or target.path=FILE; repeatable."
+)
+@options.file(
     "--path",
     help="Write every exact evaluation to this file, from which the run can be resumed.",
 )
-@several(
+@options.several(
     "--warm-start",
-    type=FILE,
+    type=options.FILE,
     help="Learn from the file of an earlier run, and evaluate nothing in it again; repeatable.",
 )
-@with_workers
-@quiet
-@wide
+@options.with_workers
+@options.quiet
+@options.wide
 @click.option(
     "--dry-run", is_flag=True, help="Time a few calls, and say what the run would cost, alone."
 )
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
-@json_path(help="Write the figures as JSON here.")
-@with_outputs
+@options.json_path(help="Write the figures as JSON here.")
+@options.with_outputs
 def sample(
     target: str,
     settings: tuple[str, ...],
@@ -189,28 +175,30 @@ def sample(
         sys.exit(INTERRUPTED)
 
 
-cli.add_command(glm_command(cast(LongCommand, sample)))
+cli.add_command(glm_command(cast(options.LongCommand, sample)))
 
 
-@cli.command(cls=LongCommand, first=("draws", "max_calls", "max_seconds", "workers"))
-@click.argument("path", metavar="FILE", type=FILE)
-@click.argument("target", required=False, shell_complete=complete_target)
-@whole("--draws", help="Keep so many draws of each chain in all.")
-@whole("--run", help="Go on with the run of this number, not with the last one of the target.")
-@limit("--max-calls")
-@limit("--max-seconds")
-@limit("--target-ess")
-@limit("--target-rhat")
-@limit("--target-mcse")
-@settings(
+@cli.command(cls=options.LongCommand, first=("draws", "max_calls", "max_seconds", "workers"))
+@click.argument("path", metavar="FILE", type=options.FILE)
+@click.argument("target", required=False, shell_complete=options.complete_target)
+@options.whole("--draws", help="Keep so many draws of each chain in all.")
+@options.whole(
+    "--run", help="Go on with the run of this number, not with the last one of the target."
+)
+@options.limit("--max-calls")
+@options.limit("--max-seconds")
+@options.limit("--target-ess")
+@options.limit("--target-rhat")
+@options.limit("--target-mcse")
+@options.settings(
     help="Set what the target was given, such as target.path=FILE, or a setting of a part "
     "that the file cannot hold, such as surrogate.estimator=NAME; repeatable."
 )
-@with_parts
-@with_workers
-@quiet
-@wide
-@json_path(help="Write the figures as JSON here.")
+@options.with_parts
+@options.with_workers
+@options.quiet
+@options.wide
+@options.json_path(help="Write the figures as JSON here.")
 def resume(
     path: Path,
     target: str | None,
@@ -254,7 +242,7 @@ def _target_and_parts(
 
     parts = parse_settings(settings)
     exact = name_or_target(target, parts.pop("target", {}), one_by_one=one_by_one)
-    names = {kind: given.pop(kind) for kind in NAMED}
+    names = {kind: given.pop(kind) for kind in options.NAMED}
     return exact, specs_of(names, parts, default_catalogue())
 
 

@@ -10,18 +10,7 @@ from typing import Any, cast
 import attrs
 import click
 
-from surrokit.cli.options import (
-    NAMED,
-    complete_target,
-    file,
-    json_path,
-    names_of,
-    part_option,
-    settings,
-    several,
-    together,
-    whole,
-)
+from surrokit.cli import options
 from surrokit.cli.target import name_or_target, parse_settings, specs_of
 from surrokit.errors import ConfigurationError
 from surrokit.output.console import plain_table, say, terminal
@@ -39,8 +28,8 @@ from surrokit.registry.components import (
 
 
 @click.command(short_help="List the parts, or show the settings of some.")
-@click.argument("names", nargs=-1, shell_complete=names_of(None, *KINDS))
-@json_path(help="Also write JSON here.")
+@click.argument("names", nargs=-1, shell_complete=options.names_of(None, *KINDS))
+@options.json_path(help="Also write JSON here.")
 def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     """List every part: its kind, name and plugin; or show the settings of the parts NAMES.
 
@@ -115,17 +104,19 @@ def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
 
 
 @click.command(short_help="Compare parts over targets and seeds.")
-@several(
+@options.several(
     "--target",
     "targets",
     required=True,
-    shell_complete=complete_target,
+    shell_complete=options.complete_target,
     help="Run on this target, given as to sample; repeatable.",
 )
-@together(
+@options.together(
     *(
-        part_option(kind, multiple=True, help=f"Compare this {kind} with others; repeatable.")
-        for kind in NAMED
+        options.part_option(
+            kind, multiple=True, help=f"Compare this {kind} with others; repeatable."
+        )
+        for kind in options.NAMED
     )
 )
 @click.option(
@@ -135,9 +126,9 @@ def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
     show_default=True,
     help="Repeat each run with so many seeds.",
 )
-@whole("--max-calls", help="Stop each run before there are more exact calls.")
-@whole("--warmup", help="Tune each run in so many iterations.  [default: 1000]")
-@whole("--draws", help="Keep so many draws of each chain.  [default: 1000]")
+@options.whole("--max-calls", help="Stop each run before there are more exact calls.")
+@options.whole("--warmup", help="Tune each run in so many iterations.  [default: 1000]")
+@options.whole("--draws", help="Keep so many draws of each chain.  [default: 1000]")
 @click.option(
     "--reference-draws",
     type=click.IntRange(min=100),
@@ -145,9 +136,9 @@ def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
     show_default=True,
     help="Keep so many draws of each chain in the exact run that others are compared to.",
 )
-@settings(help="Set a part's setting in all runs, as surrogate.n_nodes=500; repeatable.")
-@file("--picture", help="Draw the comparison here.")
-@json_path(help="Write all runs here.")
+@options.settings(help="Set a part's setting in all runs, as surrogate.n_nodes=500; repeatable.")
+@options.file("--picture", help="Draw the comparison here.")
+@options.json_path(help="Write all runs here.")
 def bench(
     targets: tuple[str, ...],
     seeds: int,
@@ -170,7 +161,7 @@ def bench(
         check_folder(path)
     set_by_kind = parse_settings(settings)
     of_target = set_by_kind.pop("target", {})
-    parts = _combinations({kind: given.pop(kind) or (None,) for kind in NAMED}, set_by_kind)
+    parts = _combinations({kind: given.pop(kind) or (None,) for kind in options.NAMED}, set_by_kind)
     exact = {name: name_or_target(name, of_target) for name in targets}
     references = {}
     for name, target in exact.items():

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import click
@@ -81,16 +82,12 @@ def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
     What is warned of before the run has ended is shown at once. If ``quiet``, there is no table, so
     that the verdict is warned of.
     """
-    with warnings.catch_warnings():
-        yield [] if quiet else [_VerdictInTable()]
 
-
-class _VerdictInTable:
-    """Observes the end of a run, after which all that is warned of is its verdict."""
-
-    def surrokit_run_finished(self, **_: object) -> None:
-        """Keep back warnings from here on."""
+    def keep_back(**_: object) -> None:
         warnings.simplefilter("ignore", SamplingWarning)
+
+    with warnings.catch_warnings():
+        yield [] if quiet else [SimpleNamespace(surrokit_run_finished=keep_back)]
 
 
 # --- runs as their files tell of them ---

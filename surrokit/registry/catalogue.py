@@ -42,13 +42,7 @@ class Catalogue:
         return sorted(name for k, name in self.entries if k == kind)
 
     def get(self, kind: Kind, name: str) -> Component:
-        """Return a component.
-
-        Raises
-        ------
-        UnknownComponentError
-            If there is none; the message names the nearest ones.
-        """
+        """Return a component; where there is none, an UnknownComponentError names the nearest."""
         try:
             return self.entries[kind, name]
         except KeyError:
@@ -63,13 +57,7 @@ class Catalogue:
         return next(serve, None)
 
     def pick(self, kind: Kind, purpose: str = DEFAULT) -> str:
-        """Return the name of the component that serves a purpose.
-
-        Raises
-        ------
-        UnknownComponentError
-            If there is none.
-        """
+        """Return the name of the component that serves a purpose; an error if there is none."""
         found = self.serving(kind, purpose)
         if found is not None:
             return found.name
@@ -82,13 +70,7 @@ class Catalogue:
         )
 
     def find(self, names: Sequence[str], kind: Kind | None = None) -> list[Component]:
-        """Return the components with these names, of one kind or any; without names all of them.
-
-        Raises
-        ------
-        UnknownComponentError
-            If no component has one of the names; the message names the nearest ones.
-        """
+        """Return the components with these names, of one kind or any; without names all of them."""
         entries = [each for each in self if kind in (None, each.kind)]
         known = {each.name for each in entries}
         for name in names:
@@ -278,13 +260,7 @@ class Composer:
 
 
 def name_and_settings(spec: object) -> tuple[str, dict[str, Any]] | None:
-    """Return the name and settings in a spec, or None for an object.
-
-    Raises
-    ------
-    ConfigurationError
-        If the settings are not a dictionary.
-    """
+    """Return the name and settings in a spec, or None for an object."""
     if isinstance(spec, str):
         return spec, {}
     if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], str):

@@ -21,11 +21,6 @@ def load_object(path: str, what: str) -> Any:
     """Import the module of ``package.module:Class``, and return what the path names.
 
     ``what`` is the name in messages of the part that it makes.
-
-    Raises
-    ------
-    PluginLoadError
-        If there is no such module, or it cannot be imported, or there is no such name in it.
     """
     name, _, attribute = path.partition(":")
     made_by = f"{what} is to be made by {path!r}, but"

@@ -105,13 +105,7 @@ def load(found: Iterable[FoundPlugin]) -> Plugins:
 
 
 def make_plugins(*modules: ModuleType, discover: bool = False) -> Plugins:
-    """Return a fresh set of plugins: the modules given, and those announced if ``discover``.
-
-    Raises
-    ------
-    PluginLoadError
-        If a plugin fails to import, or implements a hook that this version does not have.
-    """
+    """Return a fresh set of plugins: the modules given, and those announced if ``discover``."""
     manager = load(find() if discover else ())
     for module in modules:
         _register(manager, module, module.__name__)

@@ -5,11 +5,8 @@ from __future__ import annotations
 import builtins
 import io
 import math
-import os
 import re
-import subprocess
 import sys
-import threading
 import time
 import types
 
@@ -145,67 +142,11 @@ def test_a_bar_fits_its_terminal(width):
 
 # --- calls within a step ---
 
-FIRST_STEP = """
-import time
-import surrokit as sk
-from surrokit.errors import StopRun
-
-def model(q):
-    time.sleep(0.06)
-    if q[0] < 0.0:
-        raise ArithmeticError("no solution")
-    return 0.5 * float(q @ q)
-
-class Stop:
-    def surrokit_transition_done(self, **_):
-        raise StopRun
-
-compute = sk.Compute(executor="threads", workers=2)
-sk.sample(sk.potential(model, dim=2), seed=1, observers=[Stop()], compute=compute)
-"""
-"""A run that ends after its first step, in which there are many calls."""
 
 PRICE = re.compile(
     r"a call takes \d+ ms; chains need about 4,000 calls, [\d.]+ (s|min) on 1 worker, "
     r"[\d.]+ (s|min) on 4; `max_calls=300` gives weighted answers in about [\d.]+ s"
 )
-
-
-def in_terminal(command):
-    """Return the lines that a command shows in a pseudo-terminal."""
-    leader, follower = os.openpty()
-    shown = []
-
-    def read():
-        try:
-            while block := os.read(leader, 65536):
-                shown.append(block)
-        except OSError:
-            pass  # the other end was closed
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    environment = {**os.environ, "COLUMNS": "160", "TERM": "xterm"}
-    subprocess.run(command, stderr=follower, env=environment, check=True, timeout=60)
-    os.close(follower)
-    reader.join(timeout=10)
-    os.close(leader)
-    text = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", b"".join(shown)).decode()
-    return re.split(r"[\r\n]+", text)
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo terminals here")
-def test_a_terminal_shows_calls_from_the_first_on():
-    lines = in_terminal([sys.executable, "-W", "ignore", "-c", FIRST_STEP])
-    said = [line for line in lines if "exact calls" in line]
-    counts = {int(re.search(r"(\d+) exact calls", line)[1]) for line in said}
-    assert len(counts) > 3  # the run ends after its first step
-    assert said[0].startswith("starting: ")
-    assert any(line.startswith("exploring: ") for line in said)
-    assert any("2 in flight" in line and "ms a call" in line for line in said)
-    assert any(" failed" in line for line in said)
-    assert not any(" left" in line for line in said)  # no limit says anything of it
-    assert any(line.startswith("a call takes") for line in lines)
 
 
 def test_a_pipe_gets_a_line_now_and_then_and_the_price(monkeypatch, capfd):
