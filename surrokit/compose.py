@@ -119,8 +119,7 @@ def sample(
     schedule
         When to learn; by default ``once`` with a surrogate that learns, else ``never``. A
         :class:`Safety`, alone or as the second of a pair, says what to do when proposals on the
-        surrogate are hardly ever accepted; the default one repairs the surrogate in warm-up and
-        warns later.
+        surrogate are hardly ever accepted.
     explorer
         Explores before there is a surrogate. By default this is the exact sampler's own burn-in,
         for a quarter of the warm-up where it pays for gradients, else for half.
@@ -133,24 +132,22 @@ def sample(
         exploration tunes the sampler, as ``rounds`` does, None means the length of the exploration
         and 4 to 25 iterations more; the exploration then spends about half of the budget.
     draws
-        Draws kept of each chain. None means 1000; with a goal for them, such as ``target_ess``, it
-        means as many as the goal takes.
+        Draws kept of each chain. None means 1000, or with a goal as many as it takes.
     initial : array_like of shape (dim,) or (chains, dim), or dict by name, optional
         Starting positions, in the user's coordinates.
     warm_start
-        File of earlier runs of the same target, or several: the surrogate learns from what is in
-        them, and no position in them is evaluated again. With explorer ``rounds`` nothing else is
-        evaluated before the first draw, if they hold draws by which the surrogate is good. Or exact
+        Files of earlier runs of the same target: the surrogate learns from what is in them, and no
+        position in them is evaluated again. With explorer ``rounds`` nothing else is evaluated
+        before the first draw, if they hold draws by which the surrogate is good. Or exact
         evaluations to learn from: an :class:`Evaluations`, or a tuple of positions, potentials U
         and perhaps gradients, in the user's coordinates.
     seed
         Whole number or generator.
     max_calls, max_seconds, target_ess
-        Limits of the whole run, exploration and warm-up included, and the effective sample size at
-        which it stops, once every parameter reaches it. The first to be reached ends the run.
+        Limits of the whole run, exploration and warm-up included, and the effective sample size of
+        every parameter at which it stops. The first to be reached ends the run.
     budget
-        These and more limits and goals together: R-hat, and the Monte Carlo error of means,
-        standard deviations and quantiles.
+        These and more limits and goals together: R-hat, and Monte Carlo errors.
     compute
         Where exact calls are made, by how many workers, and what to do where one fails.
     path

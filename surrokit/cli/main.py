@@ -15,15 +15,7 @@ import click
 from surrokit.cli import options
 from surrokit.cli.glm import glm_command, predict
 from surrokit.cli.parts import bench, plugins
-from surrokit.cli.show import (
-    check_outputs,
-    print_run,
-    report,
-    show,
-    verdict_once,
-    watch,
-    write_outputs,
-)
+from surrokit.cli.show import print_run, report, show, verdict_once, watch
 from surrokit.cli.target import name_or_target, parse_settings, specs_of
 from surrokit.errors import PluginError, SurrokitError
 from surrokit.output.console import say
@@ -143,11 +135,14 @@ def sample(
     The target decides every acceptance exactly; a surrogate only proposes. Where neither a sampler
     nor a surrogate is named, the cost of the target's calls decides which parts are picked.
     """
+    from surrokit.output.saving import check_can_save
     from surrokit.registry.catalogue import default_catalogue
+    from surrokit.report.page import check_report
 
-    if json_path is not None:
-        check_folder(json_path)
-    check_outputs(out, report)
+    checks = ((json_path, check_folder), (out, check_can_save), (report, check_report))
+    for file, check in checks:  # before a long run
+        if file is not None:
+            check(file)
     exact, specs = _target_and_parts(target, settings, sizes, one_by_one=one_by_one)
     files = {"path": path, "warm_start": warm_start or None}
     sizes["progress"] = not quiet
@@ -170,7 +165,12 @@ def sample(
     if json_path is not None:
         compared = {} if baseline is None else {"compare": baseline.to_dict()}
         write_json(json_path, {**run.to_dict(), **compared})
-    write_outputs(run, out, report, quiet=quiet)
+    writes = ((out, run.save, "draws saved"), (report, run.report, "report written"))
+    for file, write, said in writes:
+        if file is not None:
+            write(file)
+            if not quiet:
+                say(f"{said} to {file}")
     if "interrupted" in (run.stopped, baseline and baseline.stopped):
         sys.exit(INTERRUPTED)
 

@@ -182,8 +182,9 @@ class LongCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, in the order in which they are declared."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
-        named = {*self.first, "help", "help_all"}
-        shown = [each for each in options if each.name in named or ctx.meta.get(_SHOWS_ALL, False)]
+        every = ctx.meta.get(_SHOWS_ALL, False)
+        # those without a value are about help
+        shown = [o for o in options if every or o.name in self.first or not o.expose_value]
         with formatter.section("Options"):
             formatter.write_dl([*filter(None, (each.get_help_record(ctx) for each in shown))])
         if left := len(options) - len(shown):

@@ -181,32 +181,6 @@ def _print_file(
         say(run.verdict)
 
 
-# --- draws and pages ---
-
-
-def check_outputs(out: Path | None, report: Path | None) -> None:
-    """Check, before a long run, that draws and page can be written, where files are given."""
-    from surrokit.output.saving import check_can_save
-    from surrokit.report.page import check_report
-
-    if out is not None:
-        check_can_save(out)
-    if report is not None:
-        check_report(report)
-
-
-def write_outputs(run: Run, out: Path | None, report: Path | None, *, quiet: bool) -> None:
-    """Write draws and page of a run, where files are given, and print where unless quiet."""
-    if out is not None:
-        run.save(out)
-    if report is not None:
-        run.report(report)
-    if out is not None and not quiet:
-        say(f"draws saved to {out}")
-    if report is not None and not quiet:
-        say(f"report written to {report}")
-
-
 @click.command("report")
 @click.argument("path", metavar="FILE", type=FILE)
 @file(

@@ -16,13 +16,12 @@ from surrokit.errors import (
     UnknownComponentError,
 )
 from surrokit.registry.components import (
-    BOUND_KINDS,
     DEFAULT,
     KINDS,
     REQUIRED,
     Component,
     Kind,
-    binds_as,
+    missing_members,
 )
 from surrokit.registry.discovery import Plugins, default_plugins
 
@@ -166,17 +165,6 @@ Spec: TypeAlias = str | tuple[str, Mapping[str, Any]]
 """A registered name, or a name with settings."""
 
 
-_METHODS: Mapping[Kind, tuple[tuple[str, ...], ...]] = {
-    "surrogate": (("learner",), ("dim", "capabilities", "value")),
-    "schedule": (("learns", "decide"),),
-    "explorer": (("needs", "explore"),),
-    "integrator": (("advance",),),
-    "metric": (("energy",),),
-    "policy": (("choose",),),
-}
-"""Members by which an object of each kind is known; a surrogate may be a ready potential."""
-
-
 class Composer:
     """Builds parts, and the parts inside them.
 
@@ -241,12 +229,7 @@ class Composer:
 
     def _check_kind(self, kind: Kind, given: object) -> None:
         """Raise if an object cannot be a part of a kind, before code deep inside fails on it."""
-        if kind in _METHODS:
-            alike = any(all(hasattr(given, name) for name in names) for names in _METHODS[kind])
-        elif kind in BOUND_KINDS:
-            alike = binds_as(given) == kind
-        else:
-            return
+        alike = kind == "potential" or not missing_members(kind, given)
         if isinstance(given, type) and alike:
             raise ConfigurationError(
                 f"as {kind}, the class {given.__name__} is given; make an object of it"

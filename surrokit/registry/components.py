@@ -82,9 +82,7 @@ _HANDED: dict[tuple[str, ...], Kind] = {
     ("potential", "tuning"): "sampler",
     ("potential",): "correction",
 }
-
-BOUND_KINDS: tuple[Kind, ...] = tuple(_HANDED.values())
-"""Kinds of parts that are settings until they are bound to a potential."""
+"""What ``bind`` is given to the kinds of parts that are settings until they are bound."""
 
 
 def binds_as(part: object) -> Kind | None:
@@ -117,7 +115,7 @@ def missing_members(kind: Kind, part: Any) -> dict[str, list[str]]:
             for name in members_of(protocol)
             if not (hasattr(type(part), name) or hasattr(part, name))
         ]
-        if not missing and kind in BOUND_KINDS and binds_as(part) != kind:
+        if not missing and kind in _HANDED.values() and binds_as(part) != kind:
             handed = next(names for names, of in _HANDED.items() if of == kind)
             missing = [f"bind({', '.join(handed)})"]
         if not missing:

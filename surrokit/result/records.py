@@ -161,13 +161,11 @@ class Adaptation:
     training_rows
         Exact evaluations that the learner observed.
     frozen_before_draws
-        Whether every kept draw had the same kernel, which no schedule could have changed. If not,
-        draws were kept under adaptation, and are exact only in the limit of vanishing adaptation.
-        The run sees this for itself, whatever the schedule says.
-    rescues
-        Repairs of the surrogate by the safety net, in warm-up.
-    restarts
-        Repairs at which the draws so far became warm-up, and draws began again.
+        Whether every kept draw had the same kernel, as the run sees for itself, whatever the
+        schedule says. If not, draws are exact only in the limit of vanishing adaptation.
+    rescues, restarts
+        Repairs of the surrogate by the safety net in warm-up; and those at which the draws so far
+        became warm-up, and draws began again.
     strays
         Chains that were far above the others in warm-up.
     mix
@@ -178,8 +176,7 @@ class Adaptation:
     recalled
         Whether chains went on from draws of an earlier run, and nothing was explored.
     deployed_though_frozen
-        Iterations after which the schedule deployed a surrogate though it had said that it was
-        frozen.
+        Deployments after the schedule had said that it was frozen.
     searches
         Where searches for modes ended; None where none was made.
     """

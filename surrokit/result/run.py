@@ -601,7 +601,6 @@ class Run:
         save(self, path)
 
     def _repr_html_(self) -> str:
-        """Return the verdict and the first numbers as notebooks show them."""
         from surrokit.report.words import show_run
 
         return show_run(self)

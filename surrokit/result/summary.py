@@ -223,7 +223,6 @@ class Summary:
         return f"{table}\n\n{self.remarks}" if self.remarks else table
 
     def _repr_html_(self) -> str:
-        """Return the table as notebooks show it."""
         from surrokit.report.words import show_summary
 
         return show_summary(self)

@@ -109,6 +109,12 @@ def test_a_parameter_that_never_moved_is_nan_without_a_warning(draws, measure, c
     assert np.isnan(result).tolist() == [False, True, False]
 
 
+def test_r_hat_of_chains_that_moved_once_alone_is_nan(draws):
+    draws[:, 250:, 1] = draws[:, 250:251, 1]
+    draws[:, :250, 1] = draws[:, :1, 1]
+    assert np.isnan(r_hat(draws)).tolist() == [False, True, False]
+
+
 def test_r_hat_beyond_arithmetic_is_infinite(draws):
     """Chains that alternate around 0, each by an amount of its own: spreads without variance."""
     signs = np.where(np.arange(500) % 2, 1.0, -1.0)
