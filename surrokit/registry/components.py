@@ -359,31 +359,6 @@ class Part:
     default: str | None = None
 
 
-def _check_name(_: object, __: object, value: str) -> None:
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", value):
-        raise ConfigurationError(
-            f"a component's name must be lower-case words joined by hyphens, got {value!r}; "
-            "for example 'my-surrogate'"
-        )
-
-
-def _check_kind(_: object, __: object, value: str) -> None:
-    if value not in KINDS:
-        raise ConfigurationError(
-            f"a component's kind must be one of {', '.join(KINDS)}, got {value!r}"
-        )
-
-
-def _check_factory(component: Component, _: object, value: Any) -> None:
-    dotted = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
-    is_path = isinstance(value, str) and re.fullmatch(f"{dotted}:{dotted}", value)
-    if not (callable(value) or is_path):
-        raise ConfigurationError(
-            f"the factory of {component.title} must be a path such as "
-            f"'package.module:Class', or a function, got {value!r}"
-        )
-
-
 def _with_settings(
     serves: Mapping[str, Mapping[str, Any]] | Iterable[str],
 ) -> dict[str, Mapping[str, Any]]:
@@ -434,9 +409,9 @@ class Component:
         If there is no such kind, or the name or the factory is not of the right form.
     """
 
-    kind: Kind = attrs.field(validator=_check_kind)
-    name: str = attrs.field(validator=_check_name)
-    factory: str | Callable[..., Any] = attrs.field(validator=_check_factory)
+    kind: Kind
+    name: str
+    factory: str | Callable[..., Any]
     summary: str
     references: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     parts: Mapping[str, Part] = attrs.field(factory=dict, kw_only=True)
@@ -446,6 +421,24 @@ class Component:
         default=(), converter=_with_settings, kw_only=True
     )
     plugin: str = attrs.field(default="", eq=False, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
+            raise ConfigurationError(
+                f"a component's name must be lower-case words joined by hyphens, got "
+                f"{self.name!r}; for example 'my-surrogate'"
+            )
+        if self.kind not in KINDS:
+            raise ConfigurationError(
+                f"a component's kind must be one of {', '.join(KINDS)}, got {self.kind!r}"
+            )
+        dotted, factory = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", self.factory
+        is_path = isinstance(factory, str) and re.fullmatch(f"{dotted}:{dotted}", factory)
+        if not (callable(factory) or is_path):
+            raise ConfigurationError(
+                f"the factory of {self.title} must be a path such as 'package.module:Class', or a "
+                f"function, got {factory!r}"
+            )
 
     @property
     def purposes(self) -> dict[str, Mapping[str, Any]]:
