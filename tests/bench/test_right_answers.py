@@ -118,16 +118,3 @@ def test_gradients_by_hand_are_those_of_the_values(name, dim, rng, differences):
     assert gradient == pytest.approx(
         differences(lambda q: both(q)[0], positions), rel=1e-6, abs=1e-6
     )
-
-
-@pytest.mark.long
-def test_the_truth_of_the_epidemic_is_that_of_its_density():
-    from user_trials import densities, references
-
-    mean, sd = references.sir()
-    best = densities.sir(mean)
-    for i in range(3):
-        away = mean + 6.0 * sd * np.eye(3)[i]
-        assert densities.sir(away) < best - 10.0
-    columns = references._solved(mean[:, None])[:, 0]
-    np.testing.assert_allclose(columns, densities.in_bed(mean), rtol=1e-4)

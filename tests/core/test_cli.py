@@ -246,16 +246,10 @@ def test_compare_adds_a_run_of_plain_hmc(figures):
     assert found["compare"]["calls"]["gradient"] > found["calls"]["gradient"]
 
 
-def test_out_saves_the_draws(surrokit, tmp_path):
-    code, out, _ = surrokit("sample", "gaussian", *EXACT, "--out", tmp_path / "run.csv")
-    assert code == 0
-    assert f"draws saved to {tmp_path / 'run.csv'}" in out
-    lines = (tmp_path / "run.csv").read_text().splitlines()
-    assert lines[0] == "chain,draw,q[0],q[1]"
-    assert len(lines) == 1 + 2 * 12
-
-
 def test_files_that_cannot_be_written_are_found_out_before_the_run(surrokit, tmp_path):
+    code, _, err = surrokit("sample", "gaussian", "--chains", "many")
+    assert code == 2
+    assert "Invalid value for '--chains'" in err
     code, out, err = surrokit("sample", "gaussian", *EXACT, "--out", tmp_path / "run.txt")
     assert (code, out) == (2, "")
     assert "Invalid value for '--out': the ending of 'run.txt' does not say how to write" in err
@@ -308,18 +302,11 @@ def test_errors_are_one_line_that_says_what_to_do(surrokit, targets, arguments, 
     [
         ("1 / 0", "bad.py could not be imported: ZeroDivisionError: division by zero; try python"),
         ("def (", "SyntaxError"),
-        ("import sys\nsys.exit()\n", "could not be imported: SystemExit"),
     ],
 )
 def test_a_file_that_cannot_be_imported_is_named(surrokit, targets, source, said):
     (targets.parent / "bad.py").write_text(source)
     assert_one_line(surrokit("sample", "bad.py:target", *EXACT), said)
-
-
-def test_what_click_refuses_is_a_matter_of_usage(surrokit):
-    code, _, err = surrokit("sample", "gaussian", "--chains", "many")
-    assert code == 2
-    assert "Invalid value for '--chains'" in err
 
 
 def test_the_command_is_installed():
@@ -361,13 +348,9 @@ def test_an_interrupt_before_the_run_is_told_to_the_shell(surrokit, targets):
     ("text", "value"),
     [
         ("1e-3", 0.001),
-        ("None", None),
         ("(1, 2)", (1, 2)),
         ("{'a': 1}", {"a": 1}),
-        ("some/path.csv", "some/path.csv"),
         ("a=b", "a=b"),
-        ("", ""),
-        ("'3'", "3"),
         ("__import__('os')", "__import__('os')"),
     ],
 )
@@ -378,16 +361,17 @@ def test_values_are_literals_or_text(text, value):
     }
 
 
-@pytest.mark.parametrize("item", ["sampler", "sampler.a", "sampler=1", ".a=1", "sampler.=1", "a b"])
-def test_what_is_no_setting_is_refused(item):
-    with pytest.raises(ConfigurationError, match="--set"):
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        *((item, "--set takes part.setting") for item in ("sampler", "sampler.a", "sampler=1")),
+        *((item, "--set takes part.setting") for item in ("sampler.=1", "a b")),
+        *((f"{part}.a=1", f"no part '{part}'; parts are") for part in ("potential", "Sampler", "")),
+    ],
+)
+def test_what_is_no_setting_is_refused(item, said):
+    with pytest.raises(ConfigurationError, match=said):
         parse_settings([item])
-
-
-@pytest.mark.parametrize("part", ["potential", "samplr", "Sampler"])
-def test_unknown_parts_are_refused(part):
-    with pytest.raises(ConfigurationError, match=f"there is no part '{part}'; parts are target, "):
-        parse_settings([f"{part}.a=1"])
 
 
 def test_names_and_settings_are_joined_and_a_part_without_name_gets_its_default():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import sys
 import types
-from types import MappingProxyType
 
 import attrs
 import numpy as np
@@ -17,7 +16,6 @@ from surrokit.errors import CapabilityError, ConfigurationError, MissingDependen
 from surrokit.output import arviz as export
 from surrokit.output import saving
 from surrokit.potentials import observed_data_of
-from surrokit.testing.targets import Gaussian
 
 arviz = pytest.importorskip("arviz")
 
@@ -56,12 +54,7 @@ def test_draws_statistics_and_warm_up_are_groups(bounded_run):
     ess = arviz.ess(tree)
     expected = [float(ess["rate"]), float(ess["slope"]), *ess["w"].values]
     assert_allclose(expected, bounded_run.ess("bulk"), rtol=1e-6)
-
-
-def test_attributes_have_versions_and_costs(bounded_run):
-    attributes = bounded_run.to_arviz().attrs
-    expected = {
-        "inference_library": "surrokit",
+    known = {
         "inference_library_version": sk.__version__,
         "numpy_version": np.__version__,
         "calls": bounded_run.total_calls,
@@ -71,7 +64,11 @@ def test_attributes_have_versions_and_costs(bounded_run):
         "tuning_steps": 60,
         "verdict": str(bounded_run.verdict),
     }
-    assert {name: attributes[name] for name in expected} == expected
+    assert {name: tree.attrs[name] for name in known} == known
+    run = sk.sample(normal(dim=3), **{**FEW, "warmup": 100, "draws": 50, "sampler": "nuts"})
+    depth = run.to_arviz()["sample_stats"]["tree_depth"].values  # of paths that are doubled
+    assert ((2 ** (depth - 1) <= run.kept.n_steps) & (run.kept.n_steps < 2**depth)).all()
+    assert "tree_depth" not in tree["sample_stats"]
 
 
 def test_outputs_and_data_of_a_forward_map_are_groups(forward_run, bounded_run):
@@ -117,14 +114,6 @@ def test_targets_tell_what_was_observed(target, expected):
 def test_text_and_large_data_are_not_exported(bounded_run, array):
     run = attrs.evolve(bounded_run, observed_data={"x": array, "y": np.zeros(2)})
     assert list(run.to_arviz()["observed_data"].data_vars) == ["y"]
-
-
-def test_paths_that_are_doubled_have_depths():
-    sizes = {**FEW, "warmup": 100, "draws": 50}
-    run = sk.sample(normal(dim=3), **{**sizes, "sampler": "nuts"})
-    depth = run.to_arviz()["sample_stats"]["tree_depth"].values
-    assert ((2 ** (depth - 1) <= run.kept.n_steps) & (run.kept.n_steps < 2**depth)).all()
-    assert "tree_depth" not in sk.sample(normal(dim=3), **FEW).to_arviz()["sample_stats"]
 
 
 def test_log_likelihoods_by_row_are_those_of_the_rows(bounded_run, monkeypatch):
@@ -176,27 +165,9 @@ ODD_NAMES = {
     "chain_": None,
     "v": sk.vector(2),
     "v_dim_0": None,
+    **dict.fromkeys(("x=1", "a/b", "a÷b", "a/b÷c", "a÷b/c", " a ", "it's", '"q"', "line\nbreak")),
     **dict.fromkeys(
-        (
-            "x=1",
-            "a/b",
-            "a÷b",
-            "a/b÷c",
-            "a÷b/c",
-            "a b",
-            " a ",
-            "it's",
-            '"q"',
-            "line\nbreak",
-            "tab\t",
-            "draws",
-            "x[0]",
-        ),
-        None,
-    ),
-    **dict.fromkeys(
-        ("μέση τιμή", "é", "e\u0301", "posterior", ".", "..", "\\", "\x1b[31m", "\u202e", "lp"),
-        None,
+        ("x[0]", "μέση τιμή", "e\u0301", "posterior", ".", "..", "\\", "\x1b[31m", "lp")
     ),
 }
 
@@ -216,19 +187,9 @@ def test_parameters_with_odd_names_are_all_in_the_file(tmp_path):
     saved = arviz.from_netcdf(tmp_path / "run.nc")
     assert_array_equal(saved["posterior"]["a÷b_"].values, run["a/b"])
     assert_array_equal(saved["observed_data"]["a÷b"].values, np.arange(5.0))
-
-
-@pytest.mark.parametrize("name", ["a\x00b", "\udc80"])
-def test_names_that_no_file_can_hold_are_refused(name):
-    with pytest.raises(ConfigurationError, match="must be text that files can hold"):
-        sk.potential(lambda q: q @ q, parameters={name: None})
-
-
-def test_data_of_ones_own_target_are_those_of_its_run():
-    class Own(Gaussian):
-        observed_data = MappingProxyType({"y": np.arange(5.0)})
-
-    assert_array_equal(sk.sample(Own(), **FEW).observed_data["y"], np.arange(5.0))
+    for name in ("a\x00b", "\udc80"):
+        with pytest.raises(ConfigurationError, match="must be text that files can hold"):
+            normal(parameters={name: None})
 
 
 # --- files ---
@@ -250,7 +211,7 @@ def test_a_table_as_text_has_one_row_a_draw(bounded_run, tmp_path):
     assert (len(header), len(rows)) == (6, 0)
 
 
-@pytest.mark.parametrize("name", ["run.txt", "run", "run.csv.gz", "run.netcdf", ".csv"])
+@pytest.mark.parametrize("name", ["run.txt", "run.csv.gz", ".csv"])
 def test_another_ending_is_refused(bounded_run, tmp_path, name):
     said = r"does not say how to write draws; use one of .nc"
     with pytest.raises(ConfigurationError, match=said):
@@ -307,11 +268,8 @@ def test_an_old_file_stays_until_the_new_one_is_whole(bounded_run, tmp_path, mon
     bounded_run.save(path)
     assert path.read_text().startswith("chain,draw,rate")
     assert [file.name for file in tmp_path.iterdir()] == ["run.csv"]
-
-
-def test_folders_that_are_missing_or_in_the_way_are_told(bounded_run, tmp_path):
-    (tmp_path / "run.csv").mkdir()
+    (tmp_path / "folder.csv").mkdir()
     with pytest.raises(ConfigurationError, match="it is a folder; give the name of a file"):
-        bounded_run.save(tmp_path / "run.csv")
+        bounded_run.save(tmp_path / "folder.csv")
     with pytest.raises(ConfigurationError, match=r"there is no folder .*nowhere; make it first"):
         bounded_run.save(tmp_path / "nowhere" / "run.nc")

@@ -211,29 +211,17 @@ def test_hundreds_of_numbers_make_a_page():
 # --- how it is made again ---
 
 
-def test_the_lines_of_a_run_with_a_file_make_it_again(tmp_path, target):
-    path = tmp_path / "run.surrokit"
-    sampler, safety = ("hmc", {"target_acceptance": 0.7}), sk.Safety(patience=30)
-    run = sk.sample(target, sampler=sampler, path=path, schedule=safety, seed=7, **FEW)
-    for each in (run, sk.open_run(path)):
-        lines = lines_of(each)
-        assert "seed=7," in lines
-        assert "schedule=sk.Safety(patience=30)," in lines
-        scope = {"target": target}
-        exec(lines.replace("target,\n", "target, progress=False,\n"), scope)
-        np.testing.assert_array_equal(scope["run"].draws, run.draws)
-    assert "    draws=30," in lines_of(sk.resume(path, target, draws=30, progress=False))
-
-
 @pytest.mark.parametrize("seed", [None, [1, 2]])
 @pytest.mark.parametrize("target", ["gaussian", ("gaussian", {"mean": [1.0, 2.0]})])
 def test_the_lines_of_a_run_on_a_named_target_make_it_again(target, seed, tmp_path):
     seed = seed() if callable(seed) else seed
-    sampler = ("hmc", {"target_acceptance": 0.7, "step_size": 0.1})
-    run = sk.sample(target, sampler=sampler, seed=seed, path=tmp_path / "run", **FEW)
+    sampler, safety = ("hmc", {"target_acceptance": 0.7, "step_size": 0.1}), sk.Safety(patience=30)
+    given = {"sampler": sampler, "schedule": safety, "seed": seed, "path": tmp_path / "run"}
+    run = sk.sample(target, **given, **FEW)
     for each in (run, sk.open_run(tmp_path / "run")):
         assert f"    {target!r}," in lines_of(each)
         assert "yours" not in lines_of(each)
+        assert "schedule=sk.Safety(patience=30)," in lines_of(each)
     scope = {}
     exec(lines_of(run).replace("chains=", "progress=False,\n    chains="), scope)
     np.testing.assert_array_equal(scope["run"].draws, run.draws)
@@ -286,17 +274,13 @@ def test_a_page_that_cannot_be_written_is_told(run, tmp_path, monkeypatch, comma
         command("report", tmp_path / "nothing.surrokit")
     (tmp_path / "folder.html").mkdir()
     monkeypatch.setattr("surrokit.report.page.page_of", lambda *_, **__: "a page")
-    with pytest.raises(ConfigurationError, match=r"cannot write .*; give a file in a folder"):
-        run.report(tmp_path / "folder.html")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingDependencyError, match=r"surrokit\[figures\]"):
-        run.report(tmp_path / "run.html")
-
-
-def test_sample_writes_a_report(command, tmp_path, monkeypatch):
-    monkeypatch.setattr("surrokit.report.page.page_of", lambda *_, **__: "a page")
     page = tmp_path / "run.html"
     sizes = ["--warmup", "60", "--draws", "40", "--seed", "1"]
     out = command("sample", "gaussian", "--sampler", "hmc", *sizes, "--report", page)
     assert f"report written to {page}" in out
     assert page.read_text() == "a page"
+    with pytest.raises(ConfigurationError, match=r"cannot write .*; give a file in a folder"):
+        run.report(tmp_path / "folder.html")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingDependencyError, match=r"surrokit\[figures\]"):
+        run.report(tmp_path / "run.html")
