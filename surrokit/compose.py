@@ -24,7 +24,7 @@ from surrokit.ledger.known import (
     with_memo,
 )
 from surrokit.mode.starts import given_positions, read_evaluations
-from surrokit.plan.parts import check_target
+from surrokit.plan.plan import check_target
 from surrokit.plan.recipe import (
     Policy,
     Recipe,
@@ -235,13 +235,13 @@ def regroup(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = {name: value for name, value in options.items() if value is not None}
     policy = given.pop("policy", None)
+    groups: tuple[tuple[str, ...], ...] = (
+        ("step_size", "n_steps", "metric", "integrator"),
+        ("target_rhat", "target_mcse"),
+        tuple(each.name for each in attrs.fields(Compute)),
+    )
     moves, limits, calls = (
-        {name: given.pop(name) for name in names if name in given}
-        for names in (
-            ("step_size", "n_steps", "metric", "integrator"),
-            ("target_rhat", "target_mcse"),
-            [each.name for each in attrs.fields(Compute)],
-        )
+        {name: given.pop(name) for name in names if name in given} for names in groups
     )
     if moves:
         sampler = given.get("sampler") or default_catalogue().pick("sampler")

@@ -236,21 +236,6 @@ def _of_warm_up(run: Run) -> Found:
     if restarts := went.restarts:
         message = f"draws were thrown back into warm-up {_times(restarts)}, {_last(restarts)}"
         yield "restarts", False, message
-    if again := [stray for stray in went.strays if stray.begun_again]:
-        last = again[-1]
-        message = (
-            f"chains were begun again where others were {_times(again)} in warm-up, the last "
-            f"time chain {last.chain} after iteration {last.iteration}: it was {last.above:.4g} "
-            "nats above them; give initial= nearer to the mass, or look whether there is a mode "
-            "that the others miss"
-        )
-        yield "begun_again", True, message
-    if stayed := [stray for stray in went.strays if not stray.begun_again]:
-        which = ", ".join(
-            f"chain {stray.chain} ({stray.above:.4g} nats above the others)" for stray in stayed
-        )
-        message = f"modes of their own hold {which}; draws do not tell how much they weigh"
-        yield "own_modes", True, message
     if went.mix:
         message = f"kept iterations were exact transitions with probability {went.mix:g}"
         yield "mix", False, message
@@ -260,9 +245,9 @@ def _of_warm_up(run: Run) -> Found:
             "draws were kept while the surrogate still adapted"
         )
         yield "adaptation", False, message
-    for each in () if run.chosen is None else run.chosen.replaced:
-        what = each.kind if each.old is None else f"{each.kind} {each.old}"
-        yield "fallback", False, f"the {what} was given up for {each.new}: {each.reason}"
+    if run.chosen is not None and run.chosen.fallback:
+        sampler, reason = run.chosen.fallback
+        yield "fallback", False, f"the surrogate was given up for {sampler}: {reason}"
 
 
 def _times(things: Sized) -> str:
