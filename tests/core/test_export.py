@@ -256,7 +256,8 @@ def test_an_old_file_stays_until_the_new_one_is_whole(bounded_run, tmp_path, mon
     path = tmp_path / "run.csv"
     path.write_text("old")
 
-    def fail(*_, **__):
+    def fail(_, path):
+        path.write_text("half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(saving, "write_csv", fail)
