@@ -227,11 +227,11 @@ def mixing(run: Run) -> Iterator[tuple[str, bool, str]]:
     if len(run.kept) >= least:
         yield from (("r_hat", is_judged(run), message) for message in _disagreement(run))
         ess = run.ess()
-        few = is_judged(run) and not np.isnan(ess).all() and float(np.nanmin(ess))
-        if few is not False and few < FEWEST_EFFECTIVE:
+        if is_judged(run) and not np.isnan(ess).all() and np.nanmin(ess) < FEWEST_EFFECTIVE:
+            worst = int(np.nanargmin(ess))
             message = (
-                f"the draws of {run.labels[int(np.nanargmin(ess))]!r} are worth {few:.0f} "
-                f"effective ones where {FEWEST_EFFECTIVE} are the least to go by; draw more"
+                f"the draws of {run.labels[worst]!r} are worth {ess[worst]:.0f} effective ones "
+                f"where {FEWEST_EFFECTIVE} are the least to go by; draw more"
             )
             yield "effective_draws", True, message
     elif len(run.kept):
