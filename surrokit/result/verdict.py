@@ -18,9 +18,9 @@ from surrokit.result.advice import (
     advise_mixing,
     chains_named,
     mixing,
+    modes_left,
     slow_tails,
 )
-from surrokit.result.mode_visits import modes_left
 from surrokit.result.records import Finding, Rescue, Verdict
 from surrokit.result.run import Run
 from surrokit.surrogate.training import part_beyond

@@ -18,8 +18,7 @@ from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
 from surrokit.plan.recipe import seed_of
 from surrokit.plots.posterior import marginal_panels
-from surrokit.report.page import SECTIONS, lines_of, page_of
-from surrokit.report.svg import inline_svg
+from surrokit.report.page import SECTIONS, inline_svg, lines_of, page_of
 from surrokit.result.records import Choice, Finding, Rescue, Verdict
 from surrokit.shown.html import show
 
