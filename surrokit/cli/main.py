@@ -77,8 +77,7 @@ for _command in (*COMMANDS, show, report, watch, new, predict, bench, plugins):
 @options.number("--target-ess", help="Stop when every ESS is this high.")
 @options.number("--target-rhat", help="Stop when every R-hat is this low.")
 @options.number(
-    "--target-mcse",
-    help="Stop when no mean, sd or quantile has a larger error, in posterior sds.",
+    "--target-mcse", help="Stop when no mean, sd or quantile has a larger error, in posterior sds."
 )
 @options.number("--step-size", help="Take steps of this size.  [default: tuned]")
 @options.whole("--n-steps", help="Take so many steps a path at most.  [default: tuned]")
@@ -90,16 +89,14 @@ for _command in (*COMMANDS, show, report, watch, new, predict, bench, plugins):
     help="Where the target fails, reject and count it, stop (raise), or try again (retry).",
 )
 @options.whole(
-    "--retries",
-    help="Try a failed position again so often, with --on-error retry.  [default: 2]",
+    "--retries", help="Try a failed position again so often, with --on-error retry.  [default: 2]"
 )
 @options.whole("--seed", help="Seed the random numbers, for reproducible draws.")
 @options.settings(
     help="Set a part's setting, as surrogate.n_nodes=500 or target.path=FILE; repeatable."
 )
 @options.file(
-    "--path",
-    help="Write every exact evaluation to this file, from which the run can be resumed.",
+    "--path", help="Write every exact evaluation to this file, from which the run can be resumed."
 )
 @options.several(
     "--warm-start",

@@ -56,10 +56,8 @@ def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> N
     console.print(summary.table(titles, "parameter"), soft_wrap=True)
     console.print()
     runs = [run] if baseline is None else [run, baseline]
-    table, columns = (
-        plain_table(["cost"], ("this run", "plain HMC")[: len(runs)]),
-        [*map(costs, runs)],
-    )
+    columns = [*map(costs, runs)]
+    table = plain_table(["cost"], ("this run", "plain HMC")[: len(runs)])
     for title, told in columns[0].items():
         if told is not None:
             table.add_row(title, *(column[title] or "-" for column in columns))
@@ -98,19 +96,12 @@ def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
 @click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
 @click.option("--run", type=int, help="Show the run of this number, not the last one.")
 @file(
-    "--salvage",
-    metavar="NEW_FILE",
-    help="Write what can be read of a damaged file to a new one.",
+    "--salvage", metavar="NEW_FILE", help="Write what can be read of a damaged file to a new one."
 )
 @file("--export", metavar="TABLE", help="Write all evaluations as a table (.csv, .parquet).")
 @wide
 def show(
-    path: Path,
-    follow: bool,
-    run: int | None,
-    salvage: Path | None,
-    export: Path | None,
-    wide: bool,
+    path: Path, follow: bool, run: int | None, salvage: Path | None, export: Path | None, wide: bool
 ) -> None:
     """Show a run so far, from the FILE that it writes."""
     from surrokit.ledger.reader import Ledger

@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.diagnostics import (
-    FEWEST_EFFECTIVE,
-    LARGEST_RHAT,
-    MIN_DRAWS,
-    energy_information,
-)
+from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT, MIN_DRAWS, energy_information
 from surrokit.plots.panel import (
     BLUE,
     CYCLE,

@@ -15,14 +15,7 @@ from surrokit.errors import (
     PluginError,
     UnknownComponentError,
 )
-from surrokit.registry.components import (
-    DEFAULT,
-    KINDS,
-    REQUIRED,
-    Component,
-    Kind,
-    missing_members,
-)
+from surrokit.registry.components import DEFAULT, KINDS, REQUIRED, Component, Kind, missing_members
 from surrokit.registry.discovery import Plugins, default_plugins
 
 
