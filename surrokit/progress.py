@@ -181,9 +181,9 @@ class RoundInfo:
     aim
         The error that is good enough; None for no aim.
     calls
-        Exact calls paid for so far, exploration included.
+        Exact calls so far, exploration included.
     most_calls
-        Calls that may be paid for; None for no limit.
+        Calls that are allowed; None for no limit.
     """
 
     error: float

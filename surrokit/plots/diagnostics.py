@@ -135,11 +135,11 @@ def weights_panel(run: Any) -> Panel | None:
         axes.axhline(1.0, color=GREY, linewidth=0.6)
         draw_dots(axes, np.linspace(1, len(weights), len(shown)), shown, colour=GREEN, size=3.0)
         axes.set_ylim(0.0, 1.1 * float(shown.max()))
-        axes.set(xlabel="draws paid for, the largest weight first", title="weights (mean 1)")
+        axes.set(xlabel="evaluated draws, the largest weight first", title="weights (mean 1)")
 
     effective = float(np.square(weights.sum()) / np.square(weights).sum())
     text = (
-        f"Weights of the {len(weights)} draws that were paid for, the largest first, of mean 1: "
+        f"Weights of the {len(weights)} evaluated draws, the largest first, of mean 1: "
         f"the largest is {describe(float(weights[0]))}; alone, without what the surrogate's other "
         f"draws tell, they are worth {effective:.0f} draws of equal weight."
     )

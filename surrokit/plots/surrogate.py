@@ -133,7 +133,7 @@ def _line(found: Comparison, column: int, exact: Potential | None, points: int) 
         if exact is not None:
             values = _value(exact, few)
             heights = values - np.nanmedian(values - _value(found.surrogate, few)) - middle
-            axes.plot(found.place(few, column), heights, "o", color=ORANGE, label="exact, paid for")
+            axes.plot(found.place(few, column), heights, "o", color=ORANGE, label="exact")
         else:
             where = found.place(found.positions, column)
             inside = (where >= x.min()) & (where <= x.max())

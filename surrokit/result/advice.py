@@ -247,8 +247,8 @@ def mixing(run: Run) -> Iterator[tuple[str, bool, str]]:
         message = (
             f"the energy fraction of missing information is {np.nanmin(fractions):.2g} in "
             f"{chains_named(low)}, where {LEAST_INFORMATION} is the least to go by: fresh "
-            "momenta hardly change the energy, so tails and necks are visited too rarely; give the "
-            "target other coordinates, in which its scales are alike everywhere"
+            "momenta hardly change the energy, so tails and funnels are visited too rarely; give "
+            "the target other coordinates, in which its scales are alike everywhere"
         )
         yield "energy", True, message
 
@@ -260,8 +260,8 @@ def _disagreement(run: Run) -> Iterator[str]:
         which = _first_named([f"{run.labels[i]!r} {rhat[i]:.4g}" for i in worst])
         yield (
             f"R-hat is above {LARGEST_RHAT} for {which}: chains do not agree on these yet; draw "
-            "more, and where it stays look at the chains one by one: they may sit in modes of "
-            "their own, or have begun too far out"
+            "more, and where it stays look at the chains one by one: they may be in separate "
+            "modes, or have begun too far out"
         )
     missing = np.isnan(rhat) & run.parameters.varies
     if missing.any():
@@ -405,7 +405,7 @@ def modes_left(run: Run) -> Iterator[tuple[str, bool, str]]:
     elif run.modes is not None:
         message = (
             "searches for modes ended where hardly any mass is (potential "
-            f"{run.modes.values[0]:.6g} is the least), in a neck or in a shape unlike a normal "
+            f"{run.modes.values[0]:.6g} is the least), in a funnel or in a shape unlike a normal "
             "one, so chains began at their starts; if they mix badly, give the target other "
             "coordinates, such as non-centred ones of a hierarchical model"
         )

@@ -197,7 +197,7 @@ class Weights:
     refused
         Why weights were not believed, the last time; None if they are.
     rejected
-        Rounds that were not believed; what they paid for was learnt from.
+        Rounds that were not believed; their evaluations were learnt from.
     of_surrogates
         Logarithm of the normalising constant of each surrogate, in the rounds believed.
     unnormalized

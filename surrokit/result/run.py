@@ -137,7 +137,7 @@ class Run:
     def draws(self) -> FloatArray:
         """Kept draws in the user's coordinates, shape (chains, draws, dim).
 
-        Of weighted answers they are draws of the surrogate, those that were paid for;
+        Of weighted answers they are draws of the surrogate, those that were evaluated;
         ``log_weights`` make them draws of the target.
         """
         return self.kept.draws
