@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from surrokit.arguments import is_whole
 from surrokit.errors import ConfigurationError
 from surrokit.plots.diagnostics import cost_panels, rank_panels, trust_panels
 from surrokit.plots.panel import Sample, arrange, arrange_at
@@ -17,14 +16,13 @@ from surrokit.plots.posterior import (
     trace_panels,
 )
 from surrokit.plots.surrogate import surrogate_panels
-from surrokit.potentials import Potential
 
 MOST_PANELS = 24
 """Numbers that a figure shows where none are named."""
 
 
 class Plots:
-    """Pictures of a run; each is a Matplotlib figure, and costs no exact call unless told.
+    """Pictures of a run; each is a Matplotlib figure, and costs no exact call.
 
     Statistics in them (densities, highest-density intervals, ranks, effective sample sizes) are
     ArviZ's. Weighted answers are shown resampled by their weights, and figures say so.
@@ -90,32 +88,16 @@ class Plots:
         panel = forest_panel(run, columns, interval, "all parameters", run.rhat())
         return arrange([panel], title=Sample.of(run).note)
 
-    def surrogate(
-        self,
-        parameters: Iterable[str] | None = None,
-        *,
-        exact: Potential | None = None,
-        points: int = 9,
-    ) -> Any:
+    def surrogate(self, parameters: Iterable[str] | None = None) -> Any:
         """Return the surrogate against the exact potential: at draws, and along lines.
 
-        Lines go through the mean of the draws; the other numbers go along as they do in the draws.
-        Exact values are those that the run has evaluated at its draws: on a line, a dot is as far
-        from the curve as the exact potential is from the surrogate at that draw. The potential is
-        that of the sampling coordinates.
-
-        Parameters
-        ----------
-        parameters
-            Numbers along which lines go; None for the 4 with the largest rank correlations.
-        exact
-            The target, to evaluate it on the lines; None to evaluate nothing.
-        points
-            Exact values on each line, if ``exact`` is given; at least 2.
+        Lines go through the mean of the draws, by default along the 4 numbers with the largest rank
+        correlations; the other numbers go along as they do in the draws. Exact values are those
+        that the run has evaluated at its draws: a dot is as far from the curve as the exact
+        potential is from the surrogate at that draw. The potential is that of the sampling
+        coordinates.
         """
         run, free = self._run, self._run.kept.positions.shape[2]
-        if not is_whole(points, 2):
-            raise ConfigurationError(f"points must be a whole number of at least 2, got {points!r}")
         if free == len(run.labels):
             named = parameters is not None
             columns = run.parameters.find(parameters) if named else most_correlated(run, 4)
@@ -126,7 +108,7 @@ class Plots:
                 "parameters cannot be named here: constraints tie numbers together, and the "
                 "surrogate has others; leave parameters out"
             )
-        return arrange(surrogate_panels(run, columns, exact, points))
+        return arrange(surrogate_panels(run, columns))
 
     def cost(self) -> Any:
         """Return exact calls over time, and acceptance."""

@@ -109,53 +109,35 @@ def error_panel(run: Any) -> Panel | None:
     return Panel(title="surrogate's error", text=text, draw=draw)
 
 
-def surrogate_panels(
-    run: Any, columns: Sequence[int], exact: Potential | None, points: int
-) -> list[Panel]:
-    """Return errors at draws, and lines along columns through the posterior.
-
-    ``exact`` is evaluated at that many points of each line; where it is None, nothing is.
-    """
+def surrogate_panels(run: Any, columns: Sequence[int]) -> list[Panel]:
+    """Return errors at draws, and lines along columns through the posterior."""
     found, errors = Comparison.of(run), error_panel(run)
-    lines = [_line(found, column, exact, points) for column in columns]
-    return [*([] if errors is None else [errors]), *lines]
+    return [*([] if errors is None else [errors]), *(_line(found, column) for column in columns)]
 
 
-def _line(found: Comparison, column: int, exact: Potential | None, points: int) -> Panel:
+def _line(found: Comparison, column: int) -> Panel:
     name = found.labels[column]
-    at, few = (found.through(column, np.linspace(-REACH, REACH, n)) for n in (81, points))
+    at = found.through(column, np.linspace(-REACH, REACH, 81))
 
     def draw(axes: Any) -> None:
         x, curve = found.place(at, column), _value(found.surrogate, at)
-        middle = curve[len(curve) // 2]
-        curve -= middle
+        curve -= curve[len(curve) // 2]
         axes.plot(x, curve, color=BLUE, label="surrogate")
-        if exact is not None:
-            values = _value(exact, few)
-            heights = values - np.nanmedian(values - _value(found.surrogate, few)) - middle
-            axes.plot(found.place(few, column), heights, "o", color=ORANGE, label="exact")
-        else:
-            where = found.place(found.positions, column)
-            inside = (where >= x.min()) & (where <= x.max())
-            order = np.argsort(x)
-            heights = np.interp(where, x[order], curve[order]) + found.errors
-            draw_dots(axes, where[inside], heights[inside], colour=ORANGE, size=2.2, alpha=0.7)
-            axes.plot([], [], "o", color=ORANGE, markersize=2.2, label="exact at draws")
+        where = found.place(found.positions, column)
+        inside, order = (where >= x.min()) & (where <= x.max()), np.argsort(x)
+        heights = np.interp(where, x[order], curve[order]) + found.errors
+        draw_dots(axes, where[inside], heights[inside], colour=ORANGE, size=2.2, alpha=0.7)
+        axes.plot([], [], "o", color=ORANGE, markersize=2.2, label="exact at draws")
         top = float(np.nanquantile(curve, 0.97))
         axes.set_ylim(np.nanmin(curve) - 0.5, max(top, 1.0) + 0.5)
         axes.set(ylabel="nats", title=short_name(name))
         axes.legend(loc="upper center")
         axes.locator_params(nbins=5)
 
-    told = f"exact values at {points} points of the line"
-    if exact is None:
-        close = int((np.abs(found.errors) <= LARGE).sum())
-        told = (
-            f"dots are as far from it as the exact potential at draws, within {LARGE} nats at "
-            f"{close} of {len(found.errors)}"
-        )
+    close = int((np.abs(found.errors) <= LARGE).sum())
     text = (
         f"Surrogate along {name} through the middle of the draws, {REACH:g} standard deviations to "
-        f"each side; {told}."
+        "each side; dots are as far from it as the exact potential at draws, within "
+        f"{LARGE} nats at {close} of {len(found.errors)}."
     )
     return Panel(title=name, text=text, draw=draw)

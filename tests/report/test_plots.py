@@ -65,9 +65,6 @@ def test_what_cannot_be_shown_is_refused(run, exact_run):
         attrs.evolve(run, kept=kept).plot.marginals()
     with pytest.raises(ConfigurationError, match="pairs takes 2 to 6 numbers, got 1; name some"):
         run.plot.pairs(["a"])
-    for points in (1, 2.5, None):
-        with pytest.raises(ConfigurationError, match="points must be a whole number of at least 2"):
-            run.plot.surrogate(points=points)
     with pytest.raises(ConfigurationError, match="this run has no surrogate to look at"):
         exact_run.plot.surrogate()
 
@@ -157,18 +154,8 @@ def test_looking_at_a_surrogate_pays_for_nothing(run, target):
     assert run.calls == before
 
 
-def test_lines_go_as_draws_do_and_exact_values_are_paid_for_where_told(run, target):
-    counted, found = [], Comparison.of(run)
-
-    class Counting:
-        dim, capabilities = target.dim, target.capabilities
-
-        def value(self, positions):
-            counted.append(len(positions))
-            return target.value(positions)
-
-    run.plot.surrogate(["a", "b"], exact=Counting(), points=5)
-    assert counted == [5, 5]
+def test_lines_go_as_draws_do(run):
+    found = Comparison.of(run)
     (away,) = found.through(0, np.array([2.0])) - found.mean
     variance, *covariances = found.covariance[0]
     assert_allclose(away, 2.0 * np.array([variance, *covariances]) / variance**0.5)
