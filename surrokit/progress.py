@@ -45,31 +45,17 @@ class Progress:
 
 @attrs.frozen(kw_only=True)
 class Estimate:
-    """What a run is expected to cost, by a few timed calls; ``str`` says it in one sentence.
+    """What a run is expected to cost, by a few timed calls; ``str`` says it in one sentence."""
 
-    Parameters
-    ----------
-    seconds_a_call
-        Seconds of a call at one position; None where none was timed.
-    kind
-        What a call is: a value of the density, or a gradient with it.
-    calls
-        Calls that the run is expected to take, for about as many independent draws as are wanted;
-        None where few data rows decide, so that calls say little.
-    most_workers
-        Workers that can be of use.
-    weighs
-        Whether the calls are those of weighted answers, and not of chains.
-    few_calls
-        Calls for which weighted answers are to be had instead; None where they are not.
-    """
-
-    seconds_a_call: float | None
-    kind: Literal["value", "gradient"]
+    seconds_a_call: float | None  #: Of a call at one position; None where none was timed.
+    kind: Literal["value", "gradient"]  #: A call is a value of the density, or a gradient with it.
+    #: Calls that the run is expected to take, for about as many independent draws as are wanted;
+    #: None where few data rows decide, so that calls say little.
     calls: int | None
     workers: int = 1
-    most_workers: int = 1
-    weighs: bool = False
+    most_workers: int = 1  #: Workers that can be of use.
+    weighs: bool = False  #: Whether the calls are those of weighted answers, and not of chains.
+    #: Calls for which weighted answers are to be had instead; None where they are not.
     few_calls: int | None = None
 
     def seconds(self, workers: int | None = None) -> float:
@@ -146,51 +132,27 @@ def duration(seconds: float, *, whole: bool = False) -> str:
 
 @attrs.frozen(kw_only=True, eq=False)
 class RunInfo:
-    """Facts about a run as a whole.
-
-    Parameters
-    ----------
-    dim, chains, warmup, draws
-        Sizes; ``warmup`` includes the exploration. A ``warmup`` or ``draws`` that is left open is
-        the present estimate.
-    parts
-        Kind to a description of the part in use.
-    estimate
-        What the run is expected to cost; None where that is not known.
-    """
+    """Facts about a run as a whole; sizes that are left open are the present estimates."""
 
     dim: int
     chains: int
-    warmup: int
+    warmup: int  #: With the exploration.
     draws: int
-    parts: Mapping[str, str]
-    estimate: Estimate | None = None
+    parts: Mapping[str, str]  #: Kind to a description of the part in use.
+    estimate: Estimate | None = None  #: What the run is expected to cost, where that is known.
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class RoundInfo:
-    """Facts about weighted answers after one round of them.
+    """Facts about weighted answers after one round of them."""
 
-    Parameters
-    ----------
-    error
-        The largest error of any figure so far, in posterior standard deviations; infinite as long
-        as no answer is believed.
-    draws
-        Draws that correct the answers so far.
-    aim
-        The error that is good enough; None for no aim.
-    calls
-        Exact calls so far, exploration included.
-    most_calls
-        Calls that are allowed; None for no limit.
-    """
-
+    #: The largest error of any figure so far, in posterior standard deviations; infinite as long as
+    #: no answer is believed.
     error: float
-    draws: int
-    aim: float | None
-    calls: float
-    most_calls: int | None
+    draws: int  #: That correct the answers so far.
+    aim: float | None  #: The error that is good enough; None for no aim.
+    calls: float  #: Exact calls so far, exploration included.
+    most_calls: int | None  #: Calls that are allowed; None for no limit.
 
     @property
     def expected_calls(self) -> float:
@@ -203,20 +165,10 @@ class RoundInfo:
 
 @attrs.frozen(kw_only=True, eq=False)
 class IterationInfo:
-    """Facts about one iteration.
-
-    Parameters
-    ----------
-    iteration
-        Iterations done in the whole run, this one included.
-    step
-        What happened to the chains; None where an exploration made no transition.
-    calls
-        Exact calls by kind since the run began.
-    """
+    """Facts about one iteration."""
 
     stage: Stage
-    iteration: int
-    step: StepInfo | None
-    calls: Mapping[str, int]
+    iteration: int  #: Iterations done in the whole run, this one included.
+    step: StepInfo | None  #: What happened to the chains; None where an exploration made no move.
+    calls: Mapping[str, int]  #: Exact calls by kind since the run began.
     seconds: float

@@ -174,25 +174,15 @@ COMPUTED: Any = attrs.NOTHING
 
 @attrs.frozen(kw_only=True)
 class Setting:
-    """One setting of a part.
-
-    Parameters
-    ----------
-    default
-        :data:`REQUIRED` where it must be given, :data:`COMPUTED` where it follows from others.
-    type
-        From the docstring, else from the annotation; empty where neither has it.
-    limits
-        The values that are allowed, in words; empty where only the part knows.
-    takes
-        The annotation of what may be given, as a type; ``Any`` where there is none.
-    """
+    """One setting of a part."""
 
     name: str
+    #: :data:`REQUIRED` where it must be given, :data:`COMPUTED` where it follows from others.
     default: Any = REQUIRED
-    type: str = ""
-    limits: str = ""
+    type: str = ""  #: From the docstring, else from the annotation; empty where neither has it.
+    limits: str = ""  #: Values that are allowed, in words; empty where only the part knows.
     help: str = ""
+    #: The annotation of what may be given, as a type; ``Any`` where there is none.
     takes: Any = attrs.field(default=Any, eq=False)
 
 
