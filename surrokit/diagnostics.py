@@ -25,8 +25,7 @@ EssKind: TypeAlias = Literal["least", "bulk", "tail", "square", "paper"]
 LEAST_OF: tuple[EssKind, ...] = ("tail", "square", "bulk")
 """The three kinds behind ``least``, the quickest to compute first."""
 
-MIN_DRAWS = 4
-"""Least number of draws of each chain; with fewer, every diagnostic is NaN."""
+MIN_DRAWS = 4  #: Least number of draws of each chain; with fewer, every diagnostic is NaN.
 
 LARGEST_RHAT = 1.01
 """R-hat above which chains disagree (Vehtari et al. 2021, doi:10.1214/20-BA1221)."""
@@ -39,8 +38,7 @@ LEAST_INFORMATION = 0.3
 """Energy fraction of missing information below which tails are not reached (Betancourt 2016,
 arXiv:1604.00695)."""
 
-MISSING = "missing"
-"""Stands in a table for NaN."""
+MISSING = "missing"  #: Stands in a table for NaN.
 
 
 def _check(draws: npt.ArrayLike) -> FloatArray:

@@ -160,8 +160,7 @@ def stage(name: str) -> Iterator[None]:
         meter.stage = before
 
 
-EDGE = 1e30
-"""Potential, in nats, from which on a density is zero: no model of data gets there."""
+EDGE = 1e30  #: Potential, in nats, from which on a density is zero: no model of data gets there.
 
 PENALTY = 1e6
 """Potential, in nats, from which on equal values at different positions are a penalty: no model of

@@ -25,8 +25,7 @@ from surrokit.result.records import Verdict
 from surrokit.result.run import Run
 from surrokit.sessions import Watch, open_run
 
-LOOPBACK = "127.0.0.1"
-"""Where a server listens if nothing else is asked for."""
+LOOPBACK = "127.0.0.1"  #: Where a server listens if nothing else is asked for.
 
 
 class Watched:

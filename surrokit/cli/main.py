@@ -26,8 +26,7 @@ from surrokit.studies.command import COMMANDS
 if TYPE_CHECKING:
     from surrokit.result.run import Run
 
-INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C or a termination ended."""
+INTERRUPTED = 130  #: Exit status of a command that Ctrl-C or a termination ended.
 
 
 class _WithPlugins(click.Group):

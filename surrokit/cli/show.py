@@ -21,8 +21,7 @@ from surrokit.output.console import plain_table, say, terminal
 if TYPE_CHECKING:
     from surrokit.result.run import Run
 
-SECONDS = 2.0
-"""Between two looks at a run that is followed."""
+SECONDS = 2.0  #: Between two looks at a run that is followed.
 
 _COLUMNS = {
     "mean": "mean",

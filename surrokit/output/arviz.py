@@ -23,8 +23,7 @@ from surrokit.weighted.round import effective, resampled_rows
 Group: TypeAlias = Mapping[str, np.ndarray]
 """Name to an array of shape (chains, draws, ...); data that were observed have any shape."""
 
-MOST_NUMBERS = 2**26
-"""Log-likelihoods that are exported at most, half a gigabyte of them."""
+MOST_NUMBERS = 2**26  #: Log-likelihoods that are exported at most, half a gigabyte of them.
 
 MOST_DATA = 2**22
 """Numbers of an array of data that is exported at most: draws may be few, and data many."""

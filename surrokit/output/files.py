@@ -19,11 +19,8 @@ import numpy.typing as npt
 from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError
 
-Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
-"""Name to a column of a table."""
-
-RESOLUTION = 200
-"""Dots per inch of a PNG."""
+Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]  #: Name to a column of a table.
+RESOLUTION = 200  #: Dots per inch of a PNG.
 
 
 def plain(value: Any, where: str = "value") -> Any:

@@ -30,11 +30,8 @@ LOGGER = logging.getLogger("surrokit")
 ROOM_FOR_ACCEPTANCE, ROOM_FOR_SURROGATE = 90, 120
 """Characters in a line from which on it has the acceptance, and what the surrogate learnt from."""
 
-EVERY_LINE = 60.0
-"""Seconds between two lines, at least, where there is no terminal."""
-
-WIDTH = 120
-"""Characters in a line of a notebook; a narrower one wraps it."""
+EVERY_LINE = 60.0  #: Seconds between two lines, at least, where there is no terminal.
+WIDTH = 120  #: Characters in a line of a notebook; a narrower one wraps it.
 
 EVERY_DRAWING, EVERY_CALL = 0.25, 1.0
 """Seconds between two drawings in a notebook, at least, that iterations and calls cause."""

@@ -37,8 +37,7 @@ PALETTE = {
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, GREY, INK)
 """Colours of chains and of kinds of calls, in order."""
 
-RESAMPLED = 2000
-"""Draws that stand for weighted ones."""
+RESAMPLED = 2000  #: Draws that stand for weighted ones.
 
 _SETTINGS = {
     "font.size": 9,

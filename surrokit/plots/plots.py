@@ -17,8 +17,7 @@ from surrokit.plots.posterior import (
 )
 from surrokit.plots.surrogate import surrogate_panels
 
-MOST_PANELS = 24
-"""Numbers that a figure shows where none are named."""
+MOST_PANELS = 24  #: Numbers that a figure shows where none are named.
 
 
 class Plots:

@@ -26,11 +26,8 @@ from surrokit.plots.panel import (
 )
 from surrokit.types import FloatArray, IntArray
 
-MOST_DOTS = 400
-"""Draws in a panel of a pair."""
-
-AT_ONCE = 60
-"""Numbers among which all pairs are compared; of more, the first ones."""
+MOST_DOTS = 400  #: Draws in a panel of a pair.
+AT_ONCE = 60  #: Numbers among which all pairs are compared; of more, the first ones.
 
 _MOST_POINTS = 300  # of a chain in a panel
 

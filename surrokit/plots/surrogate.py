@@ -15,11 +15,8 @@ from surrokit.plots.posterior import MOST_DOTS
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
-REACH = 3.0
-"""Posterior standard deviations that lines reach to each side."""
-
-LARGE = 0.5
-"""Error in nats from which on a dot is marked."""
+REACH = 3.0  #: Posterior standard deviations that lines reach to each side.
+LARGE = 0.5  #: Error in nats from which on a dot is marked.
 
 
 @attrs.frozen(kw_only=True, eq=False)

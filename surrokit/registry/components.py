@@ -165,11 +165,9 @@ def without_markup(text: str) -> str:
     return re.sub(r":[a-z:]+:`(~[\w.]*\.)?([^`]+)`", r"\2", text).replace("``", "")
 
 
-REQUIRED: Any = inspect.Parameter.empty
-"""Default of a setting that must be given."""
+REQUIRED: Any = inspect.Parameter.empty  #: Default of a setting that must be given.
 
-COMPUTED: Any = attrs.NOTHING
-"""Default of a setting that follows from the others."""
+COMPUTED: Any = attrs.NOTHING  #: Default of a setting that follows from the others.
 
 
 @attrs.frozen(kw_only=True)

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from surrokit.result.run import Run
 
 
-GROUP = "surrokit"
-"""Name of the project for pluggy, and of the entry-point group."""
+GROUP = "surrokit"  #: Name of the project for pluggy, and of the entry-point group.
 
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)

@@ -25,8 +25,7 @@ from surrokit.types import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from surrokit.result.run import Run
 
-FEWEST_ITERATIONS = 20
-"""Fewest kept iterations for advice on acceptance and on paths."""
+FEWEST_ITERATIONS = 20  #: Fewest kept iterations for advice on acceptance and on paths.
 
 _LITTLE = 0.05  # acceptance where paths work, or part of moves where they fail
 
@@ -299,11 +298,8 @@ def chains_named(which: IntArray) -> str:
 ENOUGH = 40
 """Moves of chains between modes from which on the modes' shares of the draws mean something."""
 
-SELDOM = 0.1
-"""Like :data:`ENOUGH`, but as a part of the moves that independent draws would make."""
-
-VISITED = 0.01
-"""Part of the draws nearest to a mode from which on it is not missed."""
+SELDOM = 0.1  #: Like :data:`ENOUGH`, but as a part of the moves that independent draws would make.
+VISITED = 0.01  #: Part of the draws nearest to a mode from which on it is not missed.
 
 
 @attrs.frozen(kw_only=True, eq=False)

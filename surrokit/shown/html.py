@@ -16,8 +16,7 @@ Fact: TypeAlias = tuple[str, str | None]
 Row: TypeAlias = tuple[str, Sequence[str | None]]
 """The name and the other cells of a row of a table."""
 
-MOST_ROWS = 20
-"""Rows that a notebook shows; the page and ``print`` show all."""
+MOST_ROWS = 20  #: Rows that a notebook shows; the page and ``print`` show all.
 
 # All but the ends of lines and tabs that a terminal would obey or not show: control characters, and
 # those that change the direction of text. Surrogates stand for bytes that are no text.
