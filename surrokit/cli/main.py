@@ -143,13 +143,7 @@ def sample(
     files = {"path": path, "warm_start": warm_start or None}
     sizes["progress"] = not quiet
     if dry_run:
-        from surrokit.compose import regroup
-        from surrokit.forecast import estimate
-
-        expected = estimate(exact, **regroup({**specs, **files, **sizes}))
-        say(expected)
-        if json_path is not None:
-            write_json(json_path, expected.to_dict())
+        _estimate(exact, json_path, **specs, **files, **sizes)
         return
     run = _sample(exact, quiet=quiet, **specs, **files, **sizes)
     baseline = None
@@ -248,6 +242,16 @@ def _sample(target: Any, *, quiet: bool, **arguments: Any) -> Run:
 
     with verdict_once(quiet=quiet) as observers:
         return draw(target, observers=observers, **regroup(arguments))
+
+
+def _estimate(target: Any, json_path: Path | None, **arguments: Any) -> None:
+    from surrokit.compose import regroup
+    from surrokit.forecast import estimate
+
+    expected = estimate(target, **regroup(arguments))
+    say(expected)
+    if json_path is not None:
+        write_json(json_path, expected.to_dict())
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
