@@ -104,7 +104,6 @@ def glm_command(sample: LongCommand) -> LongCommand:
 
 
 def _priors(given: tuple[str, ...]) -> Any:
-    """Return one number, or priors by name."""
     if len(given) == 1 and "=" not in given[0]:
         one = _prior(given[0])
         if isinstance(one, tuple):

@@ -88,7 +88,6 @@ def _row(component: Component, setting: Setting) -> dict[str, Any]:
 
 
 def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
-    """Print parts one by one, with a table of the settings of each."""
     console = terminal()
     for row in rows:
         console.print(f"{row['kind']} {row['name']}, of {row['plugin']}: {row['summary']}")
@@ -207,7 +206,6 @@ def _combinations(
 
 
 def _print_comparison(rows: list[dict[str, Any]]) -> None:
-    """Print a row for each target and parts."""
     titles = ("right", "warned", "wrong unwarned", "error", "calls", "calls/ESS", "seconds")
     table = plain_table(("target", "parts"), titles)
     for row in rows:

@@ -122,7 +122,6 @@ def show(
 
 
 def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> None:
-    """Print the summary, the costs and the verdict of a run, again until it ends if ``follow``."""
     from surrokit.ledger.reader import Ledger
     from surrokit.sessions import Watch
     from surrokit.studies.description import waits_for

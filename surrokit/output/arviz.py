@@ -164,7 +164,6 @@ def equally_weighted(run: Any, seed: int | np.random.Generator) -> Any:
 
 
 def _attributes_of(run: Any) -> dict[str, Any]:
-    """Return versions, calls and other facts of a run, as numbers and text."""
     try:
         version = metadata.version("surrokit")
     except metadata.PackageNotFoundError:  # a bare checkout on the path

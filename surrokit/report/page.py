@@ -175,7 +175,6 @@ def _worst(summary: Any, column: str, choose: Any, form: str) -> Markup | None:
 
 
 def _posterior(run: Any, summary: Any, interval: float) -> dict[str, Any]:
-    """Return what the sections on the posterior and its draws show."""
     columns, left_out = _with_pictures(summary)
     rhat, several = summary["rhat"], run.parameters.slices()
     vectors = [name for name, spec in run.parameters.specs.items() if spec.size >= 3]
@@ -220,7 +219,6 @@ def _with_pictures(summary: Any) -> tuple[list[int], str | None]:
 
 
 def _rows(summary: Any) -> list[Row]:
-    """Return the rows of the table, in which doubtful figures are marked."""
     doubtful = {
         "ess": ~(summary["ess"] >= FEWEST_EFFECTIVE),
         "rhat": ~(summary["rhat"] <= LARGEST_RHAT),
@@ -233,7 +231,6 @@ def _rows(summary: Any) -> list[Row]:
 
 
 def _of_surrogate(run: Any) -> str | None:
-    """Return what is known of the surrogate, in words."""
     quality = run.fit_quality
     if quality is not None:
         return (
@@ -253,7 +250,6 @@ def _of_surrogate(run: Any) -> str | None:
 
 
 def _versions() -> list[Fact]:
-    """Return versions of Python and of libraries, those with which the page is made."""
     found: list[Fact] = [("Python", platform.python_version())]
     for name in ("surrokit", "numpy", "scipy", "scikit-learn", "arviz-stats", "matplotlib"):
         with suppress(metadata.PackageNotFoundError):
@@ -278,7 +274,6 @@ def lines_of(run: Any) -> str:
 
 
 def _source(value: Any) -> str:
-    """Return a value as Python writes it."""
     if value is ...:
         return "..."
     if attrs.has(type(value)):

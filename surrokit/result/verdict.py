@@ -212,7 +212,6 @@ def _of_failures(run: Run) -> Found:
 
 
 def _failing_chains(run: Run) -> Found:
-    """Yield the chains that never moved while the target failed time and again."""
     trace = run.kept if len(run.kept) >= FEWEST_ITERATIONS else run.warmup
     if len(trace) < FEWEST_ITERATIONS or run.recheck.worked:  # or it is chance
         return

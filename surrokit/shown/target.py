@@ -41,7 +41,6 @@ class ShownTarget:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Return the parameters and what can be evaluated, as HTML."""
         return show_target(self)
 
 
@@ -111,7 +110,6 @@ def _table(parameters: Parameters) -> dict[str, Any]:
 
 
 def _where(spec: Parameter) -> str:
-    """Return in words where a parameter lies, with its unit."""
     lower, upper = (None if abs(bound) == float("inf") else bound for bound in spec.bounds)
     if spec.constraint is not None:
         where = spec.constraint.meaning
@@ -125,7 +123,6 @@ def _where(spec: Parameter) -> str:
 
 
 def _prior(prior: Any) -> str | None:
-    """Return a distribution of SciPy as it is written."""
     if prior is None:
         return None
     given = [describe_value(each) for each in getattr(prior, "args", ())]
