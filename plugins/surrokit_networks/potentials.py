@@ -33,20 +33,21 @@ from surrokit.targets.differences import (
 )
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Beyond, Border
-from surrokit_networks.network import HessianAt, Network, NetworkAt
+from surrokit_networks.network import Network, NetworkAt
 
-CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
+CAPABILITIES: Capabilities = frozenset(
+    {
+        *(can.GRADIENT, can.GRADIENT_ALONE),
+        *(can.HESSIAN, can.HESSIAN_DERIVATIVE, can.HESSIAN_PRODUCT),
+    }
+)
 """What every network of U can do."""
 
 NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
 """What a positive definite quadratic without any nodes is besides."""
 
-
 _QUIET = np.errstate(all="ignore")
 """A position that ran away may overflow."""
-
-FEW = 4
-"""Values of one row in so many are computed by themselves; more rows with all gradients."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -81,7 +82,7 @@ class NetworkFit(ShownFit, ABC):
     @property
     def n_nodes(self) -> int:
         """Nodes of the network."""
-        return self.network.n_nodes
+        return len(self.network.nodes)
 
     @property
     @abstractmethod
@@ -126,7 +127,7 @@ class FittedNetwork(NetworkFit):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradient, by itself as well, and all that concerns the Hessian.
+        """Gradient, by itself as well, and all that concerns the Hessian but its diagonal.
 
         A trend alone that is convex is ``gaussian`` too.
         """
@@ -170,7 +171,7 @@ class FittedNetwork(NetworkFit):
         beyond = self._beyond(q)
         if beyond is None:
             return self._plus(self.network.gradient(q), "gradient", q)
-        if FEW * len(beyond.rows) > len(q):
+        if 4 * len(beyond.rows) > len(q):
             return self.value_and_gradient(q)[1]
         # gradients alone take half of the time, and only few rows need values
         pulled = beyond.pull_in(q)
@@ -192,57 +193,48 @@ class FittedNetwork(NetworkFit):
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""
-        return self._plus(self._hessian_at(positions).matrix(), "hessian", positions)
+        return self._plus(self._at(positions).hessian(), "hessian", positions)
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        own = self._hessian_at(positions).product(check_vectors(vectors, positions))
+        at, u = self._at(positions), check_vectors(vectors, positions)
+        own = at.hessian_form(np.ones((len(u), 1)), u)
         return self._plus(own, "hessian_product", positions, vectors)
-
-    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
-        """Return the diagonal of the Hessian, shape (n, dim)."""
-        return self._plus(self._hessian_at(positions).diagonal(), "hessian_diagonal", positions)
-
-    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), with c (n, dim)."""
-        own = self._hessian_at(positions).diagonal_gradient(check_vectors(weights, positions))
-        return self._plus(own, "hessian_diagonal_gradient", positions, weights)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""
-        own = self._hessian_at(positions).trace_gradient(check_matrices(matrices, positions))
+        own = self._at(positions).trace_gradient(check_matrices(matrices, positions))
         return self._plus(own, "hessian_trace_gradient", positions, matrices)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, shape (n, dim), G the Hessian and u of shape (n, dim)."""
-        own = self._hessian_at(positions).form_gradient(check_vectors(vectors, positions))
+        own = self._at(positions).form_gradient(check_vectors(vectors, positions))
         return self._plus(own, "hessian_form_gradient", positions, vectors)
 
     def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
-        own = self._hessian_at(positions).form_gradient
-        return (
-            own if self.known is None else _sum(own, HESSIAN_FIELD.forms_at(self.known, positions))
-        )
+        own = self._at(positions).form_gradient
+        if self.known is None:
+            return own
+        return _sum(own, HESSIAN_FIELD.forms_at(self.known, positions))
 
     def hessian_traces_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_trace_gradient` of rows of positions (n, dim)."""
-        own = self._hessian_at(positions).trace_gradient
-        return (
-            own if self.known is None else _sum(own, HESSIAN_FIELD.traces_at(self.known, positions))
-        )
+        own = self._at(positions).trace_gradient
+        if self.known is None:
+            return own
+        return _sum(own, HESSIAN_FIELD.traces_at(self.known, positions))
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
         """Return which positions (n, dim) lie beyond the border, shape (n,)."""
         q = check_positions(positions, self.dim)
-        is_beyond = np.zeros(len(q), dtype=bool)
         beyond = self._beyond(q)
-        if beyond is not None:
-            is_beyond[beyond.rows] = True
+        is_beyond = np.zeros(len(q), dtype=bool)
+        is_beyond[[] if beyond is None else beyond.rows] = True
         return is_beyond
 
-    def _hessian_at(self, positions: FloatArray) -> HessianAt:
-        return HessianAt(self.network, check_positions(positions, self.dim))
+    def _at(self, positions: FloatArray) -> NetworkAt:
+        return self.network.at(check_positions(positions, self.dim))
 
     def _plus(self, own: FloatArray, method: str, *arguments: FloatArray) -> FloatArray:
         """Add what a method of the known part returns."""
@@ -250,9 +242,7 @@ class FittedNetwork(NetworkFit):
 
     def _beyond(self, q: FloatArray) -> Beyond | None:
         """Return how far positions (n, dim) are beyond the border; None where none is."""
-        if self.border is None or not self.n_nodes:
-            return None
-        return self.border.cross(q)
+        return None if self.border is None or not self.n_nodes else self.border.cross(q)
 
 
 def emulator_capabilities(energy: Energy) -> Capabilities:

@@ -20,10 +20,8 @@ from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import FloatArray
 from surrokit_networks.activations import Activation, find_activation
-from surrokit_networks.learner import Draw, NetworkLearner, no_nodes
+from surrokit_networks.learner import Draw, NetworkLearner, OnlineLearner
 from surrokit_networks.nodes import Draws, Nodes, data_rows, normal_rows
-from surrokit_networks.online import OnlineLearner
-from surrokit_networks.regression import Regression
 from surrokit_networks.training import Training, Updates
 
 _SOFTPLUS: Any = "softplus"  # as users name it; the field holds the activation
@@ -107,15 +105,9 @@ class Additive(ShownSurrogate):
         self, problem: LearningProblem, rng: np.random.Generator
     ) -> NetworkLearner | OnlineLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
-        return _learner_of(
-            problem, rng, n_nodes=self.n_nodes, draws=self.draws_to_try, training=self.training
-        )
-
-    @property
-    def draws_to_try(self) -> tuple[Draw, ...]:
-        """Ways to draw the nodes, of which a learner chooses one: a scale each."""
         scales = WEIGHT_SCALES if self.weight_scale is None else (self.weight_scale,)
-        return tuple(partial(self.draw, weight_scale=scale) for scale in scales)
+        draws = tuple(partial(self.draw, weight_scale=scale) for scale in scales)
+        return _learner_of(problem, rng, n_nodes=self.n_nodes, draws=draws, training=self.training)
 
     def draw(
         self, whitened: FloatArray, size: int, rng: np.random.Generator, *, weight_scale: float
@@ -239,23 +231,13 @@ class Quadratic(ShownSurrogate):
     """
 
     training: Training = attrs.field(
-        factory=lambda: Training(regression=Regression(trend="quadratic"), updates="refit"),
-        metadata=spread(
-            *("trend", "train_on", "whiten", "tail", "hold_out", "learns"),
-            "laplace",
-        ),
+        factory=lambda: Training(trend="quadratic", updates="refit"),
+        metadata=spread("trend", "train_on", "whiten", "tail", "hold_out", "learns"),
     )
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
         """Return a learner for a problem."""
-        return NetworkLearner.of(
-            problem,
-            rng,
-            n_nodes=1,
-            draws=(no_nodes,),
-            training=self.training,
-            convex=self.training.trend in ("quadratic", "laplace"),
-        )
+        return NetworkLearner.of(problem, rng, training=self.training)
 
 
 def _learner_of(

@@ -6,17 +6,10 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
-from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations
 from surrokit.potentials import Potential, with_gradient
 from surrokit.surrogate.training import Groups, Tail, are_finite
 from surrokit.types import BoolArray, FloatArray
-
-_NOTHING = 1e-12
-"""Trust below which a row is left out: it would count for nothing, and might overflow."""
-
-_BEYOND = 0.001
-"""Part of a normal posterior that lies further out than rows that count in full, if these do."""
 
 
 @attrs.frozen(kw_only=True)
@@ -32,7 +25,7 @@ class TailBound:
         from scipy.special import chdtri
 
         least, wide = float(values.min()), 2.0 * dim + 10.0
-        narrow = cls(least=least, typical=0.5 * float(chdtri(dim, _BEYOND)))
+        narrow = cls(least=least, typical=0.5 * float(chdtri(dim, 0.001)))
         if narrow.trust(values).sum() >= 2.0 * dim:
             return narrow
         return cls(least=least, typical=wide)
@@ -150,7 +143,8 @@ class TrainingRows:
         else:
             values = observed.values[finite]
             trust[finite] = (bound or TailBound.of(values, dim)).trust(values)
-        used = np.flatnonzero(trust > _NOTHING)
+        # what counts for nothing might overflow
+        used = np.flatnonzero(trust > 1e-12)
         rows, trust = observed.take(used), trust[used]
         groups = Groups.of(np.column_stack([rows.positions, rows.values]), rows.weights)
         chosen = groups.first
@@ -167,19 +161,3 @@ class TrainingRows:
             trust=trust[chosen],
             copies=groups.copies,
         )
-
-    def demand_enough(self, least: int, n_observed: int) -> None:
-        """Raise unless there are as many points as a fit needs.
-
-        Raises
-        ------
-        SurrogateFitError
-            If there are too few points to fit anything to.
-        """
-        if len(self) < least:
-            raise SurrogateFitError(
-                f"a network in {self.positions.shape[1]} dimensions needs at least {least} "
-                f"distinct points of use, got {len(self)} ({n_observed} rows were observed; "
-                "rows without a finite value are of none); explore for longer, or pass "
-                "evaluations that are already made"
-            )

@@ -13,8 +13,8 @@ from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.testing.demands import write_and_read
 from surrokit.testing.targets import Banana
-from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.online import OnlineFit, OnlineLearner
+from surrokit_networks.learner import NetworkLearner, OnlineLearner
+from surrokit_networks.online import OnlineFit
 from surrokit_networks.training_rows import TrainingRows
 
 additive, rbf, additive_paper, rbf_paper = (
@@ -83,15 +83,15 @@ def refitted(learns, blocks):
     """The batch solution to all rows, weighted as they were, in the frame of an online learner."""
     online = learns.online
     rows = TrainingRows.of(
-        Evaluations.join(blocks, DIM), learns.refits.training.tail, bound=learns._bound
+        Evaluations.join(blocks, DIM), learns.refits.training.tail, bound=learns.bound
     )
     equations = online.frame.less(
-        online.regression.equations(rows, online.frame.whitening, float(online.frame.origin[0]))
+        online.training.equations(rows, online.frame.whitening, float(online.frame.origin[0]))
     )
     lead, basis = int(equations.trains_level), online.frame.basis
     left, right = rows_of(basis, equations)
-    bottom = np.zeros((basis.n_nodes, left.shape[1]))
-    np.fill_diagonal(bottom[:, lead + basis.n_trend :], np.sqrt(online.frame.ridge))
+    bottom = np.zeros((len(basis.nodes), left.shape[1]))
+    np.fill_diagonal(bottom[:, lead + len(basis.trend) :], np.sqrt(online.frame.ridge))
     targets = np.concatenate([right[:, 0], np.zeros(len(bottom))])
     found = np.linalg.lstsq(np.vstack([left, bottom]), targets, rcond=None)[0]
     where = online.frame.whitening.apply(FRESH)
@@ -156,7 +156,7 @@ def test_a_ridge_left_to_the_data_follows_them(gradients):
     learns.observe(blocks[1])
     fitted = learns.fit()
     assert fitted.ridge != first
-    fit = OnlineFit(regression=learns.online.regression, frame=learns.online.frame)
+    fit = OnlineFit(training=learns.online.training, frame=learns.online.frame)
     for block in (evaluations(50), *blocks):
         fit.absorb(TrainingRows.of(block, "full"))
     expected = fit.network()
@@ -248,7 +248,7 @@ class TestQuality:
         learns.observe(evaluations(250, seed=300))
         assert learns.fit().quality.n_points == 200
         away = evaluations(2000, seed=7)
-        away = away.take(learns._bound.trust(away.values) == 1.0)
+        away = away.take(learns.bound.trust(away.values) == 1.0)
         exact = np.var(fitted.value(away.positions) - away.values)
         assert 0.3 * exact < fitted.quality.variance < 5.0 * exact
 
@@ -267,10 +267,10 @@ class TestTail:
 
     def test_weights_are_by_the_least_value_known_on_arrival(self):
         learns = shown(learner(additive, updates="greville"), [evaluations(60)])
-        before = learns._bound.least
+        before = learns.bound.least
         lower = Evaluations(positions=np.ones((2, DIM)), values=np.array([-100.0, np.inf]))
         learns.observe(lower)
-        assert learns._bound.least == -100.0 < before
+        assert learns.bound.least == -100.0 < before
         rows = learns.weigh(evaluations(5, seed=1))
         assert len(rows) == 5
         assert rows.trust.max() < 0.1
