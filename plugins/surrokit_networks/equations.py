@@ -13,6 +13,7 @@ in products of matrices with one row for each position.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -22,32 +23,23 @@ from surrokit.types import BoolArray, FloatArray
 from surrokit_networks.nodes import SCRATCH, Nodes
 from surrokit_networks.trend import TrendColumns
 
+_BY_POSITION = ("whitened", "targets", "gradients", "value_weights", "gradient_weights")
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Equations:
     """f(z_n) = t_n, and grad f(z_n) = g_n where that is known.
 
-    With m targets at each position there are m problems with the same left side.
-
-    Parameters
-    ----------
-    whitened : ndarray of shape (n, dim)
-        z.
-    targets : ndarray of shape (n, m)
-        t; of order one about zero, for the sake of rounding.
-    gradients : ndarray of shape (n, m, dim) or None
-        g, finite in every row.
-    value_weights, gradient_weights : ndarray of shape (n,)
-        Weights of squared errors; those of gradients are zero where none is known.
-    count
-        Independent equations for each target: what is down-weighted counts less, copies once.
-    trains_level
-        Whether a constant, which no ridge holds back, is fitted too.
+    ``whitened (n, dim)`` are z, ``targets (n, m)`` t, of order one about zero for the sake of
+    rounding, and ``gradients (n, m, dim)`` g: m problems with the same left side. Both kinds of
+    weights (n,) are those of squared errors; where no gradient is known, it and its weight are
+    zero. ``count`` are independent equations for each target: what is down-weighted counts
+    less, copies once. ``trains_level`` says whether a constant, free of the ridge, is fitted too.
     """
 
     whitened: FloatArray
     targets: FloatArray
-    gradients: FloatArray | None
+    gradients: FloatArray
     value_weights: FloatArray
     gradient_weights: FloatArray
     count: float
@@ -55,6 +47,11 @@ class Equations:
 
     def __len__(self) -> int:
         return len(self.targets)
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether any gradient is known."""
+        return bool(self.gradient_weights.any())
 
     @property
     def mass(self) -> float:
@@ -80,51 +77,29 @@ class Equations:
         In whitened coordinates the squared error of a gradient bounds the variance of that of the
         value (the inequality of Poincare for a normal density).
         """
-        return self.whitened.shape[1] if self.gradient_weights.any() else 1
+        return self.whitened.shape[1] if self.has_gradients else 1
 
     def take(self, rows: slice | BoolArray) -> Equations:
         """Return the equations of some positions, with the count in proportion to their number."""
-        part = attrs.evolve(
-            self,
-            whitened=self.whitened[rows],
-            targets=self.targets[rows],
-            gradients=None if self.gradients is None else self.gradients[rows],
-            value_weights=self.value_weights[rows],
-            gradient_weights=self.gradient_weights[rows],
-        )
+        some: dict[str, Any] = {name: getattr(self, name)[rows] for name in _BY_POSITION}
+        part = attrs.evolve(self, **some)
         return attrs.evolve(part, count=self.count * part.n_rows / max(self.n_rows, 1))
 
     def less_quadratic(self, matrix: FloatArray) -> Equations:
         """Return the equations for what is left of one target over z^T matrix z / 2."""
         pull = self.whitened @ matrix
         value = 0.5 * np.einsum("nd,nd->n", self.whitened, pull)
-        left = None
-        if self.gradients is not None:
-            known = self.gradient_weights > 0
-            left = np.where(known[:, None, None], self.gradients - pull[:, None, :], 0.0)
+        known = self.gradient_weights > 0
+        left = np.where(known[:, None, None], self.gradients - pull[:, None, :], 0.0)
         return attrs.evolve(self, targets=self.targets - value[:, None], gradients=left)
 
 
 def join(parts: Sequence[Equations]) -> Equations:
     """Return the equations of several sets of positions, at least one, as one set."""
-    gradients = None
-    if any(part.gradients is not None for part in parts):
-        shape = (parts[0].targets.shape[1], parts[0].whitened.shape[1])
-        gradients = np.concatenate(
-            [
-                np.zeros((len(part), *shape)) if part.gradients is None else part.gradients
-                for part in parts
-            ]
-        )
-    return Equations(
-        whitened=np.concatenate([part.whitened for part in parts]),
-        targets=np.concatenate([part.targets for part in parts]),
-        gradients=gradients,
-        value_weights=np.concatenate([part.value_weights for part in parts]),
-        gradient_weights=np.concatenate([part.gradient_weights for part in parts]),
-        count=sum(part.count for part in parts),
-        trains_level=parts[0].trains_level,
-    )
+    whole: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in _BY_POSITION
+    }
+    return attrs.evolve(parts[0], **whole, count=sum(part.count for part in parts))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -169,14 +144,14 @@ def write_out(basis: Basis, equations: Equations) -> Iterator[FloatArray]:
     in rows of gradients, is there only if the level is trained.
     """
     lead, k, m = int(equations.trains_level), len(basis), equations.targets.shape[1]
-    per_position = 1 if equations.gradients is None else 1 + equations.whitened.shape[1]
+    per_position = 1 + equations.whitened.shape[1] * equations.has_gradients
     for block in _blocks(equations, (k + m + 1) * per_position):
         used = block.value_weights > 0
         ones = np.ones((int(used.sum()), lead))
         columns = [ones, basis.features(block.whitened[used]), block.targets[used]]
         values = np.concatenate(columns, axis=1)
         values *= np.sqrt(block.value_weights[used])[:, None]
-        if block.gradients is None:
+        if not equations.has_gradients:
             yield values
             continue
         used = block.gradient_weights > 0
@@ -191,16 +166,9 @@ def write_out(basis: Basis, equations: Equations) -> Iterator[FloatArray]:
 class NormalEquations:
     """Sums over rows; those of two sets of rows add up.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (lead + k, lead + k)
-        Weighted products of columns, of values and gradients; the constant first, if it is trained.
-    right : ndarray of shape (lead + k, m)
-        Weighted products of columns and targets.
-    squares : ndarray of shape (m,)
-        Weighted squares of targets.
-    mass
-        Sum of all weights: what the square of a column of ones would be.
+    They are weighted products of columns, ``gram (lead + k, lead + k)`` with the constant first, if
+    it is trained, of columns and targets, ``right (lead + k, m)``, and of targets, ``squares
+    (m,)``; and ``mass``, the sum of all weights.
     """
 
     gram: FloatArray
@@ -246,7 +214,7 @@ def normal_equations(basis: Basis, equations: Equations) -> NormalEquations:
         squares += weights @ np.square(block.targets)
         features *= np.sqrt(weights)[:, None]
         gram += features.T @ features
-        if block.gradients is None:
+        if not equations.has_gradients:
             continue
         weights, gradients = block.gradient_weights, block.gradients
         squares += weights @ np.einsum("nmd,nmd->nm", gradients, gradients)
@@ -259,7 +227,7 @@ def normal_equations(basis: Basis, equations: Equations) -> NormalEquations:
             mixed += along.T @ (slopes * weights[:, None] * vectors[:, dim])
         slopes *= np.sqrt(weights)[:, None]
         slope_gram += slopes.T @ slopes
-    if equations.gradients is not None:
+    if equations.has_gradients:
         own = vectors[:, :dim]
         gram = gram + slope_gram * (own @ own.T) + mixed + mixed.T
     lead = int(equations.trains_level)

@@ -18,18 +18,9 @@ from surrokit_networks.trend import TrendColumns
 class Frame:
     """Coordinates, columns and all else that stays as it is while weights change.
 
-    Parameters
-    ----------
-    origin : ndarray of shape (m,)
-        What is taken off the targets before anything is fitted.
-    ridge
-        lambda in lambda |v|^2.
-    matrix : ndarray of shape (dim, dim) or None
-        Of the quadratic that is taken off a potential besides.
-    scales : ndarray of shape (m,)
-        Unit of each target.
-    border
-        Region in which nodes are used; None for everywhere.
+    The ``origin (m,)`` is taken off the targets, in units of ``scales (m,)``, before anything is
+    fitted; a quadratic with this ``matrix (dim, dim)`` is taken off a potential besides. Nodes are
+    used within the ``border``.
     """
 
     whitening: Whitening
@@ -49,14 +40,9 @@ class Frame:
         return equations if self.matrix is None else equations.less_quadratic(self.matrix)
 
     def with_quadratic(self, trend: FloatArray) -> Frame:
-        """Return the frame in which a fitted quadratic is known, and only its slope is fitted.
+        """Return the frame in which a fitted quadratic (p, 1) is known, and only its slope fitted.
 
         The fit stays the best one: with the matrix at its best value, the rest is what was fitted.
-
-        Parameters
-        ----------
-        trend : ndarray of shape (p, 1)
-            Coefficients of the trend.
         """
         columns = self.basis.trend
         if columns.degree < 2:

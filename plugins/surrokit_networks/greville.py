@@ -41,8 +41,7 @@ batch solution; with 1e-10 they are off by ten orders of magnitude.
 """
 
 DRIFT = 1e-9
-"""Residual of the normal equations, as :meth:`Greville.residual` measures it, above which the
-solution is repaired."""
+"""Residual of the normal equations (:meth:`Greville.residual`) above which they are solved anew."""
 
 CHECK_EVERY = 256
 """Rows between two looks at the residual."""
@@ -56,30 +55,11 @@ class Greville:
     """A least-squares solution that takes in rows and keeps none of them.
 
     Make one with :meth:`of_rows` or :meth:`of_sums`. Weighted rows are handed in times the root of
-    their weight.
-
-    Parameters
-    ----------
-    solution : ndarray of shape (k,)
-        v.
-    theta : ndarray of shape (k, k)
-        Theta.
-    phi : ndarray of shape (k, k) or None
-        Phi; None where it is zero.
-    rank
-        Independent directions so far, free columns included.
-    sums
-        A^T A and A^T t, to repair from.
-    n_free
-        How many of the first columns no ridge holds back.
-    ridge
-        lambda on all others; 0 for the Moore-Penrose inverse, equation (11).
-    tolerance
-        Part of |h| up to which c counts as zero.
-    unchecked
-        Rows since the last look at the residual.
-    repairs
-        How often the solution was made anew from the sums.
+    their weight. The first ``n_free`` columns are free of the ridge lambda, which is 0 for the
+    Moore-Penrose inverse, equation (11). ``phi`` is None where it is zero, ``rank`` counts
+    independent directions so far, free columns included, ``sums`` are A^T A and A^T t, to repair
+    from, ``unchecked`` counts rows since the last look at the residual, and ``repairs`` how often
+    the solution was made anew from the sums.
     """
 
     solution: FloatArray
@@ -105,13 +85,8 @@ class Greville:
     ) -> Self:
         """Return the solution of rows A (n, k) and targets t (n,), by orthogonal transformations.
 
-        Any matrix with the same A^T A will do for A, with the targets that go with it. The first
-        ``n_free`` columns must be independent.
-
-        Raises
-        ------
-        ValueError
-            NumPy's LinAlgError, if the free columns are dependent.
+        Any matrix with the same A^T A will do for A, with the targets that go with it. NumPy's
+        LinAlgError is raised if the free columns are dependent.
         """
         parts = _least_norm(rows, targets, n_free, tolerance) if ridge == 0.0 else None
         if parts is None:
@@ -127,13 +102,7 @@ class Greville:
     def of_sums(
         cls, sums: NormalEquations, *, n_free: int, ridge: float, tolerance: float = TOLERANCE
     ) -> Self:
-        """Return the solution of normal equations, which are kept and added to.
-
-        Raises
-        ------
-        ValueError
-            NumPy's LinAlgError, if they have none.
-        """
+        """Return the solution of normal equations; LinAlgError is raised if there is none."""
         return cls._of(_solve(sums, n_free, ridge, tolerance), sums, n_free, ridge, tolerance)
 
     @classmethod
@@ -194,11 +163,10 @@ class Greville:
                 self.check()
 
     def check(self) -> bool:
-        """Look at the residual of the normal equations, O(k^2), and repair what has drifted.
+        """Look at the residual, O(k^2), and repair what has drifted.
 
-        First by one step of iterative refinement, v + Theta (A^T t - (A^T A + ridge) v); where that
-        is not enough Theta itself is off, and both are made anew from the sums, O(k^3): return
-        whether they were.
+        First by one step of iterative refinement; where that is not enough Theta itself is off, and
+        all is made anew from the sums, O(k^3): return whether it was.
         """
         self.unchecked = 0
         left, drift = self.residual(self.solution)

@@ -75,68 +75,46 @@ def fine_size(n_equations: int) -> int:
     return int(np.clip(n_equations // 2, 400, 3000))
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Candidate:
-    """A way to draw nodes, and a trend under them.
-
-    A trend that does not grow in every direction lets paths run off, and must be better by its
-    handicap, a factor on its error.
-    """
-
-    draw: Draw
-    trend: Trend
-    handicap: float = 1.0
-
-
-def candidates(draws: Sequence[Draw], trend: Trend) -> list[Candidate]:
-    """Return every pair of a way to draw nodes and a trend; ``"auto"`` gives two trends."""
-    ways = [Candidate(draw=draw, trend=trend) for draw in draws]
-    if trend == "auto":
-        ways += [Candidate(draw=draw, trend="linear", handicap=2.0) for draw in draws]
-    return ways
-
-
-def best_of(
-    ways: Sequence[Candidate], error: Callable[[Candidate], float]
-) -> tuple[Candidate, float]:
-    """Return the way with the least error, and that; the first where none can be fitted.
-
-    The error is that of a small network, and may raise SurrogateFitError.
-    """
-    errors = [way.handicap * _or_infinite(way, error) for way in ways]
-    best = int(np.argmin(errors))
-    return ways[best], errors[best] / ways[best].handicap
-
-
-def simplest_of(
-    ways: Sequence[Candidate], trend: Trend, variance: Callable[[Candidate], float]
-) -> Candidate:
-    """Return the trend alone where nodes hardly raise the acceptance, else the best of the ways.
-
-    A trend alone is fitted in a hundredth of the time, and its gradients take a third. The variance
-    is that of V - U which a small network leads to expect, and may raise SurrogateFitError. Nodes
-    have to raise the acceptance by a fiftieth.
-    """
-    alone = Candidate(draw=no_nodes, trend=trend)
-    accepted = expected_acceptance(_or_infinite(alone, variance))
-    if accepted >= 0.98:
-        return alone
-    if accepted >= 0.9:  # then nodes need not do without that trend
-        ways = [way for way in ways if way.trend == trend] or ways
-    best, error = best_of(ways, variance)
-    return best if expected_acceptance(error) >= accepted + 0.02 else alone
-
-
 def no_nodes(whitened: FloatArray, size: int, rng: np.random.Generator) -> Nodes:  # noqa: ARG001
     """Return no nodes: a way to draw them that leaves the trend alone."""
     return Nodes.none(whitened.shape[1])
 
 
-def _or_infinite(way: Candidate, error: Callable[[Candidate], float]) -> float:
-    try:
-        return error(way)
-    except SurrogateFitError:
-        return float("inf")
+def choose(
+    draws: Sequence[Draw],
+    trend: Trend,
+    error: Callable[[Draw, Trend], float],
+    *,
+    simplest: bool = False,
+) -> tuple[Draw, Trend]:
+    """Return how to draw nodes and the trend under them, by the errors of small networks.
+
+    One that raises SurrogateFitError loses. A trend ``"auto"`` competes with a linear one, which
+    must be twice as good, as paths run off where a trend does not grow in every direction.
+
+    With ``simplest`` the errors are Var(V - U), and the trend alone is taken unless nodes raise the
+    acceptance by a fiftieth: it is fitted in a hundredth of the time, and its gradients take a
+    third. Under all nodes is that trend where it is good by itself.
+    """
+
+    def error_of(draw: Draw, trend: Trend) -> float:
+        try:
+            return error(draw, trend)
+        except SurrogateFitError:
+            return np.inf
+
+    ways: list[tuple[Draw, Trend]] = [(draw, trend) for draw in draws]
+    accepted = expected_acceptance(error_of(no_nodes, trend)) if simplest else 0.0
+    if accepted >= 0.98:
+        return no_nodes, trend
+    if trend == "auto" and accepted < 0.9:
+        ways += [(draw, "linear") for draw in draws]
+    errors = np.array([error_of(*way) for way in ways])
+    handicaps = np.where(np.arange(len(ways)) < len(draws), 1.0, 2.0)
+    best = int(np.argmin(handicaps * errors))
+    if simplest and expected_acceptance(float(errors[best])) < accepted + 0.02:
+        return no_nodes, trend
+    return ways[best]
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -146,7 +124,7 @@ class NetworkLearner(KeepingLearner):
     Parameters
     ----------
     n_nodes
-        How many nodes; None to choose by dimension and data. With more values there may be
+        None to choose by dimension and data, ``most_nodes`` at most. With more values there may be
         more nodes; those that were there before stay.
     draws
         Ways to draw the nodes; with several the best one is chosen.
@@ -154,12 +132,8 @@ class NetworkLearner(KeepingLearner):
         Of a forward potential whose outputs are learnt; None to learn U itself.
     convex
         Whether every network fitted is a positive definite quadratic, without any node.
-    most_nodes
-        A bound on the nodes where their number is left to the learner.
-    known
-        What is taken of U as it is; the network is fitted to the rest, and both are added.
-    most
-        What a fitted network may offer at most, where there is a known part.
+    known, most
+        What is taken of U as it is, and all that its sum with a network may offer.
     bordered
         Whether nodes are used near the rows alone; see :class:`~surrokit_networks.border.Border`.
     fine
@@ -192,10 +166,7 @@ class NetworkLearner(KeepingLearner):
     ) -> NetworkLearner:
         """Return a learner for a problem, of a trend alone by default; its seed is drawn here.
 
-        Raises
-        ------
-        CapabilityError
-            If outputs are to be learnt of a target that has none.
+        CapabilityError is raised if outputs are to be learnt of a target that has none.
         """
         energy = None if training.learns == "potential" else problem.energy
         if training.learns == "outputs" and energy is None:
@@ -249,10 +220,8 @@ class NetworkLearner(KeepingLearner):
     def fit(self) -> FittedNetwork | FittedEmulator:
         """Return the network, or the emulator, fitted anew to everything observed.
 
-        Raises
-        ------
-        SurrogateFitError
-            If there are too few points with a finite value, or they cannot be fitted.
+        SurrogateFitError is raised if there are too few points with a finite value, or they cannot
+        be fitted; so it is by all methods that fit.
         """
         if self.energy is None:
             return self.make_fit(keeps_idle=False)[1]
@@ -262,14 +231,9 @@ class NetworkLearner(KeepingLearner):
         return training.fit_outputs(self.energy, nodes, whitening, rows, held)
 
     def make_fit(self, *, keeps_idle: bool) -> tuple[OnlineFit, FittedNetwork]:
-        """Return the network of the potential itself, and the fit that has not seen any row yet.
+        """Return a fit in the same frame that has not seen any row yet, and the network of U.
 
         Nodes that are not worth their time, which ``fit`` leaves out, stay if ``keeps_idle``.
-
-        Raises
-        ------
-        SurrogateFitError
-            As :meth:`fit`.
         """
         assert self.energy is None
         rows, known, expected = self.rows(), None, None
@@ -289,15 +253,7 @@ class NetworkLearner(KeepingLearner):
         return OnlineFit(training=training, frame=frame, first=network.quality), network
 
     def posterior(self) -> OnlineFit:
-        """Return the fit that knows how unsure the weights are; it takes another fit.
-
-        For a network that learns the potential itself, and the whole of it.
-
-        Raises
-        ------
-        SurrogateFitError
-            As :meth:`fit`.
-        """
+        """Return the fit that knows how unsure the weights of a network of all U are."""
         fit, _ = self.make_fit(keeps_idle=False)
         fit.absorb(self.rows())
         return fit
@@ -306,21 +262,20 @@ class NetworkLearner(KeepingLearner):
         self, rows: TrainingRows, whitening: Whitening, expected: FloatArray | None
     ) -> tuple[Training, Nodes, BoolArray | None]:
         """Return how to fit, the nodes, and which rows are held out."""
-        way = self._choose(rows, whitening, expected)
+        draw, trend = self._choose(rows, whitening, expected)
         whitened = whitening.apply(rows.positions)
-        nodes = way.draw(whitened, self._size(rows), np.random.default_rng(self.seed))
+        nodes = draw(whitened, self._size(rows), np.random.default_rng(self.seed))
         held = self.training.choose_held_out(rows, np.random.default_rng([self.seed, 1]))
-        return attrs.evolve(self.training, trend=way.trend), nodes, held
+        return attrs.evolve(self.training, trend=trend), nodes, held
 
     def _choose(
         self, rows: TrainingRows, whitening: Whitening, expected: FloatArray | None
-    ) -> Candidate:
+    ) -> tuple[Draw, Trend]:
         """Return how nodes are drawn, and the trend, by small networks of each kind."""
         trend, free = self.training.trend, (self.n_nodes, self.training.ridge) == (None, None)
-        ways = candidates(self.draws, trend)
         simplest = self.energy is not None and free and not self.fine
-        if len(ways) == 1 and not simplest:
-            return ways[0]
+        if len(self.draws) == 1 and trend != "auto" and not simplest:
+            return self.draws[0], trend
         size = min(self._size(rows), N_NODES)
         # a random part of the rows where they make very many equations
         share = 10_000 / (len(rows) + self.dim * int(self._with_derivatives(rows).sum()))
@@ -331,14 +286,14 @@ class NetworkLearner(KeepingLearner):
             rows = rows.take(chosen)
         whitened = whitening.apply(rows.positions)
 
-        def error(way: Candidate) -> float:
-            nodes = way.draw(whitened, size, np.random.default_rng(self.seed))
-            training = attrs.evolve(self.training, trend=way.trend)
+        def error(draw: Draw, trend: Trend) -> float:
+            nodes = draw(whitened, size, np.random.default_rng(self.seed))
+            training = attrs.evolve(self.training, trend=trend)
             if self.energy is not None:
                 return training.expected_variance(self.energy, nodes, whitening, rows)
             return training.fit(nodes, whitening, rows, expected=expected)[1].gcv_error
 
-        return simplest_of(ways, trend, error) if simplest else best_of(ways, error)[0]
+        return choose(self.draws, trend, error, simplest=simplest)
 
     def _size(self, rows: TrainingRows) -> int:
         if self.n_nodes is not None:
@@ -374,13 +329,7 @@ class NetworkLearner(KeepingLearner):
         return rows.with_gradient if self.energy is None else rows.with_jacobian
 
     def rows(self) -> TrainingRows:
-        """Return what a fit would learn from.
-
-        Raises
-        ------
-        SurrogateFitError
-            If there are too few points with a finite value.
-        """
+        """Return what a fit would learn from."""
         observed = self.join_observed()
         if self.energy is not None and observed.outputs is None:
             raise SurrogateFitError(
@@ -454,13 +403,7 @@ class OnlineLearner:
         return self.refits.provides
 
     def observe(self, evaluations: Evaluations) -> None:
-        """Take in exact evaluations; rows without a finite value are ignored.
-
-        Raises
-        ------
-        ShapeError, ConfigurationError
-            As that of the learner that refits.
-        """
+        """Take in exact evaluations; rows without a finite value are ignored."""
         if self.online is None:
             self.refits.observe(evaluations)
             return
@@ -471,10 +414,7 @@ class OnlineLearner:
     def fit(self) -> FittedNetwork:
         """Return the network fitted to everything observed.
 
-        Raises
-        ------
-        SurrogateFitError
-            If there are too few points with a finite value, or they cannot be fitted.
+        SurrogateFitError is raised if there are too few points, or they cannot be fitted.
         """
         if self.online is not None:
             return self.online.network()

@@ -16,7 +16,7 @@ the eigenvalues are not considered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -43,21 +43,10 @@ Complete: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 class Solution:
     """A fitted linear combination of the columns of a basis.
 
-    Parameters
-    ----------
-    trend : ndarray of shape (p, m)
-        Coefficients of the trend's monomials.
-    weights : ndarray of shape (s, m)
-        v of each node.
-    level : ndarray of shape (m,)
-        The constants added.
-    ridge
-        lambda in lambda |v|^2.
-    degrees
-        Effective number of parameters, trend and level included.
-    error
-        Mean squared error of an equation to expect at new points, summed over targets
-        (:func:`expected_error`).
+    Coefficients are those of the trend's monomials (p, m), of nodes (s, m), and the constants
+    added, ``level (m,)``. ``degrees`` is the effective number of parameters of a target, and
+    ``error`` the mean squared error of an equation to expect, summed over targets
+    (:func:`expected_error`).
     """
 
     trend: FloatArray
@@ -88,9 +77,9 @@ class Solution:
 def expected_error(count: float, weight: float, residual_squares: float, degrees: float) -> float:
     """Return the generalised cross-validation error of a fit (Golub, Heath and Wahba 1979).
 
-    There are so many independent equations and effective parameters for each target, a sum of the
-    weights of values and of gradients' components, and a weighted sum of squared residuals over all
-    targets. The error is infinite where there are as many degrees of freedom as equations.
+    ``count`` and ``degrees`` are independent equations and effective parameters of each target,
+    ``weight`` that of values and of gradients' components. The error is infinite where there are as
+    many degrees of freedom as equations.
     """
     spare = 1.0 - degrees / count
     return float("inf") if spare <= 1e-10 else float(residual_squares / weight / spare**2)
@@ -151,22 +140,11 @@ def _ridge_solution(
 class Spectrum:
     """A regression in the basis where it separates into one number at a time.
 
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (r,)
-        Squared singular values e of the nodes' columns, with level and trend projected out.
-    projections : ndarray of shape (r, m)
-        Targets along the left singular vectors.
-    unreachable
-        Sum of squares of the targets that no combination of columns reaches.
-    expand
-        From coefficients (r, ...) along the left singular vectors to node weights (s, ...).
-    complete
-        Level and trend that go with node weights.
-    free
-        How many parameters are free of the ridge.
-    noise
-        Rounding error of the eigenvalues.
+    The ``eigenvalues (r,)`` are squared singular values of the nodes' columns, with level and trend
+    projected out, ``noise`` their rounding error, and ``projections (r, m)`` targets along the left
+    singular vectors; what no combination of columns reaches has the sum of squares ``unreachable``.
+    ``expand`` goes from coefficients (r, m) along these vectors to node weights (s, m), with which
+    ``complete`` gives the rest. So many parameters are ``free`` of the ridge.
     """
 
     eigenvalues: FloatArray
@@ -221,10 +199,7 @@ class Projected:
     def of(cls, normal: NormalEquations, n_trend: int, trains_level: bool) -> Projected:
         """Project out the level, if it is trained, and the first ``n_trend`` columns.
 
-        Raises
-        ------
-        ValueError
-            NumPy's LinAlgError, if the trend's own matrix has no Cholesky factor.
+        NumPy's LinAlgError is raised if the trend's own matrix has no Cholesky factor.
         """
         centred = normal.without_level() if trains_level else normal
         trend = centred.gram[:n_trend, :n_trend]
@@ -264,21 +239,15 @@ class Projected:
             noise=self.noise,
         )
 
-    def solution(self, equations: Equations, ridge: float, *, counted: bool = True) -> Solution:
-        """Return the solution at a positive ridge, from one Cholesky factorisation.
-
-        The degrees of freedom, and with them the error, cost as much again, and are NaN unless
-        ``counted``.
-        """
+    def solution(self, equations: Equations, ridge: float) -> Solution:
+        """Return the solution at a positive ridge, from one Cholesky factorisation."""
         from scipy.linalg import lapack
 
         factor = cholesky(self.gram + ridge * np.eye(len(self.gram)), self.noise)
         weights = triangular(factor, triangular(factor, self.right), transposed=True)
-        degrees = float("nan")
-        if counted:
-            # tr((K + lambda)^-1 K) = s - lambda |R^-1|^2, with R the factor.
-            inverse, _ = lapack.dtrtri(factor, lower=1) if len(factor) else (factor, 0)
-            degrees = self.free + len(factor) - ridge * float(np.sum(np.tril(inverse) ** 2))
+        # tr((K + lambda)^-1 K) = s - lambda |R^-1|^2, with R the factor.
+        inverse, _ = lapack.dtrtri(factor, lower=1) if len(factor) else (factor, 0)
+        degrees = self.free + len(factor) - ridge * float(np.sum(np.tril(inverse) ** 2))
         residual = max(0.0, self.squares - float(np.sum(weights * (self.right + ridge * weights))))
         return Solution.of(equations, weights, self.complete, ridge, degrees, residual)
 
@@ -315,7 +284,7 @@ def dual_spectrum(basis: Basis, equations: Equations) -> Spectrum:
 
 
 def triangular(
-    factor: FloatArray, right: FloatArray, *, lower: bool = True, transposed: bool = False
+    factor: Any, right: FloatArray, *, lower: bool = True, transposed: bool = False
 ) -> FloatArray:
     """Solve with a triangular factor, or its transpose; one without rows, too."""
     from scipy.linalg import solve_triangular
@@ -339,22 +308,13 @@ def cholesky(matrix: FloatArray, noise: float) -> FloatArray:
 def solve_with_twin(
     basis: Basis, equations: Equations, ridge: float | None, held: BoolArray | None
 ) -> tuple[Solution, Solution | None]:
-    """Return the solution, and its twin where some rows are held out.
+    """Return the solution, and its twin, which the rows ``held (n,)`` are not shown to.
 
-    Parameters
-    ----------
-    ridge : float or None
-        lambda; None to choose it by generalised cross-validation of all rows.
-    held : ndarray of bool, shape (n,), or None
-        Rows that are not shown to the twin, which has the same ridge.
-
-    Raises
-    ------
-    ValueError
-        NumPy's LinAlgError, if the numbers cannot be handled.
+    A ridge of None is chosen by generalised cross-validation of all rows; the twin has the same.
+    NumPy's LinAlgError is raised if the numbers cannot be handled.
     """
     shown = None if held is None else equations.take(~held)
-    if ridge is not None and (equations.gradients is None or ridge == 0.0):
+    if ridge is not None and (not equations.has_gradients or ridge == 0.0):
         twin = None if shown is None else solve(basis, shown, ridge)
         return solve(basis, equations, ridge), twin
     if equations.n_rows < len(basis.nodes):
@@ -375,4 +335,4 @@ def solve_with_twin(
         solution = whole.solution(equations, ridge)
     if shown is None or part is None:
         return solution, None
-    return solution, part.solution(shown, solution.ridge, counted=False)
+    return solution, part.solution(shown, solution.ridge)

@@ -23,14 +23,8 @@ from surrokit_networks.nodes import CACHED, Nodes, row_blocks
 class Polynomial:
     """c_m + l_m . z + z^T P_m z / 2 for each output m: what a trend is once it is fitted.
 
-    Parameters
-    ----------
-    constant : ndarray of shape (m,)
-        c.
-    linear : ndarray of shape (dim, m)
-        l_m as columns.
-    matrices : ndarray of shape (m, dim, dim) or None
-        P_m, symmetric; None for degree one.
+    ``constant (m,)`` is c, ``linear (dim, m)`` has l_m as columns, and ``matrices (m, dim, dim)``
+    are P_m, symmetric; None for degree one.
     """
 
     constant: FloatArray
@@ -79,17 +73,8 @@ class Polynomial:
 class Network:
     """f_m(q) = sum_i V_im phi_i(z) + c_m + l_m . z + z^T P_m z / 2, z the whitened position.
 
-    Every array returned is new. The shapes of positions are not checked.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (s, m)
-        V.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not go together.
+    ``weights (s, m)`` are V. Every array returned is new. The shapes of positions are not checked;
+    those of coefficients must go together, or ShapeError is raised.
     """
 
     whitening: Whitening
@@ -341,16 +326,9 @@ def _bilinear_forms(
     weights: FloatArray, coefficients: FloatArray, vectors: FloatArray
 ) -> FloatArray:
     """Return sum_m V_im W_nm . p_i, shape (n, s), for W (n, m, d), V (s, m), p (d, s)."""
-    n, m, d = weights.shape
-    size = len(coefficients)
+    (n, m, d), size = weights.shape, len(coefficients)
     forms = np.empty((n, size))
-    # The shorter of both sums comes last, over the scratch array.
-    for rows in row_blocks(n, min(d, m) * size):
-        if d <= m:
-            columns = weights[rows].transpose(0, 2, 1).reshape(-1, m)
-            sums = (columns @ coefficients.T).reshape(-1, d, size)
-            np.einsum("nds,ds->ns", sums, vectors, out=forms[rows])
-        else:
-            along = (weights[rows].reshape(-1, d) @ vectors).reshape(-1, m, size)
-            np.einsum("nms,sm->ns", along, coefficients, out=forms[rows])
+    for rows in row_blocks(n, m * size):
+        along = (weights[rows].reshape(-1, d) @ vectors).reshape(-1, m, size)
+        np.einsum("nms,sm->ns", along, coefficients, out=forms[rows])
     return forms

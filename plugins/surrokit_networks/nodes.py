@@ -40,15 +40,11 @@ and gradient of a thousand nodes at 32 positions took two and a half times as lo
 class Nodes:
     """Nodes phi(p_i . Z + o_i) of lifted whitened positions Z.
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (s, dim), or (s, dim + 1) if curved
-        p_i. Fortran order: products of few rows with it and with its transpose are then both
-        fast, where the other order takes twice as long for one of them.
-    offsets : ndarray of shape (s,)
-        o_i.
+    ``vectors (s, dim)``, or ``(s, dim + 1)`` if curved, are p_i, and ``offsets (s,)`` o_i.
     """
 
+    # Fortran order: products of few rows with it and with its transpose are then both fast, where
+    # the other order takes twice as long for one of them.
     vectors: FloatArray = attrs.field(converter=np.asfortranarray)
     offsets: FloatArray
     activation: Activation

@@ -28,21 +28,10 @@ class OnlineFit:
     Where there is a ridge and rows are many, which gradients soon make, they go into the sums that
     it keeps, and these are solved: that takes less time.
 
-    Parameters
-    ----------
-    training
-        Settings, with the trend that was chosen.
-    n_points
-        Points; one that comes again in a later block counts again.
-    judged : ndarray of shape (n, 3)
-        Of the last rows V - U, |L^T grad(V - U)|^2 and |L^T grad U|^2, before they were learnt
-        from; NaN where no gradient is known.
-    first
-        The error of the first fit, until enough rows were judged.
-    chosen_at
-        Independent equations from which the ridge was chosen.
-    deployed : ndarray of shape (1 + k,) or None
-        Level and coefficients of the last network that was asked for.
+    ``judged (n, 3)`` are V - U, |L^T grad(V - U)|^2 and |L^T grad U|^2 of the last rows before they
+    were learnt from, NaN where no gradient is known, and ``first`` is the error of the first fit,
+    until enough rows were judged. The ridge was chosen from ``chosen_at`` equations. ``deployed
+    (1 + k,)`` has level and coefficients of the last network that was asked for.
     """
 
     training: Training
@@ -62,13 +51,7 @@ class OnlineFit:
         return int(self.training.level == "trained")
 
     def absorb(self, rows: TrainingRows) -> None:
-        """Take in rows.
-
-        Raises
-        ------
-        SurrogateFitError
-            If the first of them cannot be fitted.
-        """
+        """Take in rows; SurrogateFitError is raised if they cannot be fitted."""
         if not len(rows):
             return
         frame = self.frame
@@ -85,13 +68,7 @@ class OnlineFit:
             self.take_in()
 
     def take_in(self) -> None:
-        """Take in what is pending.
-
-        Raises
-        ------
-        SurrogateFitError
-            If it cannot be fitted.
-        """
+        """Take in what is pending; SurrogateFitError is raised if it cannot be fitted."""
         if not self.pending:
             return
         equations, self.pending = join(self.pending), []
@@ -151,10 +128,7 @@ class OnlineFit:
     def network(self) -> FittedNetwork:
         """Return the network that fits everything so far best.
 
-        Raises
-        ------
-        SurrogateFitError
-            If its weights are not finite.
+        SurrogateFitError is raised if its weights are not finite.
         """
         self.take_in()
         assert self.engine is not None

@@ -35,12 +35,10 @@ from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Beyond, Border
 from surrokit_networks.network import Network, NetworkAt
 
-CAPABILITIES: Capabilities = frozenset(
-    {
-        *(can.GRADIENT, can.GRADIENT_ALONE),
-        *(can.HESSIAN, can.HESSIAN_DERIVATIVE, can.HESSIAN_PRODUCT),
-    }
-)
+CAPABILITIES: Capabilities = (can.HESSIANS - {can.HESSIAN_DIAGONAL}) | {
+    can.GRADIENT,
+    can.GRADIENT_ALONE,
+}
 """What every network of U can do."""
 
 NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
@@ -65,9 +63,8 @@ class NetworkFit(ShownFit, ABC):
     degrees
         Effective number of parameters of each output.
     gcv_error
-        Generalised cross-validation estimate of the mean squared error of an equation (of V - U, a
-        component of the whitened gradient, or an output in its unit) on new points like the
-        training points; ``inf`` for a fit that passes through every point.
+        Generalised cross-validation estimate of the mean squared error of an equation: of V - U, a
+        component of the whitened gradient, or an output in its unit.
     quality
         Error at points held out from a twin of the fit; None where there were too few.
     """
@@ -127,10 +124,7 @@ class FittedNetwork(NetworkFit):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradient, by itself as well, and all that concerns the Hessian but its diagonal.
-
-        A trend alone that is convex is ``gaussian`` too.
-        """
+        """Gradient, by itself as well, and the Hessian; of a convex trend also ``gaussian``."""
         own = CAPABILITIES | NORMAL if self.convex else CAPABILITIES
         return own if self.most is None else own & self.most
 
@@ -213,17 +207,13 @@ class FittedNetwork(NetworkFit):
 
     def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
-        own = self._at(positions).form_gradient
-        if self.known is None:
-            return own
-        return _sum(own, HESSIAN_FIELD.forms_at(self.known, positions))
+        own, known = self._at(positions).form_gradient, self.known
+        return own if known is None else _sum(own, HESSIAN_FIELD.forms_at(known, positions))
 
     def hessian_traces_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_trace_gradient` of rows of positions (n, dim)."""
-        own = self._at(positions).trace_gradient
-        if self.known is None:
-            return own
-        return _sum(own, HESSIAN_FIELD.traces_at(self.known, positions))
+        own, known = self._at(positions).trace_gradient, self.known
+        return own if known is None else _sum(own, HESSIAN_FIELD.traces_at(known, positions))
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
         """Return which positions (n, dim) lie beyond the border, shape (n,)."""
@@ -248,9 +238,7 @@ class FittedNetwork(NetworkFit):
 def emulator_capabilities(energy: Energy) -> Capabilities:
     """Return what an emulator of a forward map can do under an energy.
 
-    Gradient, and the forward map with its first and second derivatives; also the Gauss-Newton
-    matrix and its products where the energy offers curvatures, and the derivative of that where it
-    offers theirs. No gradient alone: it takes the outputs, and the energy is cheap from there.
+    No gradient alone: it takes the outputs, and the energy is cheap from there.
     """
     offered = {can.GRADIENT, can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
     if offers_curvatures(energy):
@@ -292,16 +280,13 @@ class FittedEmulator(NetworkFit):
 
     @_QUIET
     def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
-
-        C and R are the energy's curvatures (:class:`surrokit.potentials.CurvedEnergy`).
-        """
+        """Return the Gauss-Newton matrix, shape (n, dim, dim)."""
         at, q = self._at(positions)
         return gauss_newton(self.energy, at.outputs, at.jacobian(), q)
 
     @_QUIET
     def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return G u, G the metric, shape (n, dim), u in ``vectors (n, dim)``, without J or G."""
+        """Return the metric times u, shape (n, dim), for u in ``vectors (n, dim)``."""
         at, q = self._at(positions)
         return gauss_newton_product(self.energy, at, q, check_vectors(vectors, q))
 

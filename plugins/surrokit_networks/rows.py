@@ -39,10 +39,9 @@ class Rows(ShownSurrogate):
     one standard deviation; for a logistic regression it is |L^T x_i|^3 / (36 sqrt 3). The rows with
     the largest psi_i are copied.
 
-    The surrogate reads rows of the data that the target offers. Its copy of them is not counted
-    among the exact calls, and neither is the one pass over the design, without an evaluation, by
-    which it ranks the rows at each fit: both are in its time. With ``n_rows`` as large as the data
-    it is the target itself, at the target's cost, and the count of exact calls means nothing.
+    Neither the surrogate's copy of rows is counted among the exact calls, nor the pass over the
+    design by which it ranks them at each fit. With ``n_rows`` as large as the data it is the target
+    itself, at the target's cost, and the count of exact calls means nothing.
 
     Parameters
     ----------
@@ -56,11 +55,6 @@ class Rows(ShownSurrogate):
         A part of the rows: the surrogate's gradient costs about as small a part of the exact one's.
     training
         How the quadratic is fitted.
-
-    Raises
-    ------
-    ConfigurationError
-        If a setting makes no sense.
     """
 
     n_rows: int | None = attrs.field(default=None, validator=optional_positive_integer)
@@ -80,13 +74,7 @@ class Rows(ShownSurrogate):
             )
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
-        """Return a learner for a problem.
-
-        Raises
-        ------
-        CapabilityError
-            If the target is no sum over rows.
-        """
+        """Return a learner; CapabilityError is raised if the target is no sum over rows."""
         terms = problem.terms
         if terms is None:
             raise CapabilityError(

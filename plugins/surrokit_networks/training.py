@@ -66,10 +66,11 @@ def _check_ridge(_: object, __: object, value: float | None) -> None:
 class Training:
     """How a network is trained, whatever its nodes.
 
-    With a trained level and on values alone this is potential matching, equation (15): it
-    minimises Var(V - U). Gradients enter in whitened coordinates, where one standard deviation of
-    the target is one unit: a squared error of a gradient's component then bounds the variance of
-    the error of the value that it causes, and the natural weight between both is one.
+    Settings that make no sense raise ConfigurationError, and all that fits SurrogateFitError where
+    the numbers cannot be handled. With a trained level and on values alone this is potential
+    matching, equation (15): it minimises Var(V - U). Gradients enter in whitened coordinates, where
+    one standard deviation of the target is one unit: a squared error of a gradient's component then
+    bounds the variance of the error of the value that it causes, and the natural weight is one.
 
     Parameters
     ----------
@@ -106,11 +107,6 @@ class Training:
         updates, at O(s^2) each, and are not kept (see
         :class:`~surrokit_networks.learner.OnlineLearner`). ``"auto"``: refits as long as the
         schedule deploys once or points are few, then Proposition 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If a setting makes no sense.
     """
 
     level: Level = attrs.field(default="trained", validator=one_of("trained", "minimum"))
@@ -153,13 +149,7 @@ class Training:
         return self.train_on != "values"
 
     def whitening(self, rows: TrainingRows) -> Whitening:
-        """Return the whitening of training rows: by gradients, if they are used and there.
-
-        Raises
-        ------
-        SurrogateFitError
-            If the rows cannot be whitened.
-        """
+        """Return the whitening of training rows: by gradients, if they are used and there."""
         dim = rows.positions.shape[1]
         if not self.whiten:
             return Whitening.identity(dim)
@@ -208,11 +198,6 @@ class Training:
             coordinates; None for the identity, that of a normal density.
         keeps_idle
             Whether nodes stay that are not worth their time; they may be on more rows.
-
-        Raises
-        ------
-        SurrogateFitError
-            If the numbers cannot be handled.
         """
         origin = np.average(rows.values, weights=rows.weights)
         if self.level == "minimum":
@@ -252,11 +237,6 @@ class Training:
         """Return the emulator of these nodes, on its trend, that fits the rows' outputs best.
 
         Jacobians take the place of gradients, and the levels are always trained.
-
-        Raises
-        ------
-        SurrogateFitError
-            If the numbers cannot be handled.
         """
         frame, equations = self._outputs_frame(energy, nodes, whitening, rows)
         solution, twin = self.solve(frame.basis, equations, held)
@@ -269,15 +249,7 @@ class Training:
     def expected_variance(
         self, energy: Energy, nodes: Nodes, whitening: Whitening, rows: TrainingRows
     ) -> float:
-        """Return about what Var(V - U) is to be expected of outputs at most, in nats squared.
-
-        For choices between nodes: nothing is assembled.
-
-        Raises
-        ------
-        SurrogateFitError
-            If the numbers cannot be handled.
-        """
+        """Return about what Var(V - U) is to be expected of outputs at most, in nats squared."""
         frame, equations = self._outputs_frame(energy, nodes, whitening, rows)
         return equations.components * self.solve(frame.basis, equations, None)[0].error
 
@@ -288,11 +260,10 @@ class Training:
         assert rows.outputs is not None
         scales = output_scales(energy, rows.outputs, rows.positions, rows.weights)
         mean = rows.weights @ rows.outputs / rows.weights.sum()
-        known, gradients = rows.with_jacobian & self.uses_gradients, None
-        if known.any():
-            assert rows.jacobians is not None
+        gradients = None
+        if rows.jacobians is not None:
             gradients = rows.jacobians @ whitening.factor / scales[:, None]
-            gradients[~known] = 0.0
+        known = rows.with_jacobian & self.uses_gradients
         targets = (rows.outputs - mean) / scales
         equations = _weighed(rows, whitening, targets, gradients, known)
         columns = TrendColumns(dim=rows.positions.shape[1], degree=self._degree(equations))
@@ -318,14 +289,7 @@ class Training:
     def solve(
         self, basis: Basis, equations: Equations, held: BoolArray | None
     ) -> tuple[Solution, Solution | None]:
-        """Return the coefficients of a basis, and those of the twin.
-
-        Raises
-        ------
-        SurrogateFitError
-            If the numbers cannot be handled, or the trend has more coefficients than there are
-            equations.
-        """
+        """Return the coefficients of a basis, and those of the twin."""
         free, shown = len(basis.trend) + equations.trains_level, equations.n_rows
         if shown <= free:
             raise SurrogateFitError(
@@ -354,10 +318,7 @@ class Training:
     def equations(self, rows: TrainingRows, whitening: Whitening, origin: float) -> Equations:
         """Return what rows ask of a network of U, less an origin of the values."""
         known = rows.with_gradient & self.uses_gradients
-        gradients = None
-        if known.any():
-            gradients = (rows.gradients @ whitening.factor)[:, None, :]
-            gradients[~known] = 0.0
+        gradients = (rows.gradients @ whitening.factor)[:, None, :]
         targets = (rows.values - origin)[:, None]
         equations = _weighed(rows, whitening, targets, gradients, known)
         return attrs.evolve(equations, trains_level=self.level == "trained")
@@ -384,7 +345,6 @@ class Training:
             return matrix, 1
         known = equations.gradient_weights > 0
         if tells_more(known, dim):
-            assert equations.gradients is not None
             found = matrix_of_gradients(
                 equations.whitened[known],
                 equations.gradients[known, 0],
@@ -408,6 +368,9 @@ def _weighed(
 ) -> Equations:
     """Return equations of targets (n, m), and gradients (n, m, dim) in the rows ``known``."""
     dim = rows.positions.shape[1]
+    if gradients is None:
+        gradients = np.zeros((*targets.shape, dim))
+    gradients[~known] = 0.0
     return Equations(
         whitened=whitening.apply(rows.positions),
         targets=targets,

@@ -46,14 +46,9 @@ class TailBound:
 class TrainingRows:
     """Distinct points with finite values, and how much each counts.
 
-    Their order does not depend on when they were seen. Derivatives that are not known are NaN.
-
-    Parameters
-    ----------
-    trust : ndarray of shape (n,)
-        Weight of a row for where it lies: 1, or less in the far tail.
-    copies : ndarray of shape (n,)
-        How often the row was seen; a squared error counts ``trust * copies`` times.
+    Their order does not depend on when they were seen. Derivatives that are not known are NaN. The
+    ``trust (n,)`` in a row is 1, or less in the far tail, and ``copies (n,)`` says how often it was
+    seen; a squared error counts ``trust * copies`` times.
     """
 
     positions: FloatArray

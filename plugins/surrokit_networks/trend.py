@@ -37,10 +37,7 @@ came out best too. Factors from 1.2 on throw away what exact values contain."""
 class TrendColumns:
     """Monomials of whitened positions as additive nodes.
 
-    Parameters
-    ----------
-    degree
-        0: no column; 1: z_k; 2: also z_k^2 / 2, and (z_k + z_l)^2 / 2 for k < l.
+    Degree 0: no column; 1: z_k; 2: also z_k^2 / 2, and (z_k + z_l)^2 / 2 for k < l.
     """
 
     dim: int
@@ -136,15 +133,7 @@ def matrix_of_gradients(
     gradients centred. In the eigenbasis of sum_n w_n z_n z_n^T the problem separates entry by
     entry, so kappa is chosen by generalised cross-validation from one eigendecomposition, and the
     cost is O(n dim^2 + dim^3), where the dim^2 / 2 columns of a full quadratic would cost dim^6.
-
-    Parameters
-    ----------
-    z, gradients : ndarray of shape (n, dim)
-        Whitened positions, and gradients of U in the same coordinates.
-    weights : ndarray of shape (n,)
-        Weights of the rows.
-    expected : ndarray of shape (dim, dim)
-        E, symmetric.
+    Positions and gradients (n, dim) are whitened, with weights (n,), and ``expected`` is E.
     """
     total, dim = float(weights.sum()), z.shape[1]
     away = z - weights @ z / total

@@ -28,17 +28,15 @@ from surrokit.tables.priors import check_rank
 from surrokit.targets.functions import NamedPotential
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
 from surrokit.targets.scaling import scaled, scaling_of
-from surrokit.types import FloatArray, IntArray
+from surrokit.types import FloatArray
 from surrokit_sklearn.design import Columns, Rows
-from surrokit_sklearn.laplace import MANY, find_laplace, parts_near
+from surrokit_sklearn.laplace import MANY, Laplace, parts_near
 from surrokit_sklearn.normal_errors import NormalErrors
 
-_WARMUP = 200
-_LONGEST = 40  # draws for each effective one that is wanted, at most
-_NUMBERS_IN_A_BLOCK = 4_000_000
-_SPREADS = 2.5  # scale of the prior of errors, in standard deviations of the response
-_POSITIVE = ("poisson", "negative-binomial", "gamma", "exponential", "weibull")
-_FAMILIES = ("gaussian", "student", *_POSITIVE)
+_FAMILIES = (
+    *("gaussian", "student", "poisson", "negative-binomial"),
+    *("gamma", "exponential", "weibull"),
+)
 
 Summary: TypeAlias = Callable[[FloatArray], FloatArray]
 
@@ -48,7 +46,7 @@ class _Regression:
     """What is fitted: a family as :func:`surrokit.rows_potential` takes it, and its rows.
 
     Intercepts are searched for from ``start``, with priors about ``centre``; ``unit`` is that of
-    all priors' scales. A fit to few of the rows must include ``kept``.
+    all priors' scales.
     """
 
     family: str
@@ -58,7 +56,6 @@ class _Regression:
     start: float = 0.0
     centre: float = 0.0
     unit: float = 1.0
-    kept: IntArray = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 @attrs.define(slots=False, eq=False, repr=False, kw_only=True)
@@ -104,33 +101,20 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         if task.n_predictors > 1:
             names = [f"{label}: {column}" for label in self.classes_[1:] for column in names]
         names = unlike(names)
-        weights, response = task.rows.weights, task.rows.response
-
-        def plain(rows: Any) -> Potential:
-            more = {} if weights is None else {"weights": weights[rows]}
-            potential = rows_potential(
-                task.family, design[rows], response[rows], prior=prior, **more, **task.settings
-            )
-            return NamedPotential.of(potential, names)
-
-        scaling = scaling_of(plain(slice(None)))
-
-        def target_of(rows: Any) -> Potential:
-            return plain(rows) if scaling is None else scaled(plain(rows), scaling)
-
+        weights = task.rows.weights
+        more = {} if weights is None else {"weights": weights}
+        potential = rows_potential(
+            task.family, design, task.rows.response, prior=prior, **more, **task.settings
+        )
+        target: Potential = NamedPotential.of(potential, names)
         start = np.zeros(columns.count * task.n_predictors)
         if self.fit_intercept:
             start[:: columns.count] = task.start
+        scaling = scaling_of(target)
         if scaling is not None:
-            start = scaling.to_unbounded(start[None])[0]
-        target, n_rows, rng = target_of(slice(None)), len(design), _generator(self.random_state)
-        normal = find_laplace(
-            target,
-            start,
-            lambda step: target_of(np.union1d(np.arange(0, n_rows, step), task.kept)),
-            n_rows,
-        )
-        self._run(target, parts_near(normal, target, n_rows, self._n_chains, rng), rng)
+            target, start = scaled(target, scaling), scaling.to_unbounded(start[None])[0]
+        rng, normal = _generator(self.random_state), Laplace.of(target, start)
+        self._run(target, parts_near(normal, target, len(design), self._n_chains, rng), rng)
         return columns.undo(self.run_.draws.reshape(-1, task.n_predictors, columns.count))
 
     def _run(self, target: Potential, parts: Mapping[str, Any], rng: np.random.Generator) -> None:
@@ -140,8 +124,8 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         shared: dict[str, Any] = {
             "chains": self._n_chains,
             "target_ess": float(self.target_ess),
-            "warmup": _WARMUP,
-            "draws": int(np.ceil(_LONGEST * self.target_ess / self._n_chains)),
+            "warmup": 200,
+            "draws": int(np.ceil(40 * self.target_ess / self._n_chains)),  # at most
             "seed": rng,
             "progress": False,
         }
@@ -157,7 +141,7 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         """Return a summary over axis 1 of what ``by_draws`` makes of inputs, block by block."""
         check_is_fitted(self)
         inputs = validate_data(self, X, reset=False, dtype=np.float64)
-        size = max(1, _NUMBERS_IN_A_BLOCK // self.intercept_draws_.size)
+        size = max(1, 4_000_000 // self.intercept_draws_.size)
         blocks = (inputs[first : first + size] for first in range(0, len(inputs), size))
         return np.concatenate([summary(by_draws(block)) for block in blocks])
 
@@ -217,12 +201,8 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
         """Draw from the posterior of the coefficients.
 
         ``X`` has shape (n_samples, n_features), ``y`` the classes, shape (n_samples,), and
-        ``sample_weight (n_samples,)`` says how often each row counts.
-
-        Raises
-        ------
-        ValueError
-            If rows or a parameter cannot be used.
+        ``sample_weight (n_samples,)`` says how often each row counts. ValueError is raised if rows
+        or a parameter cannot be used.
         """
         inputs, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
@@ -240,7 +220,6 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
             family="logistic" if n_classes == 2 else "multinomial",
             rows=rows,
             n_predictors=n_classes - 1,
-            kept=np.unique(rows.response, return_index=True)[1],
         )
         intercepts, coefficients = self._sample(task)
         if n_classes > 2:
@@ -252,7 +231,7 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return posterior means of classes' probabilities, shape (n_samples, n_classes)."""
-        return self._summarise(X, self._probabilities, _mean)
+        return self._summarise(X, self._probabilities, lambda found: found.mean(axis=1))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithm of :meth:`predict_proba`."""
@@ -267,11 +246,6 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
         """Return an interval of each class's probability, shape (n_samples, n_classes, 2).
 
         It has a share of ``level`` of the posterior, and as much below it as above.
-
-        Raises
-        ------
-        ValueError
-            If ``level`` is not between 0 and 1.
         """
         return self._interval(X, level, self._probabilities)
 
@@ -335,19 +309,16 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: which responses there may be."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = read_name(self.family, {})[0] in _POSITIVE
+        name = read_name(self.family, {})[0]
+        tags.target_tags.positive_only = name in _FAMILIES and response_family(name).positive
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Draw from the posterior of the coefficients.
 
         ``X`` has shape (n_samples, n_features), ``y`` responses of the family's kind, shape
-        (n_samples,), and ``sample_weight (n_samples,)`` says how often each row counts.
-
-        Raises
-        ------
-        ValueError
-            If rows or a parameter cannot be used.
+        (n_samples,), and ``sample_weight (n_samples,)`` says how often each row counts. ValueError
+        is raised if rows or a parameter cannot be used.
         """
         inputs, response = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
@@ -355,7 +326,13 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         rows = Rows.of(inputs, np.asarray(response, dtype=np.float64), sample_weight)
         rows = rows if len(rows) >= MANY else rows.merge()
         self._family, settings = _read_family(self.family, self.settings)
-        task, scales = _regression(self._family, settings, rows), None
+        mean, log_mean = rows.mean(), self._family.log_mean
+        task, scales = _Regression(family=self._family.name, rows=rows, settings=settings), None
+        if self._family.of_errors:
+            task = attrs.evolve(task, start=mean, centre=mean, unit=rows.spread())
+        else:
+            start = float(np.log(max(mean, 0.5 / len(rows))) / log_mean)
+            task = attrs.evolve(task, start=start)
         if self._family.name == "gaussian" and "scale" not in settings:
             self.intercept_draws_, self.coef_draws_, scales = self._sample_with_scale(task)
         else:
@@ -378,7 +355,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
             return self._summarise(
                 X, lambda block: block @ self.coef_ + self.intercept_, np.asarray
             )
-        return self._summarise(X, self._means, _mean)
+        return self._summarise(X, self._means, lambda found: found.mean(axis=1))
 
     def predict_interval(
         self,
@@ -391,11 +368,6 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
 
         It has a share of ``level`` of the posterior, and as much below it as above. For ``kind`` of
         ``"response"`` one new response is drawn for each draw, from ``random_state``.
-
-        Raises
-        ------
-        ValueError
-            If ``level`` is not between 0 and 1, or ``kind`` another one.
         """
         if kind not in ("mean", "response"):
             raise ValueError(f"kind must be 'mean' or 'response', got {kind!r}")
@@ -418,22 +390,12 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
     def _sample_with_scale(self, task: _Regression) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return draws of intercept, coefficients, and the scale, given which they are drawn."""
         columns, design, prior = self._columns(task)
-        target = NormalErrors.of(design, task.rows, prior=prior, scale=_SPREADS * task.unit)
+        target = NormalErrors.of(design, task.rows, prior=prior, scale=2.5 * task.unit)
         rng = _generator(self.random_state)
         starts = target.draw_starts(self._n_chains, rng)
         self._run(target, {"sampler": "hmc", "initial": starts}, rng)
         logs = self.run_.draws.reshape(-1)
         return *columns.undo(target.draw_coefficients(logs, rng)), np.exp(logs)
-
-
-def _regression(family: ResponseFamily, settings: Mapping[str, Any], rows: Rows) -> _Regression:
-    mean = rows.mean()
-    about: dict[str, Any]
-    if family.of_errors:
-        about = {"start": mean, "centre": mean, "unit": rows.spread()}
-    else:
-        about = {"start": np.log(max(mean, 0.5 / len(rows))) / family.log_mean}
-    return _Regression(family=family.name, rows=rows, settings=settings, **about)
 
 
 def _read_family(
@@ -468,10 +430,6 @@ def unlike(names: Iterable[str]) -> list[str]:
 
 def _generator(random_state: int | np.random.RandomState | None) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _mean(by_draws: FloatArray) -> FloatArray:
-    return np.asarray(by_draws.mean(axis=1))
 
 
 def _positive(name: str, given: Any) -> float:

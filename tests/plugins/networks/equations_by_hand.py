@@ -47,7 +47,7 @@ def equations_of(
     return Equations(
         whitened=whitened,
         targets=targets,
-        gradients=slopes if known.any() else None,
+        gradients=slopes,
         value_weights=weights * values,
         gradient_weights=0.7 * weights * known,
         count=float(n * values + dim * known.sum()),
@@ -60,7 +60,7 @@ def rows_of(basis, equations):
     roots = np.sqrt(equations.value_weights)[:, None]
     features = np.hstack([np.ones((len(equations), 1)), basis.features(equations.whitened)])
     left, right = [roots * features], [roots * equations.targets]
-    if equations.gradients is not None:
+    if equations.has_gradients:
         jacobian = basis.jacobian(equations.whitened)
         roots = np.sqrt(equations.gradient_weights)[:, None]
         for k in range(equations.whitened.shape[1]):

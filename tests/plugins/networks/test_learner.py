@@ -7,15 +7,7 @@ import pytest
 import surrokit as sk
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
-from surrokit_networks.learner import (
-    Candidate,
-    best_of,
-    candidates,
-    default_size,
-    fine_size,
-    no_nodes,
-    simplest_of,
-)
+from surrokit_networks.learner import choose, default_size, fine_size, no_nodes
 from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows
 
@@ -121,62 +113,48 @@ def draw(whitened, size, rng):
     raise AssertionError("nothing is to be drawn")
 
 
-def test_the_least_error_wins_after_handicaps():
-    ways = [
-        Candidate(draw=draw, trend="auto"),
-        Candidate(draw=draw, trend="linear", handicap=2.0),
-        Candidate(draw=draw, trend="constant"),
-    ]
-    errors = {"auto": 1.5, "linear": 0.8, "constant": 1.7}
-    assert best_of(ways, lambda way: errors[way.trend])[0].trend == "auto"
-    errors["linear"] = 0.7
-    assert best_of(ways, lambda way: errors[way.trend]) == (ways[1], 0.7)
+@pytest.mark.parametrize(
+    ("trend", "errors", "wins", "tried"),
+    [
+        ("auto", {"auto": 1.5, "linear": 0.8}, "auto", ["auto", "linear"]),
+        ("auto", {"auto": 1.5, "linear": 0.7}, "linear", ["auto", "linear"]),
+        ("auto", {"linear": 100.0}, "linear", ["auto", "linear"]),
+        # Where none can be fitted, the first is tried in earnest, and says why.
+        ("quadratic", {}, "quadratic", ["quadratic"]),
+    ],
+)
+def test_the_least_error_wins_after_handicaps(trend, errors, wins, tried):
+    seen = []
 
-
-def test_what_cannot_be_fitted_does_not_win():
-    def error(way):
-        if way.trend == "quadratic":
+    def error(_, trend):
+        seen.append(trend)
+        if trend not in errors:
             raise SurrogateFitError("too few equations")
-        return 100.0
+        return errors[trend]
 
-    ways = [Candidate(draw=draw, trend=trend) for trend in ("quadratic", "linear")]
-    assert best_of(ways, error)[0].trend == "linear"
-    # Where none can be fitted, the first is tried in earnest, and says why.
-    assert best_of([ways[0], ways[0]], error)[0] is ways[0]
-
-
-def simplest(bare, best):
-    """Return the choice with these variances of V - U: of the trend alone, and with nodes."""
-    ways = candidates([draw], "auto")
-    return simplest_of(ways, "auto", lambda way: bare if way.draw is no_nodes else best)
+    assert choose([draw], trend, error) == (draw, wins)
+    assert seen == tried
 
 
 @pytest.mark.parametrize(
-    ("bare", "best", "stays"),
+    ("bare", "best", "stays", "tried"),
     [
-        (1e-3, 0.0, False),  # 0.98 of independent draws are accepted already
-        (0.0115, 0.0079, False),  # 0.94 and 0.95
-        (0.006, 1e-5, True),  # 0.956 and 0.998
-        (0.2, 0.1, True),
-        (np.inf, 1.0, True),
+        (1e-3, 0.0, False, 1),  # 0.98 of independent draws are accepted already
+        (0.0115, 0.0079, False, 2),  # 0.94 and 0.95: not without that trend
+        (0.006, 1e-5, True, 2),  # 0.956 and 0.998
+        (0.2, 0.1, True, 3),
+        (np.inf, 1.0, True, 3),
     ],
 )
-def test_nodes_stay_where_they_raise_the_acceptance(bare, best, stays):
-    assert (simplest(bare, best).draw is draw) == stays
+def test_nodes_stay_where_they_raise_the_acceptance(bare, best, stays, tried):
+    seen = []
 
+    def variance(way, _):
+        seen.append(way)
+        return bare if way is no_nodes else best
 
-def test_a_good_trend_is_not_tried_without():
-    tried = []
-
-    def variance(way):
-        tried.append(way.trend)
-        return 0.01
-
-    simplest_of(candidates([draw, draw], "auto"), "auto", variance)
-    assert tried == ["auto"] * 3
-    tried.clear()
-    simplest_of(candidates([draw, draw], "linear"), "linear", variance)
-    assert tried == ["linear"] * 3
+    assert choose([draw], "auto", variance, simplest=True)[0] is (draw if stays else no_nodes)
+    assert len(seen) == tried
 
 
 def test_a_sharp_potential_gets_longer_directions():

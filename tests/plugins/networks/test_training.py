@@ -281,7 +281,7 @@ def coefficients_of(nodes, rows, degree):
     equations = Equations(
         whitened=rows.positions,
         targets=rows.values[:, None],
-        gradients=None,
+        gradients=np.zeros((len(rows), 1, PLANE)),
         value_weights=rows.weights,
         gradient_weights=np.zeros(len(rows)),
         count=float(len(rows)),
@@ -385,7 +385,7 @@ def test_the_mean_of_a_process_is_a_network(name):
     equations = Equations(
         whitened=points,
         targets=values[:, None],
-        gradients=None,
+        gradients=np.zeros((len(points), 1, 2)),
         value_weights=1.0 / (short + NOISE**2),
         gradient_weights=np.zeros(len(points)),
         count=float(len(points)),

@@ -232,28 +232,6 @@ def test_a_weight_counts_as_so_many_rows(regressor):
     assert np.allclose(parts.predict(NEW), found[0])
 
 
-def test_several_outputs_are_learnt_at_once(regressor):
-    inputs, targets = data()
-    both = np.column_stack([targets, inputs[:, 1] ** 2])
-    bent = np.zeros_like(inputs)
-    bent[:, 1] = 2.0 * inputs[:, 1]
-    gradients = np.stack([slopes(inputs), bent], axis=1)
-    found = regressor.fit(inputs, both, gradients=gradients)
-    std = found.predict(NEW, return_std=True)[1]
-    for k in range(2):
-        alone = clone(regressor).fit(inputs, both[:, k], gradients=gradients[:, k])
-        assert np.array_equal(found.predict(NEW)[:, k], alone.predict(NEW))
-        assert np.array_equal(found.predict_gradient(NEW)[:, k], alone.predict_gradient(NEW))
-        assert np.array_equal(std[:, k], alone.predict(NEW, return_std=True)[1])
-    assert len(found.surrogate_) == 2
-    assert found.score(NEW, np.column_stack([function(NEW), NEW[:, 1] ** 2])) > 0.9
-    more, values = data(20, seed=4)
-    found.partial_fit(more, np.column_stack([values, more[:, 1] ** 2]))
-    assert found.predict(NEW).shape == (20, 2)
-    with pytest.raises(ValueError, match="as many columns as in the first fit, 2, got 1"):
-        found.partial_fit(more, values)
-
-
 # --- standard deviations ---
 
 
@@ -295,7 +273,7 @@ def test_the_posterior_of_the_linear_layer_is_that_of_a_ridge_regression(network
     fitted = network.set_params(**settings).fit(inputs, targets)
     learner = online_learner(network)
     learner.observe(Evaluations(positions=inputs, values=targets))
-    frame = learner.make_fit(keeps_idle=False).frame
+    frame = learner.make_fit(keeps_idle=False)[0].frame
 
     def features(at):
         columns = frame.basis.features(frame.whitening.apply(at))
@@ -346,9 +324,6 @@ def test_gradients_that_make_no_sense(network):
     inputs, targets = data(20)
     with pytest.raises(ShapeError, match=r"the shape of X, \(20, 3\), got \(20,\)"):
         network.fit(inputs, targets, gradients=targets)
-    both = np.column_stack([targets, targets])
-    with pytest.raises(ShapeError, match=r"an axis for outputs in its middle, \(20, 2, 3\)"):
-        network.fit(inputs, both, gradients=slopes(inputs))
     wrong = slopes(inputs)
     wrong[7, 1] = np.inf
     with pytest.raises(ValueError, match="finite, or NaN where they are not known, but row 7 is"):
