@@ -113,27 +113,15 @@ def _last_step(regressor: Any) -> tuple[str, Any]:
     return prefix, regressor
 
 
-def _routes() -> bool:
-    """Return whether metadata routing is on, with which no keyword goes to parts by itself."""
-    from sklearn import get_config
-
-    return bool(get_config()["enable_metadata_routing"])
-
-
 def takes_weights(regressor: Any) -> bool:
-    """Return whether ``fit`` takes weights, in every regressor that it passes them to.
-
-    With metadata routing an estimator made of estimators counts as one that does not.
-    """
+    """Return whether ``fit`` takes weights, in every regressor that it passes them to."""
     from sklearn.base import is_regressor
     from sklearn.utils.validation import has_fit_parameter
 
-    prefix, last = _last_step(regressor)
-    if (prefix and _routes()) or not has_fit_parameter(last, "sample_weight"):
-        return False
+    _, last = _last_step(regressor)
     parts = last.get_params(deep=True).values()
     inner = [part for part in parts if hasattr(part, "predict") and is_regressor(part)]
-    return all(not _routes() and takes_weights(part) for part in inner)
+    return has_fit_parameter(last, "sample_weight") and all(map(takes_weights, inner))
 
 
 def weight_arguments(regressor: Any, weights: FloatArray) -> dict[str, FloatArray]:
@@ -142,14 +130,8 @@ def weight_arguments(regressor: Any, weights: FloatArray) -> dict[str, FloatArra
 
 
 def returns_deviations(regressor: Any) -> bool:
-    """Return whether ``predict`` takes ``return_std``; of a pipeline, whether its last step's does.
-
-    With metadata routing a pipeline counts as one that does not.
-    """
-    prefix, last = _last_step(regressor)
-    if prefix and _routes():
-        return False
+    """Return whether ``predict``, of a pipeline that of its last step, takes ``return_std``."""
     try:
-        return "return_std" in inspect.signature(last.predict).parameters
+        return "return_std" in inspect.signature(_last_step(regressor)[1].predict).parameters
     except (AttributeError, TypeError, ValueError):
         return False  # no such method before it is fitted, or not written in Python

@@ -1,8 +1,7 @@
 """Regressions with draws of their posteriors inside, as estimators of scikit-learn.
 
-All are fitted in the same way: rows become distinct ones with weights, features standardised
-columns, and the sum over rows that :func:`surrokit.rows_potential` makes of a family is sampled.
-Families come from the table of :mod:`surrokit.predictive.families`.
+Rows become distinct ones with weights, features standardised columns, and the sum over rows that
+:func:`surrokit.rows_potential` makes of a family is sampled.
 """
 
 from __future__ import annotations
@@ -41,23 +40,6 @@ _FAMILIES = (
 Summary: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class _Regression:
-    """What is fitted: a family as :func:`surrokit.rows_potential` takes it, and its rows.
-
-    Intercepts are searched for from ``start``, with priors about ``centre``; ``unit`` is that of
-    all priors' scales.
-    """
-
-    family: str
-    rows: Rows
-    settings: Mapping[str, Any] = attrs.field(factory=dict)
-    n_predictors: int = 1
-    start: float = 0.0
-    centre: float = 0.0
-    unit: float = 1.0
-
-
 @attrs.define(slots=False, eq=False, repr=False, kw_only=True)
 class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
     """A regression whose coefficients have a posterior, of which it keeps draws.
@@ -74,19 +56,24 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
     sampling: Mapping[str, Any] | None = None
     random_state: int | np.random.RandomState | None = None
 
-    def _columns(self, task: _Regression) -> tuple[Columns, FloatArray, GaussianPrior]:
-        """Return columns, their design, and the prior of all coefficients, intercepts first."""
-        columns = Columns.of(task.rows, intercept=self.fit_intercept, standardize=self.standardize)
-        sd = np.full(columns.count, _positive("prior_scale", self.prior_scale) * task.unit)
+    def _columns(
+        self, rows: Rows, n_predictors: int = 1, centre: float = 0.0, unit: float = 1.0
+    ) -> tuple[Columns, FloatArray, GaussianPrior]:
+        """Return columns, their design, and the prior of all coefficients, intercepts first.
+
+        Intercepts have priors about ``centre``; ``unit`` is that of all priors' scales.
+        """
+        columns = Columns.of(rows, intercept=self.fit_intercept, standardize=self.standardize)
+        sd = np.full(columns.count, _positive("prior_scale", self.prior_scale) * unit)
         mean = np.zeros(columns.count)
         if columns.intercept:
-            sd[0] = _positive("intercept_scale", self.intercept_scale) * task.unit
-            mean[0] = task.centre
-        design = columns.design(task.rows.inputs)
+            sd[0] = _positive("intercept_scale", self.intercept_scale) * unit
+            mean[0] = centre
+        design = columns.design(rows.inputs)
         names = ["the intercept"] * columns.intercept + self._feature_names
         check_rank(design, names, np.isinf(sd))
-        n = task.n_predictors
-        return columns, design, gaussian_prior(np.tile(mean, n), np.tile(sd, n))
+        prior = gaussian_prior(np.tile(mean, n_predictors), np.tile(sd, n_predictors))
+        return columns, design, prior
 
     @property
     def _feature_names(self) -> list[str]:
@@ -94,28 +81,38 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         unnamed = [f"x{k}" for k in range(self.n_features_in_)]
         return list(map(str, self.__dict__.get("feature_names_in_", unnamed)))
 
-    def _sample(self, task: _Regression) -> tuple[FloatArray, FloatArray]:
-        """Return draws of intercepts (n_draws, n_predictors) and coefficients (..., n_features)."""
-        columns, design, prior = self._columns(task)
+    def _sample(
+        self,
+        family: str,
+        rows: Rows,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        n_predictors: int = 1,
+        start: float = 0.0,
+        **about: float,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return draws of intercepts (n_draws, n_predictors) and coefficients (..., n_features).
+
+        Intercepts are searched for from ``start``.
+        """
+        columns, design, prior = self._columns(rows, n_predictors, **about)
         names = ["Intercept"] * self.fit_intercept + self._feature_names
-        if task.n_predictors > 1:
+        if n_predictors > 1:
             names = [f"{label}: {column}" for label in self.classes_[1:] for column in names]
-        names = unlike(names)
-        weights = task.rows.weights
-        more = {} if weights is None else {"weights": weights}
-        potential = rows_potential(
-            task.family, design, task.rows.response, prior=prior, **more, **task.settings
-        )
-        target: Potential = NamedPotential.of(potential, names)
-        start = np.zeros(columns.count * task.n_predictors)
+        known = dict(settings or {})
+        if rows.weights is not None:
+            known["weights"] = rows.weights
+        potential = rows_potential(family, design, rows.response, prior=prior, **known)
+        target: Potential = NamedPotential.of(potential, unlike(names))
+        position = np.zeros(columns.count * n_predictors)
         if self.fit_intercept:
-            start[:: columns.count] = task.start
+            position[:: columns.count] = start
         scaling = scaling_of(target)
         if scaling is not None:
-            target, start = scaled(target, scaling), scaling.to_unbounded(start[None])[0]
-        rng, normal = _generator(self.random_state), Laplace.of(target, start)
+            target, position = scaled(target, scaling), scaling.to_unbounded(position[None])[0]
+        rng, normal = _generator(self.random_state), Laplace.of(target, position)
         self._run(target, parts_near(normal, target, len(design), self._n_chains, rng), rng)
-        return columns.undo(self.run_.draws.reshape(-1, task.n_predictors, columns.count))
+        return columns.undo(self.run_.draws.reshape(-1, n_predictors, columns.count))
 
     def _run(self, target: Potential, parts: Mapping[str, Any], rng: np.random.Generator) -> None:
         """Sample by some parts, in place of which a user's settings come."""
@@ -183,18 +180,12 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
     coef_, intercept_ : ndarray of shape (1, n_features) and (1,), or (n_classes, ...)
         Posterior means; one row for two classes, as in scikit-learn.
     coef_draws_, intercept_draws_ : ndarray of shape (n_draws, ...)
         Draws of both, all chains one after another.
     run_ : surrokit.Run
         The run, with its verdict: of coefficients of standardised features, called by these.
-    n_features_in_ : int
-        Features in the fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Their names, if they all have one.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -216,12 +207,9 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
             )
         rows = attrs.evolve(counting, response=numbers.astype(np.float64))
         rows = rows if len(rows) >= MANY else rows.merge()
-        task = _Regression(
-            family="logistic" if n_classes == 2 else "multinomial",
-            rows=rows,
-            n_predictors=n_classes - 1,
+        intercepts, coefficients = self._sample(
+            "logistic" if n_classes == 2 else "multinomial", rows, n_predictors=n_classes - 1
         )
-        intercepts, coefficients = self._sample(task)
         if n_classes > 2:
             intercepts = np.pad(intercepts, ((0, 0), (1, 0)))
             coefficients = np.pad(coefficients, ((0, 0), (1, 0), (0, 0)))
@@ -297,10 +285,6 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
     run_ : surrokit.Run
         The run, with its verdict: of coefficients of standardised features, or where the scale of
         ``"gaussian"`` is inferred of its logarithm, given which coefficients are normal.
-    n_features_in_ : int
-        Features in the fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Their names, if they all have one.
     """
 
     family: str = "gaussian"
@@ -326,17 +310,19 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         rows = Rows.of(inputs, np.asarray(response, dtype=np.float64), sample_weight)
         rows = rows if len(rows) >= MANY else rows.merge()
         self._family, settings = _read_family(self.family, self.settings)
-        mean, log_mean = rows.mean(), self._family.log_mean
-        task, scales = _Regression(family=self._family.name, rows=rows, settings=settings), None
+        mean = rows.mean()
+        about: dict[str, Any] = {}
         if self._family.of_errors:
-            task = attrs.evolve(task, start=mean, centre=mean, unit=rows.spread())
+            start, about = mean, {"centre": mean, "unit": rows.spread()}
         else:
-            start = float(np.log(max(mean, 0.5 / len(rows))) / log_mean)
-            task = attrs.evolve(task, start=start)
+            start = float(np.log(max(mean, 0.5 / len(rows))) / self._family.log_mean)
+        scales = None
         if self._family.name == "gaussian" and "scale" not in settings:
-            self.intercept_draws_, self.coef_draws_, scales = self._sample_with_scale(task)
+            self.intercept_draws_, self.coef_draws_, scales = self._sample_with_scale(rows, about)
         else:
-            intercepts, coefficients = self._sample(task)
+            intercepts, coefficients = self._sample(
+                self._family.name, rows, settings, start=start, **about
+            )
             self.intercept_draws_, self.coef_draws_ = intercepts[:, 0], coefficients[:, 0]
             if "scale" in settings:
                 scales = np.full(len(intercepts), float(settings["scale"]))
@@ -387,10 +373,13 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         """Return linear predictors by each draw, shape (n, n_draws)."""
         return np.asarray(inputs @ self.coef_draws_.T + self.intercept_draws_)
 
-    def _sample_with_scale(self, task: _Regression) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _sample_with_scale(
+        self, rows: Rows, about: Mapping[str, Any]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return draws of intercept, coefficients, and the scale, given which they are drawn."""
-        columns, design, prior = self._columns(task)
-        target = NormalErrors.of(design, task.rows, prior=prior, scale=2.5 * task.unit)
+        columns, design, prior = self._columns(rows, **about)
+        # the scale of the errors' prior is 2.5 standard deviations of the response
+        target = NormalErrors.of(design, rows, prior=prior, scale=2.5 * about["unit"])
         rng = _generator(self.random_state)
         starts = target.draw_starts(self._n_chains, rng)
         self._run(target, {"sampler": "hmc", "initial": starts}, rng)

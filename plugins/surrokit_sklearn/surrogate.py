@@ -27,8 +27,6 @@ from surrokit_sklearn.estimators import (
 from surrokit_sklearn.fitted import CentralDifferences, FittedRegressor, predicted
 from surrokit_sklearn.gradients import analytic_gradient
 
-_LEAST_HELD_OUT = 5  # points below which a held-out variance means nothing
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class EstimatorSurrogate(ShownSurrogate):
@@ -132,11 +130,11 @@ class EstimatorLearner(KeepingLearner):
             chosen[order.choice(len(rows), settings.max_points, replace=False)] = True
         fitted = judged = self._fit(whitening, rows.take(chosen), trust[chosen])
         held = ~chosen & (trust == 1.0)
-        if np.count_nonzero(held) < _LEAST_HELD_OUT:  # else judged at no cost
+        if np.count_nonzero(held) < 5:  # fewer tell nothing; more judge at no cost
             typical = np.flatnonzero(chosen & (trust == 1.0))
             n_held = int(settings.hold_out * len(typical))
             n_left = np.count_nonzero(chosen) - n_held
-            if n_held < _LEAST_HELD_OUT or n_left < least_points(self.dim):
+            if n_held < 5 or n_left < least_points(self.dim):
                 return fitted
             held[:] = False
             picked = np.random.default_rng(self.seed).choice(typical, n_held, replace=False)
@@ -159,7 +157,25 @@ class EstimatorLearner(KeepingLearner):
         regressor = seeded(self.settings.regressor, self.seed)
         copies = np.ones(len(rows)) if rows.weights is None else rows.weights
         weights = trust * copies if self.settings.takes_weights else np.ones(len(rows))
-        _fit_in_place(regressor, z, left / scale, weights)
+        name, (n, dim) = type(regressor).__name__, z.shape
+        # Some estimators pass weights on to others that take none: none are given without need.
+        given = weight_arguments(regressor, weights) if np.ptp(weights) > 0.0 else {}
+        try:
+            regressor.fit(z, left / scale, **given)
+            found = predicted(regressor, z)
+        except (Warning, SurrogateFitError):
+            raise  # a warning that the user wants as an error stays what it is
+        except Exception as error:
+            raise SurrogateFitError(
+                f"{name} could not be fitted to {n} points in {dim} dimensions: "
+                f"{type(error).__name__}: {error}; explore for longer, or change its settings"
+            ) from error
+        bad = int(np.count_nonzero(~np.isfinite(found)))
+        if bad:
+            raise SurrogateFitError(
+                f"{name} predicts NaN or infinity at {bad} of the {n} points that it was fitted "
+                "to; change its settings, or use another regressor"
+            )
         return FittedRegressor(
             dim=self.dim,
             regressor=regressor,
@@ -184,29 +200,6 @@ def _trend(z: FloatArray, values: FloatArray, trust: FloatArray, kind: str) -> t
     slope = float(np.average((halves - middle) * (values - level), weights=trust)) / spread
     curvature = max(0.0, slope)
     return level - curvature * middle, curvature
-
-
-def _fit_in_place(regressor: Any, z: FloatArray, targets: FloatArray, weights: FloatArray) -> None:
-    """Fit, and check that predictions are numbers."""
-    # Some estimators pass weights on to others that take none, so none are given without need.
-    given = weight_arguments(regressor, weights) if np.ptp(weights) > 0.0 else {}
-    name, (n, dim) = type(regressor).__name__, z.shape
-    try:
-        regressor.fit(z, targets, **given)
-        found = predicted(regressor, z)
-    except (Warning, SurrogateFitError):
-        raise  # a warning that the user wants as an error stays what it is
-    except Exception as error:
-        raise SurrogateFitError(
-            f"{name} could not be fitted to {n} points in {dim} dimensions: "
-            f"{type(error).__name__}: {error}; explore for longer, or change its settings"
-        ) from error
-    bad = int(np.count_nonzero(~np.isfinite(found)))
-    if bad:
-        raise SurrogateFitError(
-            f"{name} predicts NaN or infinity at {bad} of the {n} points that it was fitted to; "
-            "change its settings, or use another regressor"
-        )
 
 
 def training_rows(

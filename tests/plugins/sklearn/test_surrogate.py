@@ -6,7 +6,6 @@ import warnings
 import attrs
 import numpy as np
 import pytest
-from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor, VotingRegressor
@@ -25,7 +24,7 @@ from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit_sklearn.fitted import NARROW, WIDE, CentralDifferences
-from surrokit_sklearn.ready_made import nystroem_ridge, polynomial_ridge
+from surrokit_sklearn.ready_made import polynomial_ridge
 
 DIM = 3
 FOREST = RandomForestRegressor(10)
@@ -160,7 +159,7 @@ def test_what_it_is():
     assert surrogate.n_points == 150
     for part in ("regressor=Pipeline", "n_points=150", "'differences'", "held_out_variance="):
         assert part in repr(surrogate)
-    for made in (surrogate, fitted(nystroem_ridge(n_components=30)), fitted(FOREST)):
+    for made in (surrogate, fitted(FOREST)):
         again = pickle.loads(pickle.dumps(made))
         np.testing.assert_array_equal(again.gradient(q), made.gradient(q))
 
@@ -358,19 +357,6 @@ def test_no_weights_where_some_part_takes_none(estimator):
     assert np.isfinite(surrogate.value(fresh(3))).all()
 
 
-def test_nothing_passes_through_compositions_under_metadata_routing():
-    pipeline = make_pipeline(StandardScaler(), BayesianRidge())
-    assert VARIANCE in learner(pipeline).provides
-    with config_context(enable_metadata_routing=True):
-        assert sk.make("surrogate", "sklearn", estimator=Ridge()).takes_weights
-        for estimator in (pipeline, BaggingRegressor(Ridge())):
-            assert not sk.make("surrogate", "sklearn", estimator=estimator).takes_weights
-        assert VARIANCE not in learner(pipeline).provides
-        assert VARIANCE in learner(BayesianRidge()).provides
-        surrogate = fitted(pipeline, evaluations(), evaluations(5, seed=3, shift=6.0))
-        assert np.isfinite(surrogate.value(fresh(3))).all()
-
-
 # --- runs ---
 
 
@@ -455,9 +441,9 @@ def test_names_and_parameters():
     assert (type(made.regressor), made.regressor.C) == (SVR, 3.0)
     made = sk.make("surrogate", "sklearn", estimator=Ridge(), parameters={"alpha": 3.0})
     assert made.regressor.alpha == 3.0
-    name = "surrokit_sklearn.ready_made.nystroem_ridge"
-    made = sk.make("surrogate", "sklearn", estimator=name, parameters={"gamma": 0.1})
-    assert made.regressor[0].gamma == 0.1
+    name = "surrokit_sklearn.ready_made.polynomial_ridge"
+    made = sk.make("surrogate", "sklearn", estimator=name, parameters={"degree": 2})
+    assert made.regressor[0].degree == 2
 
 
 @pytest.mark.parametrize(
