@@ -102,6 +102,11 @@ class Network:
         """p_i times the weights of a single output, shape (s, ...)."""
         return np.asfortranarray(self.nodes.vectors * self.weights[:, :1])
 
+    @cached_property
+    def raw_squares(self) -> FloatArray:
+        """Squares of the directions of additive nodes in raw coordinates, shape (s, dim)."""
+        return np.square(self.nodes.vectors @ self.whitening.inverse)
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m), at positions of shape (n, dim)."""
         z = self.whitening.apply(positions)
@@ -246,6 +251,23 @@ class NetworkAt:
         return self._contract(
             forms, square, lambda g: np.einsum("nd,nd->n", u, g)[:, None] * u, rows
         )
+
+    def diagonal(self) -> FloatArray:
+        """Return the diagonal of G, shape (n, dim)."""
+        network, inverse = self.network, self.network.whitening.inverse
+        if network.nodes.curved:
+            return np.einsum("nkk->nk", self.hessian()).copy()
+        diagonal: FloatArray = (self._second * network.weights[:, 0]) @ network.raw_squares
+        if network.trend.matrices is not None:
+            diagonal += np.einsum("ij,ij->j", inverse, network.trend.matrices[0] @ inverse)
+        return diagonal
+
+    def diagonal_gradient(self, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, shape (n, dim): the trace above with A = diag(c)."""
+        if self.network.nodes.curved:
+            return self.trace_gradient(weights[:, :, None] * np.eye(self.network.dim))
+        forms = (weights @ self.network.raw_squares.T) * self._third
+        return self.network.whitening.pull(forms @ self.network.nodes.vectors)
 
     def _contract(
         self,

@@ -35,10 +35,7 @@ from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Beyond, Border
 from surrokit_networks.network import Network, NetworkAt
 
-CAPABILITIES: Capabilities = (can.HESSIANS - {can.HESSIAN_DIAGONAL}) | {
-    can.GRADIENT,
-    can.GRADIENT_ALONE,
-}
+CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
 """What every network of U can do."""
 
 NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
@@ -194,6 +191,15 @@ class FittedNetwork(NetworkFit):
         at, u = self._at(positions), check_vectors(vectors, positions)
         own = at.hessian_form(np.ones((len(u), 1)), u)
         return self._plus(own, "hessian_product", positions, vectors)
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+        return self._plus(self._at(positions).diagonal(), "hessian_diagonal", positions)
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), with c (n, dim)."""
+        own = self._at(positions).diagonal_gradient(check_vectors(weights, positions))
+        return self._plus(own, "hessian_diagonal_gradient", positions, weights)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""

@@ -137,6 +137,7 @@ def test_hessians(case):
     close(found, found.transpose(0, 2, 1))
     product = np.einsum("nij,nj->ni", hessian, case.vectors)
     close(case.fitted.hessian_product(case.positions, case.vectors), product)
+    close(case.fitted.hessian_diagonal(case.positions), np.einsum("nkk->nk", hessian))
 
 
 @pytest.mark.filterwarnings("ignore:Output seems independent")
@@ -147,6 +148,7 @@ def test_contractions_of_the_derivative_of_the_hessian(case):
     close(fitted.hessian_trace_gradient(q, case.matrices), each(trace, q, case.matrices))
     outer = u[:, :, None] * u[:, None, :]
     close(fitted.hessian_form_gradient(q, u), each(trace, q, outer))
+    close(fitted.hessian_diagonal_gradient(q, u), each(trace, q, u[:, :, None] * np.eye(DIM)))
     some = np.array([0, 3])
     forms, traces = fitted.hessian_forms_at(q), fitted.hessian_traces_at(q)
     close(forms(u[some], some), fitted.hessian_form_gradient(q, u)[some])
