@@ -15,7 +15,7 @@ taken to its limit, gives its two cases:
 
 Either way v gains (t - h . v) b. Where some columns are free, |c| is taken over the others only.
 Once the columns are independent, or where there is a ridge, Phi is zero, and what is left is
-recursive least squares. Many rows at once go by the Woodbury formula, in matrix products.
+recursive least squares, many rows at once by the Woodbury formula.
 
 A^T A and A^T t are kept too: rounding errors are seen in the residual of the normal equations, and
 mended from them.
@@ -29,7 +29,7 @@ import attrs
 import numpy as np
 
 from surrokit.limits import check_deadline
-from surrokit.types import BoolArray, FloatArray
+from surrokit.types import FloatArray
 from surrokit_networks.equations import NormalEquations
 from surrokit_networks.least_squares import ROUNDING, cholesky, triangular
 
@@ -152,15 +152,18 @@ class Greville:
 
     def update(self, rows: FloatArray, targets: FloatArray) -> None:
         """Take in rows, shape (m, k), and targets, shape (m,); mend rounding errors."""
-        for start in range(0, len(rows), 128):
-            check_deadline()
-            block, sought = rows[start : start + 128], targets[start : start + 128]
-            self.sums += _sums_of(block, sought)
-            if not self._take_in(block, sought):
-                self._solve_again()
-            self.unchecked += len(block)
-            if self.unchecked >= CHECK_EVERY:
-                self.check()
+        check_deadline()
+        self.sums += _sums_of(rows, targets)
+        taken = 0
+        while taken < len(rows):
+            block = slice(taken, taken + (128 if self.phi is None else 1))
+            if not self._take_in(rows[block], targets[block]):
+                self._solve_again()  # from the sums, which have all rows
+                break
+            taken = block.stop
+        self.unchecked += len(rows)
+        if self.unchecked >= CHECK_EVERY:
+            self.check()
 
     def check(self) -> bool:
         """Look at the residual, O(k^2), and repair what has drifted.
@@ -191,61 +194,32 @@ class Greville:
         return True
 
     def _take_in(self, rows: FloatArray, targets: FloatArray) -> bool:
-        """Take in some rows by the Woodbury formula; return whether the numbers are sound."""
-        if self.phi is not None:
-            fresh, beyond = self._independent(rows, self.phi)
-            if fresh.any():
-                self._raise_rank(rows[fresh], beyond, targets[fresh], self.phi)
-                rows, targets = rows[~fresh], targets[~fresh]
-            if not len(rows):
-                return True
+        """Take in rows, or one where Phi is not zero; return whether the numbers are sound."""
         gains = self.theta @ rows.T
+        inner = rows @ gains + np.eye(len(rows))
+        left = targets - rows @ self.solution
+        if self.phi is not None:
+            h, c = rows[0], self.phi @ rows[0]
+            if np.linalg.norm(c[self.n_free :]) > self.tolerance * np.linalg.norm(h):
+                if not self.n_free:  # once more, against rounding errors: Phi is a projection
+                    c = self.phi @ c
+                b = c / np.square(c[self.n_free :]).sum()
+                half = np.outer(gains[:, 0] - 0.5 * inner[0, 0] * b, b)
+                self.theta = self.theta - half - half.T
+                self.solution = self.solution + left[0] * b
+                self.rank += 1
+                self.phi = None if self.rank >= len(h) else self.phi - np.outer(c, b)
+                return True
         try:
-            factor = np.linalg.cholesky(rows @ gains + np.eye(len(rows)))
+            factor = np.linalg.cholesky(inner)
         except np.linalg.LinAlgError:
             return False
-        # pivots of 1 + H Theta H^T are at least 1, but for rounding errors
-        if np.diag(factor).min() ** 2 < 0.9:
+        if np.diag(factor).min() ** 2 < 0.9:  # pivots are at least 1, but for rounding errors
             return False
         halves = triangular(factor, gains.T).T
-        errors = triangular(factor, targets - rows @ self.solution)
-        self.solution = self.solution + halves @ errors
+        self.solution = self.solution + halves @ triangular(factor, left)
         self.theta = self.theta - halves @ halves.T
         return True
-
-    def _independent(self, rows: FloatArray, phi: FloatArray) -> tuple[BoolArray, FloatArray]:
-        """Return which rows bring something new, also to one another, and their c, (k, r)."""
-        from scipy.linalg import qr
-
-        c = phi @ rows.T
-        lengths = np.linalg.norm(rows, axis=1)
-        lengths[lengths == 0.0] = 1.0
-        corner, order = qr(c[self.n_free :] / lengths, mode="r", pivoting=True)
-        rank = int(np.count_nonzero(np.abs(np.diag(corner)) > self.tolerance))
-        fresh = np.zeros(len(rows), dtype=bool)
-        fresh[order[:rank]] = True
-        # once more, against rounding errors: without free columns Phi is a projection
-        return fresh, np.asarray(c[:, fresh] if self.n_free else phi @ c[:, fresh])
-
-    def _raise_rank(
-        self, rows: FloatArray, beyond: FloatArray, targets: FloatArray, phi: FloatArray
-    ) -> None:
-        """Take in rows that are independent of one another and of all before: case c != 0.
-
-        With several, b of Proposition 1 becomes B = C (C^T C)^-1, the inner product over columns
-        that are held back.
-        """
-        corner = np.linalg.qr(beyond[self.n_free :], mode="r")
-        unit = triangular(corner, beyond.T, lower=False, transposed=True).T
-        gains = triangular(corner, unit.T, lower=False).T  # B
-        own = self.theta @ rows.T
-        inner = rows @ own + np.eye(len(rows))
-        self.solution = self.solution + gains @ (targets - rows @ self.solution)
-        # Theta - D B^T - B D^T + B (1 + H D) B^T, as one symmetric product
-        half = (own - 0.5 * gains @ inner) @ gains.T
-        self.theta = self.theta - half - half.T
-        self.rank += len(rows)
-        self.phi = None if self.rank >= len(self.solution) else phi - unit @ unit.T
 
 
 def _sums_of(rows: FloatArray, targets: FloatArray) -> NormalEquations:
@@ -278,8 +252,11 @@ def _solve(sums: NormalEquations, n_free: int, ridge: float, tolerance: float) -
 
 def _of_root(root: FloatArray, turned: FloatArray, n_free: int) -> Parts:
     """Return the solution R^-1 t and (R^T R)^-1, with R upper triangular."""
-    inverse = triangular(root, np.eye(len(root)), lower=False)
-    return triangular(root, turned, lower=False), inverse @ inverse.T, None, n_free
+    from scipy.linalg import lapack
+
+    inverse, _ = lapack.dpotri(np.asfortranarray(root.T), lower=1)
+    theta = np.tril(inverse) + np.tril(inverse, -1).T
+    return triangular(root, turned, lower=False), theta, None, n_free
 
 
 def _least_norm(rows: FloatArray, targets: FloatArray, n_free: int, tolerance: float) -> Parts:

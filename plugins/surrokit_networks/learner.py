@@ -127,70 +127,45 @@ class NetworkLearner(KeepingLearner):
         None to choose by dimension and data, ``most_nodes`` at most. With more values there may be
         more nodes; those that were there before stay.
     draws
-        Ways to draw the nodes; with several the best one is chosen.
-    energy
-        Of a forward potential whose outputs are learnt; None to learn U itself.
-    convex
-        Whether every network fitted is a positive definite quadratic, without any node.
+        Ways to draw the nodes, of which the best is chosen; by default there is the trend alone.
     known, most
         What is taken of U as it is, and all that its sum with a network may offer.
-    bordered
-        Whether nodes are used near the rows alone; see :class:`~surrokit_networks.border.Border`.
-    fine
-        Whether accuracy is worth more than speed, where outputs are learnt and all is left to the
-        learner: there are nodes in any case, and more of them with more points.
+    energy
+        Of a forward potential whose outputs are learnt; None to learn U itself. CapabilityError is
+        raised if outputs are to be learnt of a target that has none.
     """
 
-    n_nodes: int | None
-    draws: tuple[Draw, ...]
+    problem: LearningProblem
     training: Training
-    energy: Energy | None = None
-    convex: bool = False
+    n_nodes: int | None = 1
+    draws: tuple[Draw, ...] = (no_nodes,)
     most_nodes: int | None = None
     known: KnownPart | None = None
     most: Capabilities | None = None
-    bordered: bool = False
-    fine: bool = False
+    energy: Energy | None = attrs.field(init=False)
 
-    @classmethod
-    def of(
-        cls,
-        problem: LearningProblem,
-        rng: np.random.Generator,
-        *,
-        training: Training,
-        n_nodes: int | None = 1,
-        draws: tuple[Draw, ...] = (no_nodes,),
-        known: KnownPart | None = None,
-        most: Capabilities | None = None,
-    ) -> NetworkLearner:
-        """Return a learner for a problem, of a trend alone by default; its seed is drawn here.
-
-        CapabilityError is raised if outputs are to be learnt of a target that has none.
-        """
-        energy = None if training.learns == "potential" else problem.energy
-        if training.learns == "outputs" and energy is None:
+    @energy.default
+    def _energy_to_learn_under(self) -> Energy | None:
+        learns, energy, has = self.training.learns, self.problem.energy, self.problem.capabilities
+        if learns == "outputs" and energy is None:
             raise CapabilityError(
                 "learns='outputs' needs a target with a forward map, which this one has not; make "
                 "it with surrokit.forward_potential, or use learns='auto'"
             )
-        has = problem.capabilities
-        if training.learns == "auto" and can.GRADIENT in has and can.JACOBIAN not in has:
-            energy = None
-        bowl = draws == (no_nodes,) and training.trend in ("quadratic", "laplace")
-        return cls(
-            dim=problem.dim,
-            seed=int(rng.integers(2**53)),
-            n_nodes=n_nodes,
-            draws=draws,
-            training=training,
-            energy=energy,
-            convex=bowl and energy is None,
-            known=known,
-            most=most,
-            bordered=problem.is_density and training.whiten and known is None,
-            fine=problem.is_weighed,
-        )
+        slopes_alone = can.GRADIENT in has and can.JACOBIAN not in has
+        of_potential = learns == "potential" or (learns == "auto" and slopes_alone)
+        return None if of_potential else energy
+
+    @classmethod
+    def of(cls, problem: LearningProblem, rng: np.random.Generator, **settings: Any) -> Self:
+        """Return a learner for a problem; its seed is drawn here."""
+        return cls(dim=problem.dim, seed=int(rng.integers(2**53)), problem=problem, **settings)
+
+    @property
+    def convex(self) -> bool:
+        """Whether every network fitted is a positive definite quadratic, without any node."""
+        bowl = self.draws == (no_nodes,) and self.training.trend in ("quadratic", "laplace")
+        return bowl and self.energy is None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -245,7 +220,8 @@ class NetworkLearner(KeepingLearner):
         frame, network = training.fit(
             nodes, whitening, rows, held, expected=expected, keeps_idle=keeps_idle
         )
-        border = Border.about(whitening, rows) if self.bordered else None
+        bordered = self.problem.is_density and self.training.whiten and self.known is None
+        border = Border.about(whitening, rows) if bordered else None
         network = attrs.evolve(
             network, convex=self.convex, border=border, known=known, most=self.most
         )
@@ -273,7 +249,7 @@ class NetworkLearner(KeepingLearner):
     ) -> tuple[Draw, Trend]:
         """Return how nodes are drawn, and the trend, by small networks of each kind."""
         trend, free = self.training.trend, (self.n_nodes, self.training.ridge) == (None, None)
-        simplest = self.energy is not None and free and not self.fine
+        simplest = self.energy is not None and free and not self.problem.is_weighed
         if len(self.draws) == 1 and trend != "auto" and not simplest:
             return self.draws[0], trend
         size = min(self._size(rows), N_NODES)
@@ -300,7 +276,7 @@ class NetworkLearner(KeepingLearner):
             return self.n_nodes
         n_derivatives = int(self._with_derivatives(rows).sum())
         size = default_size(self.dim, len(rows), n_derivatives)
-        if self.fine and self.energy is not None and n_derivatives:
+        if self.problem.is_weighed and self.energy is not None and n_derivatives:
             size = fine_size(len(rows) + self.dim * n_derivatives)
         return size if self.most_nodes is None else min(size, self.most_nodes)
 

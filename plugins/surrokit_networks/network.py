@@ -256,7 +256,7 @@ class NetworkAt:
         """Return the diagonal of G, shape (n, dim)."""
         network, inverse = self.network, self.network.whitening.inverse
         if network.nodes.curved:
-            return np.einsum("nkk->nk", self.hessian()).copy()
+            return np.asarray(np.einsum("nkk->nk", self.hessian()).copy())
         diagonal: FloatArray = (self._second * network.weights[:, 0]) @ network.raw_squares
         if network.trend.matrices is not None:
             diagonal += np.einsum("ij,ij->j", inverse, network.trend.matrices[0] @ inverse)

@@ -90,8 +90,8 @@ class Additive(ShownSurrogate):
     ) -> NetworkLearner | OnlineLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
         scales = (0.3, 1.0, 2.0) if self.weight_scale is None else (self.weight_scale,)
-        draws = tuple(partial(self.draw, weight_scale=scale) for scale in scales)
-        return _learner_of(problem, rng, n_nodes=self.n_nodes, draws=draws, training=self.training)
+        draws: list[Draw] = [partial(self.draw, weight_scale=scale) for scale in scales]
+        return _learner_of(problem, rng, self, draws)
 
     def draw(
         self, whitened: FloatArray, size: int, rng: np.random.Generator, *, weight_scale: float
@@ -176,8 +176,8 @@ class Rbf(ShownSurrogate):
         """Return a learner for a problem; the seed of its nodes is drawn here."""
         scales = (1.0, 4.0, 16.0) if self.widths == "dimension" else (1.0,)
         scales = scales if self.width_scale is None else (self.width_scale,)
-        draws = tuple(partial(self.draw, width_scale=scale) for scale in scales)
-        return _learner_of(problem, rng, n_nodes=self.n_nodes, draws=draws, training=self.training)
+        draws: list[Draw] = [partial(self.draw, width_scale=scale) for scale in scales]
+        return _learner_of(problem, rng, self, draws)
 
     def draw(
         self, whitened: FloatArray, size: int, rng: np.random.Generator, *, width_scale: float
@@ -219,15 +219,13 @@ class Quadratic(ShownSurrogate):
 
 
 def _learner_of(
-    problem: LearningProblem,
-    rng: np.random.Generator,
-    *,
-    n_nodes: int | None,
-    draws: tuple[Draw, ...],
-    training: Training,
+    problem: LearningProblem, rng: np.random.Generator, settings: Additive | Rbf, draws: list[Draw]
 ) -> NetworkLearner | OnlineLearner:
     """Return a learner; one of a forward map, or of a schedule that deploys once, refits."""
-    learner = NetworkLearner.of(problem, rng, n_nodes=n_nodes, draws=draws, training=training)
+    training = settings.training
+    learner = NetworkLearner.of(
+        problem, rng, training=training, n_nodes=settings.n_nodes, draws=tuple(draws)
+    )
     if learner.energy is not None and training.updates == "greville":
         raise ConfigurationError(
             "updates='greville' is for networks that learn the potential, but this one learns "
