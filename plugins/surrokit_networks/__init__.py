@@ -17,7 +17,7 @@ _COMPONENTS = (
         references=(f"{_PAPER}, section 3.1, Algorithm 2, equations (10) to (12)",),
         examples=(
             {},
-            {"activation": "tanh", **_POTENTIAL},
+            _POTENTIAL,
             {"activation": "cosine", "draws": "gaussian", "trend": "linear", **_POTENTIAL},
             {"trend": "laplace", "n_nodes": 30, **_VALUES},
             {"weight_scale": 1.0, **_PSEUDOINVERSE},

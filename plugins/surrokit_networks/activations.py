@@ -52,7 +52,7 @@ class Activation:
         return (self.value(x), self.first(x)) if self.both is None else self.both(x)
 
 
-BuiltIn: TypeAlias = Literal["softplus", "tanh", "cosine"]
+BuiltIn: TypeAlias = Literal["softplus", "cosine"]
 """Names of activations that settings may give."""
 
 
@@ -116,20 +116,6 @@ def _softplus_third(x: FloatArray) -> FloatArray:
     return np.copysign(tail * (1.0 - tail) * share * share * share, -x)
 
 
-def _tanh_first(x: FloatArray) -> FloatArray:
-    return 1.0 - np.tanh(x) ** 2
-
-
-def _tanh_second(x: FloatArray) -> FloatArray:
-    value = np.tanh(x)
-    return -2.0 * value * (1.0 - value * value)
-
-
-def _tanh_third(x: FloatArray) -> FloatArray:
-    square = np.tanh(x) ** 2
-    return (1.0 - square) * (6.0 * square - 2.0)
-
-
 def _cosine_first(x: FloatArray) -> FloatArray:
     return -np.sin(x)
 
@@ -153,11 +139,6 @@ SOFTPLUS = Activation(
 )
 """log(1 + exp(x)), the activation of the paper's experiments."""
 
-TANH = Activation(
-    name="tanh", value=np.tanh, first=_tanh_first, second=_tanh_second, third=_tanh_third
-)
-"""Hyperbolic tangent; bounded, so the network goes flat far away."""
-
 COSINE = Activation(
     name="cosine", value=np.cos, first=_cosine_first, second=_cosine_second, third=np.sin
 )
@@ -173,5 +154,5 @@ EXPONENTIAL = Activation(
 )
 """What radial nodes have (:meth:`surrokit_networks.nodes.Nodes.radial`); no setting names it."""
 
-BUILT_IN = {activation.name: activation for activation in (SOFTPLUS, TANH, COSINE)}
+BUILT_IN = {activation.name: activation for activation in (SOFTPLUS, COSINE)}
 """Activations that settings may name."""

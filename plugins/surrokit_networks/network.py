@@ -167,12 +167,6 @@ class NetworkAt:
         gradient += self._combine(by_outputs @ self.network.weights.T * self._slopes)
         return self.network.whitening.pull(gradient)
 
-    def push(self, vectors: FloatArray) -> FloatArray:
-        """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
-        inside = self._inside(vectors)
-        by_trend = np.einsum("nd,ndm->nm", inside, self.network.trend.slopes(self.z))
-        return np.asarray(by_trend + (self._along(inside) * self._slopes) @ self.network.weights)
-
     def jacobian(self) -> FloatArray:
         """Return J, shape (n, m, dim)."""
         gradients = self.network.trend.slopes(self.z)
@@ -185,44 +179,27 @@ class NetworkAt:
             gradients[rows] += nodes.lower(self.z[rows], sums)
         return np.asarray(gradients.transpose(0, 2, 1) @ self.network.whitening.inverse)
 
-    def hessian_product(self, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k f_m, shape (n, dim), for W (n, m, dim).
-
-        With T_i = sum_m V_im W_m node i adds phi''_i (T_i . g_i) g_i, g_i the gradient of h_i.
-        """
-        inside = self._inside(weights)
-        nodes, own = self.network.nodes, self.network.weights
-        forms = _bilinear_forms(nodes.lift_vectors(self.z, inside), own, nodes.vectors.T)
-        product = self.network.trend.hessian_product(inside)
-        product += self._combine(forms * self._second)
+    def hessian_product(self, vectors: FloatArray) -> FloatArray:
+        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        inside, nodes, weights = self._inside(vectors), self.network.nodes, self._weights
+        product = self.network.trend.hessian_product(inside[:, None, :])
         if nodes.curved:
-            product += np.einsum("nm,nmd->nd", (self._slopes * nodes.vectors[:, -1]) @ own, inside)
+            product += (self._slopes @ (weights * nodes.vectors[:, -1]))[:, None] * inside
+        product += self._combine(self._second * weights * self._along(inside))
         return self.network.whitening.pull(product)
-
-    def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the same for W = b u^T, with rows b (n, m) and u (n, dim)."""
-        inside, nodes = self._inside(vectors), self.network.nodes
-        form = self.network.trend.hessian_product(by_outputs[:, :, None] * inside[:, None, :])
-        by_nodes = by_outputs @ self.network.weights.T
-        if nodes.curved:
-            form += ((by_nodes * self._slopes) @ nodes.vectors[:, -1])[:, None] * inside
-        by_nodes *= self._second
-        by_nodes *= self._along(inside)
-        form += self._combine(by_nodes)
-        return self.network.whitening.pull(form)
 
     def hessian(self) -> FloatArray:
         """Return G, shape (n, dim, dim)."""
         nodes, z, dim = self.network.nodes, self.z, self.network.dim
         vectors = nodes.vectors.T
         matrix = np.zeros((len(z), len(vectors), len(vectors)))
-        factors = self._second * self.network.weights[:, 0]
+        factors = self._second * self._weights
         for rows in row_blocks(len(z), vectors.size):
             np.matmul(factors[rows, None, :] * vectors, vectors.T, out=matrix[rows])
         half = nodes.lower(z, matrix).transpose(0, 2, 1)
         matrix = nodes.lower(z, half).transpose(0, 2, 1)
         if nodes.curved:
-            level = self._slopes @ (self.network.weights[:, 0] * nodes.vectors[:, -1])
+            level = self._slopes @ (self._weights * nodes.vectors[:, -1])
             matrix = matrix + level[:, None, None] * np.eye(dim)
         if self.network.trend.matrices is not None:
             matrix = matrix + self.network.trend.matrices[0]
@@ -257,7 +234,7 @@ class NetworkAt:
         network, inverse = self.network, self.network.whitening.inverse
         if network.nodes.curved:
             return np.asarray(np.einsum("nkk->nk", self.hessian()).copy())
-        diagonal: FloatArray = (self._second * network.weights[:, 0]) @ network.raw_squares
+        diagonal: FloatArray = (self._second * self._weights) @ network.raw_squares
         if network.trend.matrices is not None:
             diagonal += np.einsum("ij,ij->j", inverse, network.trend.matrices[0] @ inverse)
         return diagonal
@@ -285,7 +262,7 @@ class NetworkAt:
         forms = forms * self._third[rows]
         if not nodes.curved:
             return self.network.whitening.pull(forms @ nodes.vectors)
-        bent = self._second[rows] * (self.network.weights[:, 0] * nodes.vectors[:, -1])
+        bent = self._second[rows] * (self._weights * nodes.vectors[:, -1])
         forms += bent * trace[:, None]
         turned = 2.0 * apply(nodes.lower(z, bent @ nodes.vectors))
         return self.network.whitening.pull(nodes.lower(z, forms @ nodes.vectors) + turned)
@@ -318,6 +295,11 @@ class NetworkAt:
         """phi'_i, shape (n, s)."""
         return self._first_order[1]
 
+    @property
+    def _weights(self) -> FloatArray:
+        """v_i of a single output, shape (s,)."""
+        return self.network.weights[:, 0]
+
     @cached_property
     def _arguments(self) -> FloatArray:
         return self.network.nodes.arguments(self.z)
@@ -331,7 +313,7 @@ class NetworkAt:
     def _third(self) -> FloatArray:
         """v_i phi'''_i of a single output, shape (n, s)."""
         third = self.network.nodes.activation.third(self._arguments)
-        return np.asarray(third * self.network.weights[:, 0])
+        return np.asarray(third * self._weights)
 
 
 def _quadratic_forms(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -341,16 +323,4 @@ def _quadratic_forms(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     for rows in row_blocks(len(matrices), vectors.size):
         products = matrices[rows].reshape(-1, d) @ vectors
         np.einsum("nks,ks->ns", products.reshape(-1, d, n_vectors), vectors, out=forms[rows])
-    return forms
-
-
-def _bilinear_forms(
-    weights: FloatArray, coefficients: FloatArray, vectors: FloatArray
-) -> FloatArray:
-    """Return sum_m V_im W_nm . p_i, shape (n, s), for W (n, m, d), V (s, m), p (d, s)."""
-    (n, m, d), size = weights.shape, len(coefficients)
-    forms = np.empty((n, size))
-    for rows in row_blocks(n, m * size):
-        along = (weights[rows].reshape(-1, d) @ vectors).reshape(-1, m, size)
-        np.einsum("nms,sm->ns", along, coefficients, out=forms[rows])
     return forms

@@ -13,24 +13,18 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_matrices, check_positions, check_vectors, check_weights
+from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.potentials import (
     HESSIAN_FIELD,
     Energy,
     FormsAt,
     Potential,
-    offers_curvature_derivatives,
     offers_curvatures,
     with_gradient,
 )
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.shown import ShownFit
-from surrokit.targets.differences import (
-    gauss_newton,
-    gauss_newton_form_gradient,
-    gauss_newton_product,
-    gauss_newton_trace_gradient,
-)
+from surrokit.targets.differences import gauss_newton
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Beyond, Border
 from surrokit_networks.network import Network, NetworkAt
@@ -188,8 +182,7 @@ class FittedNetwork(NetworkFit):
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        at, u = self._at(positions), check_vectors(vectors, positions)
-        own = at.hessian_form(np.ones((len(u), 1)), u)
+        own = self._at(positions).hessian_product(check_vectors(vectors, positions))
         return self._plus(own, "hessian_product", positions, vectors)
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
@@ -246,12 +239,8 @@ def emulator_capabilities(energy: Energy) -> Capabilities:
 
     No gradient alone: it takes the outputs, and the energy is cheap from there.
     """
-    offered = {can.GRADIENT, can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
-    if offers_curvatures(energy):
-        offered |= {can.METRIC, can.METRIC_PRODUCT}
-    if offers_curvature_derivatives(energy):
-        offered.add(can.METRIC_DERIVATIVE)
-    return frozenset(offered)
+    offered = {can.GRADIENT, can.FORWARD, can.JACOBIAN}
+    return frozenset(offered | {can.METRIC} if offers_curvatures(energy) else offered)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -259,9 +248,7 @@ class FittedEmulator(NetworkFit):
     """V(q) = energy(f(q), q), with f a network in place of an expensive forward map; in nats.
 
     Only the map is learnt (Algorithm 2 with targets in R^m): misfit, noise scales and priors stay
-    exact. Where f runs over to infinity V is ``inf``, never NaN. Methods of the metric raise
-    :class:`~surrokit.errors.CapabilityError` unless the energy offers curvatures, and for the
-    metric's derivative also theirs.
+    exact. Where f runs over to infinity V is ``inf``, never NaN.
     """
 
     energy: Energy
@@ -291,24 +278,6 @@ class FittedEmulator(NetworkFit):
         return gauss_newton(self.energy, at.outputs, at.jacobian(), q)
 
     @_QUIET
-    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the metric times u, shape (n, dim), for u in ``vectors (n, dim)``."""
-        at, q = self._at(positions)
-        return gauss_newton_product(self.energy, at, q, check_vectors(vectors, q))
-
-    @_QUIET
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
-        at, q = self._at(positions)
-        return gauss_newton_trace_gradient(self.energy, at, q, check_matrices(matrices, q))
-
-    @_QUIET
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the metric, shape (n, dim), u in ``vectors (n, dim)``."""
-        at, q = self._at(positions)
-        return gauss_newton_form_gradient(self.energy, at, q, check_vectors(vectors, q))
-
-    @_QUIET
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return f, shape (n, m)."""
         return self.network.value(check_positions(positions, self.dim))
@@ -318,12 +287,6 @@ class FittedEmulator(NetworkFit):
         """Return f, shape (n, m), and its derivatives, shape (n, m, dim)."""
         at, _ = self._at(positions)
         return at.outputs, at.jacobian()
-
-    @_QUIET
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k f_m, shape (n, dim), for W (n, m, dim)."""
-        at, q = self._at(positions)
-        return at.hessian_product(check_weights(weights, q))
 
     def _at(self, positions: FloatArray) -> tuple[NetworkAt, FloatArray]:
         q = check_positions(positions, self.dim)

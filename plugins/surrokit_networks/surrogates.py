@@ -42,7 +42,7 @@ class Additive(ShownSurrogate):
     n_nodes : int, optional
         s; None to choose from the dimension and the number of equations.
     activation
-        ``"softplus"``, ``"tanh"``, ``"cosine"`` or an
+        ``"softplus"``, ``"cosine"`` or an
         :class:`~surrokit_networks.activations.Activation`.
     weight_scale : float, optional
         Directions are w ~ N(0, weight_scale^2 I / dim), or have that spread; None to choose 0.3,

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit_networks.activations import TANH
+from surrokit_networks.activations import Activation
 from surrokit_networks.equations import Equations
 from surrokit_networks.nodes import Nodes
+
+TANH = Activation(
+    name="tanh",
+    value=np.tanh,
+    first=lambda x: np.cosh(x) ** -2.0,
+    second=lambda x: -2.0 * np.tanh(x) * np.cosh(x) ** -2.0,
+    third=lambda x: (4.0 * np.tanh(x) ** 2 - 2.0 * np.cosh(x) ** -2.0) * np.cosh(x) ** -2.0,
+)
 
 
 def nodes_of(kind: str | None, dim: int, size: int, seed: int = 0) -> Nodes:

@@ -310,7 +310,7 @@ RIDGES = "ridge must be a finite number that is not negative, or None"
         (
             "additive",
             {"activation": "relu"},
-            "activation must be one of softplus, tanh, cosine, or",
+            "activation must be one of softplus, cosine, or an Ac",
         ),
         ("additive", {"draws": "data"}, "draws must be one of 'gaussian', .*'orthogonal', got 'd"),
         ("additive", {"learns": "all"}, "learns must be one of 'auto', 'potential', 'outputs'"),
