@@ -132,29 +132,6 @@ def test_trends_of_outputs(trend, degree):
         np.testing.assert_allclose(emulator.forward(FRESH.positions), -FRESH.outputs, atol=1e-6)
 
 
-def test_rows_without_jacobian_count_for_outputs_only():
-    rows = exact(40)
-    jacobians = np.array(rows.jacobians)
-    jacobians[5:] = np.nan
-    jacobians[3, 0, 0] = np.nan
-    emulator = fitted(
-        sk.make("surrogate", "additive", n_nodes=30), attrs.evolve(rows, jacobians=jacobians)
-    )
-    error = emulator.forward(FRESH.positions) - FRESH.outputs
-    assert np.abs(error / ENERGY.noise_sd).max() < 1e-3
-
-
-def test_states_hold_outputs_and_jacobians():
-    first, second = (
-        learner(sk.make("surrogate", "additive", n_nodes=20), seed=seed) for seed in (1, 99)
-    )
-    first.observe(exact(30, rough=1.0))
-    first.observe(exact(10, seed=3, rough=1.0, jacobians=False))
-    one, other = first.fit(), second.restore(first.state()).fit()
-    np.testing.assert_array_equal(one.forward(FRESH.positions), other.forward(FRESH.positions))
-    assert one.quality == other.quality
-
-
 def test_gradients_of_the_potential_are_made_from_jacobians():
     # They whiten, and judge the fit, even where only Jacobians were handed over.
     learns = learner(sk.make("surrogate", "additive", n_nodes=20))

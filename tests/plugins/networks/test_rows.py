@@ -48,7 +48,7 @@ class Softplus:
 
 
 class Regression(Softplus):
-    """The same over all rows, with a prior N(0, 9 I); it counts its evaluations."""
+    """The same over all rows, with a prior N(0, 9 I)."""
 
     capabilities = frozenset({"gradient", "gradient-alone", "hessian", "convex", "rows"})
 
@@ -57,10 +57,8 @@ class Regression(Softplus):
         signs[RARE] = 1.0  # separated: nothing but the prior keeps these directions from infinity
         super().__init__(design() * signs[:, None])
         self.n_rows = N_ROWS
-        self.calls = 0
 
     def value(self, positions):
-        self.calls += len(positions)
         return super().value(positions) + np.square(positions).sum(axis=1) / 18.0
 
     def gradient(self, positions):
@@ -143,32 +141,6 @@ def test_the_surrogate_is_convex_where_the_rows_are():
 
     assert np.linalg.eigvalsh(hessians).min() > 0.0
     assert {"gradient", "gradient-alone", "hessian", "convex"} == potential.capabilities
-
-
-def test_learning_makes_no_exact_call():
-    rows = training()
-    before = TARGET.calls
-    fitted(rows).value(rows.positions)
-
-    assert TARGET.calls == before
-
-
-def test_a_whole_run_on_rows():
-    run = sk.sample(
-        TARGET,
-        sampler="hmc",
-        surrogate="rows",
-        explorer=("sampler", {"iterations": 60}),
-        initial=MODE + FACTOR @ np.ones(DIM),
-        chains=2,
-        warmup=150,
-        draws=200,
-        seed=1,
-        progress=False,
-    )
-
-    assert abs(run.acceptance.mean() - 0.8) < 0.15  # what steps are tuned to; 0.74 to 0.83 by seed
-    assert run.calls["value"] <= 2 * 300  # once the surrogate is there, one value a proposal
 
 
 def test_without_rows_worth_their_price_it_is_a_quadratic():

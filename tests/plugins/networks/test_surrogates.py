@@ -120,22 +120,6 @@ def test_affine_reparametrisation_changes_nothing(default, gradients, matrix):
     np.testing.assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), atol=1e-3)
 
 
-@pytest.mark.parametrize("value", [0.0, 7.0, -1e6])
-@pytest.mark.parametrize("gradients", [False, True])
-def test_constant_values_are_fitted(small, value, gradients):
-    positions = evaluations(40).positions
-    rows = Evaluations(
-        positions=positions,
-        values=np.full(40, value),
-        gradients=np.zeros((40, DIM)) if gradients else None,
-    )
-    for surrogate in (small, sk.make("surrogate", "additive", trend="constant", n_nodes=50)):
-        network = fitted(surrogate, rows)
-        # The network makes up for a trend that is not allowed to be flat.
-        np.testing.assert_allclose(network.value(positions), value, rtol=1e-6, atol=0.05)
-    np.testing.assert_allclose(network.gradient(positions), 0.0, atol=1e-6)
-
-
 @pytest.mark.parametrize("n_nodes", [20, 200])
 def test_nodes_that_see_nothing_give_a_flat_network(n_nodes):
     rows = evaluations(50)
@@ -222,19 +206,6 @@ def test_values_alone_leave_gradients_unread(small):
     assert learns.state()["rows"]["gradients"] is None
 
 
-def test_rows_without_gradient_among_others(small):
-    kind = "additive" if isinstance(small, Additive) else "rbf"
-    rows = evaluations(80, gradients=True)
-    slopes = np.array(rows.gradients)
-    slopes[::2] = np.nan
-    slopes[1, 2] = np.nan
-    part = Evaluations(positions=rows.positions, values=rows.values, gradients=slopes)
-    network = fitted(sk.make("surrogate", kind, n_nodes=100), part)
-    fresh = np.random.default_rng(5).standard_normal((100, DIM))
-    assert network.n_points == 80
-    assert np.sqrt(np.mean((network.gradient(fresh) - gradient(fresh)) ** 2)) < 0.1
-
-
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
 def test_held_out_error_is_about_that_on_fresh_points(kind, gradients):
@@ -255,16 +226,6 @@ def test_held_out_error_is_about_that_on_fresh_points(kind, gradients):
         assert 1 / 2 < quality.gradient_error / error < 2
     else:
         assert quality.gradient_error is None
-
-
-def test_one_gradient_among_few_values_is_not_enough(small):
-    rows = evaluations(4, gradients=True)
-    slopes = np.array(rows.gradients)
-    slopes[1:] = np.nan
-    learns = learner(small)
-    learns.observe(Evaluations(positions=rows.positions, values=rows.values, gradients=slopes))
-    with pytest.raises(SurrogateFitError, match="needs at least 5 distinct points of use, got 4"):
-        learns.fit()
 
 
 @pytest.mark.parametrize(("n_with", "told"), [(0, False), (1, False), (2, False), (30, True)])

@@ -315,22 +315,6 @@ def test_least_squares_with_a_trained_level_is_potential_matching(kind, degree, 
     np.testing.assert_allclose((rows.copies * left) @ centred, 0.0, atol=1e-7)
 
 
-@pytest.mark.parametrize("kind", ["additive", "rbf"])
-def test_a_shift_of_the_potential_changes_the_level_alone(kind):
-    nodes = nodes_of(kind, PLANE, NODES)
-    training, identity = (
-        Training(ridge=0.0, train_on="values", trend="constant"),
-        Whitening.identity(PLANE),
-    )
-    one, other = (fit(training, nodes, identity, paper_rows(shift)) for shift in (0.0, 1000.0))
-    positions = np.random.default_rng(6).standard_normal((9, PLANE))
-    np.testing.assert_allclose(other.network.weights, one.network.weights, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(other.value(positions) - one.value(positions), 1000.0)
-    np.testing.assert_allclose(other.gradient(positions), one.gradient(positions), atol=1e-6)
-    rows = paper_rows()
-    assert np.mean(one.value(rows.positions) - rows.values) == pytest.approx(0.0, abs=1e-10)
-
-
 @pytest.mark.parametrize("n_nodes", [15, 120])
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
 def test_without_ridge_weights_are_those_of_algorithm_2(kind, n_nodes):

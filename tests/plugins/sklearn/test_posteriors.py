@@ -1,7 +1,5 @@
 """Estimators with draws of posteriors inside."""
 
-import pickle
-
 import attrs
 import numpy as np
 import pytest
@@ -279,14 +277,6 @@ def test_a_laplace_approximation_is_that_at_the_mode_and_starts_are_about_it(man
 
 
 # --- as an estimator ---
-
-
-def test_a_fit_can_be_repeated_and_pickled():
-    fits = [BayesianGLMRegressor(family="poisson", **FEW).fit(X, COUNTS) for _ in range(2)]
-    assert fits[0].coef_draws_.shape == (80, 2)
-    assert np.array_equal(fits[0].coef_draws_, fits[1].coef_draws_)
-    again = pickle.loads(pickle.dumps(fits[0]))
-    assert np.array_equal(again.predict(X), fits[0].predict(X))
 
 
 # --- what is refused ---
