@@ -120,11 +120,6 @@ class FittedNetwork(NetworkFit):
         return own if self.most is None else own & self.most
 
     @property
-    def level(self) -> float:
-        """b, the constant."""
-        return float(self.network.trend.constant[0])
-
-    @property
     def mean(self) -> FloatArray:
         """Mean of the normal density that a convex trend is, shape (dim,)."""
         slope = self.network.whitening.inverse.T @ self.network.trend.linear[:, 0]

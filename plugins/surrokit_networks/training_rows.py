@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT
 from surrokit.interfaces import Evaluations
 from surrokit.potentials import Potential, with_gradient
 from surrokit.surrogate.training import Groups, Tail, are_finite
@@ -69,18 +68,14 @@ class TrainingRows:
         return attrs.evolve(self, **known)
 
     def less(self, known: Potential) -> TrainingRows:
-        """Return the rows of what is left of U over a potential that is known.
-
-        Gradients are taken off where the potential offers them; they stay what rows without one
-        lack. Outputs are dropped: they are those of U.
-        """
-        if GRADIENT in known.capabilities:
-            values, gradients = with_gradient(known).value_and_gradient(self.positions)
-            left = self.gradients - gradients
-        else:
-            values, left = known.value(self.positions), np.full_like(self.gradients, np.nan)
+        """Return the rows of what is left of U over a potential that is known, without outputs."""
+        values, gradients = with_gradient(known).value_and_gradient(self.positions)
         return attrs.evolve(
-            self, values=self.values - values, gradients=left, outputs=None, jacobians=None
+            self,
+            values=self.values - values,
+            gradients=self.gradients - gradients,
+            outputs=None,
+            jacobians=None,
         )
 
     @property
@@ -115,17 +110,15 @@ class TrainingRows:
     ) -> TrainingRows:
         """Sort out what was observed.
 
-        Rows with a value that is not finite (failed evaluations, points outside the support) are
-        dropped. Exact duplicates, such as a chain's rejections leave behind, become one row that
-        counts as many times: the least-squares solution is the same, while the choice of the
-        ridge must not take copies for independent confirmation. With ``tail="down-weighted"`` a
-        row counts 1 where U exceeds the least value by no more than c, and (c / excess)^4 beyond;
-        so the steep start of a burn-in does not spoil the fit where the chains will be. The excess
-        of a normal posterior is half a chi-square number of dim degrees of freedom; c is its
-        quantile 0.999 where there are rows enough within, else 2 dim + 10. On explorations of
-        logistic posteriors from far away, with 25 to 61 parameters, the narrower bound takes a
-        fifth to two thirds off the gradient's error. A ``bound`` that earlier rows have set may be
-        given.
+        Rows with a value that is not finite are dropped. Exact duplicates, such as a chain's
+        rejections leave behind, become one row that counts as many times: the choice of the ridge
+        must not take copies for independent confirmation. With ``tail="down-weighted"`` a row
+        counts 1 where U exceeds the least value by no more than c, and (c / excess)^4 beyond; so
+        the steep start of a burn-in does not spoil the fit where the chains will be. The excess of
+        a normal posterior is half a chi-square number of dim degrees of freedom; c is its quantile
+        0.999 where there are rows enough within, else 2 dim + 10: the narrower bound takes a fifth
+        to two thirds off the gradient's error in 25 to 61 dimensions. A ``bound`` that earlier rows
+        have set may be given.
         """
         finite = are_finite(observed)
         if needs_outputs:

@@ -1,9 +1,8 @@
 """Analytic gradients of what fitted scikit-learn regressors predict.
 
-They are those of linear functions, of sums of kernels sum_j w_j k(x, c_j), and of perceptrons, also
-behind scalers. There differences of predictions take 2 to 100 times as long. In pipelines with
-other transformers, where it is 1.3 to 2.7 times, they are taken. A regressor of one's own has a
-method ``predict_gradient``.
+They are those of linear functions and of sums of kernels sum_j w_j k(x, c_j), also behind scalers.
+There differences of predictions take 2 to 100 times as long. In pipelines with other transformers,
+where it is 1.3 to 2.7 times, they are taken. A regressor of one's own has ``predict_gradient``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, NuSVR
@@ -165,39 +163,10 @@ def _by_square(kernel: Any, squares: FloatArray) -> FloatArray:
     return np.asarray(-5.0 / 6.0 * (1.0 + distances) * decay)
 
 
-# --- perceptrons ---
-
-
-def _perceptron(regressor: Any) -> Gradient | None:
-    """Return the gradient by backpropagation to the inputs, if the last layer is linear."""
-    known = regressor.activation in ("relu", "tanh") and regressor.out_activation_ == "identity"
-    how = regressor.activation, regressor.coefs_, regressor.intercepts_
-    return partial(_backpropagate, *how) if known else None
-
-
-def _backpropagate(
-    activation: str, weights: Sequence[FloatArray], biases: Sequence[FloatArray], inputs: FloatArray
-) -> FloatArray:
-    outputs, slopes = inputs, []
-    for matrix, bias in zip(weights[:-1], biases[:-1], strict=True):
-        outputs = outputs @ matrix + bias
-        if activation == "relu":
-            outputs = np.maximum(outputs, 0.0)
-            slopes.append((outputs > 0.0).astype(np.float64))
-        else:
-            outputs = np.tanh(outputs)
-            slopes.append(1.0 - outputs**2)
-    back = np.broadcast_to(weights[-1][:, 0], (len(inputs), len(weights[-1])))
-    for matrix, slope in zip(reversed(weights[:-1]), reversed(slopes), strict=True):
-        back = (back * slope) @ matrix.T
-    return np.array(back, dtype=np.float64)
-
-
 _GRADIENTS: dict[type, Callable[[Any], Gradient | None]] = {
     Pipeline: _pipeline,
     KernelRidge: _of_kernels,
     SVR: _of_kernels,
     NuSVR: _of_kernels,
     GaussianProcessRegressor: _process,
-    MLPRegressor: _perceptron,
 }

@@ -60,10 +60,7 @@ class Laplace:
         return np.asarray(draws - draws.mean(axis=0) + self.mean)
 
     def misfit(self, target: Potential, n: int, rng: np.random.Generator) -> float:
-        """Return the standard deviation of U - V over n draws of exp(-V), in nats.
-
-        It is infinite where U is not finite at one of them.
-        """
+        """Return the standard deviation of U - V over n draws, in nats; inf where U is."""
         z = rng.standard_normal((n, len(self.mean)))
         try:
             values = target.value(self.mean + z @ self.factor.T)
@@ -80,8 +77,7 @@ def parts_near(
 
     With :data:`MANY` rows or more, where the posterior is near its Laplace approximation, moves are
     independent draws of that, decided by a few rows, exactly. Elsewhere the chains move by
-    Hamiltonian dynamics with its covariance as inverse mass matrix. Parts are never chosen by the
-    clock, so that a fit can be repeated.
+    Hamiltonian dynamics with its covariance as inverse mass matrix.
     """
     if normal is None:
         return {"sampler": "hmc"}

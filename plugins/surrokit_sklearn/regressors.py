@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -42,11 +41,6 @@ without gradients."""
 _DEFAULTS = {"tail": "full", "trend": "constant", "mean": "constant"}
 """Defaults for any function, where those of the surrogate suit a potential."""
 
-_ONLINE = "greville"
-"""Setting of ``updates`` with which a learner learns from rows without keeping them."""
-
-_RANDOM_STATE = "random_state : int, RandomState or None\n    From which random choices are drawn."
-
 
 class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor that is a registered surrogate, fitted to all rows it was given.
@@ -58,23 +52,13 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     surrogate_ : Potential
         The fitted surrogate, with all that it can do.
-    n_features_in_ : int
-        Features in the fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Their names, if they all have one.
     """
 
     _surrogate: ClassVar[str]
     random_state: int | np.random.RandomState | None
     _variance: Callable[[FloatArray], FloatArray] | None
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        gradients: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> Self:
+    def fit(self, X: Any, y: Any, gradients: Any = None, sample_weight: Any = None) -> Self:
         """Fit to some rows, and forget all others.
 
         ``X`` has shape (n_samples, n_features) and ``y`` (n_samples,). ``gradients`` are
@@ -84,16 +68,10 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         rows = self._check_rows(X, y, gradients, sample_weight, reset=True)
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._is_online = self.get_params(deep=False).get("updates") == _ONLINE
+        self._is_online = self.get_params(deep=False).get("updates") == "greville"
         return self._learn(self._learner(), rows)
 
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        gradients: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any, gradients: Any = None, sample_weight: Any = None) -> Self:
         """Fit to some more rows, and to all that were there before.
 
         The result is that of one ``fit`` to all rows, and costs as much: all rows are kept, and
@@ -144,13 +122,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def _check_rows(
-        self,
-        X: Any,
-        y: Any,
-        gradients: npt.ArrayLike | None,
-        sample_weight: npt.ArrayLike | None,
-        *,
-        reset: bool,
+        self, X: Any, y: Any, gradients: Any, sample_weight: Any, *, reset: bool
     ) -> Evaluations:
         # A partial fit may bring a single row.
         least = 2 if reset else 1
@@ -221,7 +193,8 @@ def regressor_class(name: str) -> type[SurrogateRegressor]:
         f"{each.name} : {each.type or 'object'}\n{indent(each.help or '-', '    ')}"
         for each in settings.values()
     ]
-    parameters = "\n".join([*texts, _RANDOM_STATE])
+    texts.append("random_state : int, RandomState or None\n    From which choices are drawn.")
+    parameters = "\n".join(texts)
     fields = {
         key: attrs.field(default=_DEFAULTS.get(key, s.default)) for key, s in settings.items()
     }

@@ -166,7 +166,6 @@ def test_a_network_keeps_to_the_contract_of_potentials(case):
 def test_what_a_fit_says_of_itself(case):
     fitted = case.fitted
     assert fitted.capabilities == CAPABILITIES
-    assert fitted.level == 7.0
     text = repr(fitted)
     assert text.startswith(f"FittedNetwork(dim=4, n_nodes={fitted.n_nodes}, n_points=50, ridge=")
     assert text.endswith("degrees=5.0, gcv_error=0.1, held_out_variance=none)")

@@ -17,7 +17,6 @@ from sklearn.linear_model import (
     Ridge,
 )
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, LinearSVR, NuSVR
@@ -43,11 +42,6 @@ def process(kernel, **settings):
     return GaussianProcessRegressor(kernel, optimizer=None, alpha=1e-4, **settings)
 
 
-def perceptron(activation):
-    settings = {"solver": "lbfgs", "max_iter": 50, "tol": 1e9, "random_state": 0}
-    return MLPRegressor(hidden_layer_sizes=(8, 5), activation=activation, **settings)
-
-
 KNOWN = [
     *(LinearRegression(), Ridge(), BayesianRidge(), LinearSVR()),
     make_pipeline(StandardScaler(with_std=False), KernelRidge(kernel="rbf")),
@@ -65,7 +59,6 @@ KNOWN = [
     process(kernels.Matern(SCALES, nu=2.5)),
     process(kernels.DotProduct(0.5) * kernels.RBF() + kernels.ConstantKernel(3.0)),
     process(kernels.RBF() * kernels.Matern(nu=1.5) + kernels.DotProduct(0.7)),
-    *[perceptron(name) for name in ("relu", "tanh")],
 ]
 UNKNOWN = [
     KNeighborsRegressor(),
@@ -73,7 +66,6 @@ UNKNOWN = [
     KernelRidge(kernel=lambda x, y: x @ y),
     process(kernels.RBF() * kernels.Matern(nu=0.7)),
     process(kernels.ExpSineSquared(1.5, 6.0) + kernels.WhiteKernel(100.0)),
-    perceptron("logistic"),
     make_pipeline(PCA(), Ridge()),
     make_pipeline(StandardScaler(), KNeighborsRegressor()),
     VotingRegressor([("one", Ridge()), ("two", SVR())]),
