@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from surrokit_networks.activations import SOFTPLUS
 from surrokit_networks.equations import NormalEquations
@@ -52,7 +53,7 @@ def test_every_step_is_the_batch_solution(n, n_free, ridge, block):
     engine = Greville.of_rows(rows[:n], targets[:n], n_free=n_free, ridge=ridge)
     for i in range(n, len(rows), block):
         expected = batch(rows[:i], targets[:i], n_free, ridge)
-        np.testing.assert_allclose(engine.solution, expected, rtol=TIGHT, atol=TIGHT)
+        assert_allclose(engine.solution, expected, rtol=TIGHT, atol=TIGHT)
         left = np.square(rows[:i] @ expected - targets[:i]).sum()
         assert engine.squared_error == pytest.approx(left, abs=1e-9)
         engine.update(rows[i : i + block], targets[i : i + block])
@@ -68,10 +69,10 @@ def test_matrices_are_those_of_the_proposition(block):
     for i in range(1, len(rows), block):
         engine.update(rows[i : i + block], targets[i : i + block])
         inverse = np.linalg.pinv(rows[: i + block], rcond=1e-10)
-        np.testing.assert_allclose(engine.theta, inverse @ inverse.T, atol=TIGHT)
+        assert_allclose(engine.theta, inverse @ inverse.T, atol=TIGHT)
         phi = np.eye(K) - inverse @ rows[: i + block]
         found = np.zeros((K, K)) if engine.phi is None else engine.phi
-        np.testing.assert_allclose(found, phi, atol=TIGHT)
+        assert_allclose(found, phi, atol=TIGHT)
         assert engine.degrees == np.linalg.matrix_rank(rows[: i + block])
 
 
@@ -82,7 +83,7 @@ def test_the_test_for_zero_is_relative(scale, block):
     rows, targets = rows_of()
     engine = shown(scale * rows, targets, block)
     assert engine.phi is None
-    np.testing.assert_allclose(scale * engine.solution, batch(rows, targets), rtol=TIGHT)
+    assert_allclose(scale * engine.solution, batch(rows, targets), rtol=TIGHT)
 
 
 class Unrepaired(Greville):
@@ -135,9 +136,9 @@ def test_drift_is_noticed_and_repaired(ridge):
     assert engine.residual(engine.solution)[1] > DRIFT
     assert engine.check()
     assert engine.repairs == 1
-    np.testing.assert_allclose(engine.solution, expected, rtol=TIGHT)
+    assert_allclose(engine.solution, expected, rtol=TIGHT)
     normal = rows.T @ rows + ridge * np.eye(K)
-    np.testing.assert_allclose(engine.theta @ normal, np.eye(K), atol=TIGHT)
+    assert_allclose(engine.theta @ normal, np.eye(K), atol=TIGHT)
     hat = np.trace(rows @ np.linalg.solve(normal, rows.T))
     assert engine.degrees == pytest.approx(hat, rel=1e-6)
     assert not engine.check()
@@ -154,7 +155,7 @@ def test_a_wrong_solution_alone_is_refined_without_a_factorisation():
     engine.solution += 0.1
     assert not engine.check()
     assert engine.repairs == 0
-    np.testing.assert_allclose(engine.solution, batch(rows, targets), rtol=TIGHT)
+    assert_allclose(engine.solution, batch(rows, targets), rtol=TIGHT)
 
 
 def test_rank_deficient_solutions_are_repaired_too():
@@ -163,11 +164,11 @@ def test_rank_deficient_solutions_are_repaired_too():
     engine.theta *= 1.05
     engine.solution += 1.0
     assert engine.check()
-    np.testing.assert_allclose(engine.solution, batch(rows, targets), atol=1e-6)
+    assert_allclose(engine.solution, batch(rows, targets), atol=1e-6)
     more, sought = rows_of(30, seed=5)
     engine.update(more, sought)
     expected = batch(np.vstack([rows, more]), np.concatenate([targets, sought]))
-    np.testing.assert_allclose(engine.solution, expected, rtol=1e-6)
+    assert_allclose(engine.solution, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("block", [1, 4])
@@ -178,7 +179,7 @@ def test_a_theta_that_is_no_longer_positive_is_replaced_at_once(block):
     engine.update(rows[20 : 20 + block], targets[20 : 20 + block])
     assert engine.repairs == 1
     n = 20 + block
-    np.testing.assert_allclose(engine.solution, batch(rows[:n], targets[:n]), rtol=TIGHT)
+    assert_allclose(engine.solution, batch(rows[:n], targets[:n]), rtol=TIGHT)
 
 
 @pytest.mark.parametrize("n", [6, 30])
@@ -188,4 +189,4 @@ def test_sums_give_the_same_solution_as_rows(n, n_free, ridge):
     right, squares = (rows.T @ targets)[:, None], np.array([targets @ targets])
     sums = NormalEquations(gram=rows.T @ rows, right=right, squares=squares, mass=0.0)
     engine = Greville.of_sums(sums, n_free=n_free, ridge=ridge)
-    np.testing.assert_allclose(engine.solution, batch(rows, targets, n_free, ridge), atol=1e-6)
+    assert_allclose(engine.solution, batch(rows, targets, n_free, ridge), atol=1e-6)

@@ -3,6 +3,7 @@
 import attrs
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.errors import SurrogateFitError
@@ -22,8 +23,8 @@ def test_rows_that_are_not_finite_are_dropped():
     positions[7, 0] = np.nan
     values = np.array([1.0, np.inf, 2.0, np.nan, 3.0, 4.0, -np.inf, 5.0])
     rows = rows_of(positions, values)
-    np.testing.assert_array_equal(rows.values, [1.0, 2.0, 3.0, 4.0])
-    np.testing.assert_array_equal(rows.positions, positions[[0, 2, 4, 5]])
+    assert_array_equal(rows.values, [1.0, 2.0, 3.0, 4.0])
+    assert_array_equal(rows.positions, positions[[0, 2, 4, 5]])
 
 
 def test_duplicates_become_one_row_that_counts_as_often():
@@ -31,10 +32,10 @@ def test_duplicates_become_one_row_that_counts_as_often():
     values = np.array([9.0, 1.0, 9.0, 4.0, 8.0])
     rows = rows_of(positions, values)
     order = np.lexsort([rows.values, rows.positions[:, 0]])
-    np.testing.assert_array_equal(rows.positions[order, 0], [1.0, 2.0, 3.0, 3.0])
-    np.testing.assert_array_equal(rows.values[order], [1.0, 4.0, 8.0, 9.0])
-    np.testing.assert_array_equal(rows.copies[order], [1.0, 1.0, 1.0, 2.0])
-    np.testing.assert_array_equal(rows.weights, rows.copies)
+    assert_array_equal(rows.positions[order, 0], [1.0, 2.0, 3.0, 3.0])
+    assert_array_equal(rows.values[order], [1.0, 4.0, 8.0, 9.0])
+    assert_array_equal(rows.copies[order], [1.0, 1.0, 1.0, 2.0])
+    assert_array_equal(rows.weights, rows.copies)
 
 
 def test_duplicates_keep_the_derivatives_that_one_of_them_has():
@@ -48,10 +49,10 @@ def test_duplicates_keep_the_derivatives_that_one_of_them_has():
         jacobians=[[[nan], [nan]], [[3.0], [nan]], [[5.0], [6.0]], [[3.0], [4.0]]],
     )
     first, second = np.argsort(rows.positions[:, 0])
-    np.testing.assert_array_equal(rows.copies[[first, second]], [3.0, 1.0])
-    np.testing.assert_array_equal(rows.gradients[[first, second]], [[7.0], [nan]])
-    np.testing.assert_array_equal(rows.with_gradient[[first, second]], [True, False])
-    np.testing.assert_array_equal(rows.jacobians[[first, second], :, 0], [[3.0, 4.0], [5.0, 6.0]])
+    assert_array_equal(rows.copies[[first, second]], [3.0, 1.0])
+    assert_array_equal(rows.gradients[[first, second]], [[7.0], [nan]])
+    assert_array_equal(rows.with_gradient[[first, second]], [True, False])
+    assert_array_equal(rows.jacobians[[first, second], :, 0], [[3.0, 4.0], [5.0, 6.0]])
     assert rows.with_jacobian.all()
 
 
@@ -61,12 +62,12 @@ def test_far_tail_rows_count_less_and_less():
     # Too few rows near the least value: all of 2 dim + 10.
     rows = rows_of(positions, values, "down-weighted")
     trust = rows.trust[np.argsort(rows.positions[:, 0])]
-    np.testing.assert_allclose(trust, [1.0, 1.0, 1 / 16, 1e-4, 1.2e-3**4])
-    np.testing.assert_array_equal(rows_of(positions, values).trust, np.ones(5))
+    assert_allclose(trust, [1.0, 1.0, 1 / 16, 1e-4, 1.2e-3**4])
+    assert_array_equal(rows_of(positions, values).trust, np.ones(5))
     # With rows in plenty: half the quantile 0.999 of a chi-square number of one degree of freedom.
     values = np.array([0.0, 1.0, 1.0, 2.0, 10.0]) * 5.4137831
     trust = rows_of(positions, values, "down-weighted").trust
-    np.testing.assert_allclose(np.sort(trust), [1e-4, 1 / 16, 1.0, 1.0, 1.0], rtol=1e-6)
+    assert_allclose(np.sort(trust), [1e-4, 1 / 16, 1.0, 1.0, 1.0], rtol=1e-6)
     # Rows that count for nothing are left out.
     far = np.array([0.0, 1.0, 1e300, 1e308])
     assert len(rows_of(np.array([[0.0], [1.0], [1e303], [-1e303]]), far, "down-weighted")) == 2
@@ -77,7 +78,7 @@ def test_rows_without_outputs_are_of_no_use_where_outputs_are_learnt():
     outputs = np.array([[1.0, 2.0], [np.nan, 2.0], [3.0, 4.0], [np.inf, 0.0]])
     positions = np.arange(4.0)[:, None]
     rows = rows_of(positions, np.ones(4), needs_outputs=True, outputs=outputs)
-    np.testing.assert_array_equal(rows.outputs, outputs[[0, 2]])
+    assert_array_equal(rows.outputs, outputs[[0, 2]])
     assert not rows.with_jacobian.any()
     assert len(rows_of(positions, np.ones(4), outputs=outputs)) == 4
 

@@ -13,7 +13,7 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from equations_by_hand import TANH, nodes_of
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.errors import CapabilityError, ShapeError
 from surrokit.surrogate.quality import FitQuality
@@ -108,7 +108,7 @@ def each(function, *rows):
 
 def close(actual, expected):
     scale = np.abs(expected).max()
-    np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-11 * (1.0 + scale))
+    assert_allclose(actual, expected, rtol=1e-9, atol=1e-11 * (1.0 + scale))
 
 
 def test_values_and_gradients(case):
@@ -179,23 +179,21 @@ def test_activations(name):
     x.setflags(write=False)
     function = PLAIN[name]
     for found in (activation.value, activation.first, activation.second, activation.third):
-        np.testing.assert_allclose(found(x), function(x), rtol=1e-9, atol=1e-12)
+        assert_allclose(found(x), function(x), rtol=1e-9, atol=1e-12)
         function = autograd.elementwise_grad(function)
     value, slope = activation.value_and_first(x.copy())
-    np.testing.assert_allclose(value, activation.value(x), rtol=1e-13, atol=1e-14)
-    np.testing.assert_allclose(slope, activation.first(x), rtol=1e-13, atol=1e-14)
+    assert_allclose(value, activation.value(x), rtol=1e-13, atol=1e-14)
+    assert_allclose(slope, activation.first(x), rtol=1e-13, atol=1e-14)
     assert not np.shares_memory(value, slope)
 
 
 def test_softplus_far_out():
     softplus, x = BUILT_IN["softplus"], np.array([-1e5, -800.0, 800.0, 1e5])
-    np.testing.assert_array_equal(softplus.value(x), [0.0, 0.0, 800.0, 1e5])
-    np.testing.assert_array_equal(softplus.first(x), [0.0, 0.0, 1.0, 1.0])
-    np.testing.assert_array_equal(softplus.second(x), np.zeros(4))
-    np.testing.assert_array_equal(softplus.third(x), np.zeros(4))
-    np.testing.assert_array_equal(
-        softplus.value_and_first(x.copy()), [softplus.value(x), softplus.first(x)]
-    )
+    assert_array_equal(softplus.value(x), [0.0, 0.0, 800.0, 1e5])
+    assert_array_equal(softplus.first(x), [0.0, 0.0, 1.0, 1.0])
+    assert_array_equal(softplus.second(x), np.zeros(4))
+    assert_array_equal(softplus.third(x), np.zeros(4))
+    assert_array_equal(softplus.value_and_first(x.copy()), [softplus.value(x), softplus.first(x)])
 
 
 @pytest.mark.parametrize("kind", ["additive", "rbf"])

@@ -7,6 +7,7 @@ import attrs
 import numpy as np
 import pytest
 from equations_by_hand import rows_of
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
@@ -105,7 +106,7 @@ def test_learning_online_is_the_batch_fit_in_the_first_frame(factory, settings, 
     learns = shown(learner(factory, tail="full", **settings), blocks)
     # The border is checked apart, and so is the level.
     found = attrs.evolve(learns.fit(), border=None).value(FRESH)
-    np.testing.assert_allclose(found - found.mean(), refitted(learns, blocks), atol=2e-5)
+    assert_allclose(found - found.mean(), refitted(learns, blocks), atol=2e-5)
     assert np.mean(found - potential(FRESH)) == pytest.approx(0.0, abs=0.3)
 
 
@@ -115,7 +116,7 @@ def test_the_paper_s_networks_learn_online(factory):
     learns = surrogate.learner(problem(), np.random.default_rng(3))
     blocks = parts(gradients=False)
     found = shown(learns, blocks).fit().value(FRESH)
-    np.testing.assert_allclose(found - found.mean(), refitted(learns, blocks), atol=1e-4)
+    assert_allclose(found - found.mean(), refitted(learns, blocks), atol=1e-4)
 
 
 @pytest.mark.parametrize("gradients", [False, True])
@@ -128,7 +129,7 @@ def test_networks_asked_for_in_between_change_nothing(gradients):
         often.observe(block)
         often.fit()
     one, other = often.fit(), once.fit()
-    np.testing.assert_allclose(one.value(FRESH), other.value(FRESH), atol=1e-5)
+    assert_allclose(one.value(FRESH), other.value(FRESH), atol=1e-5)
     assert one.degrees == pytest.approx(other.degrees, rel=1e-4)
     assert one.gcv_error == pytest.approx(other.gcv_error, rel=1e-4)
     assert one.n_points == other.n_points == sum(map(len, blocks))
@@ -140,10 +141,10 @@ def test_the_first_fit_is_that_of_a_learner_that_refits(gradients):
     for learns in (online, refits):
         learns.observe(evaluations(100, gradients=gradients))
     one, other = online.fit(), refits.fit()
-    np.testing.assert_allclose(one.value(FRESH), other.value(FRESH), atol=1e-6)
-    np.testing.assert_allclose(one.gradient(FRESH), other.gradient(FRESH), atol=1e-5)
+    assert_allclose(one.value(FRESH), other.value(FRESH), atol=1e-6)
+    assert_allclose(one.gradient(FRESH), other.gradient(FRESH), atol=1e-5)
     assert (one.quality, one.ridge) == (other.quality, other.ridge)
-    np.testing.assert_array_equal(online.fit().value(FRESH), one.value(FRESH))
+    assert_array_equal(online.fit().value(FRESH), one.value(FRESH))
 
 
 @pytest.mark.parametrize("gradients", [False, True])
@@ -163,7 +164,7 @@ def test_a_ridge_left_to_the_data_follows_them(gradients):
     expected = fit.network()
     fit.choose_ridge()
     assert fitted.ridge == pytest.approx(fit.frame.ridge, rel=1e-6)
-    np.testing.assert_allclose(fitted.value(FRESH), expected.value(FRESH), atol=1e-3)
+    assert_allclose(fitted.value(FRESH), expected.value(FRESH), atol=1e-3)
 
 
 def test_a_quadratic_stays_as_the_first_fit_found_it_and_no_row_is_kept():
@@ -173,7 +174,7 @@ def test_a_quadratic_stays_as_the_first_fit_found_it_and_no_row_is_kept():
     before, sizes = learns.fit().network.trend.matrices, []
     for seed in (1, 2):
         learns.observe(evaluations(2000, seed=seed))
-        np.testing.assert_array_equal(learns.fit().network.trend.matrices, before)
+        assert_array_equal(learns.fit().network.trend.matrices, before)
         sizes.append(len(pickle.dumps(learns.state())))
     assert sizes[1] == sizes[0]
     assert len(learns.refits.join_observed()) == 0
@@ -192,8 +193,8 @@ def test_restored_learners_go_on_bit_for_bit(factory, settings, fits):
         learns.fit()
         learns.observe(evaluations(20, seed=3, gradients=True))
     one, other = first.fit(), second.fit()
-    np.testing.assert_array_equal(one.value(FRESH), other.value(FRESH))
-    np.testing.assert_array_equal(one.gradient(FRESH), other.gradient(FRESH))
+    assert_array_equal(one.value(FRESH), other.value(FRESH))
+    assert_array_equal(one.gradient(FRESH), other.gradient(FRESH))
     assert one.quality == other.quality
     assert first.online is not None
     assert second.online is not None
@@ -284,7 +285,7 @@ def test_a_refit_waits_until_there_are_a_fifth_more_rows():
     learns.observe(evaluations(3, seed=1))
     assert learns.fit() is first
     again = learner(rate=0.5, updates="auto").restore(learns.state()).fit()
-    np.testing.assert_array_equal(again.value(FRESH), first.value(FRESH))
+    assert_array_equal(again.value(FRESH), first.value(FRESH))
     learns.observe(evaluations(1, seed=2))
     assert learns.fit().n_points == 24
 
@@ -305,7 +306,7 @@ def test_what_is_refused_changes_nothing_and_what_cannot_be_solved_is_reported()
         learns.observe(Evaluations(positions=np.zeros((1, 2)), values=np.zeros(1)))
     with pytest.raises(ConfigurationError, match="got NaN in row 0 of 1"):
         learns.observe(Evaluations(positions=np.zeros((1, DIM)), values=np.array([np.nan])))
-    np.testing.assert_array_equal(learns.fit().value(FRESH), before)
+    assert_array_equal(learns.fit().value(FRESH), before)
     rows = learns.weigh(evaluations(60, seed=1))
     learns.online.absorb(attrs.evolve(rows, values=rows.values * np.nan))
     with pytest.raises(SurrogateFitError, match=r"not finite\); use updates='refit'"):

@@ -4,6 +4,7 @@ import attrs
 import numpy as np
 import pytest
 from equations_by_hand import nodes_of
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.errors import CapabilityError, SurrogateFitError
@@ -83,10 +84,10 @@ def test_many_outputs_are_as_many_fits_at_the_same_ridge(kind):
     for m in range(OUTPUTS):
         one = attrs.evolve(rows, values=rows.outputs[:, m], gradients=rows.jacobians[:, m])
         alone = training.fit(nodes, whitening, one)[1]
-        np.testing.assert_allclose(
+        assert_allclose(
             alone.value(FRESH.positions), found[:, m], rtol=1e-6, atol=1e-6 * ENERGY.noise_sd[m]
         )
-        np.testing.assert_allclose(
+        assert_allclose(
             alone.gradient(FRESH.positions),
             emulator.forward_and_jacobian(FRESH.positions)[1][:, m],
             rtol=1e-6,
@@ -106,9 +107,7 @@ def test_units_of_an_output_change_nothing():
     learns = learner(sk.make("surrogate", "additive"), energy=energy)
     learns.observe(moved)
     one, other = fitted(sk.make("surrogate", "additive"), rows), learns.fit()
-    np.testing.assert_allclose(
-        other.value(FRESH.positions), one.value(FRESH.positions), rtol=1e-4, atol=1e-4
-    )
+    assert_allclose(other.value(FRESH.positions), one.value(FRESH.positions), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -121,15 +120,15 @@ def test_trends_of_outputs(trend, degree):
     emulator = Training(trend=trend).fit_outputs(ENERGY, Nodes.none(DIM), whitening, rows)
     _, jacobians = emulator.forward_and_jacobian(FRESH.positions)
     if degree == 0:
-        np.testing.assert_array_equal(jacobians, 0.0)
+        assert_array_equal(jacobians, 0.0)
     elif degree == 1:
-        np.testing.assert_allclose(jacobians, [jacobians[0]] * len(jacobians), rtol=1e-9)
+        assert_allclose(jacobians, [jacobians[0]] * len(jacobians), rtol=1e-9)
     else:
-        np.testing.assert_allclose(jacobians, FRESH.jacobians, rtol=1e-6, atol=1e-6)
+        assert_allclose(jacobians, FRESH.jacobians, rtol=1e-6, atol=1e-6)
         # which may fall in every direction, too
         falling = attrs.evolve(rows, outputs=-rows.outputs, jacobians=-rows.jacobians)
         emulator = Training(trend=trend).fit_outputs(ENERGY, Nodes.none(DIM), whitening, falling)
-        np.testing.assert_allclose(emulator.forward(FRESH.positions), -FRESH.outputs, atol=1e-6)
+        assert_allclose(emulator.forward(FRESH.positions), -FRESH.outputs, atol=1e-6)
 
 
 def test_gradients_of_the_potential_are_made_from_jacobians():
@@ -141,7 +140,7 @@ def test_gradients_of_the_potential_are_made_from_jacobians():
     )
     learns.observe(FRESH)
     gradients = learns.state()["rows"]["gradients"]
-    np.testing.assert_allclose(gradients[40:], expected + FRESH.positions, rtol=1e-9)
+    assert_allclose(gradients[40:], expected + FRESH.positions, rtol=1e-9)
     assert learns.fit().quality.gradient_error is not None
 
 
@@ -239,8 +238,8 @@ def test_rows_that_cannot_count_do_not(outputs, bad):
     failed = np.concatenate([outputs, np.full((2, 3), bad)])
     weights = np.ones(402)
     weights[400:] = 0.0 if bad == 1e303 else 1.0
-    np.testing.assert_allclose(scales(failed, weights), scales(outputs))
-    np.testing.assert_allclose(scales(outputs * np.nan), 1.0)
+    assert_allclose(scales(failed, weights), scales(outputs))
+    assert_allclose(scales(outputs * np.nan), 1.0)
     ran_away = scales(np.concatenate([outputs, np.full((2, 3), 1e290)]))
     assert ((ran_away > 0) & (ran_away < np.inf)).all()
 

