@@ -80,10 +80,6 @@ def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
     return {
         "once/additive": lambda: drawn(smooth(), surrogate="additive"),
         "once/additive-values": lambda: drawn(smooth(), surrogate=("additive", values)),
-        "once/additive-tanh": lambda: drawn(
-            banana(),
-            surrogate=("additive", {"activation": "tanh", "n_nodes": 60, "ridge": 1e-5}),
-        ),
         "once/additive-cosine": lambda: drawn(smooth(), surrogate=("additive", waves)),
         "once/additive-laplace": lambda: drawn(
             smooth(), surrogate=("additive", {"trend": "laplace", "n_nodes": 30})
@@ -131,7 +127,6 @@ def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
 
 
 def _outputs_learnt() -> Mapping[str, Callable[[], sk.Run]]:
-    riemannian = {"sampler": ("rmhmc", {"n_steps": 2}), "chains": 2, "warmup": 50, "draws": 10}
     box = ("rounds", {"start": "sobol", "box": (-2.0, 2.0)})
     return {
         "outputs/additive": lambda: drawn(forward(), surrogate="additive"),
@@ -144,9 +139,6 @@ def _outputs_learnt() -> Mapping[str, Callable[[], sk.Run]]:
             forward(), surrogate=("additive", {"learns": "potential"})
         ),
         "outputs/greville": lambda: drawn(forward(), surrogate="additive", schedule="greville"),
-        "outputs/rmhmc": lambda: drawn(
-            forward(), surrogate="additive", metric="gauss-newton", **riemannian
-        ),
         "outputs/energy": lambda: drawn(
             sk.forward_potential(decay, decay_jacobian, energy=Counts(), dim=2, batched=True),
             surrogate="additive",
