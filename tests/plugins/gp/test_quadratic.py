@@ -9,7 +9,6 @@ from surrokit_gp.quadratic import (
     Heights,
     QuadraticPrior,
     QuadraticProcess,
-    find_prior,
     flat_from,
     log_posterior,
     scale_table,
@@ -18,7 +17,6 @@ from surrokit_gp.quadratic_surrogate import (
     QuadraticGaussianProcess,
     Walled,
     refocus,
-    usual_radius,
     walk,
 )
 
@@ -41,8 +39,7 @@ def points(n, seed=1, scale=1.5):
 
 def process_of(n=25, function=bent):
     z = points(n)
-    heights = Heights.of(function(z), DIM)
-    return QuadraticProcess.of(find_prior(z, heights, QuadraticPrior.usual(DIM)), z, heights)
+    return QuadraticProcess.fit(z, function(z), QuadraticPrior.usual(DIM))
 
 
 def numerical(function, z, step=1e-5):
@@ -65,12 +62,6 @@ def test_heights_are_kept_where_density_is_and_flattened_above():
     np.testing.assert_allclose(heights.values[2], top * (1.0 + np.log(2.0)))
     assert top < heights.values[3] < 1e5
     assert heights.variance[1] == heights.variance[0] < heights.variance[2] < heights.variance[3]
-
-
-def test_heights_rise_with_values_that_overflow():
-    heights = Heights.of(np.array([-1.7e308, 1.7e308, 0.0]), DIM)
-    assert np.isfinite(heights.values).all()
-    assert heights.values.argmin() == 0
 
 
 def test_slope_of_the_search_is_that_of_its_objective(differences):
@@ -98,7 +89,9 @@ def test_a_process_meets_its_points_and_is_sure_there():
     process = process_of()
     np.testing.assert_allclose(process.mean.value(process.z), bent(process.z), atol=0.02)
     assert process.variance(process.z).max() < 1e-3
-    assert process.variance(10.0 + points(5)).min() > 0.5
+    away = 10.0 + points(5)
+    assert process.variance(away).min() > 0.5
+    np.testing.assert_allclose(process.variance(away), np.diag(process.covariance(away)), rtol=1e-6)
 
 
 def test_a_quadratic_needs_fewer_values_than_it_has_coefficients():
@@ -107,12 +100,6 @@ def test_a_quadratic_needs_fewer_values_than_it_has_coefficients():
     away = points(200, seed=5, scale=1.0)
     truth = 0.5 * np.square(away @ np.diag([1.1, 0.9, 1.0])).sum(axis=1)
     assert np.std(errors.mean.value(away) - truth) < 0.3
-
-
-def test_variance_is_the_diagonal_of_the_covariance():
-    process, z = process_of(), points(6, seed=3)
-    variance = process.variance(z)
-    np.testing.assert_allclose(variance, np.diag(process.covariance(z)), rtol=1e-6, atol=1e-8)
 
 
 def test_errors_left_out_are_those_of_processes_without_each_point():
@@ -161,13 +148,6 @@ def test_chains_on_a_process_draw_from_it():
         np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=5 * np.sqrt(temperature / 2000))
 
 
-def test_paths_that_run_off_are_rejected():
-    # at so low a temperature the first steps are too long
-    walled = Walled.of(process_of(60, lambda z: 0.5 * np.square(z).sum(axis=1)))
-    draws = walk(walled, 0.02, points(64, scale=0.1), np.random.default_rng(3))
-    assert np.abs(draws).max() < 2.0
-
-
 def test_coordinates_follow_draws_within_limits():
     whitening = Whitening.identity(DIM)
     draws = points(20_000, scale=1.0) * np.array([1.5, 0.5, 100.0]) + 1.0
@@ -189,7 +169,7 @@ def test_a_normal_density_is_learnt_in_any_coordinates():
     away = MIDDLE + points(200, seed=9, scale=1.0) @ FACTOR.T
     # not better, as the noise of values and the doubts about far ones are part of it
     assert np.std(fitted.value(away) - normal(away)) < 0.05
-    assert usual_radius(DIM) <= fitted.walled.radius
+    assert fitted.walled.radius >= 2.0 * 4.6  # one draw in ten thousand lies beyond 4.6
     assert fitted.quality.acceptance > 0.9
     assert fitted.n_gradients == 0
 
