@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 import attrs
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import solve_triangular
 
 from surrokit.arguments import HIDDEN, positive
 from surrokit.capabilities import (
@@ -30,8 +30,23 @@ from surrokit.potentials import (
 )
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 
-_MANY = 8
-"""So many matrices for each of their columns are worth a loop over columns."""
+
+def lower_factors(matrices: FloatArray) -> FloatArray:
+    """Return Cholesky factors of symmetric matrices (n, dim, dim), NaN where there is none."""
+    try:
+        return np.asarray(np.linalg.cholesky(matrices))
+    except np.linalg.LinAlgError:  # of some; column by column the others have theirs
+        lower = np.zeros_like(matrices)
+    with np.errstate(all="ignore"):
+        for j in range(matrices.shape[1]):
+            row = lower[:, j, :j]
+            root = np.sqrt(matrices[:, j, j] - dot(row, row))  # NaN unless the pivot is positive
+            below = np.einsum("nik,nk->ni", lower[:, j + 1 :, :j], row)
+            lower[:, j, j] = root
+            lower[:, j + 1 :, j] = (matrices[:, j + 1 :, j] - below) / root[:, None]
+    diagonal = np.diagonal(lower, axis1=1, axis2=2)
+    lower[~((diagonal > 0) & np.isfinite(diagonal)).all(axis=1)] = np.nan
+    return lower
 
 
 def factorise(matrices: FloatArray) -> dict[str, FloatArray]:
@@ -39,87 +54,24 @@ def factorise(matrices: FloatArray) -> dict[str, FloatArray]:
 
     It is NaN where a matrix is not positive definite.
     """
-    with np.errstate(all="ignore"):
-        if _many(matrices):
-            lower = _lower_by_columns(matrices)
-            inverse = _inverse_by_rows(lower)
-        else:
-            lower, inverse = _factors_one_by_one(matrices)
-        diagonal = np.diagonal(lower, axis1=1, axis2=2)
-        log_determinant = np.asarray(2.0 * np.log(diagonal).sum(axis=1))
-    log_determinant[~np.isfinite(log_determinant)] = np.nan
+    lower = lower_factors(matrices)
+    half = np.linalg.inv(lower)
+    log_determinant = 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
     return {
         "metric_factor": lower,
-        "metric_inverse": inverse,
-        "log_determinant": log_determinant,
+        "metric_inverse": half.transpose(0, 2, 1) @ half,
+        "log_determinant": np.asarray(log_determinant),
     }
-
-
-def are_definite(matrices: FloatArray) -> BoolArray:
-    """Return which of some symmetric matrices (n, dim, dim) are positive definite."""
-    with np.errstate(all="ignore"):
-        if _many(matrices):
-            lower = _lower_by_columns(matrices)
-            return np.asarray(np.isfinite(lower).all(axis=(1, 2)))
-        return np.array([_is_definite(matrix) for matrix in matrices], dtype=bool)
 
 
 def product(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return M v for each row, shape (n, dim), from M (n, dim, dim) and v (n, dim)."""
-    if _many(matrices):
-        return np.asarray(np.einsum("nij,nj->ni", matrices, vectors))
     return np.asarray(np.matmul(matrices, vectors[:, :, None])[:, :, 0])
 
 
 def dot(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return the product of each two rows, shape (n,), of two arrays of shape (n, dim)."""
     return np.asarray(np.einsum("ni,ni->n", first, second))
-
-
-def _many(matrices: FloatArray) -> bool:
-    return bool(len(matrices) > _MANY * matrices.shape[1])
-
-
-def _is_definite(matrix: FloatArray) -> bool:
-    lower, info = lapack.dpotrf(matrix.T, lower=1)
-    return bool(info == 0 and np.isfinite(np.diagonal(lower)).all())
-
-
-def _factors_one_by_one(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-    lower = np.full_like(matrices, np.nan)
-    triangle = np.full_like(matrices, np.nan)
-    for i, matrix in enumerate(matrices):
-        factor, info = lapack.dpotrf(matrix.T, lower=1, clean=1)
-        if info == 0 and np.isfinite(np.diagonal(factor)).all():
-            lower[i] = factor
-            triangle[i], _ = lapack.dpotri(factor, lower=1)
-    inverse = triangle + triangle.transpose(0, 2, 1)
-    both = np.arange(matrices.shape[1])
-    inverse[:, both, both] = triangle[:, both, both]
-    return lower, inverse
-
-
-def _lower_by_columns(matrices: FloatArray) -> FloatArray:
-    lower = np.zeros_like(matrices)
-    for j in range(matrices.shape[1]):
-        row = lower[:, j, :j]
-        root = np.sqrt(matrices[:, j, j] - dot(row, row))  # NaN unless the pivot is positive
-        lower[:, j, j] = root
-        below = np.einsum("nik,nk->ni", lower[:, j + 1 :, :j], row)
-        lower[:, j + 1 :, j] = (matrices[:, j + 1 :, j] - below) / root[:, None]
-    diagonal = np.diagonal(lower, axis1=1, axis2=2)
-    lower[~((diagonal > 0) & np.isfinite(diagonal)).all(axis=1)] = np.nan
-    return lower
-
-
-def _inverse_by_rows(lower: FloatArray) -> FloatArray:
-    inverse = np.zeros_like(lower)  # of L; that of G is its transpose times itself
-    for i in range(lower.shape[1]):
-        scale = 1.0 / lower[:, i, i]
-        inverse[:, i, i] = scale
-        above = np.einsum("nk,nkj->nj", lower[:, i, :i], inverse[:, :i, :i])
-        inverse[:, i, :i] = -above * scale[:, None]
-    return np.asarray(np.einsum("nki,nkj->nij", inverse, inverse))
 
 
 class DenseMassMatrix:
@@ -340,7 +292,8 @@ class SoftAbsMetric(DenseMassMatrix):
         """Evaluate the Hessian at positions (n, dim), and factorise G."""
         hessian = self.field.matrix(potential, positions)
         n, dim = positions.shape
-        certain = are_definite(hessian - (CERTAIN / self.hardness) * self._unit_precision(dim))
+        above = hessian - (CERTAIN / self.hardness) * self._unit_precision(dim)
+        certain = np.isfinite(lower_factors(above)).all(axis=(1, 2))
         cache = factorise(hessian)
         cache["metric_certain"] = certain.astype(np.float64)
         cache["metric_curvatures"] = np.zeros((n, dim))
@@ -419,30 +372,19 @@ class SoftAbsMetric(DenseMassMatrix):
             back = back @ self._unit_precision(positions.shape[1])
         differences = divided_differences(cache["metric_curvatures"])
 
-        def softened(velocities: FloatArray, rows: IntArray) -> FloatArray:
-            w = product(back[rows], velocities)
-            middle = differences[rows] * w[:, :, None] * w[:, None, :]
-            here = directions[rows]
-            return traces(here @ middle @ here.transpose(0, 2, 1), rows)
+        def forms(velocities: FloatArray, rows: IntArray) -> FloatArray:
+            gradient, these = np.empty_like(velocities), soft[rows]
+            if not these.all():
+                gradient[~these] = plain(velocities[~these], rows[~these])
+            if these.any():
+                own = rows[these]
+                w = product(back[own], velocities[these])
+                middle = differences[own] * w[:, :, None] * w[:, None, :]
+                here = directions[own]
+                gradient[these] = traces(here @ middle @ here.transpose(0, 2, 1), own)
+            return gradient
 
-        return _of_both(plain, softened, soft)
-
-
-def _of_both(plain: FormsAt, softened: FormsAt, soft: BoolArray) -> FormsAt:
-    """Return the forms of which those of ``soft (n,)`` rows are another function."""
-
-    def forms(velocities: FloatArray, rows: IntArray) -> FloatArray:
-        these = soft[rows]
-        if these.all():
-            return softened(velocities, rows)
-        if not these.any():
-            return plain(velocities, rows)
-        gradient = np.empty_like(velocities)
-        gradient[these] = softened(velocities[these], rows[these])
-        gradient[~these] = plain(velocities[~these], rows[~these])
-        return gradient
-
-    return forms
+        return forms
 
 
 def _soft(cache: Cache) -> BoolArray:

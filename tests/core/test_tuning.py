@@ -217,10 +217,8 @@ def test_no_covariance_is_singular(seed):
     axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     known = (axes * [1e10, 1e10, 1e-5]) @ axes.T
     rows = (rng.normal(size=(200, 3)) * [1e5, 1e5, 1e-9]) @ axes.T
-    start = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=1000).start(4, 3)
-    scatter = np.array([rows.T @ rows] * 4)
-    state = attrs.evolve(start, scatter=scatter, count=201, covariance=known)
-    covariance = pool(state, np.ones(4, dtype=bool))
+    positions = [np.stack([row] * 4) for row in rows]
+    covariance = pool(positions, [None] * 200, np.ones(4, dtype=bool), known)
     if covariance is not None:
         np.linalg.cholesky(covariance)  # raises unless it is positive definite
 
@@ -365,7 +363,7 @@ def test_an_iteration_of_another_kernel_counts_towards_the_covariance_alone(rng)
     for position in drawn(rng, 60, COVARIANCE, np.zeros((4, 2))):
         passed = tuner.skip(passed, position)
     assert passed.iteration == 70
-    assert passed.count == 70 - 15  # the window begins after the fifteenth
+    assert len(passed.kept) == 70 - 15  # the window begins after the fifteenth
     assert passed.log_step == state.log_step
     assert passed.averaged == state.averaged
 
@@ -376,7 +374,7 @@ def test_tuning_starts_again_on_another_potential(rng):
     state = driven(tuner, gaussian_acceptance, positions)[-1]
     again = tuner.restart(state)
     assert again.searching == 0
-    assert again.count == 0
+    assert not again.kept
     assert again.log_step == state.log_step
     assert again.covariance is state.covariance
     narrower = driven(tuner, lambda step: gaussian_acceptance(10 * step), positions, state=again)

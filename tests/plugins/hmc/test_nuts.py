@@ -13,10 +13,10 @@ from surrokit.kernel.hamiltonian import DIVERGENCE
 from surrokit.testing.running import CHECKS
 from surrokit.testing.targets import Banana, Gaussian, Mixture
 from surrokit.testing.wrappers import CountingPotential, Fenced
-from surrokit_hmc.half import Half, turns_back
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric
 from surrokit_hmc.nuts import NUTS
+from surrokit_hmc.trajectories import Half, turns_back
 
 BANANA = Banana()
 
@@ -78,7 +78,6 @@ def test_a_half_is_sound_just_if_no_subtree_of_it_turns(depth, metric, step_size
         lowest=energy.copy(),
         highest=energy.copy(),
         log_uniforms=np.log(rng.random((2**depth, n))),
-        depth=depth,
     )
     for _ in range(2**depth):
         half.follow(leapfrog, hamiltonian, np.full(len(half.rows), step_size))
@@ -260,7 +259,6 @@ def test_energies_of_a_path_differ_by_no_more_than_the_limit(rng):
             lowest=np.full(2, min(path, 0.0)),
             highest=np.full(2, max(path, 0.0)),
             log_uniforms=np.log(rng.random((2, 2))),
-            depth=1,
         )
         hamiltonian = Hamiltonian(potential=None, metric=NoKinetic())
         integrator = Steep(energies)

@@ -17,7 +17,6 @@ from surrokit_riemannian.softabs import (
     HessianMetric,
     OwnMetric,
     SoftAbsMetric,
-    are_definite,
     factorise,
     product,
 )
@@ -52,7 +51,7 @@ def plain_softabs(hessian, hardness, covariance):
 
 
 @pytest.mark.parametrize("n", [6, 300])
-def test_factors_one_by_one_and_by_columns(n):
+def test_factors_of_matrices_some_of_which_have_none(n):
     rng = np.random.default_rng(0)
     root = rng.standard_normal((n, 4, 4))
     spd = root @ root.transpose(0, 2, 1) + np.eye(4)
@@ -65,7 +64,6 @@ def test_factors_one_by_one_and_by_columns(n):
     assert_allclose(factors["log_determinant"][good], np.linalg.slogdet(spd[good])[1])
     for array in factors.values():
         assert np.isnan(array[:3]).all()
-    assert_array_equal(np.flatnonzero(~are_definite(spd)), [0, 1, 2])
     vectors = rng.standard_normal((n, 4))
     assert_allclose(product(root, vectors), np.einsum("nij,nj->ni", root, vectors), atol=1e-13)
 
