@@ -197,9 +197,7 @@ def _by_other_samplers() -> Mapping[str, Callable[[], sk.Run]]:
         "rmhmc/additive-diagonal": lambda: drawn(
             smooth(), surrogate=("additive", nodes), metric="hessian-diagonal", **few
         ),
-        "rmhmc/gp": lambda: drawn(
-            smooth(), surrogate="gp", step_size=0.3, **few
-        ),
+        "rmhmc/gp": lambda: drawn(smooth(), surrogate="gp", step_size=0.3, **few),
     }
 
 
@@ -242,9 +240,7 @@ def _learnt_all_along() -> Mapping[str, Callable[[], sk.Run]]:
             smooth(), {"kappa": 1.0}, surrogate=("sklearn", RIDGE), warmup=60
         ),
         "greville/rows": lambda: along(regression(), surrogate="rows"),
-        "greville/gp": lambda: along(
-            banana(), {"kappa": 1.0}, surrogate="gp", warmup=60, draws=20
-        ),
+        "greville/gp": lambda: along(banana(), {"kappa": 1.0}, surrogate="gp", warmup=60, draws=20),
         "greville/random-walk": lambda: along(
             smooth(gradient=False), surrogate="additive", warmup=300
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import attrs
 import numpy as np
 
@@ -22,6 +24,13 @@ CAPABILITIES: Capabilities = frozenset(
 """Capabilities of every fitted process."""
 
 
+class _Tables(NamedTuple):
+    pulls: FloatArray
+    heights: FloatArray
+    sums: FloatArray
+    tilts: tuple[FloatArray, FloatArray] | None
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Expansion:
     """V(q) = sum_i e_i lambda_i + level + slope . r + r^T matrix r / 2.
@@ -40,41 +49,27 @@ class Expansion:
     levels: FloatArray  # v_i (M,)
     slopes: FloatArray | None  # a_i (M, dim)
     polynomial: Polynomial  # the rest, as a function of r
-    _pulls: FloatArray = attrs.field(init=False, repr=False)
-    _heights: FloatArray = attrs.field(init=False, repr=False)
-    _sums: FloatArray = attrs.field(init=False, repr=False)
-    _tilts: tuple[FloatArray, FloatArray] | None = attrs.field(init=False, repr=False)
+    _tables: _Tables = attrs.field(init=False, repr=False)
 
-    @_pulls.default
-    def _make_pulls(self) -> FloatArray:
-        dim, rest = self.dim, self.polynomial
-        table = np.zeros((dim + 1, 2 * dim + 1))
-        table[:dim, :dim] = -self.scaling @ self.scaling.T
-        table[:dim, dim:-1] = rest.matrix
-        table[dim, dim:-1] = rest.slope
-        table[:dim, -1] = rest.slope
-        table[dim, -1] = 2.0 * rest.level
-        return table
-
-    @_heights.default
-    def _make_heights(self) -> FloatArray:
-        offsets = -0.5 * np.einsum("md,md->m", self.nodes, self.nodes)
-        return np.vstack([self.scaling @ self.nodes.T, offsets, np.full_like(offsets, 0.5)])
-
-    @_sums.default
-    def _make_sums(self) -> FloatArray:
+    @_tables.default
+    def _make_tables(self) -> _Tables:
+        dim, rest, c, slopes = self.dim, self.polynomial, self.nodes, self.slopes
+        pulls = np.zeros((dim + 1, 2 * dim + 1))
+        pulls[:dim, :dim] = -self.scaling @ self.scaling.T
+        pulls[:dim, dim:-1] = rest.matrix
+        pulls[dim, dim:-1] = pulls[:dim, -1] = rest.slope
+        pulls[dim, -1] = 2.0 * rest.level
+        offsets = -0.5 * np.einsum("md,md->m", c, c)
+        heights = np.vstack([self.scaling @ c.T, offsets, np.full_like(offsets, 0.5)])
         # for lambda_i in the sums, the levels are left to be multiplied in row by row
-        levels = self.levels if self.slopes is None else np.ones_like(self.levels)
-        moved = (self.nodes @ self.scaling.T) * levels[:, None]
-        return np.asfortranarray(np.column_stack([moved, levels]))
-
-    @_tilts.default
-    def _make_tilts(self) -> tuple[FloatArray, FloatArray] | None:
-        if self.slopes is None:
-            return None
-        levels = self.levels - np.einsum("md,md->m", self.slopes, self.nodes)
-        moved = self.slopes @ self.scaling.T
-        return np.vstack([moved.T, levels]), np.asfortranarray(moved)
+        levels = self.levels if slopes is None else np.ones_like(self.levels)
+        sums = np.column_stack([(c @ self.scaling.T) * levels[:, None], levels])
+        tilts = None
+        if slopes is not None:
+            moved = slopes @ self.scaling.T
+            tilted = self.levels - np.einsum("md,md->m", slopes, c)
+            tilts = np.vstack([moved.T, tilted]), np.asfortranarray(moved)
+        return _Tables(pulls, heights, np.asfortranarray(sums), tilts)
 
     @property
     def dim(self) -> int:
@@ -105,12 +100,12 @@ class Expansion:
         away = extended[:, :dim]
         np.subtract(positions, self.origin, out=away)
         extended[:, dim] = 1.0
-        pulls: FloatArray = extended[:, :-1] @ self._pulls
+        pulls: FloatArray = extended[:, :-1] @ self._tables.pulls
         np.vecdot(away, pulls[:, :dim], out=extended[:, -1])
         return extended, pulls
 
     def _heights_at(self, extended: FloatArray) -> FloatArray:
-        exponents: FloatArray = extended @ self._heights
+        exponents: FloatArray = extended @ self._tables.heights
         return np.exp(exponents, out=exponents)
 
     def _sum_and_gradient(
@@ -119,10 +114,11 @@ class Expansion:
         """Return the sum of radial terms, and the gradient of everything."""
         heights, dim = self._heights_at(extended), extended.shape[1] - 2
         radial_gradient = None
-        if self._tilts is not None:
-            radial_gradient = heights @ self._tilts[1]
-            heights *= extended[:, :-1] @ self._tilts[0]
-        sums = heights @ self._sums
+        tilts = self._tables.tilts
+        if tilts is not None:
+            radial_gradient = heights @ tilts[1]
+            heights *= extended[:, :-1] @ tilts[0]
+        sums = heights @ self._tables.sums
         radial = sums[:, -1]
         gradient: FloatArray = pulls[:, :dim] * radial[:, None]
         gradient += sums[:, :-1]
@@ -151,73 +147,44 @@ class Expansion:
         return np.asarray(hessian + self.polynomial.matrix)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k H), shape (n, dim), H the Hessian and A symmetric (n, dim, dim)."""
+        """Return tr(A d_k H), shape (n, dim), H the Hessian and A symmetric (n, dim, dim).
+
+        With Q = d^T A d - tr A, in x: sum_i e_i [a_i Q_i - d_i (lambda_i Q_i - 2 a_i . A d_i)] less
+        2 A times the gradient of the radial terms.
+        """
         x, heights, levels = self._terms(positions)
-        a = check_matrices(matrices, x)
-        inner = self.scaling.T @ (0.5 * (a + a.transpose(0, 2, 1))) @ self.scaling
+        c, outer = self.nodes, check_matrices(matrices, x)
+        inner = self.scaling.T @ (0.5 * (outer + outer.transpose(0, 2, 1))) @ self.scaling
         flat, turned = inner.reshape(len(x), -1), np.einsum("nij,nj->ni", inner, x)
         squares = np.einsum("ni,ni->n", x, turned) - np.einsum("nkk->n", inner)
-        bends = squares[:, None] - 2.0 * turned @ self.nodes.T + flat @ _pairs(self.nodes).T
-        drags = None
+        bends = squares[:, None] - 2.0 * turned @ c.T + flat @ _pairs(c, c).T
+        pulls, factors = heights * levels, heights * levels * bends
+        downhill, found = pulls @ c - pulls.sum(axis=1)[:, None] * x, np.zeros_like(x)
         if self.slopes is not None:
-            drags = turned @ self.slopes.T - flat @ _pairs(self.slopes, self.nodes).T
-        pulls = heights * levels
-        downhill = pulls @ self.nodes - pulls.sum(axis=1)[:, None] * x
-        if self.slopes is not None:
+            factors -= 2.0 * heights * (turned @ self.slopes.T - flat @ _pairs(self.slopes, c).T)
             downhill += heights @ self.slopes
-        found = self._third(x, heights, levels, bends, drags)
+            found = (heights * bends) @ self.slopes
+        found += factors @ c - factors.sum(axis=1)[:, None] * x
         found -= 2.0 * np.einsum("nij,nj->ni", inner, downhill)
         return np.asarray(found @ self.scaling.T)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k H u, shape (n, dim), with H the Hessian and u of shape (n, dim)."""
-        x, heights, levels = self._terms(positions)
-        u = check_vectors(vectors, x) @ self.scaling
-        along = np.einsum("nd,nd->n", x, u)[:, None] - u @ self.nodes.T
-        bends = np.square(along) - np.einsum("nd,nd->n", u, u)[:, None]
-        drags, downhill = None, -np.einsum("nm,nm->n", heights, levels * along)
-        if self.slopes is not None:
-            drag = u @ self.slopes.T
-            downhill += np.einsum("nm,nm->n", heights, drag)
-            drags = along * drag
-        found = self._third(x, heights, levels, bends, drags)
-        found -= 2.0 * downhill[:, None] * u
-        return np.asarray(found @ self.scaling.T)
+        u = check_vectors(vectors, check_positions(positions, self.dim))
+        return self.hessian_trace_gradient(positions, u[:, :, None] * u[:, None, :])
 
     def _terms(self, positions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return x (n, dim), and e and lambda of shape (n, M)."""
         extended, _ = self._extend(positions)
         heights = self._heights_at(extended)
         levels = np.broadcast_to(self.levels, heights.shape)
-        if self._tilts is not None:
-            levels = extended[:, :-1] @ self._tilts[0]
+        if self._tables.tilts is not None:
+            levels = extended[:, :-1] @ self._tables.tilts[0]
         return extended[:, : self.dim] @ self.scaling, heights, levels
 
-    def _third(
-        self,
-        x: FloatArray,
-        heights: FloatArray,
-        levels: FloatArray,
-        bends: FloatArray,
-        drags: FloatArray | None,
-    ) -> FloatArray:
-        """Return sum_i e_i [a_i Q_i - d_i (lambda_i Q_i - 2 a_i . A d_i)], shape (n, dim), in x.
 
-        Q = d^T A d - tr A are the ``bends (n, M)``, and a_i . A d_i the ``drags (n, M)``. With the
-        gradient of the radial terms, -2 A times it, that is tr(A d_k H).
-        """
-        if drags is None or self.slopes is None:
-            factors, found = heights * levels * bends, np.zeros_like(x)
-        else:
-            factors = heights * (levels * bends - 2.0 * drags)
-            found = (heights * bends) @ self.slopes
-        found += factors @ self.nodes - factors.sum(axis=1)[:, None] * x
-        return np.asarray(found)
-
-
-def _pairs(left: FloatArray, right: FloatArray | None = None) -> FloatArray:
+def _pairs(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return all products of two entries of each row, shape (M, dim^2)."""
-    right = left if right is None else right
     return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 
 

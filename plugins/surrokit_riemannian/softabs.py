@@ -293,7 +293,7 @@ class SoftAbsMetric(DenseMassMatrix):
         hessian = self.field.matrix(potential, positions)
         n, dim = positions.shape
         above = hessian - (CERTAIN / self.hardness) * self._unit_precision(dim)
-        certain = np.isfinite(lower_factors(above)).all(axis=(1, 2))
+        certain = np.asarray(np.isfinite(lower_factors(above)).all(axis=(1, 2)))
         cache = factorise(hessian)
         cache["metric_certain"] = certain.astype(np.float64)
         cache["metric_curvatures"] = np.zeros((n, dim))

@@ -420,13 +420,25 @@ class Tuner:
         """Return the tuning for the next iteration, or after the warm-up for all draws."""
         if state.given is not None and state.given is self.known and not self.n_iterations:
             return state.given
-        over = state.iteration >= self.n_iterations
+        over, given = state.iteration >= self.n_iterations, state.given
         log_step = state.averaged_log_step if over and state.averaged else state.log_step
+        n_steps = length = None
+        if self._searches_step(state):
+            n_steps = 1
+        elif given is not None:
+            n_steps = given.n_steps
+        elif state.covariance is None and "n_steps" in self.tunes:
+            n_steps = STEPS_BEFORE_COVARIANCE
+        if "length" in self.tunes:
+            length = None if given is None else given.length
+            if length is None:
+                tries = self._tries_lengths(state)
+                length = state.lengths.upcoming() if tries else state.lengths.best()
         return Tuning(
             step_size=math.exp(log_step),
             covariance=state.covariance,
-            n_steps=self._n_steps(state),
-            length=self._length(state) if "length" in self.tunes else None,
+            n_steps=n_steps,
+            length=length,
             warp=state.warp,
         )
 
@@ -513,19 +525,6 @@ class Tuner:
         over = state.iteration >= self.n_iterations
         return state.searching >= 0 and "step_size" in self.tunes and not over
 
-    def _n_steps(self, state: TunerState) -> int | None:
-        if self._searches_step(state):
-            return 1
-        if state.given is not None:
-            return state.given.n_steps
-        unknown = state.covariance is None and "n_steps" in self.tunes
-        return STEPS_BEFORE_COVARIANCE if unknown else None
-
-    def _length(self, state: TunerState) -> int:
-        if state.given is not None and state.given.length is not None:
-            return state.given.length
-        return state.lengths.upcoming() if self._tries_lengths(state) else state.lengths.best()
-
     def _tries_lengths(self, state: TunerState) -> bool:
         known = state.given is not None and state.given.length is not None
         over = state.iteration >= self.n_iterations
@@ -535,7 +534,7 @@ class Tuner:
     def _step(self, state: TunerState, acceptance: float) -> TunerState:
         most = min(_FARTHEST, math.log(self.largest_step))
         if state.searching >= 0:
-            return _search(state, acceptance, most)
+            return self._search(state, acceptance, most)
         # Hoffman and Gelman (2014), equation (6), with gamma 0.05, t0 10 and kappa 0.75
         t = state.averaged + 1
         weight = 1.0 / (t + 10.0)
@@ -549,6 +548,31 @@ class Tuner:
             error=error,
             log_step=log_step,
             averaged_log_step=eta * log_step + (1 - eta) * state.averaged_log_step,
+        )
+
+    def _search(self, state: TunerState, acceptance: float, most: float) -> TunerState:
+        """Return the state after an iteration of the search; no log step size exceeds ``most``."""
+        high = acceptance > 0.8
+        direction = 1 if high else -1
+        crossed = state.direction not in (0, direction) or state.searching >= 30
+        if not crossed and not (high and state.log_step >= most):
+            return attrs.evolve(
+                state,
+                log_step=min(state.log_step + direction * math.log(2.0), most),
+                searching=state.searching + 1,
+                direction=direction,
+            )
+        # of the last two steps tried, the smaller one was accepted
+        log_step = state.log_step if high else state.log_step - math.log(2.0)
+        return attrs.evolve(
+            state,
+            searching=-1,
+            direction=0,
+            log_step=log_step,
+            averaged_log_step=log_step,
+            centre=log_step + _CENTRE,
+            error=0.0,
+            averaged=0,
         )
 
     def _window(
@@ -616,30 +640,3 @@ class Tuner:
             known = known / slope / slope[:, None]
         covariance = pool(straight, pulled, moving, known)
         return None if covariance is None else attrs.evolve(warp, covariance=covariance)
-
-
-def _search(state: TunerState, acceptance: float, most: float) -> TunerState:
-    """Return the state after an iteration of the search; no log step size exceeds ``most``."""
-    high = acceptance > 0.8
-    direction = 1 if high else -1
-    over = state.direction not in (0, direction) or state.searching >= 30
-    over = over or (high and state.log_step >= most)
-    if not over:
-        return attrs.evolve(
-            state,
-            log_step=min(state.log_step + direction * math.log(2.0), most),
-            searching=state.searching + 1,
-            direction=direction,
-        )
-    # of the last two steps tried, the smaller one was accepted
-    log_step = state.log_step if high else state.log_step - math.log(2.0)
-    return attrs.evolve(
-        state,
-        searching=-1,
-        direction=0,
-        log_step=log_step,
-        averaged_log_step=log_step,
-        centre=log_step + _CENTRE,
-        error=0.0,
-        averaged=0,
-    )

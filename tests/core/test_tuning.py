@@ -134,15 +134,6 @@ def test_a_warm_up_that_has_averaged_keeps_the_average():
     assert tuner.settle(over) is over
 
 
-@pytest.mark.parametrize("acceptance", [0.0, 1.0])
-def test_a_step_size_that_does_not_matter_stays_finite(acceptance):
-    """A midpoint rule on a normal target accepts at any step size."""
-    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=5000)
-    states = driven(tuner, lambda step: acceptance, still(5000, chains=1))
-    final = tuner.tuning(states[-1]).step_size
-    assert 0.0 < final < np.inf
-
-
 @pytest.mark.parametrize("target", [0.6, 0.8, 0.9])
 def test_dual_averaging_reaches_the_target_acceptance(target):
     tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=target, n_iterations=600)
@@ -232,17 +223,6 @@ def test_a_stuck_chain_does_not_spoil_the_covariance(rng):
     assert_allclose(state.covariance, COVARIANCE, rtol=0.3)
 
 
-def test_a_covariance_is_symmetric_and_positive_definite_even_of_few_draws(rng):
-    dim = 30
-    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=40)
-    state = tuner.start(1, dim)
-    for _ in range(40):
-        state = tuner.update(state, rng.standard_normal((1, dim)), info([0.8]))
-    assert state.covariance is not None
-    assert_allclose(state.covariance, state.covariance.T)
-    assert np.linalg.eigvalsh(state.covariance)[0] > 0
-
-
 @pytest.mark.parametrize(
     "position", [np.zeros((4, 2)), np.full((4, 2), np.nan)], ids=["flat", "nan"]
 )
@@ -309,12 +289,6 @@ def test_a_step_size_found_elsewhere_goes_on_adapting_from_there():
     assert steps[0] == pytest.approx(0.2)
     assert max(steps) < 1.0  # no leap to ten times as much, as after a search
     assert steps[-1] == pytest.approx(0.3, rel=0.15)
-
-
-def test_a_length_that_was_not_found_elsewhere_is_searched():
-    tuner = Tuner(tunes=frozenset({"length"}), target_acceptance=0.8, n_iterations=50)
-    state = tuner.start(4, 2, tuning=attrs.evolve(FOUND, length=None))
-    assert tuner.tuning(state).length == state.lengths.upcoming()
 
 
 def test_on_another_potential_a_step_size_found_elsewhere_is_searched():

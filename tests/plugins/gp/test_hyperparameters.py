@@ -52,13 +52,6 @@ def test_hyperparameters_of_draws_are_found_at_a_maximum(observations):
     assert exact_likelihood(observations, climbed(observations))[0] < value
 
 
-def test_fixed_noise_stays(observations):
-    found = climbed(observations, noise=0.3)
-    assert found.noise_sd == 0.3
-    assert found.signal_sd > 1.0
-    assert climbed(observations, noise=0.0).noise_sd == 0.0
-
-
 def test_iterations_are_limited_and_starts_that_fail_passed_over(observations):
     calls = []
 

@@ -311,9 +311,3 @@ def test_more_than_there_are_points(positions, rng):
         "explore for longer, set n_inducing to 200 or less, or leave it None",
     ):
         inducing_points("data", positions, 201, rng)
-
-
-def test_the_default_number(rng):
-    for n, number in ((4, 4), (8, 5), (100, 50), (700, 300)):
-        found = inducing_points("data", rng.standard_normal((n, 3)), None, rng)
-        assert len(found) == number

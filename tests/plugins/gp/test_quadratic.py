@@ -11,7 +11,6 @@ from surrokit_gp.quadratic import (
     QuadraticProcess,
     flat_from,
     log_posterior,
-    scale_table,
 )
 from surrokit_gp.quadratic_surrogate import (
     QuadraticGaussianProcess,
@@ -74,17 +73,6 @@ def test_slope_of_the_search_is_that_of_its_objective(differences):
     np.testing.assert_allclose(log_posterior(logs, z, heights)[1], slope[0], rtol=1e-4)
 
 
-def test_usual_scales_are_likelier_than_others_and_within_bounds():
-    # far above all data, where values say nothing of the smooth function's length scales
-    usual, spread, low, high = scale_table(DIM)
-    z, heights = np.zeros((1, DIM)), Heights.of(np.zeros(1), DIM)
-    moved = usual + spread * [0.0, 0.0, 1.0, 0.0, 0.0]
-    lower = log_posterior(usual, z, heights)[0] - log_posterior(moved, z, heights)[0]
-    assert lower == pytest.approx(0.5)
-    assert ((low < usual) & (usual < high)).all()
-    np.testing.assert_allclose(QuadraticPrior.at(moved).logs, moved)
-
-
 def test_a_process_meets_its_points_and_is_sure_there():
     process = process_of()
     np.testing.assert_allclose(process.mean.value(process.z), bent(process.z), atol=0.02)
@@ -125,15 +113,6 @@ def test_walls_have_the_gradients_of_their_values(wide):
     np.testing.assert_allclose(gradients, numerical(walled.value, z), rtol=1e-4, atol=1e-4)
     assert not walled.is_beyond(walled.process.z[:5]).any()
     assert walled.is_beyond(z[-2:]).all()
-
-
-def test_walls_rise_in_every_direction():
-    falling = process_of(12, lambda z: -0.5 * np.square(z).sum(axis=1))
-    walled = Walled.of(falling)
-    assert np.linalg.eigvalsh(falling.mean.polynomial.matrix)[0] < 0.0
-    rays = np.concatenate([np.eye(DIM), -np.eye(DIM)])
-    far = [walled.value(r * rays).min() for r in (20.0, 40.0, 80.0)]
-    assert far[0] < far[1] < far[2]
 
 
 def test_chains_on_a_process_draw_from_it():

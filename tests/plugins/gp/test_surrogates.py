@@ -89,13 +89,6 @@ def test_the_variance_covers_the_error(factory):
     assert far > 100.0 * variance.max()
 
 
-def test_variance_in_blocks(factory):
-    process = fitted(factory(hyperparameters=FIXED))
-    assert process.variance(np.empty((0, DIM))).shape == (0,)
-    one_by_one = np.concatenate([process.variance(row[None]) for row in fresh(40)])
-    np.testing.assert_allclose(process.variance(fresh(40)), one_by_one, rtol=1e-7)
-
-
 def test_quality_tells_the_error_at_fresh_points(factory):
     process = fitted(factory(), evaluations(120, gradients=True))
     assert process.quality.n_points == 12
@@ -103,12 +96,6 @@ def test_quality_tells_the_error_at_fresh_points(factory):
     assert error / 5.0 < process.quality.variance < 50.0 * error
     exact = relative_error(process)
     assert exact / 5.0 < process.quality.gradient_error < 5.0 * exact
-
-
-def test_quality_without_gradients_or_points_to_spare(factory):
-    quick = factory(hyperparameters=FIXED)
-    assert fitted(quick, evaluations(40)).quality.gradient_error is None
-    assert fitted(quick, evaluations(DIM + 2)).quality is None
 
 
 def test_affine_reparametrisation_changes_nothing():

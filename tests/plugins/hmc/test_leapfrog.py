@@ -87,17 +87,6 @@ def test_ends_are_those_of_the_textbook(start, metric, lengths):
         assert_allclose(end.momenta[i], expected[1], rtol=1e-10, atol=1e-12)
 
 
-def test_mixed_lengths_end_where_single_ones_do(start):
-    q, p = start
-    lengths = np.array([5, 1, 3, 5, 2, 1])
-    mixed, _ = advanced(Quartic(), IdentityMetric(), q, p, 0.1, lengths)
-    for i, n in enumerate(lengths):
-        single, _ = advanced(Quartic(), IdentityMetric(), q[i : i + 1], p[i : i + 1], 0.1, n)
-        assert_array_equal(mixed.positions[i], single.positions[0])
-        assert_array_equal(mixed.momenta[i], single.momenta[0])
-        assert mixed.cache["value"][i] == single.cache["value"][0]
-
-
 # --- what a path costs ---
 
 

@@ -93,15 +93,6 @@ def test_softabs_of_one_batch_takes_each_row_its_own_way():
     assert 0.05 < (certain == 0.0).mean() < 0.5
 
 
-def test_softabs_equals_the_hessian_where_that_is_certain():
-    q = positions(Mixture(), 400)
-    metric = SoftAbsMetric()
-    cache = metric.factor(Mixture(), q)
-    rows = cache["metric_certain"] == 1.0
-    plain = plain_softabs(Mixture().hessian(q[rows]), metric.hardness, np.eye(2))
-    assert_allclose(matrices(metric, cache)[rows], plain, rtol=0, atol=4e-15)
-
-
 def test_softabs_at_coinciding_eigenvalues():
     # a normal target has one matrix everywhere; here its two eigenvalues are one
     round_target = Gaussian(mean=(0.0, 0.0), covariance=((20.0, 0.0), (0.0, 20.0)))
