@@ -14,7 +14,7 @@ from surrokit.arguments import (
     share,
 )
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.interfaces import Integrator, Metric, Tuning
+from surrokit.interfaces import Integrator, Metric, Sampler, Tuning
 from surrokit.kernel.hamiltonian import CountedPaths, constant_parts, left_free
 from surrokit.kernel.kernel import adapted, latest
 from surrokit.potentials import Potential
@@ -33,7 +33,7 @@ MAX_STEPS = 512
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class HMC:
+class HMC(Sampler):
     """Paths of Hamiltonian dynamics with fresh momenta, section 2.1 of the paper.
 
     Parameters
