@@ -92,11 +92,6 @@ def given_hyperparameters(
     return Hyperparameters(**numbers) if isinstance(value, Mapping) else value
 
 
-Likelihood: TypeAlias = tuple[float, FloatArray]
-"""A log marginal likelihood, constants included, and its derivatives: by log l_k (dim), log s and
-log sigma."""
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class Space:
     """Hyperparameters as vectors: log l, log s, log sigma, scaled to equations."""
@@ -169,11 +164,6 @@ class Space:
             noise_sd=noise if self.noise is None else self.noise,
         )
 
-    def slope(self, derivatives: FloatArray) -> FloatArray:
-        """Return derivatives by the vector from those of a likelihood."""
-        lengths, rest = derivatives[:-2], derivatives[-2:] * [1.0, self.noise is None]
-        return np.append(lengths.sum() if self.isotropic else lengths, rest)
-
 
 def _size_left(near: TrainingRows) -> float:
     """Return the root mean square of what a constant and the basis leave of the values."""
@@ -186,29 +176,44 @@ def _size_left(near: TrainingRows) -> float:
 
 def search(
     space: Space,
-    likelihood: Callable[[Hyperparameters], Likelihood],
+    likelihood: Callable[[Hyperparameters], float],
     starts: list[FloatArray],
     iterations: int,
-) -> Hyperparameters:
-    """Return where a climb of the marginal likelihood ends, after at most so many iterations.
+    *,
+    every: bool = False,
+) -> list[Hyperparameters]:
+    """Return where climbs of the log marginal likelihood end, the largest one first.
 
-    It begins at the first of some vectors, and at the next one where nothing can be computed.
+    They begin at vectors of the space, and take at most so many iterations; unless ``every`` is
+    set, only until one succeeds.
+
+    Slopes are central differences over 0.002: a likelihood has fewer digits than smaller ones ask
+    for, and its curvature is of the order of the number of equations.
 
     Raises
     ------
     SurrogateFitError
         If the likelihood cannot be computed along any of the paths.
     """
+    free = np.eye(len(space.bounds))[: None if space.noise is None else -1]
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
-        value, derivatives = likelihood(space.unpack(point))
-        return value, space.slope(derivatives)
+        slope, step = np.zeros_like(point), 1e-3
+        for move in free:
+            ahead, behind = (likelihood(space.unpack(point + s * move)) for s in (step, -step))
+            slope += (ahead - behind) / (2.0 * step) * move
+        return likelihood(space.unpack(point)), slope
 
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-6, "gtol": 1e-3}
+    ends: list[tuple[float, FloatArray]] = []
     for start in starts:
-        point, reason = climb(objective, start, space.bounds, options)
+        point, value, reason = climb(objective, start, space.bounds, options)
         if point is not None:
-            return space.unpack(point)
+            ends.append((value, point))
+            if not every:
+                break
+    if ends:
+        return [space.unpack(point) for _, point in sorted(ends, key=lambda end: -end[0])]
     raise SurrogateFitError(
         f"the marginal likelihood of the process could not be computed from any of {len(starts)} "
         f"starts (the last reason: {reason}); use whiten=True and a larger noise, give "
@@ -221,8 +226,10 @@ def climb(
     start: FloatArray,
     bounds: FloatArray,
     options: Mapping[str, float],
-) -> tuple[FloatArray | None, str]:
-    """Return the best point on the way of SciPy's L-BFGS-B to a maximum, and why there is none.
+) -> tuple[FloatArray | None, float, str]:
+    """Return the best point on the way of SciPy's L-BFGS-B to a maximum, and its value.
+
+    And, where nothing could be computed, the reason.
 
     ``objective`` returns a value and its derivatives, shape (n,); where it raises
     :class:`~surrokit.errors.SurrogateFitError` or ``LinAlgError``, or is not finite, it counts as
@@ -247,4 +254,4 @@ def climb(
         return -value, -slope
 
     minimize(downhill, start, jac=True, method="L-BFGS-B", bounds=bounds, options=dict(options))
-    return best, reason
+    return best, highest, reason

@@ -35,9 +35,7 @@ from surrokit_gp.posterior import (
     Posterior,
     condition,
     condition_sparse,
-    exact_likelihood,
     inducing_points,
-    sparse_likelihood,
 )
 from surrokit_gp.rows import TrainingRows
 from surrokit_gp.trend import (
@@ -401,32 +399,32 @@ class _Fit:
             found = self._search(rows)
             self.found.append(found)
         if self.inducing is None:
-            return condition(rows, found)[0], found
-        return condition_sparse(rows, found, self.inducing)[0], found
+            return condition(rows, found), found
+        return condition_sparse(rows, found, self.inducing), found
 
     def _search(self, rows: TrainingRows) -> Hyperparameters:
+        """Return hyperparameters of largest likelihood; starts are compared by few equations."""
         settings, inducing = self.learner.process, self.inducing
-        most = self.learner.n_search if inducing is None else 300
-        few = self._subset(rows, most)
+        few, more = self._subset(rows, 120), self._subset(rows, self.learner.n_search)
         isotropic = settings.kernel_scales == "isotropic"
-        space = Space.of(few, isotropic, settings.noise, settings.max_signal)
-        found = search(
+        space, final = (
+            Space.of(some, isotropic, settings.noise, settings.max_signal) for some in (few, more)
+        )
+
+        def likelihood(at: Hyperparameters) -> float:
+            if inducing is None:
+                return condition(more, at).log_likelihood
+            return condition_sparse(more, at, inducing).log_likelihood
+
+        first = search(
             space,
-            lambda values: exact_likelihood(few, values),
+            lambda at: condition(few, at).log_likelihood,
             space.starts(),
-            settings.max_iterations,
+            min(10, settings.max_iterations),
+            every=True,
         )
-        if inducing is None:
-            return found
-        # the likelihood of FITC has more maxima, so it is climbed from that of a full process
-        few = self._subset(rows, self.learner.n_search)
-        space = Space.of(few, isotropic, settings.noise, settings.max_signal)
-        return search(
-            space,
-            lambda values: sparse_likelihood(few, values, inducing),
-            [space.pack(found)],
-            settings.max_iterations,
-        )
+        starts = [final.pack(each) for each in first]
+        return search(final, likelihood, starts, settings.max_iterations)[0]
 
     def _subset(self, rows: TrainingRows, most: int | None) -> TrainingRows:
         """Return random rows with at most so many equations, or twice as many as unknowns."""

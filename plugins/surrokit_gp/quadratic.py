@@ -180,7 +180,7 @@ class QuadraticProcess:
         rows = np.argsort(heights.values, kind="stable")[:300]
         few = attrs.evolve(heights, values=heights.values[rows], variance=heights.variance[rows])
         low, high = bounds = scale_table(z.shape[1])[2:]
-        logs, _ = climb(
+        logs, *_ = climb(
             lambda logs: log_posterior(logs, z[rows], few),
             np.clip(start.logs, low, high),
             bounds.T,

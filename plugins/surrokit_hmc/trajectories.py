@@ -69,25 +69,13 @@ class Half:
     A half is not sound if a subtree of it turns back, or if energy is not kept: all energies of
     a path and its new half must lie within 1000 nats. Neither depends on where the path started.
 
-    Parameters
-    ----------
-    end
-        The ends from which paths go on.
-    start_energy : ndarray of shape (n,)
-        H at the starts of the paths.
-    lowest, highest : ndarray of shape (n,)
-        Of H on the paths; taken over.
-    log_uniforms : ndarray of shape (2^depth, n)
-        With which points are drawn.
+    They go on from ``end``, with ``start_energy (n,)`` at the starts of the paths, the ``lowest``
+    and ``highest`` H on them, which are taken over, and ``log_uniforms (2^depth, n)`` to draw by.
 
-    Attributes
-    ----------
-    rows : ndarray of int, shape (m,)
-        The halves that are sound so far. Of these are ``point`` (the newest one), ``sample`` (one
-        drawn by weight), ``log_weight``, ``momentum_sum``, ``lowest`` and ``highest``.
-    acceptance, n_steps, divergent : ndarray of shape (n,)
-        Of all halves once they are finished: the sum over points of min(1, exp(H(start) - H)),
-        their number, and whether energy was lost.
+    The halves that are sound so far are ``rows (m,)``. Of these are ``point`` (the newest one),
+    ``sample`` (one drawn by weight), ``log_weight``, ``momentum_sum``, ``lowest`` and ``highest``.
+    Of all, once they are finished, are ``acceptance (n,)``, the sum over points of
+    min(1, exp(H(start) - H)), ``n_steps`` and ``divergent``.
     """
 
     def __init__(

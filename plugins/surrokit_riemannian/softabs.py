@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
 import attrs
@@ -28,7 +29,7 @@ from surrokit.potentials import (
     with_hessian_derivative,
     with_hessian_diagonal,
 )
-from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
+from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
 
 def lower_factors(matrices: FloatArray) -> FloatArray:
@@ -74,7 +75,7 @@ def dot(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ni,ni->n", first, second))
 
 
-class DenseMassMatrix:
+class DenseMassMatrix(ABC):
     """Momenta of a mass matrix G = F F^T that is kept with its inverse.
 
     The inverse is needed for the derivative of log det G in any case, and makes a velocity one
@@ -109,6 +110,16 @@ class DenseMassMatrix:
     def energy(self, cache: Cache, momenta: FloatArray) -> FloatArray:
         """Return log det G / 2 + p^T G^-1 p / 2, shape (n,)."""
         return 0.5 * (cache["log_determinant"] + dot(momenta, self.velocity(cache, momenta)))
+
+    @abstractmethod
+    def forms_at(self, potential: Potential, positions: FloatArray, cache: Cache) -> FormsAt:
+        """Return :meth:`form_gradient` of some rows, with all that velocities do not change."""
+
+    def form_gradient(
+        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
+    ) -> FloatArray:
+        """Return u^T d_k G u, shape (n, dim)."""
+        return self.forms_at(potential, positions, cache)(velocities, np.arange(len(positions)))
 
     def approximate_product(
         self, potential: Potential, positions: FloatArray, vectors: FloatArray
@@ -160,16 +171,6 @@ class _Definite(DenseMassMatrix):
     ) -> FloatArray:
         """Return tr(G^-1 d_k G), shape (n, dim)."""
         return self.field.trace_gradient(potential, positions, cache["metric_inverse"])
-
-    def form_gradient(
-        self,
-        potential: Potential,
-        positions: FloatArray,
-        cache: Cache,  # noqa: ARG002
-        velocities: FloatArray,
-    ) -> FloatArray:
-        """Return u^T d_k G u, shape (n, dim)."""
-        return self.field.form_gradient(potential, positions, velocities)
 
     def forms_at(
         self,
@@ -262,21 +263,6 @@ class SoftAbsMetric(DenseMassMatrix):
     field: ClassVar[MatrixField] = HESSIAN_FIELD
     hardness: float = attrs.field(default=HARDNESS, validator=positive)
     covariance: FloatArray | None = attrs.field(default=None, metadata=HIDDEN)
-    _factor: FloatArray | None = attrs.field(init=False, repr=False)
-    _inverse_factor: FloatArray | None = attrs.field(init=False, repr=False)
-
-    @_factor.default
-    def _lower(self) -> FloatArray | None:
-        if self.covariance is None:
-            return None
-        return np.asarray(np.linalg.cholesky(self.covariance), dtype=np.float64)
-
-    @_inverse_factor.default
-    def _inverted(self) -> FloatArray | None:
-        if self._factor is None:
-            return None
-        identity = np.eye(len(self._factor))
-        return np.asarray(solve_triangular(self._factor, identity, lower=True), dtype=np.float64)
 
     needs: ClassVar[Capabilities] = frozenset({HESSIAN, HESSIAN_DERIVATIVE})
     """The Hessian and its derivative."""
@@ -288,59 +274,49 @@ class SoftAbsMetric(DenseMassMatrix):
         """Return the metric in units in which a covariance (dim, dim) is the identity."""
         return attrs.evolve(self, covariance=covariance)
 
+    def _units(self, dim: int) -> tuple[FloatArray, FloatArray]:
+        """Return L and its inverse, of shape (dim, dim)."""
+        if self.covariance is None:
+            return np.eye(dim), np.eye(dim)
+        factor = np.linalg.cholesky(self.covariance)
+        return factor, np.asarray(solve_triangular(factor, np.eye(dim), lower=True))
+
     def factor(self, potential: Potential, positions: FloatArray) -> Cache:
         """Evaluate the Hessian at positions (n, dim), and factorise G."""
         hessian = self.field.matrix(potential, positions)
         n, dim = positions.shape
-        above = hessian - (CERTAIN / self.hardness) * self._unit_precision(dim)
+        lower, inverse = self._units(dim)
+        above = hessian - (CERTAIN / self.hardness) * (inverse.T @ inverse)
         certain = np.asarray(np.isfinite(lower_factors(above)).all(axis=(1, 2)))
         cache = factorise(hessian)
         cache["metric_certain"] = certain.astype(np.float64)
         cache["metric_curvatures"] = np.zeros((n, dim))
         cache["metric_directions"] = np.zeros((n, dim, dim))
-        if not certain.all():
-            finite = np.isfinite(hessian).all(axis=(1, 2))
-            self._soften(cache, hessian, np.flatnonzero(finite & ~certain))
-            for array in cache.values():
-                array[~finite] = np.nan
+        finite = np.isfinite(hessian).all(axis=(1, 2))
+        rows = np.flatnonzero(finite & ~certain)
+        if rows.size:
+            values, vectors = np.linalg.eigh(lower.T @ hessian[rows] @ lower)
+            curvatures, directions = self.hardness * values, lower @ vectors
+            scales = softabs(curvatures) / self.hardness
+            # the symmetric root, which unlike the eigenvectors is one and the same on any machine
+            root = (vectors * np.sqrt(scales)[:, None, :]) @ vectors.transpose(0, 2, 1)
+            scaled = directions / np.sqrt(scales)[:, None, :]
+            log_units = 2.0 * np.log(np.diag(lower)).sum()
+            cache["metric_factor"][rows] = inverse.T @ root
+            cache["metric_inverse"][rows] = scaled @ scaled.transpose(0, 2, 1)
+            cache["log_determinant"][rows] = np.log(scales).sum(axis=1) - log_units
+            cache["metric_curvatures"][rows] = curvatures
+            cache["metric_directions"][rows] = directions
+        for array in cache.values():
+            array[~finite] = np.nan
         return cache
-
-    def _unit_precision(self, dim: int) -> FloatArray:
-        """Return L^-T L^-1, shape (dim, dim)."""
-        inverse = self._inverse_factor
-        return np.eye(dim) if inverse is None else inverse.T @ inverse
-
-    def _soften(self, cache: dict[str, FloatArray], hessian: FloatArray, rows: IntArray) -> None:
-        """Write what belongs to some rows, by their eigenvectors, into the cache."""
-        if not rows.size:
-            return
-        softened = hessian[rows]
-        if self._factor is not None:
-            softened = self._factor.T @ softened @ self._factor
-        values, vectors = np.linalg.eigh(softened)
-        curvatures = self.hardness * values
-        scales = softabs(curvatures) / self.hardness
-        # the symmetric root, which unlike the eigenvectors is one and the same on any machine
-        root = (vectors * np.sqrt(scales)[:, None, :]) @ vectors.transpose(0, 2, 1)
-        log_determinant = np.log(scales).sum(axis=1)
-        directions = vectors
-        if self._factor is not None and self._inverse_factor is not None:
-            root = self._inverse_factor.T @ root
-            directions = self._factor @ vectors
-            log_determinant -= 2.0 * np.log(np.diag(self._factor)).sum()
-        scaled = directions / np.sqrt(scales)[:, None, :]
-        cache["metric_factor"][rows] = root
-        cache["metric_inverse"][rows] = scaled @ scaled.transpose(0, 2, 1)
-        cache["log_determinant"][rows] = log_determinant
-        cache["metric_curvatures"][rows] = curvatures
-        cache["metric_directions"][rows] = directions
 
     def log_determinant_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache
     ) -> FloatArray:
         """Return tr(G^-1 d_k G) = tr(V diag(f'(l) / f(l)) V^T d_k H), shape (n, dim)."""
         matrices = cache["metric_inverse"]
-        rows = np.flatnonzero(_soft(cache))
+        rows = np.flatnonzero(cache["metric_certain"] == 0.0)
         if rows.size:
             curvatures = cache["metric_curvatures"][rows]
             directions = cache["metric_directions"][rows]
@@ -349,27 +325,19 @@ class SoftAbsMetric(DenseMassMatrix):
             matrices[rows] = (directions * ratio[:, None, :]) @ directions.transpose(0, 2, 1)
         return self.field.trace_gradient(potential, positions, matrices)
 
-    def form_gradient(
-        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
-    ) -> FloatArray:
-        """Return u^T d_k G u, shape (n, dim).
+    def forms_at(self, potential: Potential, positions: FloatArray, cache: Cache) -> FormsAt:
+        """Return :meth:`form_gradient` of some rows, with all that velocities do not change.
 
         Where G equals H that is one cheap form. Elsewhere it is tr(B d_k H) with
         B = V (J o w w^T) V^T, w = V^-1 u, and J the divided differences of l coth(a l).
         """
-        return self.forms_at(potential, positions, cache)(velocities, np.arange(len(positions)))
-
-    def forms_at(self, potential: Potential, positions: FloatArray, cache: Cache) -> FormsAt:
-        """Return :meth:`form_gradient` of some rows, with all that velocities do not change."""
-        soft = _soft(cache)
+        soft = cache["metric_certain"] == 0.0
         plain = self.field.forms_at(potential, positions)
         if not soft.any():
             return plain
         traces = self.field.traces_at(potential, positions)
-        directions = cache["metric_directions"]
-        back = directions.transpose(0, 2, 1)
-        if self.covariance is not None:
-            back = back @ self._unit_precision(positions.shape[1])
+        directions, (_, inverse) = cache["metric_directions"], self._units(positions.shape[1])
+        back = directions.transpose(0, 2, 1) @ (inverse.T @ inverse)
         differences = divided_differences(cache["metric_curvatures"])
 
         def forms(velocities: FloatArray, rows: IntArray) -> FloatArray:
@@ -385,11 +353,6 @@ class SoftAbsMetric(DenseMassMatrix):
             return gradient
 
         return forms
-
-
-def _soft(cache: Cache) -> BoolArray:
-    """Return the rows where G differs from H, shape (n,); not those that are NaN."""
-    return np.asarray(cache["metric_certain"] == 0.0)
 
 
 @attrs.frozen(eq=False)

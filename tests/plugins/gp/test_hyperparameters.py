@@ -6,7 +6,7 @@ import pytest
 
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit_gp.hyperparameters import Hyperparameters, Space, given_hyperparameters, search
-from surrokit_gp.posterior import exact_likelihood
+from surrokit_gp.posterior import condition
 from surrokit_gp.rows import TrainingRows
 
 
@@ -19,6 +19,10 @@ def of_values(positions, values, tail_sd=None):
         copies=np.ones(n),
         tail_sd=np.zeros(n) if tail_sd is None else tail_sd,
     )
+
+
+def likelihood_of(observations):
+    return lambda values: condition(observations, values).log_likelihood
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def space_of(observations, *, isotropic=True, noise=None, max_signal=5.0):
 def climbed(observations, **settings):
     """Return the hyperparameters that a search finds."""
     space = space_of(observations, **settings)
-    return search(space, lambda values: exact_likelihood(observations, values), space.starts(), 50)
+    return search(space, likelihood_of(observations), space.starts(), 50)[0]
 
 
 def test_hyperparameters_of_draws_are_found_at_a_maximum(observations):
@@ -47,26 +51,34 @@ def test_hyperparameters_of_draws_are_found_at_a_maximum(observations):
     np.testing.assert_allclose(found.length_scales, [1.0, 3.0], rtol=0.3)
     assert found.signal_sd == pytest.approx(2.0, rel=0.4)
     assert found.noise_sd == pytest.approx(0.1, rel=0.2)
-    value, slope = exact_likelihood(observations, found)
-    np.testing.assert_allclose(slope, 0.0, atol=0.5)  # curvatures are of the order of 100
-    assert exact_likelihood(observations, climbed(observations))[0] < value
+    likelihood = likelihood_of(observations)
+    value = likelihood(found)
+    for name in ("signal_sd", "noise_sd"):  # curvatures are of the order of 100
+        for factor in (0.9, 1.1):
+            moved = attrs.evolve(found, **{name: factor * getattr(found, name)})
+            assert likelihood(moved) < value
+    assert likelihood(climbed(observations)) < value
 
 
 def test_iterations_are_limited_and_starts_that_fail_passed_over(observations):
-    calls = []
+    calls, likelihood = [], likelihood_of(observations)
 
     def picky(values):
         calls.append(values.length_scales)
         if values.length_scales > 2.0:
             raise SurrogateFitError("too long")
-        return exact_likelihood(observations, values)
+        return likelihood(values)
 
     space = space_of(observations)
     lengths = [np.exp(start[0]) for start in space.starts()]
     assert lengths[2] < 2.0 < lengths[0] < lengths[1]
-    assert search(space, picky, space.starts(), 2).length_scales <= 2.0
+    assert search(space, picky, space.starts(), 2)[0].length_scales <= 2.0
+    ends = search(space, likelihood, space.starts(), 2, every=True)
+    values = [likelihood(end) for end in ends]
+    assert values == sorted(values, reverse=True)
+    assert len(ends) == 3
     assert {length > 2.0 for length in calls} == {True, False}
-    assert len(calls) <= 3 * 4
+    assert len(calls) <= 3 * 4 * 7
 
 
 @pytest.mark.parametrize("kind", ["raises", "is not a number", "has no factor"])
@@ -76,7 +88,7 @@ def test_if_every_start_fails(observations, kind):
             raise SurrogateFitError("no luck")
         if kind == "has no factor":
             raise np.linalg.LinAlgError("no luck")
-        return np.nan, np.zeros(4)
+        return np.nan
 
     reason = "it is not finite" if kind == "is not a number" else "no luck"
     message = f"from any of 3 starts \\(the last reason: {reason}\\); use whiten=True and a larger"
