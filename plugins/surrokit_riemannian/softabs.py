@@ -278,7 +278,7 @@ class SoftAbsMetric(DenseMassMatrix):
         """Return L and its inverse, of shape (dim, dim)."""
         if self.covariance is None:
             return np.eye(dim), np.eye(dim)
-        factor = np.linalg.cholesky(self.covariance)
+        factor = np.asarray(np.linalg.cholesky(self.covariance), dtype=np.float64)
         return factor, np.asarray(solve_triangular(factor, np.eye(dim), lower=True))
 
     def factor(self, potential: Potential, positions: FloatArray) -> Cache:

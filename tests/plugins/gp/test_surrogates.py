@@ -1,7 +1,5 @@
 """Both surrogates from settings to fitted potential."""
 
-import pickle
-
 import attrs
 import numpy as np
 import pytest
@@ -214,19 +212,6 @@ def test_rows_without_gradients_count_for_their_values():
         np.testing.assert_allclose(process.value(some.positions), some.values, atol=0.05)
 
 
-def test_what_a_learner_declares():
-    value, both = {"value"}, {"value", "gradient"}
-    for surrogate, needs, uses in (
-        (GaussianProcess(), value, both),
-        (GaussianProcess(gradients=True), both, both),
-        (GaussianProcess(gradients=False), value, value),
-        (Fitc(), value, both),
-    ):
-        learns = learner(surrogate)
-        assert (learns.needs, learns.uses) == (needs, uses)
-        assert learns.provides == fitted(GaussianProcess(hyperparameters=FIXED)).capabilities
-
-
 # --- hard data ---
 
 
@@ -339,15 +324,6 @@ def test_a_process_may_be_conditioned_on_some_points_only():
     assert away.max() < 1e-9
     everything = GaussianProcess(hyperparameters=FIXED, max_points=None)
     assert fitted(everything, rows).n_points == 60
-
-
-def test_processes_and_learners_can_be_pickled(factory):
-    learns = learner(factory(**QUICK))
-    learns.observe(evaluations(40, gradients=True))
-    expected = learns.fit().value(fresh())
-    for again in (pickle.loads(pickle.dumps(learns)).fit(), learns.fit()):
-        process = pickle.loads(pickle.dumps(again))
-        np.testing.assert_array_equal(process.value(fresh()), expected)
 
 
 # --- settings ---

@@ -11,7 +11,7 @@ from surrokit.errors import ConfigurationError
 from surrokit.interfaces import ChainState, Hamiltonian, Phase, Status, Tuning
 from surrokit.kernel.hamiltonian import DIVERGENCE
 from surrokit.testing.targets import Banana, Gaussian, Mixture
-from surrokit.testing.wrappers import CountingPotential, Fenced
+from surrokit.testing.wrappers import Fenced
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric
 from surrokit_hmc.nuts import NUTS
@@ -131,24 +131,6 @@ def test_a_path_ends_once_it_has_slowed_to_a_share_of_its_mean(angle, slowed):
 
 
 # --- what is drawn ---
-
-
-def test_the_proposal_says_what_it_should():
-    counting = CountingPotential(BANANA)
-    sampler = kernel(potential=counting)
-    state = started(sampler)
-    counting.positions.clear()
-    proposal = sampler.propose(state, np.random.default_rng(3))
-    assert counting.gradients() == proposal.n_steps.sum()
-    assert proposal.source is counting
-    assert_array_equal(proposal.status, Status.OK)
-    assert_allclose(proposal.cache["value"], BANANA.value(proposal.positions))
-    assert_allclose(
-        proposal.log_correction, proposal.cache["value"] - state.cache["value"], atol=1e-12
-    )
-    assert (proposal.log_path_ratio <= 0).all()
-    assert not proposal.divergent.any()
-    assert_array_equal(proposal.moved, (proposal.positions != state.positions).any(axis=1))
 
 
 def test_depth_bounds_the_steps():
