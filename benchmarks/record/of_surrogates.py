@@ -95,20 +95,15 @@ def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
             smooth(), surrogate=("rbf-paper", {"n_nodes": 100}), explorer=burn_in, **FIXED
         ),
         "once/quadratic": lambda: drawn(smooth(), surrogate="quadratic"),
-        "once/gp": lambda: drawn(banana(), surrogate=("gp", {"n_starts": 1, "n_search": 100})),
+        "once/gp": lambda: drawn(banana(), surrogate=("gp", {"n_search": 100})),
         "once/gp-values": lambda: drawn(
             smooth(),
-            surrogate=("gp", {"gradients": False, "kernel_scales": "per-dimension", "n_starts": 1}),
+            surrogate=("gp", {"gradients": False, "kernel_scales": "per-dimension"}),
             explorer=("sampler", {"evaluations": 100}),
         ),
-        "once/fitc": lambda: drawn(smooth(), surrogate=("fitc", {"n_inducing": 25, "n_starts": 1})),
+        "once/fitc": lambda: drawn(smooth(), surrogate=("fitc", {"n_inducing": 25})),
         "once/fitc-given": lambda: drawn(
-            banana(), surrogate=("fitc", {"inducing": "data", "n_inducing": 20, "n_starts": 1})
-        ),
-        "once/fitc-optimised": lambda: drawn(
-            smooth(),
-            surrogate=("fitc", {"inducing": "optimised", "n_inducing": 10, "n_starts": 1}),
-            explorer=("sampler", {"evaluations": 60}),
+            banana(), surrogate=("fitc", {"inducing": "data", "n_inducing": 20})
         ),
         "once/sklearn": lambda: drawn(smooth(), surrogate=("sklearn", RIDGE)),
         "once/sklearn-differences": lambda: drawn(
@@ -165,7 +160,7 @@ def _by_other_samplers() -> Mapping[str, Callable[[], sk.Run]]:
         "nuts/additive": lambda: drawn(smooth(), sampler="nuts", surrogate="additive"),
         "sub-chain/additive": lambda: drawn(smooth(), sampler="sub-chain", surrogate="additive"),
         "sub-chain/gp": lambda: drawn(
-            banana(), sampler=("sub-chain", {"length": 4}), surrogate=("gp", {"n_starts": 1})
+            banana(), sampler=("sub-chain", {"length": 4}), surrogate="gp"
         ),
         "sub-chain/nuts": lambda: drawn(
             smooth(), sampler=("sub-chain", {"kernel": "nuts"}), surrogate="quadratic"
@@ -194,9 +189,7 @@ def _by_other_samplers() -> Mapping[str, Callable[[], sk.Run]]:
         "rmhmc/additive-diagonal": lambda: drawn(
             smooth(), surrogate=("additive", nodes), metric="hessian-diagonal", **few
         ),
-        "rmhmc/gp": lambda: drawn(
-            smooth(), surrogate=("gp", {"n_starts": 1}), step_size=0.3, **few
-        ),
+        "rmhmc/gp": lambda: drawn(smooth(), surrogate="gp", step_size=0.3, **few),
     }
 
 
@@ -233,15 +226,13 @@ def _learnt_all_along() -> Mapping[str, Callable[[], sk.Run]]:
         ),
         "greville/batch": lambda: along(smooth(), surrogate=by_gradients),
         "greville/fitc": lambda: along(
-            banana(), {"kappa": 1.0}, surrogate=("fitc", {"n_starts": 1}), warmup=60, draws=20
+            banana(), {"kappa": 1.0}, surrogate="fitc", warmup=60, draws=20
         ),
         "greville/sklearn": lambda: along(
             smooth(), {"kappa": 1.0}, surrogate=("sklearn", RIDGE), warmup=60
         ),
         "greville/rows": lambda: along(regression(), surrogate="rows"),
-        "greville/gp": lambda: along(
-            banana(), {"kappa": 1.0}, surrogate=("gp", {"n_starts": 1}), warmup=60, draws=20
-        ),
+        "greville/gp": lambda: along(banana(), {"kappa": 1.0}, surrogate="gp", warmup=60, draws=20),
         "greville/random-walk": lambda: along(
             smooth(gradient=False), surrogate="additive", warmup=300
         ),

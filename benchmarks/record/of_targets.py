@@ -66,7 +66,7 @@ def _explorers() -> Mapping[str, Callable[[], sk.Run]]:
         "rounds/warm-up-given": lambda: by_rounds(smooth(), warmup=40),
         "rounds/greville": lambda: by_rounds(smooth(), schedule="greville", warmup=60),
         "rounds/forward": lambda: by_rounds(forward(parameters=BOUNDS), sampler="hmc"),
-        "rounds/gp": lambda: by_rounds(banana(), surrogate=("gp", {"n_starts": 1})),
+        "rounds/gp": lambda: by_rounds(banana(), surrogate="gp"),
         "rounds/fenced": lambda: by_rounds(Fenced(banana(), 4.0)),
     }
 
