@@ -10,31 +10,13 @@ import numpy as np
 
 from surrokit.capabilities import INITIAL
 from surrokit.errors import ConfigurationError
-from surrokit.limits import check_deadline
 from surrokit.potentials import InitialPotential, Potential
-from surrokit.surrogate.whitening import Whitening
+from surrokit.surrogate.whitening import Whitening, cholesky_factor
 from surrokit.targets.differences import RISE
 from surrokit.types import FloatArray
 
 Box: TypeAlias = tuple[FloatArray, FloatArray]
 """Lower and upper corner, each of shape (dim,), or (): one number for every coordinate."""
-
-INITIAL_DRAWS = 500
-"""Starting positions that the target is asked for, to learn where it expects itself to be."""
-
-BOX_SPREAD = 3.0**0.5
-"""Half the box's width in standard deviations of those: uniform points then spread as they do."""
-
-FAINT = 1e-12
-"""Of the largest curvature, the least that a direction is taken to have."""
-
-ERROR = 0.02
-"""Error of a gradient, where a standard deviation is one unit, up to which differences to one side
-will do. Where parameters are nearly collinear it is larger."""
-
-_VARIES = 0.3  # part by which curvatures in the bulk are taken to differ from those at the mode
-_TRUSTED = 20.0  # nats above the least, beside one for each dimension, where rows count in full
-_MANY, _SOUND = 500, 1e-3  # dimensions, and the least on the diagonal of a sound factor
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -97,16 +79,6 @@ def box_design(box: Box, n: int, rng: np.random.Generator) -> Design:
     return Design(positions=lower + (upper - lower) * unit, potentials=np.zeros(n))
 
 
-def expected_box(exact: Potential, best: FloatArray, scale: float, rng: np.random.Generator) -> Box:
-    """Return the box where a target expects itself to be, or one about the best position (dim,)."""
-    if INITIAL in exact.capabilities:
-        draws = cast(InitialPotential, exact).initial(rng, INITIAL_DRAWS)
-        centre, half = draws.mean(axis=0), BOX_SPREAD * draws.std(axis=0)
-        if (half > 0).all():
-            return centre - half, centre + half
-    return best - scale, best + scale
-
-
 def optional_box(value: tuple[FloatArray | float, FloatArray | float] | None) -> Box | None:
     """Return the box that a setting describes, a pair of corners; None for none.
 
@@ -130,45 +102,35 @@ def optional_box(value: tuple[FloatArray | float, FloatArray | float] | None) ->
     return lower, upper
 
 
-def in_dimension(box: Box, dim: int) -> Box:
-    """Return a box with corners of shape (dim,).
+def find_box(
+    box: Box | None, exact: Potential, best: FloatArray, scale: float, rng: np.random.Generator
+) -> Box:
+    """Return a box with corners of shape (dim,): the one given, or where a target expects to be.
+
+    That is as wide as the target's own starting positions spread, else of half a width ``scale``
+    about the best position (dim,).
 
     Raises
     ------
     ConfigurationError
-        If it is of another dimension.
+        If the box given is of another dimension.
     """
-    for corner in box:
-        if corner.shape not in ((), (dim,)):
-            raise ConfigurationError(
-                f"box must have corners of {dim} numbers, got shape {corner.shape}; pass "
-                "(lower, upper), each a number or an array of one number for each coordinate"
-            )
-    return np.broadcast_to(box[0], dim).copy(), np.broadcast_to(box[1], dim).copy()
-
-
-def cholesky_factor(covariance: FloatArray) -> FloatArray:
-    """Return a lower triangular L with L L^T = covariance (dim, dim), but for rounding."""
-    scales = np.sqrt(np.diag(covariance))
-    correlation = covariance / scales / scales[:, None]
-    check_deadline()
-    if len(scales) > _MANY and (factor := _factor_if_sound(correlation)) is not None:
-        return scales[:, None] * factor
-    eigenvalues, vectors = np.linalg.eigh(correlation)
-    least = 1e-12 * eigenvalues[-1]
-    if eigenvalues[0] < least:
-        correlation = (vectors * np.maximum(eigenvalues, least)) @ vectors.T
-        correlation += least * np.eye(len(scales))
-    return np.asarray(scales[:, None] * np.linalg.cholesky(correlation))
-
-
-def _factor_if_sound(correlation: FloatArray) -> FloatArray | None:
-    """Return the factor of a correlation that is far from singular, at a tenth of the cost."""
-    try:
-        factor = np.linalg.cholesky(correlation)
-    except np.linalg.LinAlgError:
-        return None
-    return np.asarray(factor, np.float64) if np.diag(factor).min() > _SOUND else None
+    dim = len(best)
+    if box is not None:
+        for corner in box:
+            if corner.shape not in ((), (dim,)):
+                raise ConfigurationError(
+                    f"box must have corners of {dim} numbers, got shape {corner.shape}; pass "
+                    "(lower, upper), each a number or an array of one number for each coordinate"
+                )
+        return np.broadcast_to(box[0], dim).copy(), np.broadcast_to(box[1], dim).copy()
+    if INITIAL in exact.capabilities:
+        draws = cast(InitialPotential, exact).initial(rng, 500)
+        # uniform points then have the standard deviations of the draws
+        centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
+        if (half > 0).all():
+            return centre - half, centre + half
+    return best - scale, best + scale
 
 
 def inverse_curvature(hessian: FloatArray) -> FloatArray:
@@ -177,12 +139,12 @@ def inverse_curvature(hessian: FloatArray) -> FloatArray:
     Directions of negative curvature count by its size, flat ones by the faintest curvature; where
     all is flat it is the identity.
     """
-    sizes = np.abs(np.diag(hessian))
+    sizes, faint = np.abs(np.diag(hessian)), 1e-12
     if not sizes.any():
         return np.eye(len(hessian))
-    scales = np.sqrt(np.maximum(sizes, FAINT * sizes.max()))
+    scales = np.sqrt(np.maximum(sizes, faint * sizes.max()))
     eigenvalues, vectors = np.linalg.eigh(hessian / scales / scales[:, None])
-    sizes = np.maximum(np.abs(eigenvalues), FAINT * np.abs(eigenvalues).max())
+    sizes = np.maximum(np.abs(eigenvalues), faint * np.abs(eigenvalues).max())
     covariance = (vectors / sizes) @ vectors.T / scales / scales[:, None]
     return np.asarray(0.5 * (covariance + covariance.T))
 
@@ -197,17 +159,20 @@ def covariance_of_gradients(
     SurrogateFitError
         If the numbers overflow.
     """
-    typical = positions.shape[1] + _TRUSTED
+    typical = positions.shape[1] + 20.0
     excess = np.maximum(values - values.min(), typical)
     whitening = Whitening.of_gradients(positions, gradients, (typical / excess) ** 4)
     return np.asarray(whitening.factor @ whitening.factor.T)
 
 
 def suits_one_side(hessian: FloatArray) -> bool:
-    """Return whether differences to one side will do, by a matrix (dim, dim) at the mode."""
+    """Return whether differences to one side will do, by a matrix (dim, dim) at the mode.
+
+    Curvatures in the bulk are taken to differ by 30 % from those at the mode. Then a gradient may
+    be off by 0.02 where a standard deviation is one unit: errors of correlated parameters add up.
+    """
     diagonal = np.diag(hessian)
     if not (diagonal > 0.0).all():
         return False
-    bent = 0.5 * _VARIES * np.sqrt(2.0 * RISE * diagonal)
-    # errors of correlated parameters may add up
-    return bool(np.sqrt(bent @ np.abs(inverse_curvature(hessian)) @ bent) <= ERROR)
+    bent = 0.5 * 0.3 * np.sqrt(2.0 * RISE * diagonal)
+    return bool(np.sqrt(bent @ np.abs(inverse_curvature(hessian)) @ bent) <= 0.02)

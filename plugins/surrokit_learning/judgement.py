@@ -15,9 +15,6 @@ from surrokit_learning.surrogate_draws import SurrogateDraws
 JUDGES = 5
 """Draws that say something of a surrogate; the last round may have fewer."""
 
-TOO_HIGH = 1.0
-"""Nats by which V may be above U about its mass, where the target is as likely as at draws."""
-
 CLEAR, CLOSE = 3, 2
 """Rounds in a row that must miss nothing about the surrogate's mass, and how many are enough if it
 is right all about. One is easily lucky where an arm of the target is thin."""
@@ -25,10 +22,6 @@ is right all about. One is easily lucky where an arm of the target is thin."""
 RIGHT = 0.25
 """Nats by which a surrogate that is right all about its mass is off anywhere there at most. Where
 an arm has yet to be seen, it is off by more at some of a dozen points."""
-
-RISE, FALL = 0.02, 0.9
-"""Rounds are a gain if their mean acceptance is so much above that of those before, or the spread
-falls to such a part."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -53,34 +46,37 @@ class Queue:
 
     positions: FloatArray
     expected: FloatArray
-    predicted: FloatArray = attrs.field()
-    is_outer: BoolArray = attrs.field()
+    predicted: FloatArray
+    is_outer: BoolArray
     typical: float = np.inf
     covariance: FloatArray | None = None
     temperature: float = 1.0
     trusted: bool = False
 
-    @predicted.default
-    def _unknown(self) -> FloatArray:
-        return np.full(len(self.positions), np.nan)
-
-    @is_outer.default
-    def _inner(self) -> BoolArray:
-        return np.zeros(len(self.positions), dtype=bool)
+    @classmethod
+    def empty(cls, dim: int) -> Queue:
+        """Return one without points."""
+        none = np.empty(0)
+        return cls(
+            positions=np.empty((0, dim)), expected=none, predicted=none, is_outer=none.astype(bool)
+        )
 
     @classmethod
     def of(cls, draws: SurrogateDraws, surrogate: Potential, inner: IntArray) -> Queue:
         """Return some draws (rows ``inner``) of a surrogate V, after the points about its mass."""
         positions, expected, outer = draws.positions[inner], draws.values[inner], draws.outer
-        predicted = surrogate.value(positions)
-        if outer is None:
-            return cls(positions=positions, expected=expected, predicted=predicted)
+        predicted, typical, n_outer = surrogate.value(positions), np.inf, 0
+        if outer is not None:
+            n_outer, typical = len(outer), outer.typical
+            positions = np.concatenate([outer.positions, positions])
+            expected = np.concatenate([np.full(n_outer, -np.inf), expected])
+            predicted = np.concatenate([outer.values, predicted])
         return cls(
-            positions=np.concatenate([outer.positions, positions]),
-            expected=np.concatenate([np.full(len(outer), -np.inf), expected]),
-            predicted=np.concatenate([outer.values, predicted]),
-            is_outer=np.arange(len(outer) + len(positions)) < len(outer),
-            typical=outer.typical,
+            positions=positions,
+            expected=expected,
+            predicted=predicted,
+            is_outer=np.arange(len(positions)) < n_outer,
+            typical=typical,
         )
 
     def __len__(self) -> int:
@@ -105,13 +101,8 @@ class Queue:
 
     def take(self, rows: slice | BoolArray) -> Queue:
         """Return one with some of the points."""
-        return attrs.evolve(
-            self,
-            positions=self.positions[rows],
-            expected=self.expected[rows],
-            predicted=self.predicted[rows],
-            is_outer=self.is_outer[rows],
-        )
+        names = ("positions", "expected", "predicted", "is_outer")
+        return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in names})
 
 
 @attrs.frozen(kw_only=True)
@@ -149,7 +140,7 @@ class Judgement:
             values=queue.predicted[outer],
             typical=queue.typical,
         )
-        missed = edges.missed(exact[outer], offset, TOO_HIGH)
+        missed = edges.missed(exact[outer], offset, too_high=1.0)
         return attrs.evolve(judged, missed=missed, off=edges.off(exact[outer], offset))
 
     @classmethod
@@ -194,14 +185,17 @@ def is_clear(judgements: list[Judgement], *, convex: bool, before: int = 0) -> b
 
 
 def is_no_gain(judgements: list[Judgement], patience: int) -> bool:
-    """Return whether the last rounds were no better than as many before them."""
+    """Return whether the last rounds were no better than as many before them.
+
+    A gain is a mean acceptance that is 0.02 higher, or a spread that falls to 0.9 of what it was.
+    """
     if len(judgements) < 2 * patience or judgements[-1].missed:
         return False
     # means, as each round has but a batch of points to tell
     before, since = judgements[-2 * patience : -patience], judgements[-patience:]
     more = np.mean([each.acceptance for each in since]) - np.mean([e.acceptance for e in before])
     wide, narrow = (np.median([each.spread for each in part]) for part in (before, since))
-    return bool(more < RISE and narrow > FALL * wide)
+    return bool(more < 0.02 and narrow > 0.9 * wide)
 
 
 def predicted_acceptance(differences: FloatArray) -> float:

@@ -19,18 +19,8 @@ from surrokit.types import FloatArray
 from surrokit_learning.designs import Design, inverse_curvature, normal_design
 from surrokit_learning.region import Confined, Region
 
-CHAINS = 60
-"""Chains that look about the mass: many draws at once cost little more than few."""
-
-TURNS = 20
-"""Transitions of these with each step size: on the surrogate, and again under the umbrella."""
-
 EDGES = 4
 """Edges of the mass that are looked at; the other positions are draws under the umbrella."""
-
-LOWER = 1.0
-"""Nats by which the mode of a surrogate must lie below the best point for the next ones to be about
-it."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -125,7 +115,8 @@ def look_around(
     """Return draws of a surrogate V by chains with shorter steps, and positions about its mass.
 
     Draws of V say how good V is where it has its mass. Where the target has more, V is too high,
-    and has no draws. The chains start at draws of V, ``starts (chains, dim)``.
+    and has no draws. The chains start at draws of V, ``starts (chains, dim)``; they are 60, as many
+    draws at once cost little more than few.
     """
 
     def draw(potential: Potential, starts: FloatArray) -> list[ChainState]:
@@ -133,9 +124,9 @@ def look_around(
         cache = sampler.bind(potential, tuning).cache(starts)
         state = decider.start(starts, cache, potential)
         chains = follow(sampler, potential, tuning, decider, state, rng)
-        return list(itertools.islice(chains, TURNS * len(STEPS)))
+        return list(itertools.islice(chains, 20 * len(STEPS)))
 
-    states = draw(surrogate, starts[np.arange(CHAINS) % len(starts)])
+    states = draw(surrogate, starts[np.arange(60) % len(starts)])
     draws = np.concatenate([each.positions for each in states])
     values = np.concatenate([each.values for each in states])
     edges = Edges.of(draws, values, surrogate, min(EDGES, n), rng)
@@ -176,7 +167,7 @@ def design_below(
     best = seen.positions[int(np.argmin(seen.values))]
     mode = mode_of(surrogate, best)
     at_mode, at_best = surrogate.value(np.stack([mode, best]))
-    if not at_mode < at_best - LOWER:
+    if not at_mode < at_best - 1.0:
         return None
     hessian = with_hessian(surrogate).hessian(mode[None])[0]
     return normal_design(mode, inverse_curvature(hessian), n, rng)

@@ -9,13 +9,6 @@ from surrokit.errors import SurrogateFitError
 from surrokit.limits import check_deadline
 from surrokit.types import FloatArray
 
-_JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
-"""Relative additions to the variances, tried in turn until the covariance has a factor."""
-
-_AMPLE_POINTS = 2.0
-"""Points for each dimension from which on the sample covariance is taken as it is."""
-
-
 _AMPLE, _SCARCE = (1e-5, 3), (1e-2, 1)
 """Part of the mean variance added to every direction, and number of passes, with more points than
 dimensions and with fewer.
@@ -88,12 +81,12 @@ class Whitening:
         variances = np.diag(covariance).copy()
         moved = variances > 0.0
         variances[~moved] = variances[moved].mean() if moved.any() else 1.0
-        covariance *= min(1.0, count / (_AMPLE_POINTS * dim))
+        covariance *= min(1.0, count / (2.0 * dim))
         noise = _noise_in_correlations(centred / np.sqrt(variances), weights)
         if drops_noise and noise > _MOSTLY:
             covariance *= 1.0 - noise
         np.fill_diagonal(covariance, variances)
-        return cls(mean=mean, factor=_cholesky(covariance))
+        return cls(mean=mean, factor=cholesky_factor(covariance))
 
     @classmethod
     def of_gradients(
@@ -129,7 +122,7 @@ class Whitening:
             mean, factor = mean + factor @ shift, factor @ change
             away = np.asarray(np.linalg.solve(change, (away - shift).T).T, dtype=np.float64)
             turned = turned @ change
-        return cls(mean=mean, factor=_cholesky(factor @ factor.T))
+        return cls(mean=mean, factor=cholesky_factor(factor @ factor.T))
 
     def apply(self, positions: FloatArray) -> FloatArray:
         """Return z, shape (n, dim), at positions of shape (n, dim)."""
@@ -206,11 +199,18 @@ def _regularise(covariance: FloatArray, added: float) -> FloatArray:
     return covariance + added * float(np.trace(covariance)) / dim * np.eye(dim)
 
 
-def _cholesky(covariance: FloatArray) -> FloatArray:
+def cholesky_factor(covariance: FloatArray) -> FloatArray:
+    """Return a lower triangular L with L L^T = covariance (dim, dim), but for rounding.
+
+    Raises
+    ------
+    SurrogateFitError
+        If the matrix is not positive semidefinite but for rounding.
+    """
     # of the correlation, so that parameters of very different scales do no harm
     scales = np.sqrt(np.diag(covariance))
     correlation = covariance / scales / scales[:, None]
-    for jitter in _JITTERS:
+    for jitter in (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4):
         try:
             factor = np.linalg.cholesky(correlation + jitter * np.eye(len(scales)))
         except np.linalg.LinAlgError:

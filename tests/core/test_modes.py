@@ -213,13 +213,6 @@ def test_an_explorer_that_ends_without_saying_so_is_an_error():
         sk.sample(Gaussian(), explorer=Planner(), **options)
 
 
-def test_one_that_finds_the_first_points_of_rounds_is_held_to_it_too():
-    rounds = ("rounds", {"burst": Planner(), "start": "burst"})
-    options = {"sampler": "hmc", "surrogate": "quadratic", "progress": False}
-    with pytest.raises(PluginError, match="not marked as done"):
-        sk.sample(Gaussian(), explorer=rounds, **options)
-
-
 def test_an_explorer_that_asks_is_told_what_is_left():
     target = RecordingPotential(Gaussian(), keep=False)
     target.value(np.zeros((7, 2)))

@@ -32,8 +32,12 @@ from surrokit.testing.rows import Summed
 from surrokit.testing.targets import Gaussian
 from surrokit.testing.wrappers import CountingPotential
 from surrokit_learning import automatic
-from surrokit_learning.automatic import GRADIENTS_A_DRAW, Automatic
-from surrokit_learning.forecast import RowsForecast, forecast_rows
+from surrokit_learning.automatic import (
+    GRADIENTS_A_DRAW,
+    Automatic,
+    RowsForecast,
+    forecast_rows,
+)
 
 SMALL = {"chains": 3, "draws": 60, "seed": 4, "progress": False}
 
@@ -231,7 +235,8 @@ def test_without_the_correction_nothing_can_be_forecast():
     assert (
         str(attrs.evolve(FEW, acceptance=None)) == "decisions are expected to touch 20 of 1000 rows"
     )
-    assert forecast_rows(composer(), "subsampled", offering("rows"), np.zeros(2), rng) is None
+    subsampled = sk.make("correction", "subsampled")
+    assert forecast_rows(subsampled, offering("rows"), np.zeros(2), rng) is None
     assert "decisions" not in picked(offering(*ROWS), DEAR, correction=("subsampled",)).choice
 
 

@@ -20,11 +20,11 @@ from surrokit.mode.starts import draw_positions
 from surrokit.modes import Modes
 from surrokit.testing.targets import Gaussian
 from surrokit_learning import modes_search
+from surrokit_learning.approach import quotas
 from surrokit_learning.designs import mixed_design
 from surrokit_learning.modes_found import (
     ModeWatch,
     predicted_covariance,
-    quotas,
     same_mode,
     valley_of,
 )

@@ -13,13 +13,13 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, SurrogateFitError
 from surrokit.interfaces import LearningProblem, Start
 from surrokit.potentials import with_forward
+from surrokit.surrogate.whitening import Whitening
 from surrokit.testing.targets import Banana, Gaussian
 from surrokit_learning.judgement import CLEAR, JUDGES, predicted_acceptance
 from surrokit_learning.region import Region
 from surrokit_learning.rounds import FREE, OUTER
 from surrokit_learning.surrogate_draws import surrogate_draws
 
-BURST = ("sampler", {"sampler": "random-walk", "correction": "metropolis", "iterations": 20})
 FLAT = Gaussian(mean=(2.0, -1.0), covariance=((4.0, 0.0), (0.0, 0.01)))
 
 
@@ -62,8 +62,8 @@ class TwoWells:
         return values, 4.0 * (shares[0, :, None] * left + shares[1, :, None] * right)
 
 
-def explorer(sampler="hmc", tuned="hmc", burst=BURST, **settings):
-    return sk.make("explorer", "rounds", sampler=sampler, tuned=tuned, burst=burst, **settings)
+def explorer(sampler="hmc", tuned="hmc", **settings):
+    return sk.make("explorer", "rounds", sampler=sampler, tuned=tuned, **settings)
 
 
 class Drive:
@@ -213,13 +213,6 @@ def test_outputs_without_a_jacobian_are_learnt_from_few_solves():
     drive = Drive(target, explorer(), starts(4)).run()
     assert drive.found.acceptance >= 0.9
     assert drive.target.calls["forward"] <= 150
-
-
-def test_a_burst_of_another_explorer_can_find_the_first_points():
-    drive = Drive(Without(Banana()), explorer(start="burst", evaluations=250), starts(2)).run()
-    assert drive.found.acceptance > 0.7
-    assert drive.n_evaluated <= 250
-    assert drive.n_first >= 20  # iterations of the burst
 
 
 # --- the search for the mode ---
@@ -457,7 +450,7 @@ def test_draws_that_would_leave_the_region_do_not_judge_a_surrogate(part, free):
         FLAT,
         sk.make("sampler", "hmc"),
         sk.make("correction", "metropolis"),
-        region=Region(centre=np.array(FLAT.mean), factor=factor, radius=4.4),
+        region=Region(whitening=Whitening(mean=np.array(FLAT.mean), factor=factor), radius=4.4),
         starts=FLAT.mean + rng.standard_normal((20, 2)) @ factor,
         n_transitions=60,
         rng=rng,

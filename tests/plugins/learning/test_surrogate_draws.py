@@ -11,6 +11,7 @@ import surrokit as sk
 from surrokit.interfaces import Evaluations, Tuning
 from surrokit.mode.descent import descend
 from surrokit.mode.search import find_mode
+from surrokit.surrogate.whitening import Whitening
 from surrokit.testing.targets import Banana, Gaussian
 from surrokit_learning.designs import normal_design
 from surrokit_learning.region import Region
@@ -68,7 +69,7 @@ def looked(rng, n=10, chains=12):
     target = Gaussian(covariance=((1.0, 0.0), (0.0, 1.0)))
     starts = rng.standard_normal((chains, 2))
     tuning = Tuning(step_size=0.8, covariance=np.eye(2), n_steps=4)
-    region = Region(centre=np.zeros(2), factor=np.eye(2), radius=6.0)
+    region = Region(whitening=Whitening.identity(2), radius=6.0)
     return look_around(
         target,
         sk.make("sampler", "hmc"),
