@@ -9,8 +9,7 @@ from surrokit.interfaces import Past
 from surrokit.potentials import Potential
 from surrokit.surrogate.umbrella import Edges
 from surrokit.types import BoolArray, FloatArray, IntArray
-from surrokit_learning.designs import Design
-from surrokit_learning.surrogate_draws import SurrogateDraws
+from surrokit_learning.draws import SurrogateDraws
 
 JUDGES = 5
 """Draws that say something of a surrogate; the last round may have fewer."""
@@ -88,13 +87,13 @@ class Queue:
         inner = len(self) - int(self.is_outer.sum())
         return inner >= JUDGES and not bool(np.isnan(self.predicted).any())
 
-    def refill(self, design: Design) -> Queue:
-        """Return one with other points, which are no draws of a surrogate."""
-        n = len(design.positions)
+    def refill(self, positions: FloatArray, expected: FloatArray) -> Queue:
+        """Return one with other points (k, dim), which are no draws of a surrogate."""
+        n = len(positions)
         return attrs.evolve(
             self,
-            positions=design.positions,
-            expected=design.potentials,
+            positions=positions,
+            expected=expected,
             predicted=np.full(n, np.nan),
             is_outer=np.zeros(n, dtype=bool),
         )

@@ -15,6 +15,13 @@ from surrokit.potentials import Potential, with_gradient
 from surrokit.surrogate.whitening import cholesky_factor
 from surrokit.types import FloatArray
 
+WIDE = 20.0
+"""Nats above the least potential, beside one for each dimension, up to which a point is plausible.
+
+Draws of a normal target lie dim / 2 above it on average; the rest is for surrogates to learn what
+lies about it.
+"""
+
 
 def same_mode(modes: Modes | None, position: FloatArray, value: float) -> int | None:
     """Return the mode that a ``position (dim,)`` of potential ``value`` is; None for another.
@@ -123,6 +130,22 @@ def gradient_at(rows: Evaluations, position: FloatArray) -> FloatArray | None:
     if not len(here) or rows.gradients is None:
         return None
     return np.asarray(rows.gradients[here[0]])
+
+
+def inverse_curvature(hessian: FloatArray) -> FloatArray:
+    """Return |H|^-1, the covariance of a Laplace approximation with any Hessian (dim, dim).
+
+    Directions of negative curvature count by its size, flat ones by the faintest curvature; where
+    all is flat it is the identity.
+    """
+    sizes, faint = np.abs(np.diag(hessian)), 1e-12
+    if not sizes.any():
+        return np.eye(len(hessian))
+    scales = np.sqrt(np.maximum(sizes, faint * sizes.max()))
+    eigenvalues, vectors = np.linalg.eigh(hessian / scales / scales[:, None])
+    sizes = np.maximum(np.abs(eigenvalues), faint * np.abs(eigenvalues).max())
+    covariance = (vectors / sizes) @ vectors.T / scales / scales[:, None]
+    return np.asarray(0.5 * (covariance + covariance.T))
 
 
 def predicted_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations) -> FloatArray:

@@ -28,15 +28,15 @@ from surrokit.potentials import Potential
 from surrokit.surrogate.whitening import cholesky_factor
 from surrokit.types import FloatArray
 from surrokit_learning.abreast import run_abreast
-from surrokit_learning.designs import inverse_curvature
 from surrokit_learning.modes_found import (
+    WIDE,
     ModeWatch,
     gradient_at,
+    inverse_curvature,
     predicted_covariance,
     same_mode,
     valley_of,
 )
-from surrokit_learning.region import WIDE
 
 LEAST = 3
 """Searches that are made as long as there are starts, whatever they cost."""

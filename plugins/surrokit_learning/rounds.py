@@ -16,7 +16,7 @@ from surrokit.arguments import (
     positive_integer,
 )
 from surrokit.capabilities import CONVEX, GRADIENT, require
-from surrokit.errors import SurrogateFitError
+from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.exploring import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 from surrokit.interfaces import (
     ChainState,
@@ -33,9 +33,18 @@ from surrokit.interfaces import (
 from surrokit.kernel.kernel import mover
 from surrokit.model.model import calls_per_gradient
 from surrokit.potentials import Potential
+from surrokit.targets.differences import RISE
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.approach import chains_at
-from surrokit_learning.designs import Box, normal_design, optional_box, suits_one_side
+from surrokit_learning.draws import (
+    SurrogateDraws,
+    Tempered,
+    cautious,
+    design_below,
+    mode_of,
+    normal_design,
+    surrogate_draws,
+)
 from surrokit_learning.judgement import (
     JUDGES,
     Judgement,
@@ -47,15 +56,9 @@ from surrokit_learning.judgement import (
     predicted_acceptance,
     resample,
 )
+from surrokit_learning.modes_found import inverse_curvature
 from surrokit_learning.modes_search import Limits, ModeSearch
-from surrokit_learning.region import Tempered, cautious
-from surrokit_learning.surrogate_draws import (
-    SurrogateDraws,
-    design_below,
-    mode_of,
-    surrogate_draws,
-)
-from surrokit_learning.survey import Survey
+from surrokit_learning.survey import Box, Survey
 
 OUTER = 0.6
 """Part of a batch that lies about the surrogate's mass, once V is good within."""
@@ -66,6 +69,22 @@ judge it. Where most would leave the region of the points seen, the mass is else
 
 UNSURE = 0.6
 """Predicted acceptance below which sub-chains find their length alone, and modes are in doubt."""
+
+
+def _box(value: tuple[FloatArray | float, FloatArray | float] | None) -> Box | None:
+    if value is None:
+        return None
+    try:
+        lower, upper = (np.asarray(corner, dtype=np.float64) for corner in value)
+        right = bool((np.isfinite(lower) & np.isfinite(upper) & (lower < upper)).all())
+    except (TypeError, ValueError):
+        right = False
+    if not right:
+        raise ConfigurationError(
+            f"box must be a pair of corners with every lower number below its upper one, got "
+            f"{value!r}; pass (lower, upper) in the sampling coordinates"
+        )
+    return lower, upper
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -132,7 +151,7 @@ class Rounds:
     searches: int | None = attrs.field(default=None, validator=optional_positive_integer)
     patience: int | None = attrs.field(default=None, validator=optional_positive_integer)
     transitions: int = attrs.field(default=60, validator=positive_integer)
-    box: Box | None = attrs.field(default=None, converter=optional_box)
+    box: Box | None = attrs.field(default=None, converter=_box)
     scale: float = attrs.field(default=2.0, validator=positive)
 
     @property
@@ -334,20 +353,19 @@ class _Exploration:
         known, settings = self.known, self.settings
         if self.may_fit:
             try:
-                region = known.region
-                design = normal_design(
-                    region.whitening.mean, region.covariance, settings.batch, rng
-                )
-                self.queue = self.queue.refill(design)
-                return
+                mean, covariance = known.region.whitening.mean, known.region.covariance
             except SurrogateFitError:
                 pass
+            else:
+                design = normal_design(mean, covariance, settings.batch, rng)
+                self.queue = self.queue.refill(*design)
+                return
         left = max(known.enough - self.n_first, known.few)
         if self.begins == "sobol":
             design = known.fill_box(left, settings.box, settings.scale, rng)
         else:
             design = known.fill_modes(left, settings.scale, rng)
-        self.queue = self.queue.refill(design)
+        self.queue = self.queue.refill(*design)
 
     def next_points(self) -> Queue:
         """Take the next batch from the queue, without points at which the target would fail."""
@@ -372,7 +390,7 @@ class _Exploration:
                 judgement = Judgement.of(points, values)
                 if judgement.acceptance >= self.settings.acceptance and not judgement.missed:
                     return values
-            if hessian is not None and suits_one_side(hessian):
+            if hessian is not None and _suits_one_side(hessian):
                 exact = cast(Any, exact).one_sided(np.diag(hessian))
         return evaluate_with_gradients(exact, at)[0]
 
@@ -486,7 +504,7 @@ class _Exploration:
         if draws.accepted < MOBILE:  # most of them were evaluated before
             below = design_below(surrogate, known.seen, batch, rng) if self.by_gradients else None
             if below is not None:
-                self.queue = self.queue.refill(below)
+                self.queue = self.queue.refill(*below)
             return
         inner = np.arange(batch)
         if draws.outer is not None:
@@ -515,3 +533,16 @@ class _Exploration:
         if (acceptance_by(self.judgements) or 0.0) < UNSURE:
             tuning = attrs.evolve(tuning, length=None)
         self.tuning = tuning if draws.accepted >= MOBILE else None
+
+
+def _suits_one_side(hessian: FloatArray) -> bool:
+    """Return whether differences to one side will do, by a matrix (dim, dim) at the mode.
+
+    Curvatures in the bulk are taken to differ by 30 % from those at the mode. Then a gradient may
+    be off by 0.02 where a standard deviation is one unit: errors of correlated parameters add up.
+    """
+    diagonal = np.diag(hessian)
+    if not (diagonal > 0.0).all():
+        return False
+    bent = 0.5 * 0.3 * np.sqrt(2.0 * RISE * diagonal)
+    return bool(np.sqrt(bent @ np.abs(inverse_curvature(hessian)) @ bent) <= 0.02)

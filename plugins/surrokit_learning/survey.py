@@ -7,29 +7,33 @@ would fail, and these are left out. It only chooses points; what is accepted, th
 
 from __future__ import annotations
 
+from typing import TypeAlias, cast
+
 import attrs
 import numpy as np
 
-from surrokit.errors import SurrogateFitError
+from surrokit.capabilities import INITIAL
+from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.exploring import idle
 from surrokit.interfaces import ChainState, Evaluations, Past, StepInfo
 from surrokit.modes import Modes
-from surrokit.potentials import Potential
+from surrokit.potentials import InitialPotential, Potential
+from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.approach import begin_about, quotas
-from surrokit_learning.designs import (
-    Box,
-    Design,
+from surrokit_learning.draws import (
+    Region,
     box_design,
-    covariance_of_gradients,
-    find_box,
-    inverse_curvature,
+    find_region,
     mixed_design,
     normal_design,
 )
 from surrokit_learning.judgement import resample
+from surrokit_learning.modes_found import WIDE, inverse_curvature
 from surrokit_learning.modes_search import ModeSearch
-from surrokit_learning.region import WIDE, Region, find_region
+
+Box: TypeAlias = tuple[FloatArray, FloatArray]
+"""Lower and upper corner, each of shape (dim,), or (): one number for every coordinate."""
 
 FEWEST = 20
 """Points that must have failed, and a tenth of all at least, for a classifier to be learnt."""
@@ -224,14 +228,37 @@ class Survey:
             return max(self.few, (dim + 5) * (1 if modes is None else len(modes)))
         return max(self.few, min((dim + 1) * (dim + 2) // 2 + 5, 4 * dim))
 
-    def fill_box(self, n: int, box: Box | None, scale: float, rng: np.random.Generator) -> Design:
+    def fill_box(
+        self, n: int, box: Box | None, scale: float, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
         """Return n points in a box; without one, where the target expects itself to be."""
         if self._box is None:
-            self._box = lower, upper = find_box(box, self.exact, self.best, scale, rng)
+            self._box = lower, upper = self._find_box(box, scale, rng)
             self.covariance = np.diag(np.square(upper - lower) / 12.0)
-        return box_design(self._box, n, rng)
+        return box_design(*self._box, n, rng), np.zeros(n)
 
-    def fill_modes(self, n: int, scale: float, rng: np.random.Generator) -> Design:
+    def _find_box(self, box: Box | None, scale: float, rng: np.random.Generator) -> Box:
+        """Return the box given, or one where the target expects itself to be."""
+        for corner in box or ():
+            if corner.shape not in ((), (self.dim,)):
+                raise ConfigurationError(
+                    f"box must have corners of {self.dim} numbers, got shape {corner.shape}; pass "
+                    "(lower, upper), each a number or an array of one number for each coordinate"
+                )
+        if box is not None:
+            lower, upper = (np.broadcast_to(corner, self.dim).copy() for corner in box)
+            return lower, upper
+        if INITIAL in self.exact.capabilities:
+            draws = cast(InitialPotential, self.exact).initial(rng, 500)
+            # uniform points then have the standard deviations of the draws
+            centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
+            if (half > 0).all():
+                return centre - half, centre + half
+        return self.best - scale, self.best + scale
+
+    def fill_modes(
+        self, n: int, scale: float, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
         """Return n points about the mode, or all of several; fewer where little is known of it."""
         modes = self.several
         if modes is not None:
@@ -251,8 +278,12 @@ class Survey:
                 near = np.isfinite(np.square(self.seen.gradients)).all(axis=1)
             rows = self.seen.take(np.asarray(near))
             if len(rows) >= 2 and rows.gradients is not None:
+                typical = self.dim + 20.0  # far rows count little
+                excess = np.maximum(rows.values - rows.values.min(), typical)
+                weights = (typical / excess) ** 4
                 try:
-                    return covariance_of_gradients(rows.positions, rows.values, rows.gradients)
+                    whitening = Whitening.of_gradients(rows.positions, rows.gradients, weights)
+                    return np.asarray(whitening.factor @ whitening.factor.T)
                 except SurrogateFitError:
                     pass
         if self.covariance is not None:

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from surrokit.interfaces import Evaluations
+from surrokit_learning.draws import lowest_temperature
 from surrokit_learning.judgement import (
     CLEAR,
     CLOSE,
@@ -21,7 +22,6 @@ from surrokit_learning.judgement import (
     resample,
     spread,
 )
-from surrokit_learning.region import lowest_temperature
 
 # --- What rounds say of a surrogate, and when they have said enough ---
 

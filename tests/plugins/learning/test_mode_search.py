@@ -21,7 +21,7 @@ from surrokit.modes import Modes
 from surrokit.testing.targets import Gaussian
 from surrokit_learning import modes_search
 from surrokit_learning.approach import quotas
-from surrokit_learning.designs import mixed_design
+from surrokit_learning.draws import mixed_design
 from surrokit_learning.modes_found import (
     ModeWatch,
     predicted_covariance,
@@ -337,15 +337,15 @@ def test_directions_of_which_rows_say_nothing_have_the_usual_curvature():
 def test_a_mixed_design_is_one_of_draws_from_the_mixture():
     rng = np.random.default_rng(7)
     centres, covariances = np.array([[-9.0, 0.0], [9.0, 0.0]]), np.stack([np.eye(2), 4 * np.eye(2)])
-    design = mixed_design(centres, covariances, 400, rng)
-    right = design.positions[:, 0] > 0
+    positions, potentials = mixed_design(centres, covariances, 400, rng)
+    right = positions[:, 0] > 0
     assert right.sum() == 200
     assert 50 < right[:200].sum() < 150  # in random order
     for side, sd in ((~right, 1.0), (right, 2.0)):
-        z = (design.positions[side] - centres[int(sd) - 1]) / sd
+        z = (positions[side] - centres[int(sd) - 1]) / sd
         assert_allclose(z.std(axis=0), 1.0, atol=0.1)
         expected = 0.5 * np.square(z).sum(axis=1) + 2.0 * np.log(sd) - np.log(200)
-        assert_allclose(design.potentials[side], expected)
+        assert_allclose(potentials[side], expected)
 
 
 @pytest.mark.parametrize(

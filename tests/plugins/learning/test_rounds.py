@@ -15,10 +15,9 @@ from surrokit.interfaces import LearningProblem, Start
 from surrokit.potentials import with_forward
 from surrokit.surrogate.whitening import Whitening
 from surrokit.testing.targets import Banana, Gaussian
+from surrokit_learning.draws import Region, surrogate_draws
 from surrokit_learning.judgement import CLEAR, JUDGES, predicted_acceptance
-from surrokit_learning.region import Region
 from surrokit_learning.rounds import FREE, OUTER
-from surrokit_learning.surrogate_draws import surrogate_draws
 
 FLAT = Gaussian(mean=(2.0, -1.0), covariance=((4.0, 0.0), (0.0, 0.01)))
 

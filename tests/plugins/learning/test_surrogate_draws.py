@@ -13,9 +13,14 @@ from surrokit.mode.descent import descend
 from surrokit.mode.search import find_mode
 from surrokit.surrogate.whitening import Whitening
 from surrokit.testing.targets import Banana, Gaussian
-from surrokit_learning.designs import normal_design
-from surrokit_learning.region import Region
-from surrokit_learning.surrogate_draws import EDGES, design_below, look_around, mode_of
+from surrokit_learning.draws import (
+    EDGES,
+    Region,
+    design_below,
+    look_around,
+    mode_of,
+    normal_design,
+)
 
 # --- The first points that a surrogate learns from ---
 
@@ -23,15 +28,16 @@ from surrokit_learning.surrogate_draws import EDGES, design_below, look_around, 
 @pytest.mark.parametrize("n", [1, 7, 40])
 def test_each_part_of_the_probability_has_one_draw(n):
     covariance = np.array([[4.0, 1.0], [1.0, 0.5]])
-    design = normal_design(np.array([3.0, -1.0]), covariance, n, np.random.default_rng(0))
-    normals = np.linalg.solve(np.linalg.cholesky(covariance), (design.positions - [3.0, -1.0]).T)
+    rng = np.random.default_rng(0)
+    positions, potentials = normal_design(np.array([3.0, -1.0]), covariance, n, rng)
+    normals = np.linalg.solve(np.linalg.cholesky(covariance), (positions - [3.0, -1.0]).T)
     parts = np.sort(np.floor(n * ndtr(normals)), axis=1)
     assert (parts == np.arange(n)).all()
-    assert_allclose(design.potentials, 0.5 * np.square(normals).sum(axis=0))
+    assert_allclose(potentials, 0.5 * np.square(normals).sum(axis=0))
 
 
 def test_coordinates_are_shuffled_apart():
-    draws = normal_design(np.zeros(5), np.eye(5), 2000, np.random.default_rng(1)).positions
+    draws = normal_design(np.zeros(5), np.eye(5), 2000, np.random.default_rng(1))[0]
     # four standard errors of a correlation
     assert_allclose(np.corrcoef(draws, rowvar=False), np.eye(5), atol=4 / np.sqrt(2000))
     assert_allclose(draws.std(axis=0), 1.0, rtol=0.02)
@@ -144,8 +150,8 @@ def seen(*positions):
 def test_points_lie_about_a_mode_that_is_lower():
     design = design_below(VALLEY, seen([0.0, 400.0]), 400, np.random.default_rng(1))
     assert design is not None
-    assert_allclose(design.positions.mean(axis=0), VALLEY.mean, rtol=0.02)
-    assert_allclose(np.cov(design.positions.T), VALLEY.covariance, rtol=0.1)
+    assert_allclose(design[0].mean(axis=0), VALLEY.mean, rtol=0.02)
+    assert_allclose(np.cov(design[0].T), VALLEY.covariance, rtol=0.1)
 
 
 def test_there_are_none_where_the_best_point_is_as_low():
