@@ -25,21 +25,11 @@ def run_abreast(
 ) -> list[Result]:
     """Return the results of searches that evaluate one potential, in their order.
 
-    Each search runs in a thread of its own, and waits whenever it wants an evaluation. Once all of
-    them wait or have ended, what they want is evaluated together in the caller's thread. One thread
-    runs at a time. So results depend on the searches alone, and so does the order of evaluations.
-
-    Parameters
-    ----------
-    exact
-        The potential; methods of :mod:`surrokit.capabilities` evaluate it.
-    searches
-        Each takes the potential to evaluate.
-
-    Raises
-    ------
-    Exception
-        Whatever an evaluation raises, or the first of the searches that raises.
+    Each takes the potential. It runs in a thread of its own, and waits whenever it wants an
+    evaluation. Once all of them wait or have ended, what they want is evaluated together in the
+    caller's thread. One thread runs at a time. So results depend on the searches alone, and so does
+    the order of evaluations. Whatever an evaluation raises, or the first search that does, is
+    raised once all have ended.
     """
     if len(searches) == 1:
         return [searches[0](exact)]

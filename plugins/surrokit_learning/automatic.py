@@ -46,24 +46,16 @@ _CLEARLY = 0.25  # of an evaluation of all rows, for an about independent draw
 
 @attrs.frozen(kw_only=True)
 class RowsForecast:
-    """What decisions on a few rows would cost.
+    """What decisions on a few rows would cost: of moves between draws of the Laplace approximation.
 
-    Parameters
-    ----------
-    rows
-        Expected for a move between independent draws of the Laplace approximation.
-    acceptance
-        Predicted for such a move; None where even the prediction would be expensive.
-    whole
-        Predicted for such a move when all rows decide; None where it was not looked at.
-    mode : ndarray of shape (dim,), optional
-        Where the target is least, as a search has found.
+    The acceptance is None where even the prediction would be expensive. The target is least at the
+    ``mode (dim,)``, as a search has found.
     """
 
     rows: float
     n_rows: int
     acceptance: float | None
-    whole: float | None = None
+    whole: float | None = None  # the acceptance when all rows decide; None where not looked at
     mode: FloatArray | None = attrs.field(default=None, eq=False, repr=False)
 
     @property

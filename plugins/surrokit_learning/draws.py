@@ -1,4 +1,4 @@
-"""Where to evaluate: first designs, and draws of a surrogate where it is trusted, and about these."""
+"""Where to evaluate: first designs, draws of a surrogate where it is trusted, and about its mass."""
 
 from __future__ import annotations
 
@@ -100,11 +100,7 @@ def find_region(seen: Evaluations, covariance: FloatArray | None, *, by_values: 
     target's. Values alone tell nothing of what lies beyond the points, so these are then weighted
     by exp(-U / T), with T the lowest temperature at which there are enough of them. Draws may go
     1.3 times as far as the farthest point that is plausible, or as draws of a normal target are.
-
-    Raises
-    ------
-    SurrogateFitError
-        If the points are too far apart for double precision.
+    SurrogateFitError is raised where points are too far apart for double precision.
     """
     dim = seen.positions.shape[1]
     usual = float(np.sqrt(dim)) + 2.0
@@ -239,28 +235,14 @@ EDGES = 4
 
 @attrs.frozen(kw_only=True, eq=False)
 class SurrogateDraws:
-    """Where chains on a surrogate V ended, and what was found on the way.
-
-    Parameters
-    ----------
-    positions, values : ndarrays of shape (n, dim) and (n,)
-        The last position of each chain, and V there.
-    covariance : ndarray of shape (dim, dim) or None
-        Of the draws; None where they hardly moved.
-    tuning
-        What the sampler needs on this surrogate.
-    accepted : float
-        Part of the moves that were accepted on V, over the second half.
-    outer
-        Positions about the mass of V, and V there; None where nobody asked.
-    """
+    """Where chains on a surrogate V ended, and V there, shapes (n, dim) and (n,)."""
 
     positions: FloatArray
     values: FloatArray
-    covariance: FloatArray | None
-    tuning: Tuning
-    accepted: float
-    outer: Edges | None = None
+    covariance: FloatArray | None  # of the draws; None where they hardly moved
+    tuning: Tuning  # what the sampler needs on this surrogate
+    accepted: float  # part of the moves that were accepted on V, over the second half
+    outer: Edges | None = None  # positions about the mass of V; None where nobody asked
 
 
 def surrogate_draws(

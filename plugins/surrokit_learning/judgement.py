@@ -25,32 +25,16 @@ an arm has yet to be seen, it is off by more at some of a dozen points."""
 
 @attrs.frozen(kw_only=True, eq=False)
 class Queue:
-    """Points to be evaluated, and what they were drawn from.
-
-    Parameters
-    ----------
-    positions, expected : ndarrays of shape (k, dim) and (k,)
-        The points, and the potential that they are draws of; -inf where no chain shall move there.
-    predicted : ndarray of shape (k,)
-        The surrogate V there; NaN where they are no draws of a surrogate.
-    is_outer : ndarray of shape (k,)
-        Which are no draws of V, but lie about its mass.
-    typical : float
-        V that most of its draws do not exceed, where there are outer points.
-    covariance : ndarray of shape (dim, dim), optional
-        That of the draws, which is used once the target agrees with them.
-    temperature, trusted
-        T, where they are draws of V / T; and whether they are draws of V itself.
-    """
+    """Points (k, dim) to be evaluated, and what they were drawn from, each of shape (k,)."""
 
     positions: FloatArray
-    expected: FloatArray
-    predicted: FloatArray
-    is_outer: BoolArray
-    typical: float = np.inf
-    covariance: FloatArray | None = None
-    temperature: float = 1.0
-    trusted: bool = False
+    expected: FloatArray  # potential that they are draws of; -inf where no chain shall move there
+    predicted: FloatArray  # the surrogate V there; NaN where they are no draws of a surrogate
+    is_outer: BoolArray  # which are no draws of V, but lie about its mass
+    typical: float = np.inf  # V that most of its draws do not exceed, where there are outer points
+    covariance: FloatArray | None = None  # of the draws, for once the target agrees with them
+    temperature: float = 1.0  # T, where they are draws of V / T
+    trusted: bool = False  # whether they are draws of V itself
 
     @classmethod
     def empty(cls, dim: int) -> Queue:
@@ -106,24 +90,12 @@ class Queue:
 
 @attrs.frozen(kw_only=True)
 class Judgement:
-    """The judgement of one round.
+    """The judgement of one round, where nobody looked about the mass without the last two."""
 
-    Parameters
-    ----------
-    acceptance : float
-        Predicted acceptance of independent draws.
-    spread : float
-        Of V - U, in nats.
-    missed : int, optional
-        In how many places the target goes on though the surrogate ends; None where nobody looked.
-    off : float, optional
-        By how much V is off at most about the mass, in nats; None where nobody looked.
-    """
-
-    acceptance: float
-    spread: float
-    missed: int | None = None
-    off: float | None = None
+    acceptance: float  # predicted, of independent draws
+    spread: float  # of V - U, in nats
+    missed: int | None = None  # places where the target goes on though the surrogate ends
+    off: float | None = None  # nats by which V is off at most about the mass
 
     @classmethod
     def of(cls, queue: Queue, exact: FloatArray) -> Judgement:

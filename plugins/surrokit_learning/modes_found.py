@@ -153,14 +153,8 @@ def predicted_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations)
 
     Where rows say nothing of a direction, it has the usual curvature of the others. Searches go
     along few directions, and in these again and again, where a covariance of positions or
-    gradients degenerates.
-
-    Parameters
-    ----------
-    mode, slope : ndarray of shape (dim,)
-        A mode, and the gradient there, which need not vanish altogether.
-    rows
-        With gradients, all finite. Those far above the least count little.
+    gradients degenerates. The gradient at the mode (dim,) is ``slope (dim,)``, which need not
+    vanish altogether. Rows, with finite gradients, that lie far above the least count little.
     """
     assert rows.gradients is not None
     typical = float(len(mode))

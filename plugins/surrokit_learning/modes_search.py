@@ -53,27 +53,13 @@ LATER = 20
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """What searches may evaluate.
-
-    Parameters
-    ----------
-    total, later
-        Evaluations by all searches, and by those after the first. One that has begun may finish,
-        and :data:`LEAST` begin in any case.
-    searches
-        Starts at most; None for as many as ``later`` allows.
-    spare
-        Evaluations more, in total and by later searches, while a mode is known that one search
-        alone has found.
-    beside
-        Gradients beside the first mode, on top of these.
-    """
+    """What searches may evaluate."""
 
     total: int
-    later: float
-    searches: int | None
-    spare: int = 0
-    beside: int = 0
+    later: float  # by those after the first; three begin in any case, and may finish
+    searches: int | None  # starts at most; None for as many as ``later`` allows
+    spare: int = 0  # more, while a mode is known that one search alone has found
+    beside: int = 0  # gradients beside the first mode, on top of these
 
     def starts(self, exact: Potential) -> int:
         """Return from how many starts to search at most."""
@@ -101,24 +87,12 @@ class _Search:
 
 
 class ModeSearch:
-    """Searches on one target, the first from the best of some starts.
+    """Searches on one target, the first from the best of ``starts (n, dim)`` by U there.
 
-    Parameters
-    ----------
-    starts, values : ndarrays of shape (n, dim) and (n,)
-        Where searches may begin, and U there; more starts follow when a mode is known.
-    surrogate
-        Of known evaluations, with capability ``gradient``. A search ends where the target agrees
-        with it and it leads to a mode that is known; everywhere else the target is evaluated.
-
-    Attributes
-    ----------
-    led, calls
-        The mode that each search that has ended led to, -1 for none; and its evaluations.
-    lowest : Mode or None
-        The least potential that any search has come to.
-    over
-        Whether there is nothing left to do.
+    More starts follow when a mode is known. With a ``surrogate`` of known evaluations a search ends
+    where the target agrees with it and it leads to a known mode; everywhere else the target is
+    evaluated. The mode that each search that has ended ``led`` to is -1 for none; ``lowest`` is the
+    least potential that any has come to.
     """
 
     def __init__(
@@ -169,10 +143,7 @@ class ModeSearch:
     def step(self, rng: np.random.Generator) -> None:
         """Go on for about :data:`SLICE` more evaluations; the generator is for more starts.
 
-        Raises
-        ------
-        TargetError
-            If the target falls and falls before any search has ended.
+        TargetError is raised if no distribution may have such a target.
         """
         before, exact = self.n_evaluated, self._exact
         while not self.over and self.n_evaluated < before + SLICE:

@@ -42,18 +42,9 @@ FEWEST = 20
 class Survey:
     """What is known of a target so far.
 
-    Attributes
-    ----------
-    seen
-        Points with finite values, and gradients where they were evaluated.
-    failed : ndarray of shape (k, dim)
-        Points without.
-    search
-        The search for modes; None where there is none.
-    mode : ndarray of shape (dim,), optional
-        Least potential found; None also where mass may lie elsewhere.
-    covariance : ndarray of shape (dim, dim), optional
-        What is known of the target's.
+    Points ``seen`` have finite values, and gradients where they were evaluated; ``failed (k, dim)``
+    have none. At the ``mode (dim,)`` is the least potential found, or it is None; so it is where
+    mass may lie elsewhere.
     """
 
     def __init__(
