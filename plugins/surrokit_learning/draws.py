@@ -1,4 +1,4 @@
-"""Where to evaluate: first designs, draws of a surrogate where it is trusted, and about its mass."""
+"""Where to evaluate: first designs, and draws of a surrogate in and about the mass it has seen."""
 
 from __future__ import annotations
 

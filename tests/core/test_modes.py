@@ -69,12 +69,6 @@ def test_positions_belong_to_the_densest():
     assert_array_equal(modes(higher=0.0).nearest(at), [0, 1, 1])
 
 
-def test_searches_are_all_counted():
-    assert modes().searches == 8
-    assert len(modes()) == 2
-    assert repr(modes()) == "<Modes: 2, by 8 searches>"
-
-
 def test_places_are_told_in_the_users_coordinates():
     bounds = Transform(lower=np.array([0.0, *[-np.inf] * 3]), upper=np.full(DIM, np.inf))
     told = modes().tell(bounds)
@@ -88,6 +82,7 @@ def test_places_are_told_in_the_users_coordinates():
 
 
 def test_they_can_be_written_down():
+    assert repr(modes()) == "<Modes: 2, by 8 searches>"
     again = write_and_read(modes())
     assert_array_equal(again.covariances, modes().covariances)
 
@@ -133,18 +128,6 @@ def test_a_mode_that_draws_come_near_is_not_missed_though_none_belongs_to_it(apa
     assert visits.joined != missed
 
 
-def test_a_mode_that_draws_go_round_in_many_dimensions_is_not_missed():
-    """None is where the normal approximation has its mass, and yet they come and go."""
-    rng = np.random.default_rng(2)
-    found = modes(apart=10.0, covariances=np.stack([np.eye(DIM)] * 2))
-    away = rng.standard_normal((3, 200, DIM)) * np.where(np.arange(DIM) == 2, 0.0, 1.0)
-    away *= 20.0 / np.linalg.norm(away, axis=2)[:, :, None]
-    away[..., 2] = 10.0 * rng.integers(0, 2, (3, 200))
-    visits = ModeVisits.of(found, away)
-    assert not visits.missed.any()
-    assert visits.joined
-
-
 # --- what a run tells ---
 
 
@@ -182,14 +165,6 @@ def test_modes_that_draws_join_or_that_weigh_nothing_are_not_complained_of(told,
     run = told(sides, modes(higher=higher))
     assert not any("modes" in each for each in advice(run))
     assert len(run.modes) == 2
-
-
-def test_runs_without_draws_or_searches_say_nothing_of_modes(told, bounded_run):
-    run = told(np.zeros((3, 50)))
-    empty = attrs.evolve(run, kept=attrs.evolve(run.kept, seconds=np.zeros(0)))
-    assert advice(empty) == []
-    assert bounded_run.modes is None
-    assert bounded_run.to_dict()["modes"] is None
 
 
 # --- what an explorer knows of the budget ---

