@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Literal, cast
 
@@ -161,7 +162,7 @@ class Rounds:
         return frozenset({GRADIENT}) if by_gradient else frozenset()
 
     def explore(self, start: Start, rng: np.random.Generator) -> Iterator[Explored]:
-        """Draw on the surrogate, evaluate there, judge it by that, and fit anew until it is good.
+        """Draw on the surrogate, evaluate there, judge it by that, fit it anew, until it is good.
 
         Yield after each part of the search for modes, of the first points, and each round.
 
@@ -171,30 +172,7 @@ class Rounds:
             If the warm-up has no iteration for it.
         """
         demand_warmup("rounds", start.warmup)
-        return self._explore(_Exploration(self, start), start, rng)
-
-    def _explore(
-        self, run: _Exploration, start: Start, rng: np.random.Generator
-    ) -> Iterator[Explored]:
-        if start.past is not None:
-            yield from run.recall(start.past, rng)
-        else:
-            yield from run.search(rng)
-        while not run.finished:
-            run.begin_iteration(rng)
-            if not len(run.queue):  # there was no surrogate, or none to draw from
-                run.queue_design(rng)
-            points = run.next_points()
-            values = run.evaluate(points)
-            run.judge(points, values)
-            step = run.move_chains(points, values, rng)
-            run.finished = run.is_over()
-            rows = run.known.add(start.evaluated())
-            if not (run.finished or run.may_fit):
-                yield run.explored(step, rows)
-                continue
-            run.look(start.fit(rows))
-            yield run.explored(step)
+        return _Exploration(self, start).run(rng)
 
 
 class _Exploration:
@@ -202,7 +180,7 @@ class _Exploration:
 
     def __init__(self, settings: Rounds, start: Start) -> None:
         self.settings, self.start, self.exact = settings, start, start.potential
-        chains = len(start.positions)
+        chains, dim = start.positions.shape
         offered, wanted = GRADIENT in self.exact.capabilities, settings.gradients
         self.by_gradients = offered if wanted is None else wanted
         price = calls_per_gradient(self.exact) if self.by_gradients else 1
@@ -211,7 +189,7 @@ class _Exploration:
         self.begins = usual if settings.start == "auto" else settings.start
         at = ChainState(positions=start.positions, values=np.empty(0), cache={})
         self.known = Survey(self.exact, at, by_gradients=self.by_gradients, batch=settings.batch)
-        self.queue = Queue.empty(self.exact.dim)
+        self.queue = Queue.empty(dim)
         self.may_fit = False  # whether there are points enough for a surrogate
         self.n_first = 0  # points of the first design that were evaluated
         self.approximated = 0.0  # predicted acceptance of draws of the Laplace approximation
@@ -221,17 +199,44 @@ class _Exploration:
         self.at_draws = self.finished = False
         self.seed = self.steps = self.evaluated = 0
         self.affordable = None if start.calls is None else max(start.calls // price, 1)
-        self.most = self._most(chains)
+        # half of the calls is left to what follows
+        self.half = math.inf if self.affordable is None else self.affordable // 2
+        self.usual = 100 + 10 * dim if self.by_gradients else 200 + 20 * dim
         self.spare = 0  # evaluations more where the surrogate lacks a part of the target's mass
-        if settings.evaluations is None:
-            room = self.most if start.calls is None else self._half() - self.most
-            self.spare = max(min(self.most, room), 0)
+        if settings.evaluations is not None:
+            self.most = max(settings.evaluations, chains + 1)
+        else:
+            self.most = self.usual
+            if self.begins == "mode":
+                self.most = int(min(self.usual, max(self.half, chains + 1)))
+            self.spare = int(max(min(self.most, self.half - self.most), 0))
 
-    def begin_iteration(self, rng: np.random.Generator) -> None:
-        """Note that another iteration begins; what it draws on a surrogate has its own seed."""
+    def run(self, rng: np.random.Generator) -> Iterator[Explored]:
+        """Yield after each iteration."""
+        if self.start.past is not None:
+            yield from self._recall(self.start.past, rng)
+        else:
+            yield from self._search(rng)
+        while not self.finished:
+            self._next(rng)
+            if not len(self.queue):  # there was no surrogate, or none to draw from
+                self._queue_design(rng)
+            step = self._evaluate_and_judge(rng)
+            self.finished = self._is_over()
+            yield self._fit_and_draw(step)
+
+    def _next(self, rng: np.random.Generator) -> None:
         self.seed, self.steps = int(rng.integers(2**62)), self.steps + 1
 
-    def explored(self, step: StepInfo | None = None, rows: Evaluations | None = None) -> Explored:
+    def _fit_and_draw(self, step: StepInfo) -> Explored:
+        """Fit a surrogate to what is known, and queue draws of it; or tune the sampler at last."""
+        rows = self.known.add(self.start.evaluated())
+        if not (self.finished or self.may_fit):
+            return self._explored(step, rows)
+        self._look(self.start.fit(rows))
+        return self._explored(step)
+
+    def _explored(self, step: StepInfo | None = None, rows: Evaluations | None = None) -> Explored:
         """Return the iteration, with rows that no surrogate has learnt from."""
         known, last = self.known, self.judgements[-1:]
         found = Findings(
@@ -249,37 +254,37 @@ class _Exploration:
 
     # --- how it begins ---
 
-    def recall(self, past: Past, rng: np.random.Generator) -> Iterator[Explored]:
+    def _recall(self, past: Past, rng: np.random.Generator) -> Iterator[Explored]:
         """Begin at draws of earlier runs; end if their evaluations make a good surrogate."""
         self.known.recall(past)
-        yield self.explored()
-        self.begin_iteration(rng)
+        yield self._explored()
+        self._next(rng)
         surrogate = self.start.fit(self.start.evaluated())
         if surrogate is not None:
             self.judgements.append(Judgement.at_draws(past, surrogate))
             self.finished = self.judgements[0].acceptance >= self.settings.acceptance
             self.at_draws = self.finished
         self.may_fit = True
-        self.look(surrogate)
-        yield self.explored(idle(len(self.start.positions)))
+        self._look(surrogate)
+        yield self._explored(idle(len(self.start.positions)))
 
-    def search(self, rng: np.random.Generator) -> Iterator[Explored]:
+    def _search(self, rng: np.random.Generator) -> Iterator[Explored]:
         """Evaluate the starts, and search for modes from there, if that is how to begin."""
         at, known = self.start.positions, self.known
         # where a gradient is made of values, starts alone are not worth it
         if self.by_gradients and not self.by_differences:
-            chains = chains_at(self.exact, at)
+            known.chains = chains_at(self.exact, at)
         else:
             values = evaluate_alone(self.exact, at)
-            chains = ChainState(positions=at, values=values, cache={"value": values})
-        known.chains, self.evaluated = chains, len(at)
-        yield self.explored()
+            known.chains = ChainState(positions=at, values=values, cache={"value": values})
+        self.evaluated = len(at)
+        yield self._explored()
         if self.begins != "mode":
             return
-        search, over = self._mode_search(chains), False
+        search, over = self._mode_search(known.chains), False
         known.search_by(search)
         while not over:
-            self.begin_iteration(rng)
+            self._next(rng)
             before = search.n_evaluated
             search.step(np.random.default_rng(self.seed))
             if 2 * self.steps >= self.start.warmup:
@@ -293,13 +298,8 @@ class _Exploration:
                 # rounds begin at once where what is known is as much as a round would tell
                 self.may_fit = self.n_first >= max(known.enough, self.settings.batch)
                 self.approximated, self.checked = float(self.may_fit), int(self.may_fit)
-                self.finished = self.is_over()
-            rows, step = known.add(self.start.evaluated()), idle(len(at))
-            if self.finished or self.may_fit:
-                self.look(self.start.fit(rows))
-                yield self.explored(step)
-            else:
-                yield self.explored(step, rows)
+                self.finished = self._is_over()
+            yield self._fit_and_draw(idle(len(at)))
 
     def _mode_search(self, chains: ChainState) -> ModeSearch:
         """Return searches from chains, the first of them from the best that is known already.
@@ -308,7 +308,7 @@ class _Exploration:
         at what the search has evaluated, at its start at least, and leads to a mode that is found.
         """
         starts, values, surrogate = chains.positions, chains.values, None
-        known, affordable, given = self.start.known, self.affordable, self.settings.evaluations
+        known, given = self.start.known, self.settings.evaluations
         if known is not None and self.by_gradients and len(known):
             self.known.recall_rows(known)
             lowest = int(np.argmin(known.values))
@@ -320,35 +320,21 @@ class _Exploration:
                 surrogate = None
             starts = np.vstack([best, starts])
             values = np.append(min(known.values[lowest], values.min()) - 1.0, values)
-        most, limit = self._most(0), self.most // 2
-        if given is None:
-            limit = 2 * most if affordable is None else min(2 * most, affordable // 2)
-        later = 0.1 * (most if affordable is None else affordable)
+        most = given or min(self.usual, max(self.half, 1))
+        later = 0.1 * (most if self.affordable is None else self.affordable)
+        limit = self.most // 2 if given is not None else int(min(2 * most, self.half))
         limits = Limits(
-            total=limit - len(self.start.positions),
+            total=limit - len(chains.positions),
             later=later,
             searches=self.settings.searches,
             spare=int(2 * later) if given is None else 0,
-            beside=Limits.unnoticed(affordable),
+            beside=Limits.unnoticed(self.affordable),
         )
         return ModeSearch(self.exact, starts, values, limits, surrogate)
 
-    def _most(self, chains: int) -> int:
-        """Return how many evaluations to make at most, for so many chains."""
-        if self.settings.evaluations is not None:
-            return max(self.settings.evaluations, chains + 1)
-        most = 100 + 10 * self.known.dim if self.by_gradients else 200 + 20 * self.known.dim
-        if self.affordable is None or self.begins != "mode":
-            return most
-        return min(most, max(self._half(), chains + 1))  # half is left to what follows
-
-    def _half(self) -> int:
-        assert self.affordable is not None
-        return self.affordable // 2
-
     # --- a round ---
 
-    def queue_design(self, rng: np.random.Generator) -> None:
+    def _queue_design(self, rng: np.random.Generator) -> None:
         """Queue more of the first points, or points about the best ones so far."""
         known, settings = self.known, self.settings
         if self.may_fit:
@@ -367,21 +353,37 @@ class _Exploration:
             design = known.fill_modes(left, settings.scale, rng)
         self.queue = self.queue.refill(*design)
 
-    def next_points(self) -> Queue:
-        """Take the next batch from the queue, without points at which the target would fail."""
+    def _evaluate_and_judge(self, rng: np.random.Generator) -> StepInfo:
+        """Evaluate the next batch, judge what it was drawn from, and move chains by importance."""
         n = max(min(self.settings.batch, self.most - self.evaluated), 1)
         queue = self.queue.take(self.known.promising(self.queue.positions))
-        self.queue = queue.take(slice(n, None))
-        return queue.take(slice(n))
+        now, self.queue = queue.take(slice(n)), queue.take(slice(n, None))
+        values = self._values(now)
+        self.evaluated += len(now)
+        if now.judges:
+            judgement = Judgement.of(now, values)
+            self.judgements.append(judgement)
+            if judgement.missed:
+                more = min(len(now), self.spare)
+                self.most, self.spare = self.most + more, self.spare - more
+            if judgement.acceptance >= 0.1:  # or else the covariance of the draws tells nothing
+                self.known.covariance = now.covariance
+        log_weights = difference(now.expected, values)
+        if not self.may_fit:
+            if self.begins == "sobol":  # points spread over a box are no draws
+                log_weights = np.full(len(now), -np.inf)
+            self.approximated = predicted_acceptance(log_weights)
+            self.n_first += len(now)
+            self.may_fit = self.n_first >= self.known.enough
+        return self.known.move_chains(now.positions, values, log_weights, rng)
 
-    def evaluate(self, points: Queue) -> FloatArray:
+    def _values(self, points: Queue) -> FloatArray:
         """Return U at points (n, dim), with gradients for who learns, where these help.
 
         Where gradients are made of values, values judge first: if they say that the surrogate is
         good, there is nothing to be learnt.
         """
         exact, at, hessian = self.exact, points.positions, self.known.hessian
-        self.evaluated += len(points)
         if not self.by_gradients:
             return evaluate_alone(exact, at)
         if self.by_differences:
@@ -394,30 +396,7 @@ class _Exploration:
                 exact = cast(Any, exact).one_sided(np.diag(hessian))
         return evaluate_with_gradients(exact, at)[0]
 
-    def judge(self, points: Queue, values: FloatArray) -> None:
-        """Judge what points were drawn from by U there, shape (n,)."""
-        if not points.judges:
-            return
-        judgement = Judgement.of(points, values)
-        self.judgements.append(judgement)
-        if judgement.missed:
-            more = min(len(points), self.spare)
-            self.most, self.spare = self.most + more, self.spare - more
-        if judgement.acceptance >= 0.1:  # or else the covariance of the draws tells nothing
-            self.known.covariance = points.covariance
-
-    def move_chains(self, points: Queue, values: FloatArray, rng: np.random.Generator) -> StepInfo:
-        """Move chains to points by importance, but not to such as are spread over a box."""
-        log_weights = difference(points.expected, values)
-        if not self.may_fit:
-            if self.begins == "sobol":
-                log_weights = np.full(len(points), -np.inf)
-            self.approximated = predicted_acceptance(log_weights)
-            self.n_first += len(points)
-            self.may_fit = self.n_first >= self.known.enough
-        return self.known.move_chains(points.positions, values, log_weights, rng)
-
-    def is_over(self) -> bool:
+    def _is_over(self) -> bool:
         """Return whether all is spent, V is good, or nothing is gained."""
         # one batch of points may be lucky, and without gradients often is
         rounds = 1 if self.by_gradients else 3
@@ -437,7 +416,7 @@ class _Exploration:
 
     # --- draws on a surrogate ---
 
-    def look(self, surrogate: Potential | None) -> None:
+    def _look(self, surrogate: Potential | None) -> None:
         """Look where a surrogate has its mass: for the next round, or for the run at the end."""
         if surrogate is None or not len(self.known.seen):
             return
