@@ -31,7 +31,6 @@ from surrokit.interfaces import (
     StepInfo,
     Tuning,
 )
-from surrokit.kernel.kernel import mover
 from surrokit.model.model import calls_per_gradient
 from surrokit.potentials import Potential
 from surrokit.targets.differences import RISE
@@ -435,7 +434,7 @@ class _Exploration:
 
         None where it learns from values alone, which say nothing of what lies beyond.
         """
-        looks = self.by_gradients and mover(self.settings.sampler).needs <= {GRADIENT}
+        looks = self.by_gradients and self.settings.sampler.kernel.needs <= {GRADIENT}
         n = self.settings.batch
         return max(min(int(OUTER * n), n - JUDGES), 0) if looks else 0
 

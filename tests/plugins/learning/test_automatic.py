@@ -22,7 +22,8 @@ from surrokit.errors import (
     SurrogateFitError,
     TargetError,
 )
-from surrokit.plan.recipe import SHORTEST, Recipe, settling
+from surrokit.plan.plan import SHORTEST, Plan, settling
+from surrokit.plan.recipe import Recipe
 from surrokit.registry.catalogue import Catalogue, Composer, default_catalogue
 from surrokit.run import loop as first_phase
 from surrokit.testing.targets import Gaussian
@@ -639,7 +640,6 @@ def test_a_slow_first_call_does_not_end_the_way_to_the_mass():
     """As one that compiles is: the limit in seconds is of a search for a surrogate."""
     target, hurry = offering("gradient"), Budget(max_calls=1, max_seconds=0.01)
     recipe = attrs.evolve(picked(target, CHEAP), exploration=hurry)
-    assert recipe.learner is None
-    assert recipe.exploration_limit.max_seconds is None
-    learning = attrs.evolve(recipe, learner=object())
-    assert learning.exploration_limit.max_seconds == 0.01
+    plan = Plan(recipe=recipe, sampler=None, correction=None, schedule=None, described={})
+    assert plan.exploration_limit.max_seconds is None
+    assert attrs.evolve(plan, learner=object()).exploration_limit.max_seconds == 0.01
