@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
-import surrokit as sk
-from surrokit_learning import survey
 from surrokit_learning.survey import promising
 
 RNG = np.random.default_rng(1)
@@ -37,44 +33,3 @@ def test_points_that_overflow_are_no_obstacle(far):
 def test_few_failures_change_nothing(n_good, n_failed):
     points = RNG.standard_normal((300, 2))
     assert promising(points[:n_good], points[n_good : n_good + n_failed], NEXT).all()
-
-
-def explored(**options):
-    """Return a run, and its failures in the exploration, where half of the posterior fails."""
-    seen = []
-
-    class Listener:
-        def surrokit_transition_done(self, run, state, info):
-            if info.stage == "exploration":
-                seen.append(len(failed))
-
-    failed = []
-
-    def fragile(q):
-        if q[0] > 0.1 * q[1]:
-            failed.append(q)
-            raise ArithmeticError("no solution")
-        return 0.5 * q @ q + 0.3 * np.sum(np.cos(q))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        run = sk.sample(
-            sk.potential(fragile, lambda q: q - 0.3 * np.sin(q), dim=4),
-            surrogate="additive",
-            explorer="rounds",
-            draws=200,
-            seed=1,
-            progress=False,
-            observers=[Listener()],
-            **options,
-        )
-    return run, seen[-1]
-
-
-def test_an_exploration_wastes_fewer_calls(monkeypatch):
-    run, wasted = explored()
-    monkeypatch.setattr(survey, "FEWEST", 10**9)
-    plain, wasted_before = explored()
-    assert wasted < 0.7 * wasted_before
-    assert run.total_calls < plain.total_calls
-    assert (run.draws[..., 0] <= 0.1 * run.draws[..., 1]).all()
