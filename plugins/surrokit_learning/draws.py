@@ -8,17 +8,17 @@ import math
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT, HESSIAN
+from surrokit.capabilities import GRADIENT
 from surrokit.errors import NumericalError
 from surrokit.interfaces import ChainState, Correction, Evaluations, Sampler, Tuning
 from surrokit.kernel.kernel import STEPS, Binding, follow, warm_up
 from surrokit.limits import one_thread
 from surrokit.mode.descent import descend
-from surrokit.potentials import Potential, with_gradient, with_hessian
+from surrokit.potentials import Potential, with_gradient
 from surrokit.surrogate.umbrella import Edges, Umbrella
 from surrokit.surrogate.whitening import Whitening, cholesky_factor
 from surrokit.types import BoolArray, Capabilities, FloatArray
-from surrokit_learning.modes_found import WIDE, inverse_curvature
+from surrokit_learning.modes_found import WIDE
 
 # --- first points ---
 
@@ -347,23 +347,3 @@ def mode_of(surrogate: Potential, start: FloatArray) -> FloatArray:
     except NumericalError:
         return start
     return found.position if found.converged else start
-
-
-def design_below(
-    surrogate: Potential, seen: Evaluations, n: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return n draws about the surrogate's mode if that is lower than all that was seen.
-
-    Draws from a surrogate that do not move may be held back by the region of its points: the mass
-    is beyond it, farther along a valley in which the search for the mode has stopped. This is for
-    one that has learnt from gradients: values tell nothing of what lies beyond their points.
-    """
-    if HESSIAN not in surrogate.capabilities:
-        return None
-    best = seen.positions[int(np.argmin(seen.values))]
-    mode = mode_of(surrogate, best)
-    at_mode, at_best = surrogate.value(np.stack([mode, best]))
-    if not at_mode < at_best - 1.0:
-        return None
-    hessian = with_hessian(surrogate).hessian(mode[None])[0]
-    return normal_design(mode, inverse_curvature(hessian), n, rng)

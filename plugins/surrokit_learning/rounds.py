@@ -40,7 +40,6 @@ from surrokit_learning.draws import (
     SurrogateDraws,
     Tempered,
     cautious,
-    design_below,
     mode_of,
     normal_design,
     surrogate_draws,
@@ -201,14 +200,12 @@ class _Exploration:
         # half of the calls is left to what follows
         self.half = math.inf if self.affordable is None else self.affordable // 2
         self.usual = 100 + 10 * dim if self.by_gradients else 200 + 20 * dim
-        self.spare = 0  # evaluations more where the surrogate lacks a part of the target's mass
         if settings.evaluations is not None:
             self.most = max(settings.evaluations, chains + 1)
         else:
             self.most = self.usual
             if self.begins == "mode":
                 self.most = int(min(self.usual, max(self.half, chains + 1)))
-            self.spare = int(max(min(self.most, self.half - self.most), 0))
 
     def run(self, rng: np.random.Generator) -> Iterator[Explored]:
         """Yield after each iteration."""
@@ -362,9 +359,6 @@ class _Exploration:
         if now.judges:
             judgement = Judgement.of(now, values)
             self.judgements.append(judgement)
-            if judgement.missed:
-                more = min(len(now), self.spare)
-                self.most, self.spare = self.most + more, self.spare - more
             if judgement.acceptance >= 0.1:  # or else the covariance of the draws tells nothing
                 self.known.covariance = now.covariance
         log_weights = difference(now.expected, values)
@@ -480,9 +474,6 @@ class _Exploration:
         n_outer = self._n_outer if good >= 0.5 else 0
         draws = self._draw(shown, settings.sampler, settings.transitions, rng, n_outer)
         if draws.accepted < MOBILE:  # most of them were evaluated before
-            below = design_below(surrogate, known.seen, batch, rng) if self.by_gradients else None
-            if below is not None:
-                self.queue = self.queue.refill(*below)
             return
         inner = np.arange(batch)
         if draws.outer is not None:

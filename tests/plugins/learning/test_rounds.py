@@ -214,10 +214,15 @@ def test_outputs_without_a_jacobian_are_learnt_from_few_solves():
 
 def test_chains_are_shared_out_among_modes_by_what_these_weigh():
     places = [[1.0, 0.3], [0.4, 1.2], [2.0, -1.0], [0.1, 1.0]]  # all of them on one side
-    drive = Drive(TwoWells(higher=0.0), explorer(), places).run()
+    drive = Drive(TwoWells(higher=4.0), explorer(), places).run()
     sides = np.sign(drive.found.chains.positions[:, 0])
-    assert sorted(sides) == [-1.0, -1.0, 1.0, 1.0]
-    assert_allclose(drive.found.modes.masses, [0.5, 0.5], atol=0.1)
+    assert sorted(sides) == [
+        -1.0,
+        -1.0,
+        -1.0,
+        1.0,
+    ]  # one at least
+    assert_allclose(drive.found.modes.masses, [0.982, 0.018], atol=0.01)
 
 
 # --- when it ends ---
