@@ -42,7 +42,6 @@ def _explorers() -> Mapping[str, Callable[[], sk.Run]]:
     some = {"iterations": 40, "discard": 5, "learn_from": "states"}
     accepted = {"sampler": "random-walk", "evaluations": 90, "learn_from": "accepted"}
     quick = {"evaluations": 90, "transitions": 30}
-    burst = ("sampler", {"sampler": "random-walk", "evaluations": 50})
     return {
         "sampler/states": lambda: drawn(smooth(), surrogate="additive", explorer=("sampler", some)),
         "sampler/accepted": lambda: drawn(
@@ -58,9 +57,6 @@ def _explorers() -> Mapping[str, Callable[[], sk.Run]]:
         "rounds/no-box": lambda: by_rounds(smooth(gradient=False), quick),
         "rounds/values-alone": lambda: by_rounds(
             smooth(), {"gradients": False, "acceptance": 0.99, **quick}
-        ),
-        "rounds/burst": lambda: by_rounds(
-            smooth(), {"start": "burst", "burst": burst, "acceptance": 0.5}, sampler="hmc"
         ),
         "rounds/two-modes": lambda: by_rounds(two_modes(2.0), {"searches": 5}, sampler="hmc"),
         "rounds/warm-up-given": lambda: by_rounds(smooth(), warmup=40),
