@@ -33,10 +33,7 @@ _GAUSS = 0.5 + np.array([-0.5, 0.5]) / np.sqrt(3.0)
 
 
 def _slopes_of_corners() -> FloatArray:
-    """Return the slopes of the four bilinear functions on the unit cell, shape (2 * 4, 4).
-
-    By direction and quadrature point, and by corner.
-    """
+    """Return slopes of the four bilinear functions of a cell: (2 directions * 4 points, 4)."""
     slopes = np.empty((2, 2, 2, 4))
     for number, (one, two) in enumerate(_CORNERS):
         along_one = _GAUSS if one else 1.0 - _GAUSS

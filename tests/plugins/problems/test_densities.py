@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal, norm
 
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit_problems import surrokit_components
-from surrokit_problems.densities import Banana, GaussianPotential, figure_three_covariance
+from surrokit_problems.densities import Banana, GaussianPotential, gaussian_32
 
 MEAN = np.array([1.0, -2.0, 0.5])
 COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 0.5, 0.1], [0.0, 0.1, 1.0]])
@@ -26,7 +26,7 @@ def test_value_is_minus_the_log_density_up_to_a_constant():
 
 
 def test_the_covariance_of_figure_three():
-    covariance = figure_three_covariance()
+    covariance = gaussian_32().covariance
     assert covariance.shape == (32, 32)
     assert_allclose(covariance @ np.ones(32), np.ones(32))
     assert_allclose(np.linalg.eigvalsh(covariance)[:-1], 0.01)
