@@ -39,18 +39,14 @@ def hmc(
     randomize: bool = True,
     **settings: Any,
 ) -> sk.Run:
-    """Run HMC with unit masses; more settings are those of :func:`surrokit.sample`.
+    """Run HMC with unit masses to its end; more settings are those of :func:`surrokit.sample`.
 
     ``randomize`` draws the number of steps from {1, ..., n_steps} in each iteration.
     """
     moves = {"step_size": step_size, "n_steps": n_steps, "randomize": None if randomize else False}
     given = {name: value for name, value in moves.items() if value is not None}
-    return sk.sample(
-        target,
-        sampler=("hmc", {"metric": "identity", **given}),
-        progress=False,
-        **settings,
-    )
+    sampler = ("hmc", {"metric": "identity", **given})
+    return sk.sample(target, sampler=sampler, progress=False, **settings)
 
 
 def one_chain(
@@ -62,11 +58,7 @@ def one_chain(
     stop: StopAt | None = None,
     **settings: Any,
 ) -> sk.Run:
-    """Run one chain of HMC with the problem's step size and number of steps, from a start.
-
-    More settings are those of :func:`surrokit.sample`. Raise KeyboardInterrupt if anybody but
-    ``stop`` ended it.
-    """
+    """Run one chain with the problem's steps from a start; only ``stop`` may end it early."""
     run = hmc(
         target,
         step_size=problem.step_size,
@@ -92,18 +84,11 @@ def burnt_in(
     start = np.zeros(target.dim)
     if not n_iterations:
         return start
+    length: dict[str, Any] = {"chains": 1, "warmup": n_iterations, "draws": 1}
     with warnings.catch_warnings():
         # a step that is only tried out may lead to where the target has no value
         warnings.simplefilter("ignore", EvaluationWarning)
-        run = hmc(
-            target,
-            n_steps=problem.n_steps,
-            chains=1,
-            warmup=n_iterations,
-            draws=1,
-            initial=start,
-            seed=rng,
-        )
+        run = hmc(target, n_steps=problem.n_steps, initial=start, seed=rng, **length)
     return np.asarray(complete(run).draws[0, -1], dtype=np.float64)
 
 
@@ -114,8 +99,7 @@ class SamplingTime:
     """
 
     def __init__(self) -> None:
-        self._began = self.ended = time.process_time()
-        self._draws = False
+        self.surrokit_run_started()
 
     @property
     def seconds(self) -> float:
@@ -124,7 +108,8 @@ class SamplingTime:
 
     def surrokit_run_started(self, **_: object) -> None:
         """Begin, for a run without warm-up."""
-        self._began = time.process_time()
+        self._began = self.ended = time.process_time()
+        self._draws = False
 
     def surrokit_transition_done(self, info: IterationInfo, **_: object) -> None:
         """Begin anew after every iteration that is not kept."""
@@ -148,13 +133,12 @@ class StopAt:
 
     def __init__(self, *, seconds: float = np.inf, evaluations: float = np.inf) -> None:
         self._limits = seconds, evaluations
-        self._began = time.process_time()
-        self.reached = False
-        self.elapsed: list[float] = []
+        self.surrokit_run_started()
 
     def surrokit_run_started(self, **_: object) -> None:
         """Begin."""
-        self._began = time.process_time()
+        self._began, self.reached = time.process_time(), False
+        self.elapsed: list[float] = []
 
     def surrokit_transition_done(self, info: IterationInfo, **_: object) -> None:
         """Note the time, and interrupt if enough was spent."""
@@ -168,9 +152,6 @@ class StopAt:
 def evaluations(calls: Mapping[str, Counts]) -> Counts:
     """Return at how many positions U or its forward map was evaluated, with derivatives or not."""
     return calls["value"] + calls["gradient"] + calls["forward"] + calls["jacobian"] + calls["vjp"]
-
-
-# --- posteriors ---
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -34,12 +34,6 @@ LONG, SHORT = 1.0, 0.1
 SIZE = 1000
 """Nodes of the networks, and inducing points of FITC, in the paper."""
 
-STEP_SIZE, N_STEPS = 0.108, 30
-"""As in the authors' code; every path has so many steps."""
-
-HELD_OUT = 1000
-"""Fresh draws from the target at which the error of a surrogate is measured."""
-
 RADIAL: Mapping[str, Any] = {
     "draws": "data",
     "widths": "chi-square",
@@ -62,10 +56,6 @@ METHODS = (
     *DEFAULTS,
 )
 """The four of the paper, then this project's own settings."""
-
-DRAWN = 0.9
-"""At most this part of the training points are inducing points: they are drawn among those that
-are left when some are held out to judge the fit."""
 
 QUANTITIES = {
     "training_seconds": "training, s",
@@ -146,7 +136,8 @@ class Figure3(Experiment):
             data = attrs.evolve(data, gradients=None)
         surrogate, settings = row.settings["surrogate"], row.settings["surrogate_settings"]
         fit = train(surrogate, settings, data, rng)
-        fresh = exact_evaluations(target, HELD_OUT, conditions.generator("held out", repeat))
+        # at so many fresh draws from the target the error of a surrogate is measured
+        fresh = exact_evaluations(target, 1000, conditions.generator("held out", repeat))
         quality = fit_quality(fit.potential, fresh, square_root())
         assert quality is not None
         solve_seconds = None
@@ -172,8 +163,8 @@ class Figure3(Experiment):
             target,
             randomize=False,
             surrogate=surrogate,
-            step_size=STEP_SIZE,
-            n_steps=N_STEPS,
+            step_size=0.108,  # as in the authors' code; every path has so many steps
+            n_steps=30,
             chains=1,
             warmup=self.burn_in,
             draws=self.draws,
@@ -224,16 +215,12 @@ class Figure3(Experiment):
         found = sorted(over_repeats(finished), key=lambda group: group["n_points"])
         with drawing(9.0, 4.2) as figure:
             axes = figure.subplots(1, 3)
-            for ax, quantity, label in zip(
-                axes,
-                ("training_seconds", "acceptance", "mean_ess_per_second"),
-                (
-                    "training time, in processor seconds",
-                    "acceptance rate",
-                    "mean ESS a processor second",
-                ),
-                strict=True,
-            ):
+            shown = {
+                "training_seconds": "training time, in processor seconds",
+                "acceptance": "acceptance rate",
+                "mean_ess_per_second": "mean ESS a processor second",
+            }
+            for ax, (quantity, label) in zip(axes, shown.items(), strict=True):
                 for method in [*METHODS, EXACT]:
                     mine = [g for g in found if g["method"] == method.name and quantity in g]
                     if mine:
@@ -253,7 +240,8 @@ def _at(method: Method, n: int) -> Method:
     """Return a method as it is with n points: no more inducing points than can be drawn."""
     if "n_inducing" not in method.settings:
         return method
-    n_inducing = min(method.settings["n_inducing"], int(DRAWN * n))
+    # they are drawn among the points that are left when some are held out to judge the fit
+    n_inducing = min(method.settings["n_inducing"], int(0.9 * n))
     return attrs.evolve(method, settings={**method.settings, "n_inducing": n_inducing})
 
 
@@ -264,10 +252,7 @@ def square_root() -> FloatArray:
 
 
 def exact_evaluations(target: Potential, n: int, rng: np.random.Generator) -> sk.Evaluations:
-    """Return the exact potential and its gradient at n independent draws from the target.
-
-    The same generator gives the beginning of a longer list for a smaller n.
-    """
+    """Return the exact potential and its gradient at n independent draws from the target."""
     positions = rng.standard_normal((n, DIM)) @ square_root()
     values, gradients = with_gradient(target).value_and_gradient(positions)
     return sk.Evaluations(positions=positions, values=values, gradients=gradients)
@@ -332,7 +317,7 @@ def growth(found: Sequence[Mapping[str, Any]], quantity: str) -> dict[str, dict[
 def growth_power(sizes: npt.ArrayLike, costs: npt.ArrayLike) -> float | None:
     """Return p where cost grows as size^p: the slope of a line through both logarithms.
 
-    Pairs with a cost that is zero or NaN are left out; None with fewer than two different sizes.
+    Costs of zero or NaN are left out; None with fewer than two different sizes.
     """
     x, y = np.asarray(sizes, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     known = (y > 0) & np.isfinite(y)

@@ -39,7 +39,6 @@ NOTES = (
     "seconds are those of the whole run, burn-in and training included.",
 )
 
-_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _MASSES = (0.9, 0.5)  # of the draws, inside the contours
 
 
@@ -150,6 +149,10 @@ class Figure6(Experiment):
                 }
             learning |= {"warmup": self.burn_in, "draws": self.draws}
             run = one_chain(target, self._problem, np.zeros(target.dim), rng, **learning)
+        columns = [number - 1 for number in self.parameters]
+        chosen = run.draws.reshape(-1, run.draws.shape[2])[:, columns]
+        with np.errstate(invalid="ignore"):  # a parameter that never moved
+            correlations = np.atleast_2d(np.corrcoef(chosen.T))
         return {
             "choice": run.choice or "",
             "chains": len(run.draws),
@@ -157,20 +160,30 @@ class Figure6(Experiment):
             "seconds": dict(run.seconds),
             "calls": {kind: int(number) for kind, number in run.calls.items()},
             **Marginals.of(run.draws).to_dict(),
-            **self._to_draw(run.draws),
+            "shown": np.round(chosen[:: max(len(chosen) // self.n_shown, 1)], 6),
+            "correlations": correlations,
         }
-
-    def _to_draw(self, draws: FloatArray) -> dict[str, Any]:
-        chosen = draws.reshape(-1, draws.shape[2])[:, [number - 1 for number in self.parameters]]
-        every = max(len(chosen) // self.n_shown, 1)
-        with np.errstate(invalid="ignore"):  # a parameter that never moved
-            correlations = np.atleast_2d(np.corrcoef(chosen.T))
-        return {"shown": np.round(chosen[::every], 6), "correlations": correlations}
 
     def report(self, finished: Sequence[Finished]) -> Report:
         """Return means and standard deviations, differences from HMC, and what the runs cost."""
         rows = {row.settings["method"]: row for row in finished}
         compared = differences(finished)
+        columns = {
+            "mean": "means",
+            "standard error": "mean_errors",
+            "sd": "sds",
+            "standard error of the sd": "sd_errors",
+            "bulk ESS": "ess",
+        }
+        marginals = [
+            {
+                "parameter": f"beta_{number}",
+                "method": row.settings["label"],
+                **{title: row.result[name][number - 1] for title, name in columns.items()},
+            }
+            for number in finished[0].settings["parameters"]
+            for row in finished
+        ]
         costs = [
             {
                 "method": label,
@@ -185,7 +198,7 @@ class Figure6(Experiment):
         ]
         return Report(
             tables={
-                "marginals, in log odds": _marginals(finished),
+                "marginals, in log odds": marginals,
                 "largest differences from HMC": _difference_lines(compared),
                 "runs": costs,
             },
@@ -207,7 +220,8 @@ class Figure6(Experiment):
     def draw(self, finished: Sequence[Finished]) -> Any:
         """Return a triangle of panels: densities on the diagonal, contours of pairs below it."""
         numbers = finished[0].settings["parameters"]
-        labels = [f"β{str(number).translate(_SUBSCRIPTS)} (log odds)" for number in numbers]
+        subscripts = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+        labels = [f"β{str(number).translate(subscripts)} (log odds)" for number in numbers]
         n, draws = len(numbers), [np.array(row.result["shown"]) for row in finished]
         ends = np.concatenate(draws).min(axis=0), np.concatenate(draws).max(axis=0)
         grids = list(np.linspace(*ends, 50).T)
@@ -218,10 +232,8 @@ class Figure6(Experiment):
                     ax.axis("off")
                     continue
                 for row, array in zip(finished, draws, strict=True):
-                    if i == j:
-                        _density(ax, row, array[:, i], grids[i])
-                    else:
-                        _contours(ax, row, array[:, [j, i]], grids[j], grids[i])
+                    shown = [i] if i == j else [j, i]
+                    _draw(ax, row, array[:, shown], [grids[each] for each in shown])
                 _finish(ax, grids, i, j)
                 if i == n - 1:
                     ax.set_xlabel(labels[j])
@@ -240,9 +252,8 @@ class Figure6(Experiment):
 def differences(finished: Sequence[Finished]) -> list[dict[str, Any]]:
     """Return how far each method's means and standard deviations are from those of HMC, if known.
 
-    What is ``apart`` is so in standard errors; parameters count from 1; ``chance`` is what all of
-    one posterior stay under. Standard deviations are compared on the scale of logarithms, where an
-    error does not grow with what it is the error of.
+    What is ``apart`` is so in standard errors. Standard deviations are compared on the scale of
+    logarithms, where an error does not grow with what it is the error of.
     """
     rows = {row.settings["method"]: row for row in finished}
     if HMC not in rows:
@@ -293,25 +304,6 @@ def _correlations(row: Finished, exact: Finished) -> dict[str, float | None]:
     }
 
 
-def _marginals(finished: Sequence[Finished]) -> list[dict[str, Any]]:
-    columns = {
-        "mean": "means",
-        "standard error": "mean_errors",
-        "sd": "sds",
-        "standard error of the sd": "sd_errors",
-        "bulk ESS": "ess",
-    }
-    return [
-        {
-            "parameter": f"beta_{number}",
-            "method": row.settings["label"],
-            **{title: row.result[name][number - 1] for title, name in columns.items()},
-        }
-        for number in finished[0].settings["parameters"]
-        for row in finished
-    ]
-
-
 def _difference_lines(compared: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     kinds = {
         "means, in sds": ("mean_in_sds", "mean_apart", "chance"),
@@ -337,24 +329,21 @@ def _look(row: Finished) -> tuple[str, Any, float]:
     return look["color"], "-" if exact else look["linestyle"], 2.6 if exact else 1.2
 
 
-def _density(ax: Any, row: Finished, draws: FloatArray, grid: FloatArray) -> None:
-    from scipy.stats import gaussian_kde
-
-    colour, line, width = _look(row)
-    look = {"color": colour, "linestyle": line, "linewidth": width}
-    ax.plot(grid, gaussian_kde(draws)(grid), label=row.settings["label"], **look)
-
-
-def _contours(ax: Any, row: Finished, draws: FloatArray, x: FloatArray, y: FloatArray) -> None:
+def _draw(ax: Any, row: Finished, draws: FloatArray, grids: Sequence[FloatArray]) -> None:
+    """Draw the density of one parameter, or contours of that of two."""
     from scipy.stats import gaussian_kde
 
     density = gaussian_kde(draws.T)
-    points = np.stack(np.meshgrid(x, y), axis=-1)
+    colour, line, width = _look(row)
+    if len(grids) == 1:
+        look = {"color": colour, "linestyle": line, "linewidth": width}
+        ax.plot(grids[0], density(grids[0]), label=row.settings["label"], **look)
+        return
+    points = np.stack(np.meshgrid(*grids), axis=-1)
     heights = density(points.reshape(-1, 2).T).reshape(points.shape[:2])
     levels = np.quantile(density(draws.T), [1.0 - mass for mass in _MASSES])
-    colour, line, width = _look(row)
     look = {"colors": colour, "linewidths": width, "linestyles": [line] * len(levels)}
-    ax.contour(x, y, heights, levels=levels, **look)
+    ax.contour(*grids, heights, levels=levels, **look)
 
 
 def _finish(ax: Any, grids: Sequence[FloatArray], i: int, j: int) -> None:

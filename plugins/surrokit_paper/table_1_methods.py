@@ -109,11 +109,6 @@ def _learnt_once(problem: PaperProblem, sizes: Sizes, ridge: float) -> Arguments
     }
 
 
-def _rmhmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
-    lengths = {"warmup": sizes.riemannian_burn_in, "draws": sizes.riemannian_draws}
-    return _riemannian(problem, problem.metric, **lengths)
-
-
 def _rns_rmhmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
     metric: Any = problem.surrogate_metric
     if metric == "hessian":
@@ -150,7 +145,12 @@ METHODS: Mapping[str, TableMethod] = {
         label="RMHMC",
         what="the paper's step size and number of steps, one chain; Fisher metric, for the PDE "
         "the Gauss-Newton matrix",
-        arguments=_rmhmc,
+        arguments=lambda problem, sizes: _riemannian(
+            problem,
+            problem.metric,
+            warmup=sizes.riemannian_burn_in,
+            draws=sizes.riemannian_draws,
+        ),
         of_paper=True,
         settles=True,
         sees_outputs=True,

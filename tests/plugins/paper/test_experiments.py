@@ -57,7 +57,7 @@ def test_rows_have_names_of_their_own_and_say_what_their_result_depends_on(name)
         assert all(re.fullmatch(r"[a-z0-9-]+(/[a-z0-9-]+)*", each) for each in names)
         assert rows == experiment.rows()
         json.dumps(plain([row.settings for row in rows]), allow_nan=False)
-        json.dumps(plain(experiment.settings), allow_nan=False)
+        json.dumps(plain(attrs.asdict(experiment)), allow_nan=False)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
