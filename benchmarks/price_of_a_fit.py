@@ -16,13 +16,13 @@ import argparse
 import cProfile
 import pstats
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
+from harness import in_turns
 from surrokit_sklearn import BayesianGLMRegressor, BayesianLogisticRegression
 
 SIZES = ((1_000_000, 20), (100_000, 50))
@@ -52,14 +52,13 @@ def competitors(family: str) -> dict[str, Callable[[], Any]]:
 def run(family: str, n_rows: int, dim: int, repeats: int) -> str:
     """Return a row of the table."""
     features, response = make_data(family, n_rows, dim)
-    seconds: dict[str, list[float]] = {}
-    fitted = {}
-    for _ in range(repeats):
-        for name, make in competitors(family).items():
-            began = time.process_time()
-            fitted[name] = make().fit(features, response)
-            seconds.setdefault(name, []).append(time.process_time() - began)
-    least = {name: min(each) for name, each in seconds.items()}
+    fitted: dict[str, Any] = {}
+    calls = {
+        name: lambda name=name, make=make: fitted.update({name: make().fit(features, response)})
+        for name, make in competitors(family).items()
+    }
+    seconds = in_turns(calls, repeats, clock=time.process_time)
+    least = {name: each.min() for name, each in seconds.items()}
     ours, best = fitted["posterior"], fitted["newton-cholesky"]
     apart = np.ravel(ours.coef_ - best.coef_) / np.ravel(ours.coef_draws_.std(axis=0))
     cells = [
@@ -90,12 +89,6 @@ def main() -> None:
     parser.add_argument("--families", nargs="*", default=["logistic", "poisson"])
     parser.add_argument("--profile", type=int, metavar="LINES")
     asked = parser.parse_args()
-    # what is imported at a first fit is not its price
-    few = np.random.default_rng(0).standard_normal((30_000, 2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        quick = BayesianLogisticRegression(target_ess=200, random_state=0)
-        quick.fit(few, few[:, 0] > np.random.default_rng(1).standard_normal(len(few)))
     names = ["family", "rows", *SOLVERS, "posterior", "/ lbfgs", "/ newton", "ESS", "acceptance"]
     if not asked.profile:
         print("| " + " | ".join([*names, "distance"]) + " |")

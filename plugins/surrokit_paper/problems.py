@@ -90,7 +90,7 @@ def simulated_problem(n_rows: int = PAPER_ROWS, dim: int = 50) -> PaperProblem:
     )
 
 
-_REAL = {
+_OTHERS = {
     BANK: PaperProblem(
         name=BANK,
         label="Bank Marketing",
@@ -161,8 +161,9 @@ class ProblemExperiment(Experiment):
         """Return a problem by its name."""
         if name == SIMULATED:
             return simulated_problem(self.n_rows, self.dim)
-        mesh = {"potential_settings": {"mesh": self.mesh}} if name == PDE else {}
-        return attrs.evolve(_REAL[name], **mesh)
+        if name == PDE:
+            return attrs.evolve(_OTHERS[PDE], potential_settings={"mesh": self.mesh})
+        return _OTHERS[name]
 
     def choose_problems(self) -> list[PaperProblem]:
         """Return the problems in the order of the paper."""

@@ -92,7 +92,6 @@ _COMPONENTS = (
         "elliptic_pde:AristoffBangerth",
         "Coefficients of a diffusion from its solution, 64 parameters",
         "Aristoff and Bangerth (2023), arXiv:2102.07263",
-        examples=({}, {"jacobian": False}),
     ),
     _target(
         "logistic",

@@ -284,6 +284,8 @@ def ordinal(
         As :class:`MultinomialLogit`, and if a column is constant.
     """
     x, y = check_design(design, response)
+    counted = weights_from(weights, len(y))
+    counts = _counts(y, np.ones(len(y)) if counted is None else counted)
     least, most = (_dense(each(x, axis=0)) for each in (np.min, np.max))
     constant = np.flatnonzero((least == most) & (most != 0.0))
     if constant.size:
@@ -291,8 +293,6 @@ def ordinal(
             f"column {constant[0]} of the design is {most[constant[0]]:g} in every row, but an "
             "ordinal regression has cutpoints in place of an intercept; leave that column out"
         )
-    counted = weights_from(weights, len(y))
-    counts = _counts(y, np.ones(len(y)) if counted is None else counted)
     rows, cutpoints, upper = _terms(y.astype(np.int64), len(counts) - 1)
     known = column_from("offset", offset, len(y))
     sizes = np.maximum(np.abs(least), np.abs(most))

@@ -304,22 +304,16 @@ class AristoffBangerth(PotentialOfOutputs):
     from 1 to 13, by k and then l. The 169 measurements have normal errors of standard deviation
     0.05. The authors' prior density of theta is proportional to exp(-sum x_k^2 / 8), so that
     x_k ~ N(4, 2^2). Costs and errors are those of :class:`EllipticPde`.
-
-    Parameters
-    ----------
-    jacobian
-        Whether the Jacobian of the forward map is offered, beside gradients by the adjoint.
-
-    Raises
-    ------
-    ConfigurationError
-        If a setting makes no sense.
     """
 
     dim: ClassVar[int] = 64
     """Numbers in a position."""
 
-    jacobian: bool = attrs.field(default=True, validator=one_of(True, False))
+    capabilities: ClassVar[Capabilities] = frozenset(
+        {can.INITIAL, can.FORWARD, can.GRADIENT, can.VJP, can.JACOBIAN, can.METRIC}
+    )
+    """What it offers besides the value: the adjoint too."""
+
     diffusion: Diffusion = attrs.field(init=False, repr=False)
     energy: GaussianEnergy = attrs.field(init=False, repr=False)
     model: Model = attrs.field(init=False, repr=False)
@@ -346,12 +340,6 @@ class AristoffBangerth(PotentialOfOutputs):
     def _model(self) -> Model:
         solutions = FlowSolutions(self.diffusion, self.energy, self.dim)
         return Model(solutions, self.dim, outputs=[len(self.energy.data)])
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Adjoint and ``initial``, and with ``jacobian`` the Jacobian and Gauss-Newton matrix."""
-        offered = {can.INITIAL, can.FORWARD, can.GRADIENT, can.VJP}
-        return frozenset(offered | ({can.JACOBIAN, can.METRIC} if self.jacobian else set()))
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the solutions where observed, and the gradient of U, shape (n, dim)."""

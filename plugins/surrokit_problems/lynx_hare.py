@@ -269,23 +269,11 @@ def log_populations_and_sensitivities(
 
 
 def _right_side(parameters: FloatArray) -> RightSide:
-    """Return d(log u, log v)/dt as a function of the state, laid out as (2, n) and flattened.
-
-    LSODA copies what it is given, so one output array serves all calls.
-    """
+    """Return d(log u, log v)/dt as a function of the state, laid out as (2, n) and flattened."""
     rates = np.concatenate([parameters[:, 0], -parameters[:, 2]])
     couplings = np.concatenate([-parameters[:, 1], parameters[:, 3]])
     other_species = np.arange(len(rates)).reshape(2, -1)[::-1].ravel()
-    slopes = np.empty_like(rates)
-
-    def right_side(state: FloatArray, _: float) -> FloatArray:
-        state.take(other_species, None, slopes, "clip")
-        np.exp(slopes, slopes)
-        np.multiply(slopes, couplings, slopes)
-        np.add(slopes, rates, slopes)
-        return slopes
-
-    return right_side
+    return lambda state, _: rates + couplings * np.exp(state[other_species])
 
 
 def _right_side_with_sensitivities(parameters: FloatArray) -> RightSide:
@@ -296,7 +284,7 @@ def _right_side_with_sensitivities(parameters: FloatArray) -> RightSide:
     beta and plus alpha for alpha; likewise B' = delta u A, plus delta u for delta and minus
     gamma for gamma. Keeping B + 1 for beta and A + 1 for delta absorbs the terms plus w and plus
     delta u, so that every slope is a coupling times an entry of the other species, plus a
-    constant: four passes over flat arrays, which is what a call costs.
+    constant.
     """
     n = len(parameters)
     alpha, beta, gamma, delta = parameters[:, :4].T
@@ -307,18 +295,12 @@ def _right_side_with_sensitivities(parameters: FloatArray) -> RightSide:
     couplings = np.broadcast_to(np.array([-beta, delta]), (7, 2, n)).ravel()
 
     swapped = np.arange(14 * n).reshape(7, 2, n)[:, ::-1]
-    sources = np.concatenate([np.broadcast_to(swapped[6], (7, 2, n)).ravel(), swapped[:6].ravel()])
-    gathered = np.ones(28 * n)  # the last 2 n stay 1: the factors of the logarithms' own rows
-    taken, weights, factors = gathered[: 26 * n], gathered[: 14 * n], gathered[14 * n :]
-    slopes = np.empty(14 * n)
+    of_logs = np.broadcast_to(swapped[6], (7, 2, n)).ravel()
+    others, factors = swapped[:6].ravel(), np.ones(14 * n)  # 1 for the logarithms' own rows
 
     def right_side(state: FloatArray, _: float) -> FloatArray:
-        state.take(sources, None, taken, "clip")
-        np.exp(weights, weights)
-        np.multiply(weights, couplings, weights)
-        np.multiply(weights, factors, slopes)
-        np.add(slopes, constants, slopes)
-        return slopes
+        factors[: 12 * n] = state[others]
+        return np.exp(state[of_logs]) * couplings * factors + constants
 
     return right_side
 

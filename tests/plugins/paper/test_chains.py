@@ -11,13 +11,9 @@ from scipy.stats import norm
 
 import surrokit as sk
 from surrokit.diagnostics import effective_sample_size
-from surrokit.errors import UnknownComponentError
 from surrokit.progress import IterationInfo
 from surrokit_paper.chains import Marginals, SamplingTime, StopAt, largest_by_chance, one_chain
-from surrokit_paper.figure_1 import METHODS as OF_FIGURE_1
-from surrokit_paper.figure_3 import METHODS as OF_FIGURE_3
-from surrokit_paper.methods import EXACT, squared_length_scale, train
-from surrokit_paper.pictures import LOOKS
+from surrokit_paper.methods import train
 from surrokit_paper.problems import simulated_problem
 
 HMC = {"sampler": ("hmc", {"metric": "identity", "step_size": 0.5, "n_steps": 3})}
@@ -158,22 +154,3 @@ def test_a_surrogate_is_fitted_to_given_evaluations_and_knows_whether_it_gets_gr
     assert_allclose(fit.potential.value(data.positions), data.values, atol=0.1)
     assert min(fit.seconds, fit.wall_seconds) > 0
     assert told == [frozenset({"gradient"} if gradients else ())]
-
-
-def test_a_surrogate_that_is_not_there_is_said():
-    with pytest.raises(UnknownComponentError, match="no surrogate is named 'crystal-ball'"):
-        train("crystal-ball", {}, evaluations(), np.random.default_rng(1))
-
-
-def test_the_length_scale_of_a_process_is_found():
-    hyperparameters = {"length_scales": 3.0, "signal_sd": 2.0, "noise_sd": 0.1}
-    settings = {"whiten": False, "hyperparameters": hyperparameters}
-    fit = train("gp", settings, evaluations(), np.random.default_rng(1))
-    assert squared_length_scale(fit.potential) == 9.0
-
-
-@pytest.mark.parametrize("methods", [OF_FIGURE_1, (*OF_FIGURE_3, EXACT)])
-def test_no_two_methods_look_alike_in_any_way(methods):
-    looks = [LOOKS[method.name] for method in methods]
-    for of in ("color", "marker"):
-        assert len({look[of] for look in looks}) == len(looks)

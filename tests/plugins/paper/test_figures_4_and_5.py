@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit_paper import figure_4
-from surrokit_paper.figure_4 import Figure4, Figure5, Grid, coefficients, section
+from surrokit_paper.figure_4 import Figure4, Figure5, Grid
 
 LABELS = {
     "paper": "the paper's network, values alone",
@@ -201,11 +201,6 @@ def test_the_report_of_figure_5_holds_medians_over_runs_beside_the_papers_words(
     assert_allclose(ours, [0.15, 0.68 / 0.7, 2000])
     low = [(name, s, 300, 0.1) for name, s in (("paper", 1000), ("additive-gradients", None))]
     assert [each[2] for each in Figure5().report([row(32, 1, *low)]).printed] == [None] * 3
-
-
-def test_a_quadratic_has_so_many_coefficients_and_a_section_is_the_papers_or_the_largest():
-    assert [coefficients(dim) for dim in (1, 2, 32)] == [3, 6, 561]
-    assert (section([8, 32, 64], 32), section([8, 16], 32)) == (32, 16)
 
 
 def drawn_map(ax):

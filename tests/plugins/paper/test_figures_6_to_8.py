@@ -91,16 +91,6 @@ def test_the_report_of_figure_6_gives_the_largest_differences_and_what_chance_wo
     assert list(alone) == ["marginals, in log odds", "runs"]
 
 
-def test_full_sizes_of_figure_6_are_those_of_the_paper():
-    hmc, rns, defaults = (row.settings for row in Figure6().rows())
-    for name, value in {"step_size": 0.045, "n_steps": 6, "burn_in": 5000, "draws": 5000}.items():
-        assert hmc[name] == value
-    assert hmc["potential_settings"] == {"n_rows": 100_000, "dim": 50}
-    assert rns["surrogate_settings"] == {"n_nodes": 2000, "ridge": 1e-6}
-    assert (rns["discard"], rns["parameters"]) == (1000, (1, 11, 21, 31, 41))
-    assert "burn_in" not in defaults
-
-
 def test_the_runs_of_figure_6_are_as_in_the_paper_and_agree(tmp_path, sampled):
     experiment = Figure6(**OF_FIGURE_6)
     work = reproduce(experiment, tmp_path, only=["hmc", "rns"])
@@ -231,27 +221,6 @@ def test_a_curve_counts_no_exact_transition(sampled, run_row, method, gradients)
         assert mean is None or mean == pytest.approx(chosen.mean())
     values_alone = run.calls["gradient"] == run.warmup.calls["gradient"][first - 1]
     assert values_alone == (method == "paper")
-
-
-def test_the_schemes_of_figure_7_are_as_they_are_called():
-    by_name = {r.name: r.settings for r in Figure7().rows() if r.name.endswith("/1")}
-    paper, defaults = by_name["simulated/paper/1"], by_name["simulated/defaults/1"]
-    learning = {"trend": "constant", "train_on": "values", "learns": "potential"}
-    assert paper["surrogate_settings"] == {**learning, "n_nodes": 2000, "updates": "auto"}
-    assert (paper["points"], defaults["points"]) == ((500, 6000), (50, 600))
-    assert defaults["surrogate_settings"] == {}
-    keys = [("surrogate_settings", "n_nodes")]
-    nodes = [by_name[f"{name}/paper/1"][a][b] for name in PROBLEMS for a, b in keys]
-    assert nodes == [2000, 1000, 2500, 1000]
-    steps = [by_name[f"{name}/hmc/1"] for name in PROBLEMS]
-    assert [(facts["step_size"], facts["n_steps"]) for facts in steps] == [
-        (0.045, 6),
-        (0.012, 45),
-        (0.012, 10),
-        (0.16, 10),
-    ]
-    assert [name for name in by_name if "emulator" in name] == ["pde/emulator/1"]
-    assert by_name["pde/emulator/1"]["points"] == (20, 200)
 
 
 def test_only_the_emulator_sees_outputs_of_the_forward_map(sampled, run_row):
@@ -446,25 +415,6 @@ def test_a_reference_is_right_and_its_error_small(run_row):
     assert len(found["mean"]) == 2
     assert found["rhat"] < 1.1
     assert 0.0 < found["relative_error"] < 0.5 * found["plain_error"] < 0.1
-
-
-def test_the_settings_of_each_method_of_figure_8():
-    by_name = {r.name: r.settings for r in Figure8().rows()}
-    assert len(by_name) == 4 * (1 + 10 * 5) + 10 * 2
-    assert [name for name in by_name if "emulator" in name and name.endswith("/1")] == [
-        "pde/rns-emulator/1",
-        "pde/arns-emulator/1",
-    ]
-    for name in ("pde/arns-emulator/1", "bank/arns-defaults/1"):
-        ours = by_name[name]
-        assert (ours["points"], ours["warmup"], ours["rescues"]) == (50, 1000, True)
-        assert ours["schedule_settings"]["freeze_after"] == "warmup"
-    rns, arns = by_name["bank/rns-paper/1"], by_name["bank/arns-paper/1"]
-    assert (rns["schedule"], rns["points"], rns["warmup"]) == ("once", 4000, 4000)
-    assert rns["surrogate_settings"] == arns["surrogate_settings"]
-    assert arns["surrogate_settings"]["n_nodes"] == 1000
-    assert (arns["points"], arns["schedule_settings"]["freeze_after"]) == (500, None)
-    assert by_name["bank/rns-defaults/1"]["points"] is None
 
 
 def test_a_scheme_has_panels_where_it_applies(of_figure_8, of_method):

@@ -236,15 +236,6 @@ def test_a_row_that_cannot_be_done_here_is_said_and_the_rest_goes_on(tmp_path, d
     assert len(reproduce(experiment, tmp_path, data=tmp_path).finished) == 3
 
 
-def test_an_error_of_another_kind_is_not_hidden_and_rows_before_it_are_kept(tmp_path, done):
-    behave(breaks=2)
-    with pytest.raises(ZeroDivisionError):
-        reproduce(First(), tmp_path)
-    BEHAVIOUR.clear()
-    reproduce(First(), tmp_path)
-    assert done == ["figure-1/n/1", "figure-1/n/2"]
-
-
 def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_done(tmp_path, done):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
@@ -312,16 +303,6 @@ def test_the_figures_are_written_as_json(tmp_path):
     assert figures["figures"] == {"sum": 5.0}
     assert figures["rows"][0]["result"]["nothing"] is None
     assert str(tmp_path) not in text
-
-
-def test_pictures_are_the_same_whenever_what_they_show_is(tmp_path):
-    work, written = reproduce(First(), tmp_path), []
-    for folder in (tmp_path / "one", tmp_path / "two"):
-        folder.mkdir()
-        png, svg = work.draw(folder)
-        assert png.read_bytes().startswith(b"\x89PNG")
-        written.append(svg.read_text())
-    assert written[0] == written[1]
 
 
 # --- the command ---
@@ -511,11 +492,6 @@ def test_mistakes_end_in_one_line_before_anything_is_done(surrokit, done, argume
     assert (code, out, done) == (1, "", [])
     (line,) = err.splitlines()
     assert line.startswith(f"Error: {message}")
-
-
-def test_a_name_that_is_not_there_is_refused(surrokit):
-    code, _, err = surrokit("figure-9")
-    assert (code, "'figure-9' is not one of 'figure-1'" in err) == (2, True)
 
 
 def test_in_a_terminal_each_row_is_named(surrokit, monkeypatch):

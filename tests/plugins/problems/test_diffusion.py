@@ -53,17 +53,6 @@ def test_the_solution_for_a_constant_coefficient():
     assert_allclose(np.array(errors[:-1]) / errors[1:], 4.0, rtol=0.1)
 
 
-def test_value_is_the_misfit_plus_the_prior(potential, positions):
-    outputs = potential.forward(positions)
-    data = potential.energy.data
-    expected = 0.5 * np.square((outputs - data) / 0.1).sum(axis=1)
-    expected += 0.5 * np.square(positions / 0.5).sum(axis=1)
-    expected += (
-        len(data) * np.log(0.1) + 4 * np.log(0.5) + 0.5 * (len(data) + 4) * np.log(2 * np.pi)
-    )
-    assert_allclose(potential.value(positions), expected)
-
-
 def test_the_problem_of_the_paper():
     potential = sk.make("potential", "elliptic-pde")
     assert (potential.dim, len(potential.energy.data), potential.flow.mesh.cells) == (20, 121, 30)
@@ -198,17 +187,6 @@ def test_the_authors_outputs_and_densities(blocks, check):
     constant = 64 * 2.0  # of the square that is completed: -x^2 / 8 + x = 2 - (x - 4)^2 / 8
     constant += 64 * np.log(2.0 * np.sqrt(2.0 * np.pi)) + 169 * np.log(0.05 * np.sqrt(2.0 * np.pi))
     assert_allclose(blocks.value(x), constant - expected, rtol=1e-9)
-
-
-def test_without_jacobian_the_adjoint_is_left(blocks):
-    """Numbers are the same, and nothing that needs a Jacobian is offered."""
-    with_both, without = blocks, AristoffBangerth(jacobian=False)
-    positions = blocks.initial(np.random.default_rng(0), 2)
-    assert with_both.capabilities - without.capabilities == {can.JACOBIAN, can.METRIC}
-    for one, other in zip(
-        with_both.value_and_gradient(positions), without.value_and_gradient(positions), strict=True
-    ):
-        assert_allclose(one, other)
 
 
 @pytest.mark.parametrize("level", [-800.0, np.nan])
