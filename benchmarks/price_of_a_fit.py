@@ -7,14 +7,12 @@ each: seconds of the processor, which company on the machine hardly changes, of 
 ``newton-cholesky`` (both with scikit-learn's own stopping rules) and of the estimator with 1000
 effective draws of every coefficient, each the least of some repeats in turn; the ratios; the least
 effective sample size; the acceptance; and the largest distance of a posterior mean from the fit,
-in posterior standard deviations. ``--profile`` says where the time of the estimator goes.
+in posterior standard deviations.
 """
 
 from __future__ import annotations
 
 import argparse
-import cProfile
-import pstats
 import time
 from collections.abc import Callable
 from typing import Any
@@ -73,32 +71,18 @@ def run(family: str, n_rows: int, dim: int, repeats: int) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def profile(family: str, n_rows: int, dim: int, lines: int) -> None:
-    """Print where the time of the estimator goes."""
-    features, response = make_data(family, n_rows, dim)
-    estimator = competitors(family)["posterior"]()
-    watch = cProfile.Profile()
-    watch.runcall(estimator.fit, features, response)
-    pstats.Stats(watch).sort_stats("cumulative").print_stats(lines)
-
-
 def main() -> None:
     """Print the table, or profiles."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--families", nargs="*", default=["logistic", "poisson"])
-    parser.add_argument("--profile", type=int, metavar="LINES")
     asked = parser.parse_args()
     names = ["family", "rows", *SOLVERS, "posterior", "/ lbfgs", "/ newton", "ESS", "acceptance"]
-    if not asked.profile:
-        print("| " + " | ".join([*names, "distance"]) + " |")
-        print("|---" * (len(names) + 1) + "|")
+    print("| " + " | ".join([*names, "distance"]) + " |")
+    print("|---" * (len(names) + 1) + "|")
     for family in asked.families:
         for n_rows, dim in SIZES:
-            if asked.profile:
-                profile(family, n_rows, dim, asked.profile)
-            else:
-                print(run(family, n_rows, dim, asked.repeats), flush=True)
+            print(run(family, n_rows, dim, asked.repeats), flush=True)
 
 
 if __name__ == "__main__":
