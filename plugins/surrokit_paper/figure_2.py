@@ -13,9 +13,9 @@ from surrokit.arguments import not_negative_integer, positive, positive_integer
 from surrokit.interfaces import Hamiltonian, Phase
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
-from surrokit_paper.chains import complete, hmc, quantiles
+from surrokit_paper.chains import hmc, quantiles
 from surrokit_paper.harness import Conditions, Experiment, Finished, Report, Row, groups
-from surrokit_paper.methods import EXACT, HMC, Method, train
+from surrokit_paper.methods import EXACT, HMC, Method, evaluated, train
 from surrokit_paper.pictures import (
     BLACK,
     BLUE,
@@ -115,14 +115,11 @@ class Figure2(Experiment):
         surrogate = None
         if row.settings["method"] != HMC:
             rng = conditions.generator("row", row.settings["method"], repeat)
-            values, gradients = with_gradient(target).value_and_gradient(states)
-            shown = sk.Evaluations(
-                positions=states,
-                values=values,
-                gradients=gradients if row.settings["gradients"] else None,
+            name, settings, gradients = (
+                row.settings[key] for key in ("surrogate", "surrogate_settings", "gradients")
             )
-            settings = row.settings["surrogate_settings"]
-            surrogate = train(row.settings["surrogate"], settings, shown, rng).potential
+            shown = evaluated(target, states)
+            surrogate = train(name, settings, shown, rng, gradients).potential
         after = conditions.generator("chain", repeat)
         run = self._chain(target, surrogate, states[-1], after, warmup=0, draws=self.draws)
         found: dict[str, Any] = {
@@ -156,8 +153,8 @@ class Figure2(Experiment):
         **lengths: int,
     ) -> sk.Run:
         paths = {"step_size": self.step_size, "n_steps": self.n_steps, "randomize": False}
-        settings: dict[str, Any] = {**paths, "surrogate": surrogate, "chains": 1, **lengths}
-        return complete(hmc(target, initial=start, seed=rng, **settings))
+        given: dict[str, Any] = {"surrogate": surrogate, "chains": 1, **lengths}
+        return hmc(target, paths, initial=start, seed=rng, **given)
 
     def report(self, finished: Sequence[Finished]) -> Report:
         """Return acceptance over repeats, the paths that are drawn, and the paper's two numbers."""

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 import surrokit as sk
 from surrokit.arguments import not_negative_integer, positive, positive_integer
-from surrokit.potentials import Potential, with_gradient
+from surrokit.potentials import Potential
 from surrokit.surrogate.quality import fit_quality
 from surrokit.types import FloatArray
-from surrokit_paper.chains import SamplingTime, complete, hmc, quantiles
+from surrokit_paper.chains import SamplingTime, hmc, quantiles
 from surrokit_paper.harness import (
     Conditions,
     Experiment,
@@ -24,7 +24,7 @@ from surrokit_paper.harness import (
     groups,
     sizes_field,
 )
-from surrokit_paper.methods import DEFAULTS, EXACT, HMC, Method, processes, train
+from surrokit_paper.methods import DEFAULTS, EXACT, HMC, Method, evaluated, processes, train
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, error_bars, line_of, ticks_at
 
 DIM = 32
@@ -132,10 +132,8 @@ class Figure3(Experiment):
         if method == HMC:
             return self._sample(target, None, rng)
         data = noisy_evaluations(target, n, self.noise_sd, conditions.generator("data", repeat))
-        if not row.settings["gradients"]:
-            data = attrs.evolve(data, gradients=None)
         surrogate, settings = row.settings["surrogate"], row.settings["surrogate_settings"]
-        fit = train(surrogate, settings, data, rng)
+        fit = train(surrogate, settings, data, rng, row.settings["gradients"])
         # at so many fresh draws from the target the error of a surrogate is measured
         fresh = exact_evaluations(target, 1000, conditions.generator("held out", repeat))
         quality = fit_quality(fit.potential, fresh, square_root())
@@ -144,7 +142,7 @@ class Figure3(Experiment):
         if method in ("gp", "fitc"):
             process: Any = fit.potential
             known = {**settings, "hyperparameters": attrs.asdict(process.hyperparameters)}
-            solve_seconds = train(surrogate, known, data, rng).seconds
+            solve_seconds = train(surrogate, known, data, rng, gradients=False).seconds
         return {
             "training_seconds": fit.seconds,
             "training_wall_seconds": fit.wall_seconds,
@@ -161,10 +159,9 @@ class Figure3(Experiment):
         timed = SamplingTime()
         run = hmc(
             target,
-            randomize=False,
+            # as in the authors' code; every path has so many steps
+            {"step_size": 0.108, "n_steps": 30, "randomize": False},
             surrogate=surrogate,
-            step_size=0.108,  # as in the authors' code; every path has so many steps
-            n_steps=30,
             chains=1,
             warmup=self.burn_in,
             draws=self.draws,
@@ -173,7 +170,7 @@ class Figure3(Experiment):
             observers=[timed],
         )
         # a chain that never moved has no effective draw
-        ess = np.nan_to_num(complete(run).ess("paper"))
+        ess = np.nan_to_num(run.ess("paper"))
         return {
             "acceptance": float(run.acceptance[0]),
             "ess": {"min": ess.min(), "mean": ess.mean(), "max": ess.max()},
@@ -253,9 +250,7 @@ def square_root() -> FloatArray:
 
 def exact_evaluations(target: Potential, n: int, rng: np.random.Generator) -> sk.Evaluations:
     """Return the exact potential and its gradient at n independent draws from the target."""
-    positions = rng.standard_normal((n, DIM)) @ square_root()
-    values, gradients = with_gradient(target).value_and_gradient(positions)
-    return sk.Evaluations(positions=positions, values=values, gradients=gradients)
+    return evaluated(target, rng.standard_normal((n, DIM)) @ square_root())
 
 
 def noisy_evaluations(

@@ -21,7 +21,7 @@ from surrokit.arguments import fraction, not_negative, positive_integer
 from surrokit.errors import SamplingWarning
 from surrokit.potentials import GradientPotential, Potential
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, complete, hmc, quantiles
+from surrokit_paper.chains import NO_RESCUE, hmc, quantiles
 from surrokit_paper.harness import (
     Cell,
     Conditions,
@@ -32,7 +32,7 @@ from surrokit_paper.harness import (
     groups,
     sizes_field,
 )
-from surrokit_paper.methods import HMC, train
+from surrokit_paper.methods import HMC, evaluated, train
 from surrokit_paper.pictures import (
     LOOKS,
     common_legend,
@@ -122,16 +122,14 @@ class Trial:
             run = self._run(start, BLOCK, rng, surrogate="none")
             blocks.append(run.draws[0][run.kept.accepted[0]])
             start, found = run.draws[:, -1], found + len(blocks[-1])
-        positions = np.concatenate(blocks)[:n]
-        values, gradients = self.target.value_and_gradient(positions)
-        return sk.Evaluations(positions=positions, values=values, gradients=gradients)
+        return evaluated(self.target, np.concatenate(blocks)[:n])
 
     def _run(
         self, starts: FloatArray, draws: int, rng: np.random.Generator, **settings: Any
     ) -> sk.Run:
         paths = {"step_size": self.step_size, "n_steps": self.n_steps}
-        settings |= {**paths, "chains": len(starts), "warmup": 0, "draws": draws, "seed": rng}
-        return complete(hmc(self.target, initial=starts, **settings))
+        settings |= {"chains": len(starts), "warmup": 0, "draws": draws, "seed": rng}
+        return hmc(self.target, paths, initial=starts, **settings)
 
 
 @attrs.frozen(kw_only=True)
@@ -165,17 +163,12 @@ class _Acceptance(Experiment):
         points = trial.training_points(
             max(self.n_points + self.gradient_points), conditions.generator("chain", *keys)
         )
-        gradients, exact, cells = points.gradients, trial.acceptance(), []
-        assert gradients is not None
+        exact, cells = trial.acceptance(), []
         for method, n_nodes, n in self._cells():
             rng = conditions.generator("fit", *keys)
             settings = {} if n_nodes is None else {"n_nodes": n_nodes, "ridge": self.ridge}
-            shown = sk.Evaluations(
-                positions=points.positions[:n],
-                values=points.values[:n],
-                gradients=gradients[:n] if method == GRADIENTS else None,
-            )
-            fit = train("additive-paper" if method == PAPER else "additive", settings, shown, rng)
+            name, shown = "additive-paper" if method == PAPER else "additive", points.take(slice(n))
+            fit = train(name, settings, shown, rng, method == GRADIENTS)
             network: Any = fit.potential
             cells.append(
                 {
@@ -193,19 +186,11 @@ class _Acceptance(Experiment):
         """Run exact HMC from 0, and return a trial with the step size that is asked for."""
         target = sk.make("potential", "simulated-logistic", n_rows=self.n_rows, dim=dim)
         tuned = {"target_acceptance": self.acceptance, "n_steps": self.n_steps}
-        run = sk.sample(
-            target,
-            sampler=("hmc", {"metric": "identity", **tuned}),
-            chains=self.chains,
-            warmup=self.burn_in,
-            draws=1,
-            initial=np.zeros(target.dim),
-            seed=rng,
-            progress=False,
-        )
+        lengths = {"chains": self.chains, "warmup": self.burn_in, "draws": 1}
+        run = hmc(target, tuned, initial=np.zeros(target.dim), seed=rng, **lengths)
         trial = Trial(
             target=target,
-            starts=complete(run).draws[:, -1],
+            starts=run.draws[:, -1],
             step_size=float(run.kept.step_size[-1]),
             n_steps=self.n_steps,
             iterations=self.iterations,

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-import surrokit as sk
 from surrokit.arguments import (
     not_negative_integer,
     optional_positive_integer,
@@ -17,7 +16,14 @@ from surrokit.arguments import (
 )
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, Marginals, complete, largest_by_chance, one_chain
+from surrokit_paper.chains import (
+    MARGINALS,
+    NO_RESCUE,
+    largest_by_chance,
+    marginals,
+    one_chain,
+    sampled,
+)
 from surrokit_paper.harness import Conditions, Experiment, Finished, Report, Row, sizes_field
 from surrokit_paper.methods import HMC, Method
 from surrokit_paper.pictures import LOOKS, drawing
@@ -137,7 +143,7 @@ class Figure6(Experiment):
         target, method = self._problem.target(conditions), row.settings["method"]
         rng = conditions.generator("row", method)
         if method == DEFAULTS:
-            run = complete(sk.sample(target, seed=rng, progress=False))
+            run = sampled(target, seed=rng)
         else:
             learning: dict[str, Any] = {}
             if method == RNS:
@@ -159,7 +165,7 @@ class Figure6(Experiment):
             "acceptance": float(run.kept.acceptance.mean()),
             "seconds": dict(run.seconds),
             "calls": {kind: int(number) for kind, number in run.calls.items()},
-            **Marginals.of(run.draws).to_dict(),
+            **marginals(run.draws),
             "shown": np.round(chosen[:: max(len(chosen) // self.n_shown, 1)], 6),
             "correlations": correlations,
         }
@@ -168,22 +174,6 @@ class Figure6(Experiment):
         """Return means and standard deviations, differences from HMC, and what the runs cost."""
         rows = {row.settings["method"]: row for row in finished}
         compared = differences(finished)
-        columns = {
-            "mean": "means",
-            "standard error": "mean_errors",
-            "sd": "sds",
-            "standard error of the sd": "sd_errors",
-            "bulk ESS": "ess",
-        }
-        marginals = [
-            {
-                "parameter": f"beta_{number}",
-                "method": row.settings["label"],
-                **{title: row.result[name][number - 1] for title, name in columns.items()},
-            }
-            for number in finished[0].settings["parameters"]
-            for row in finished
-        ]
         costs = [
             {
                 "method": label,
@@ -198,7 +188,7 @@ class Figure6(Experiment):
         ]
         return Report(
             tables={
-                "marginals, in log odds": marginals,
+                "marginals, in log odds": _lines(finished),
                 "largest differences from HMC": _difference_lines(compared),
                 "runs": costs,
             },
@@ -210,7 +200,7 @@ class Figure6(Experiment):
             figures={
                 "differences_from_hmc": compared,
                 "marginals": {
-                    method: Marginals.from_dict(row.result).to_dict()
+                    method: {name: row.result[name] for name in MARGINALS}
                     for method, row in rows.items()
                 },
             },
@@ -259,29 +249,50 @@ def differences(finished: Sequence[Finished]) -> list[dict[str, Any]]:
     if HMC not in rows:
         return []
     exact = rows.pop(HMC)
-    reference = Marginals.from_dict(exact.result)
+    theirs = _arrays(exact)
     found = []
     for method, row in rows.items():
-        mine = Marginals.from_dict(row.result)
-        difference = np.abs(mine.means - reference.means)
-        means = difference / np.hypot(mine.mean_errors, reference.mean_errors)
-        relative = np.hypot(mine.sd_errors / mine.sds, reference.sd_errors / reference.sds)
-        sds = np.abs(np.log(mine.sds / reference.sds)) / relative
+        mine = _arrays(row)
+        difference, ratios = np.abs(mine["means"] - theirs["means"]), mine["sds"] / theirs["sds"]
+        means = difference / np.hypot(mine["mean_errors"], theirs["mean_errors"])
+        relative = np.hypot(*(each["sd_errors"] / each["sds"] for each in (mine, theirs)))
+        sds = np.abs(np.log(ratios)) / relative
         found.append(
             {
                 "method": method,
                 "label": row.settings["label"],
                 "mean_apart": float(means.max()),
                 "mean_parameter": int(means.argmax()) + 1,
-                "mean_in_sds": float((difference / reference.sds).max()),
+                "mean_in_sds": float((difference / theirs["sds"]).max()),
                 "sd_apart": float(sds.max()),
                 "sd_parameter": int(sds.argmax()) + 1,
-                "sd_relative": float(np.abs(mine.sds / reference.sds - 1.0).max()),
+                "sd_relative": float(np.abs(ratios - 1.0).max()),
                 **_correlations(row, exact),
                 "chance": largest_by_chance(len(means), LEVEL),
             }
         )
     return found
+
+
+def _lines(finished: Sequence[Finished]) -> list[dict[str, Any]]:
+    titles = ("mean", "standard error", "sd", "standard error of the sd", "bulk ESS")
+    return [
+        {
+            "parameter": f"beta_{number}",
+            "method": row.settings["label"],
+            **{
+                title: row.result[name][number - 1]
+                for title, name in zip(titles, MARGINALS, strict=True)
+            },
+        }
+        for number in finished[0].settings["parameters"]
+        for row in finished
+    ]
+
+
+def _arrays(row: Finished) -> dict[str, FloatArray]:
+    """Return the marginals of a row; None becomes NaN."""
+    return {name: np.array(row.result[name], dtype=np.float64) for name in MARGINALS}
 
 
 def _correlations(row: Finished, exact: Finished) -> dict[str, float | None]:
@@ -292,8 +303,8 @@ def _correlations(row: Finished, exact: Finished) -> dict[str, float | None]:
         return {"correlation": None, "correlation_apart": None, "pairs_chance": None}
     correlations, variances = [], []
     for each in (row, exact):
-        marginals = Marginals.from_dict(each.result)
-        relative = (marginals.sd_errors / marginals.sds)[numbers]
+        known = _arrays(each)
+        relative = (known["sd_errors"] / known["sds"])[numbers]
         variances.append(2.0 * np.outer(relative, relative))
         correlations.append(np.array(each.result["correlations"], dtype=np.float64))
     apart = np.abs(correlations[0] - correlations[1])

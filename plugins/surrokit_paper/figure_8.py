@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-import surrokit as sk
 from surrokit.arguments import (
     positive,
     positive_integer,
@@ -17,7 +16,7 @@ from surrokit.arguments import (
 from surrokit.diagnostics import mean_error, r_hat
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, StopAt, complete, one_chain
+from surrokit_paper.chains import NO_RESCUE, StopAt, one_chain, sampled
 from surrokit_paper.figure_7 import PROJECTION, WHITENED
 from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups, names_field
 from surrokit_paper.methods import HMC, PAPER, SCHEMES, LearningExperiment, Method, adaptive
@@ -258,7 +257,7 @@ def reference_mean(
     The target with all that it offers is sampled; the one that gives gradients may be cheaper.
     Errors are standard errors of the mean over |E q|, the plain one without control variates.
     """
-    run = complete(sk.sample(whole, surrogate="additive", draws=n_draws, seed=rng, progress=False))
+    run = sampled(whole, surrogate="additive", draws=n_draws, seed=rng)
     positions, exact = run.draws.reshape(-1, run.draws.shape[-1]), with_gradient(target)
     # a few at a time: the gradient of a logistic regression takes memory for rows x positions
     blocks = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -20,7 +20,7 @@ from surrokit.arguments import (
 )
 from surrokit.capabilities import GRADIENT
 from surrokit.interfaces import LearningProblem
-from surrokit.potentials import Potential
+from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
 from surrokit_paper.chains import burnt_in
 from surrokit_paper.harness import Conditions, Row
@@ -82,8 +82,7 @@ DEFAULTS = (
 """This project's own settings, from values alone and from gradients too."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Trained:
+class Trained(NamedTuple):
     """A fitted surrogate, and the processor's and the wall's seconds of the whole fit."""
 
     potential: Potential
@@ -91,27 +90,31 @@ class Trained:
     wall_seconds: float
 
 
+def evaluated(target: Potential, positions: FloatArray) -> sk.Evaluations:
+    """Return values and gradients at positions, shape (n, dim)."""
+    values, gradients = with_gradient(target).value_and_gradient(positions)
+    return sk.Evaluations(positions=positions, values=values, gradients=gradients)
+
+
 def train(
     surrogate: str,
     settings: Mapping[str, Any],
     evaluations: sk.Evaluations,
     rng: np.random.Generator,
+    gradients: bool,
 ) -> Trained:
-    """Fit a registered surrogate to evaluations, with nothing explored."""
-    has_gradients = evaluations.gradients is not None
+    """Fit a registered surrogate to evaluations, with their gradients or without."""
+    if not gradients:
+        evaluations = attrs.evolve(evaluations, gradients=None)
     problem = LearningProblem(
         dim=evaluations.positions.shape[1],
-        capabilities=frozenset({GRADIENT} if has_gradients else ()),
+        capabilities=frozenset({GRADIENT} if gradients else ()),
     )
     learner = sk.make("surrogate", surrogate, **settings).learner(problem, rng)
     began = time.process_time(), time.perf_counter()
     learner.observe(evaluations)
     potential = learner.fit()
-    return Trained(
-        potential=potential,
-        seconds=time.process_time() - began[0],
-        wall_seconds=time.perf_counter() - began[1],
-    )
+    return Trained(potential, time.process_time() - began[0], time.perf_counter() - began[1])
 
 
 def squared_length_scale(potential: Any) -> float:

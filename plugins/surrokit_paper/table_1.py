@@ -26,11 +26,11 @@ from surrokit.potentials import GradientPotential
 from surrokit.types import FloatArray
 from surrokit_paper.chains import (
     NO_RESCUE,
-    Marginals,
     SamplingTime,
-    complete,
     largest_by_chance,
+    marginals,
     one_chain,
+    sampled,
 )
 from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups, names_field
 from surrokit_paper.methods import HMC
@@ -173,7 +173,7 @@ class Table1(Sizes):
         if method.of_paper and "surrogate" in arguments:
             arguments["schedule"] = (arguments.get("schedule"), NO_RESCUE)
         timed, rng = SamplingTime(), conditions.generator("row", *keys)
-        run = complete(sk.sample(target, **arguments, seed=rng, progress=False, observers=[timed]))
+        run = sampled(target, **arguments, seed=rng, observers=[timed])
         result, trained = measure(run), run.seconds["training"]
         times = {"sampling": timed.seconds, "training": trained, "all": timed.ended - began}
         return {
@@ -245,17 +245,17 @@ class Table1(Sizes):
 
 def measure(run: sk.Run) -> dict[str, Any]:
     """Return the posterior that a run found, effective draws, and exact calls, as plain data."""
-    found, before = Marginals.of(run.draws), run.warmup.calls
+    found, before = marginals(run.draws), run.warmup.calls
     return {
         "acceptance": float(run.acceptance.mean()),
         "chains": len(run.draws),
         "draws": run.draws[..., 0].size,
         "ess_paper": run.ess("paper"),
-        "ess_bulk": found.ess,
-        "mean": found.means,
-        "mean_error": found.mean_errors,
-        "sd": found.sds,
-        "sd_error": found.sd_errors,
+        "ess_bulk": found["ess"],
+        "mean": found["means"],
+        "mean_error": found["mean_errors"],
+        "sd": found["sds"],
+        "sd_error": found["sd_errors"],
         "rhat": float(np.max(run.rhat())),
         "calls": dict(run.calls),
         "sampling_calls": {

@@ -33,9 +33,10 @@ def fitted(monkeypatch):
     for module in (figure_1, figure_2):
         real = module.train
 
-        def trained(surrogate, settings, evaluations, rng, real=real):
-            found = real(surrogate, settings, evaluations, rng)
-            calls.append((surrogate, dict(settings), evaluations, found.potential))
+        def trained(surrogate, settings, evaluations, rng, gradients, real=real):
+            found = real(surrogate, settings, evaluations, rng, gradients)
+            shown = evaluations if gradients else attrs.evolve(evaluations, gradients=None)
+            calls.append((surrogate, dict(settings), shown, found.potential))
             return found
 
         monkeypatch.setattr(module, "train", trained)
@@ -237,7 +238,7 @@ def test_a_result_of_figure_3_has_times_errors_and_efficiency(monkeypatch, run_r
 def test_a_chain_that_never_moves_has_no_effective_draw(monkeypatch, run_row):
     wrong = sk.potential(lambda q: -1e3 * q.sum(), lambda q: np.full(DIM, -1e3), dim=DIM)
     real = figure_3.train
-    monkeypatch.setattr(figure_3, "train", lambda *g: attrs.evolve(real(*g), potential=wrong))
+    monkeypatch.setattr(figure_3, "train", lambda *g: real(*g)._replace(potential=wrong))
     found = run_row(Figure3(**OF_FIGURE_3), "additive-default/100/1")
     assert found["acceptance"] == found["mean_ess_per_second"] == 0.0
     assert found["ess"] == {"min": 0.0, "mean": 0.0, "max": 0.0}

@@ -60,10 +60,9 @@ def test_training_points_are_new_states_of_one_chain(trial, sampled, monkeypatch
 def test_all_surrogates_of_a_row_are_tried_alike(sampled, monkeypatch, run_row):
     seen, real = [], figure_4.train
 
-    def watched(surrogate, settings, evaluations, rng):
-        shown = evaluations.gradients is not None
-        seen.append((surrogate, dict(settings), len(evaluations), shown))
-        return real(surrogate, settings, evaluations, rng)
+    def watched(surrogate, settings, evaluations, rng, gradients):
+        seen.append((surrogate, dict(settings), len(evaluations), gradients))
+        return real(surrogate, settings, evaluations, rng, gradients)
 
     monkeypatch.setattr(figure_4, "train", watched)
     sizes = {"dims": (2, 3), "n_nodes": (5, 20), "n_points": 40, "gradient_points": 10}

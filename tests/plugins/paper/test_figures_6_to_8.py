@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 import surrokit as sk
 from surrokit.errors import SurrogateFitError, TargetError
 from surrokit_paper import chains
-from surrokit_paper.chains import Marginals, largest_by_chance
+from surrokit_paper.chains import largest_by_chance
 from surrokit_paper.figure_6 import Figure6, differences
 from surrokit_paper.figure_7 import Figure7, binned, passed, summaries
 from surrokit_paper.figure_8 import (
@@ -40,15 +40,12 @@ OF_FIGURE_6 |= {"burn_in": 120, "discard": 20, "draws": 300}
 @pytest.fixture
 def of_figure_6(finished):
     def row(method, means, sds, correlation=0.0):
-        found = Marginals(
-            means=np.array(means),
-            mean_errors=np.full(3, 0.1),
-            sds=np.array(sds),
-            sd_errors=0.1 * np.array(sds),
-            ess=np.full(3, 100.0),
-        )
         result = {
-            **found.to_dict(),
+            "means": means,
+            "mean_errors": [0.1] * 3,
+            "sds": sds,
+            "sd_errors": [0.1 * sd for sd in sds],
+            "ess": [100.0] * 3,
             "acceptance": 0.75,
             "chains": 1,
             "seconds": {"warmup": 1.0, "training": 2.0, "sampling": 3.0},
