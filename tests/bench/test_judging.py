@@ -55,16 +55,6 @@ def test_chains_that_stand_still_are_wrong(named, reference):
     assert "mean of a is off by nan sd" in lost.wrong
 
 
-def test_draws_without_chains_have_no_r_hat_and_their_own_ess(named, reference):
-    from real_posteriors.judging import judge
-
-    pooled = {name: np.sort(x.reshape(1, -1)) for name, x in named.items()}
-    found = judge(pooled, reference, chains=False, ess=321.0)
-    assert found.right
-    assert (found.rhat, found.ess) == (None, 321.0)
-    assert not judge(pooled, reference).right
-
-
 def test_verdicts():
     from real_posteriors.judging import verdict
 
