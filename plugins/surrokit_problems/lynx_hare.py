@@ -273,7 +273,7 @@ def _right_side(parameters: FloatArray) -> RightSide:
     rates = np.concatenate([parameters[:, 0], -parameters[:, 2]])
     couplings = np.concatenate([-parameters[:, 1], parameters[:, 3]])
     other_species = np.arange(len(rates)).reshape(2, -1)[::-1].ravel()
-    return lambda state, _: rates + couplings * np.exp(state[other_species])
+    return lambda state, _: np.asarray(rates + couplings * np.exp(state[other_species]))
 
 
 def _right_side_with_sensitivities(parameters: FloatArray) -> RightSide:
@@ -300,7 +300,7 @@ def _right_side_with_sensitivities(parameters: FloatArray) -> RightSide:
 
     def right_side(state: FloatArray, _: float) -> FloatArray:
         factors[: 12 * n] = state[others]
-        return np.exp(state[of_logs]) * couplings * factors + constants
+        return np.asarray(np.exp(state[of_logs]) * couplings * factors + constants)
 
     return right_side
 

@@ -27,7 +27,6 @@ from surrokit_paper.figure_8 import (
     with_gradients,
 )
 from surrokit_paper.harness import Conditions, reproduce
-from surrokit_paper.problems import PROBLEMS
 
 SMALL = {"problems": "simulated", "n_rows": 300, "dim": 2, "burn_in": 5, "n_nodes": 20}
 
@@ -251,15 +250,6 @@ def test_a_missing_file_is_said_and_the_rest_goes_on(tmp_path, name, file):
     (tmp_path / f"{file}.gz").write_bytes(b"no data")
     with pytest.raises(TargetError, match="could not be read"):
         experiment.run(experiment.rows()[3], Conditions(seed=1, data=tmp_path))
-
-
-def test_four_problems_have_four_panels(of_hmc, learnt):
-    found = [of_hmc(0.7, problem) for problem in PROBLEMS]
-    figure = Figure7().draw([*found, learnt(1, [0.1, 0.7, 0.7, 0.8], "emulator")])
-    assert [ax.get_title(loc="left") for ax in figure.axes] == ["SIMULATED", "BANK", "A9A", "PDE"]
-    assert [ax.get_subplotspec().rowspan.start for ax in figure.axes] == [0, 0, 1, 1]
-    three = Figure7().draw(found[:3])
-    assert [ax.axison for ax in three.axes] == [True, True, True, False]
 
 
 # --- figure 8 ---

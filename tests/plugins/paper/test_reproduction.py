@@ -160,17 +160,6 @@ def test_every_row_is_done_in_order_and_once_for_each_seed(tmp_path, done):
     assert other.finished[0].result["noise"] != first.finished[0].result["noise"]
 
 
-def test_an_interrupted_command_goes_on(tmp_path, done):
-    behave(interrupted=2)
-    stopped = reproduce(First(), tmp_path)
-    assert stopped.left == stopped.waiting == ["n/2"]
-    assert stopped.notes[-1] == "still to be done: n/2; the same command goes on."
-    assert not stopped.to_dict()["complete"]
-    BEHAVIOUR.clear()
-    whole = reproduce(First(), tmp_path)
-    assert (done, whole.waiting) == (["figure-1/n/1", "figure-1/n/2"], [])
-
-
 @pytest.mark.parametrize("line", ["", "[]", "3", '{"fingerprint": "x"}', "\x00\x01"])
 def test_lines_that_are_no_rows_or_cut_short_are_passed_over(tmp_path, done, line):
     kept = tmp_path / "figure-1.rows.jsonl"
@@ -221,29 +210,6 @@ def test_only_some_rows_by_whole_words(tmp_path, done):
     message = "rows are: 40 in all, such as n/0; they begin with n"
     with pytest.raises(ConfigurationError, match=message):
         choose_rows(First(numbers=tuple(range(40))), ["cube"])
-
-
-def test_a_row_that_cannot_be_done_here_is_said_and_the_rest_goes_on(tmp_path, done):
-    behave(needs_file=2, odd=3)
-    experiment = First(numbers=(1, 2, 3, 4))
-    work = reproduce(experiment, tmp_path)
-    assert done == ["figure-1/n/1", "figure-1/n/4"]
-    reason = "this needs the file numbers.txt; give its folder with --data"
-    assert work.not_run["n/2"] == reason
-    assert "n/3['square'] is of type object, which" in work.not_run["n/3"]
-    assert f"not done: n/2; {reason}" in work.notes
-    (tmp_path / "numbers.txt").write_text("2")
-    assert len(reproduce(experiment, tmp_path, data=tmp_path).finished) == 3
-
-
-def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_done(tmp_path, done):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
-        reproduce(First(), tmp_path / "file" / "inside")
-    (tmp_path / "figure-1.rows.jsonl").mkdir()
-    with pytest.raises(OSError, match="figure-1"):
-        reproduce(First(), tmp_path)
-    assert done == []
 
 
 # --- what is written ---
