@@ -133,7 +133,35 @@ class Trial:
 
 
 @attrs.frozen(kw_only=True)
-class _Acceptance(Experiment):
+class AcceptanceGrid(Experiment):
+    """Surrogates of simulated logistic regressions, and how often proposals on them are accepted.
+
+    Parameters
+    ----------
+    dims
+        d: numbers of parameters.
+    n_nodes
+        s: nodes of the paper's network.
+    n_points
+        N: training points that it sees, values alone.
+    gradient_points
+        Training points that this project's defaults see with gradients.
+    repeats
+        Runs, each with chains and networks of its own; the data are the same.
+    n_rows
+        Rows of the simulated data, which the paper does not say.
+    ridge
+        Of the paper's network.
+    acceptance
+        Of exact HMC.
+    n_steps
+        Longest path; the number of steps is drawn from {1, ..., n_steps} in each iteration.
+    burn_in
+        Exact iterations from 0, with a step size that is tuned.
+    chains, iterations
+        Over which acceptance probabilities are averaged.
+    """
+
     dims: tuple[int, ...] = sizes_field(_DIM)
     n_nodes: tuple[int, ...] = sizes_field(2000)
     n_points: tuple[int, ...] = sizes_field(4000)
@@ -209,35 +237,10 @@ class _Acceptance(Experiment):
 
 
 @attrs.frozen(kw_only=True)
-class Figure4(_Acceptance):
+class Figure4(AcceptanceGrid):
     """Section 3.4 and figure 4 of Zhang, Shahbaba and Zhao (2017): acceptance over s and d.
 
     N is "sufficiently large". The paper's axes have no numbers.
-
-    Parameters
-    ----------
-    dims
-        d: numbers of parameters.
-    n_nodes
-        s: nodes of the paper's network.
-    n_points
-        N: training points that it sees, values alone.
-    gradient_points
-        Training points that this project's defaults see with gradients.
-    repeats
-        Runs, each with chains and networks of its own; the data are the same.
-    n_rows
-        Rows of the simulated data, which the paper does not say.
-    ridge
-        Of the paper's network.
-    acceptance
-        Of exact HMC.
-    n_steps
-        Longest path; the number of steps is drawn from {1, ..., n_steps} in each iteration.
-    burn_in
-        Exact iterations from 0, with a step size that is tuned.
-    chains, iterations
-        Over which acceptance probabilities are averaged.
     """
 
     name = "figure-4"
@@ -326,23 +329,10 @@ class Figure4(_Acceptance):
 
 
 @attrs.frozen(kw_only=True)
-class Figure5(_Acceptance):
+class Figure5(AcceptanceGrid):
     """Section 4 and figure 5 of Zhang, Shahbaba and Zhao (2017): acceptance over s and N.
 
     There are 32 parameters. The paper's axes have no numbers.
-
-    Parameters
-    ----------
-    dims
-        d: numbers of parameters.
-    n_nodes
-        s: nodes of the paper's network.
-    n_points
-        N: training points that it sees, values alone.
-    gradient_points
-        N, for gradients too.
-    repeats, n_rows, ridge, acceptance, n_steps, burn_in, chains, iterations
-        As in figure 4.
     """
 
     name = "figure-5"

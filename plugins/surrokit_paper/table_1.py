@@ -21,7 +21,12 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.arguments import positive_integer
+from surrokit.arguments import (
+    not_negative_integer,
+    one_of,
+    optional_positive_integer,
+    positive_integer,
+)
 from surrokit.potentials import GradientPotential
 from surrokit.types import FloatArray
 from surrokit_paper.chains import (
@@ -35,8 +40,8 @@ from surrokit_paper.chains import (
 from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups, names_field
 from surrokit_paper.methods import HMC
 from surrokit_paper.pictures import BLACK, BLUE, GREY, VERMILION, common_legend, drawing, panels
-from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED
-from surrokit_paper.table_1_methods import METHODS, RMHMC, TUNED, Sizes
+from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED, ProblemExperiment
+from surrokit_paper.table_1_methods import METHODS, RMHMC, TUNED
 
 RNS_HMC, RNS_RMHMC = "rns-hmc", "rns-rmhmc"
 
@@ -101,7 +106,7 @@ NOTES = (
 
 
 @attrs.frozen(kw_only=True)
-class Table1(Sizes):
+class Table1(ProblemExperiment):
     """Section 5 and table 1 of Zhang, Shahbaba and Zhao (2017).
 
     HMC, RMHMC, RNS-HMC and RNS-RMHMC as the paper sets them up, one chain from 0 with unit masses
@@ -111,6 +116,23 @@ class Table1(Sizes):
 
     Parameters
     ----------
+    burn_in, discard
+        Iterations of exact HMC before the kept draws, and how many of them nothing is learnt from.
+    draws
+        Kept draws, of all chains together.
+    settling
+        Iterations of exact HMC from 0 that bring RMHMC to where it starts.
+    riemannian_burn_in, riemannian_draws
+        Iterations of exact RMHMC, which take half a second each. The paper has 5000 and 5000.
+    surrogate_riemannian_draws
+        Kept draws of RNS-RMHMC.
+    warmup
+        Of ``trend``, ``gradients`` and ``hmc-tuned``; None for what comes by default.
+    n_nodes
+        Of the paper's network; None for s as in the paper.
+    convex_metric
+        Of RNS-RMHMC on the logistic regressions: ``"hessian"`` as in the paper, which ends with an
+        error where the network is not convex, or ``"softabs"``.
     methods
         Names of the methods.
     repeats
@@ -135,6 +157,16 @@ class Table1(Sizes):
         "mesh": 10,
     }
 
+    burn_in: int = attrs.field(default=5000, validator=positive_integer)
+    discard: int = attrs.field(default=1000, validator=not_negative_integer)
+    draws: int = attrs.field(default=5000, validator=positive_integer)
+    settling: int = attrs.field(default=300, validator=not_negative_integer)
+    riemannian_burn_in: int = attrs.field(default=50, validator=not_negative_integer)
+    riemannian_draws: int = attrs.field(default=300, validator=positive_integer)
+    surrogate_riemannian_draws: int = attrs.field(default=2000, validator=positive_integer)
+    warmup: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    convex_metric: str = attrs.field(default="hessian", validator=one_of("hessian", "softabs"))
     methods: tuple[str, ...] = names_field("methods", METHODS)
     repeats: int = attrs.field(default=1, validator=positive_integer)
 
