@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit import capabilities as can
-from surrokit.errors import ConfigurationError, NumericalError, ShapeError
+from surrokit.errors import ConfigurationError, MissingDependencyError, NumericalError, ShapeError
 from surrokit.potentials import Ball
 from surrokit.testing import check_potential
 from surrokit_corrections.subsampled import Subsampled
@@ -262,5 +262,5 @@ def test_bounds_without_a_sum_are_refused():
 
 def test_without_dask_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "dask", None)
-    with pytest.raises(ConfigurationError, match=r"need Dask, .*pip install 'surrokit\[dask\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install 'surrokit\[dask\]'"):
         sk.rows_potential("poisson", in_partitions(X), in_partitions(EVENTS))

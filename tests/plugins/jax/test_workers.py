@@ -74,7 +74,6 @@ def test_a_copy_elsewhere_is_in_double_precision(target, tmp_path):
 LISTED = """
 import sys
 import surrokit_jax.density, surrokit_jax.forward, surrokit_jax.numpyro_model
-import surrokit_jax.numpyro_rows
 assert not {"jax", "numpyro"} & set(sys.modules), "imported too early"
 """
 
