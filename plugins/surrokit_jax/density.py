@@ -260,8 +260,7 @@ class JaxPotential(Travelling, ShownTarget):
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, G the Hessian, shape (n, dim)."""
-        u = check_vectors(vectors, check_positions(positions, self.dim))
-        return self._call("hessian_product", positions, u)
+        return self._call("hessian_product", positions, check_vectors(vectors, positions))
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, dim)."""
@@ -269,17 +268,16 @@ class JaxPotential(Travelling, ShownTarget):
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, shape (n, dim)."""
-        a = check_matrices(matrices, check_positions(positions, self.dim))
+        a = check_matrices(matrices, positions)
         return self._call("hessian_trace_gradient", positions, a)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim)."""
-        u = check_vectors(vectors, check_positions(positions, self.dim))
-        return self._call("hessian_form_gradient", positions, u)
+        return self._call("hessian_form_gradient", positions, check_vectors(vectors, positions))
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj for each k, shape (n, dim)."""
-        c = check_vectors(weights, check_positions(positions, self.dim))
+        c = check_vectors(weights, positions)
         return self._call("hessian_diagonal_gradient", positions, c)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
