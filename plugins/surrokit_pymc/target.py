@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Literal
 
-import attrs
 import numpy as np
 
 import surrokit as sk
@@ -127,17 +127,13 @@ def assemble(
     found, reason = sum_if_safe(rows, look)
     missing = {} if found is not None else {ROWS: reason}
     observed = _observed(frozen)
-    return ModelledPotential(found or inner, adjust(of), _Jittered(start), observed, missing)
+    return ModelledPotential(
+        found or inner, adjust(of), partial(_jittered, start), observed, missing
+    )
 
 
-@attrs.frozen(eq=False)
-class _Jittered:
-    """Starts around a position on the line."""
-
-    start: FloatArray
-
-    def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
-        return self.start + rng.uniform(-JITTER, JITTER, size=(n, len(self.start)))
+def _jittered(start: FloatArray, rng: np.random.Generator, n: int) -> FloatArray:
+    return start + rng.uniform(-JITTER, JITTER, size=(n, len(start)))
 
 
 def _observed(frozen: Any) -> dict[str, Any]:

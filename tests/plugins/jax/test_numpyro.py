@@ -93,32 +93,12 @@ def test_models_that_are_no_densities_are_refused(numpyro, schools):
     assert sk.make("potential", "numpyro", **given).dim == 10
 
 
-def hierarchical(numpyro):
-    """Return a hierarchical normal model with unknown scales, and its data."""
-    normal, half = numpyro.distributions.Normal, numpyro.distributions.HalfNormal
-    groups = np.repeat(np.arange(6), 5)
-
-    def model(groups, y=None):
-        mu = numpyro.sample("mu", normal(0.0, 5.0))
-        between, within = (numpyro.sample(name, half(3.0)) for name in ("between", "within"))
-        with numpyro.plate("groups", 6):
-            effect = numpyro.sample("effect", normal(mu, between))
-        with numpyro.plate("rows", len(groups)):
-            numpyro.sample("y", normal(effect[groups], within), obs=y)
-
-    return model, (groups,), {"y": np.random.default_rng(8).normal(groups.astype(float), 1.0)}
-
-
 @pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.filterwarnings("ignore:.* kept paths diverged")
-@pytest.mark.parametrize("which", ["schools", "hierarchical"])
-def test_means_are_those_of_numpyros_own_sampler(jax, numpyro, schools, which):
+def test_means_are_those_of_numpyros_own_sampler(jax, numpyro, schools):
     """Means and mean squares of all sites; of right draws one in a million fails."""
-    if which == "schools":
-        model, args, kwargs = schools[0], (schools[1],), {"effects": schools[2]}
-    else:
-        model, args, kwargs = hierarchical(numpyro)
+    model, args, kwargs = schools[0], (schools[1],), {"effects": schools[2]}
     target = from_numpyro(model, *args, **kwargs)
     nuts = ("nuts", {"target_acceptance": 0.98})
     run = sk.sample(target, sampler=nuts, warmup=1000, draws=5000, seed=2, progress=False)

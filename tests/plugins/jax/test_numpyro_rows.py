@@ -20,7 +20,6 @@ EXPOSURE = RNG.uniform(0.5, 2.0, N)
 EVENTS = (RNG.random(N) < 0.5).astype(int)
 COUNTS = RNG.poisson(EXPOSURE)
 REAL = X @ [1.0, -0.5] + RNG.standard_normal(N)
-TIMES = RNG.exponential(1.0, N) + 0.01
 TRIALS = RNG.integers(1, 6, N)
 WON = RNG.binomial(TRIALS, 0.4)
 
@@ -58,17 +57,6 @@ def groups(numpyro, jnp):
         numpyro.sample("y", dist.Normal(predictor, EXPOSURE), obs=REAL)
 
 
-def heavy_tails(numpyro, jnp):
-    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
-    centre = jnp.where(GROUP > 1, X[:, 0] * b[0], jnp.concatenate([b, -b])[GROUP] / 2.0)
-    numpyro.sample("y", numpyro.distributions.StudentT(5.0, centre, 0.7), obs=REAL)
-
-
-def waiting(numpyro, jnp):
-    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
-    numpyro.sample("y", numpyro.distributions.Exponential(1.0 / jnp.exp(X @ b)), obs=TIMES)
-
-
 def trials(numpyro, jnp):
     b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
     numpyro.sample("y", numpyro.distributions.Binomial(TRIALS, logits=X @ b), obs=WON)
@@ -80,7 +68,7 @@ def target_of(write, numpyro, rows):
     return from_numpyro(write, numpyro, jnp, rows=rows)
 
 
-@pytest.mark.parametrize("write", [logistic, chances, counts, groups, heavy_tails, waiting, trials])
+@pytest.mark.parametrize("write", [logistic, chances, counts, groups, trials])
 def test_a_sum_over_rows_has_numpyros_own_density(numpyro, write):
     ours, whole = (target_of(write, numpyro, rows) for rows in (True, False))
     assert {"rows", "hessian", "gradient"} <= ours.capabilities
@@ -159,12 +147,6 @@ def scaled(numpyro, jnp):
         observe(numpyro, numpyro.distributions.Normal(X @ b, 1.0))
 
 
-def two_observed(numpyro, jnp):
-    b = coefficients(numpyro)
-    observe(numpyro, numpyro.distributions.Normal(X @ b, 1.0))
-    numpyro.sample("other", numpyro.distributions.Normal(b[0], 1.0), obs=REAL[:7])
-
-
 REFUSED = {
     unknown_scale: "the scale of 'y' depends on parameters, and bounds of its derivatives",
     in_single_precision: "predictor of 'y' is not linear in the unconstrained parameters",
@@ -172,7 +154,6 @@ REFUSED = {
     truncated: "'y' is distributed as .*Truncated.*, which is no family of rows",
     masked: "'y' is distributed as MaskedDistribution, which is no family of rows",
     scaled: "the density of 'y' is scaled by a handler",
-    two_observed: r"it has 2 observed sites \(y, other\), not one",
 }
 
 

@@ -21,20 +21,6 @@ pytestmark = [
 
 
 @pytest.fixture
-def hierarchical(pymc):
-    """A hierarchical normal model with unknown scales."""
-    groups = np.repeat(np.arange(6), 5)
-    data = np.random.default_rng(8).normal(groups.astype(float), 1.0)
-    with pymc.Model(coords={"group": range(6)}) as model:
-        mu = pymc.Normal("mu", 0.0, 5.0)
-        between = pymc.HalfNormal("between", 3.0)
-        within = pymc.HalfNormal("within", 3.0)
-        effect = pymc.Normal("effect", mu, between, dims="group")
-        pymc.Normal("y", effect[groups], within, observed=data)
-    return model
-
-
-@pytest.fixture
 def covariance(pymc):
     """Three correlated numbers, with a prior by Lewandowski, Kurowicka and Joe (2009)."""
     matrix = np.array([[1.0, 0.6, 0.0], [0.6, 2.0, -0.3], [0.0, -0.3, 0.5]])
@@ -48,27 +34,7 @@ def covariance(pymc):
     return model
 
 
-@pytest.fixture
-def grades(pymc):
-    """Grades 0 to 3 by ordered cuts on a slope."""
-    rng = np.random.default_rng(10)
-    x = rng.normal(size=80)
-    grade = np.digitize(1.2 * x + rng.logistic(size=80), [-1.0, 0.5, 2.0])
-    with pymc.Model() as model:
-        slope = pymc.Normal("slope", 0.0, 2.0)
-        cuts = pymc.Normal(
-            "cuts",
-            0.0,
-            3.0,
-            shape=3,
-            transform=pymc.distributions.transforms.ordered,
-            initval=np.array([-1.0, 0.0, 1.0]),
-        )
-        pymc.OrderedLogistic("grade", eta=slope * x, cutpoints=cuts, observed=grade)
-    return model
-
-
-@pytest.mark.parametrize("which", ["schools", "hierarchical", "covariance", "grades"])
+@pytest.mark.parametrize("which", ["schools", "covariance"])
 def test_means_are_those_of_pymcs_own_sampler(pymc, which, request):
     """Means and mean squares of all quantities; of right draws one in a million fails."""
     model = request.getfixturevalue(which)

@@ -51,12 +51,6 @@ def groups(pymc):
     pymc.Normal("y", effect[GROUP] + slope * X[:, 0], EXPOSURE, observed=REAL)
 
 
-def heavy_tails(pymc):
-    b = pymc.Normal("b", shape=2)
-    centre = X[:, 0] * b[0] + b[1] / 2.0
-    pymc.StudentT("y", 5.0, mu=centre, sigma=0.7, observed=REAL)
-
-
 def waiting(pymc):
     b = pymc.Normal("b", shape=2)
     pymc.Exponential("y", pymc.math.exp(X @ b), observed=TIMES)
@@ -67,7 +61,7 @@ def trials(pymc):
     pymc.Binomial("y", TRIALS, logit_p=pymc.math.dot(X, b), observed=WON)
 
 
-RECOGNISED = (logistic, chances, counts, groups, heavy_tails, waiting, trials)
+RECOGNISED = (logistic, chances, counts, groups, waiting, trials)
 
 
 def model_of(pymc, write):
@@ -131,10 +125,6 @@ def clipped(pymc):
     pymc.Bernoulli("y", logit_p=pymc.math.clip(X @ b, -9.0, 9.0), observed=EVENTS)
 
 
-def series(pymc):
-    pymc.AR("y", [pymc.Normal("rho")], sigma=1.0, init_dist=pymc.Normal.dist(), observed=REAL)
-
-
 def with_potential(pymc):
     b = pymc.Normal("b", shape=2)
     pymc.Potential("rows", pymc.math.sum(X @ b))
@@ -147,12 +137,6 @@ def censored(pymc):
     pymc.Censored("y", plain, lower=None, upper=1.0, observed=np.minimum(REAL, 1.0))
 
 
-def two_observed(pymc):
-    b = pymc.Normal("b", shape=2)
-    pymc.Normal("y", X @ b, 1.0, observed=REAL)
-    pymc.Normal("other", b[0], 1.0, observed=REAL[:7])
-
-
 def nothing_observed(pymc):
     pymc.Normal("a")
 
@@ -160,10 +144,8 @@ def nothing_observed(pymc):
 REFUSED = {
     unknown_scale: "the scale of 'y' depends on parameters, and bounds",
     clipped: "predictor of 'y' is not linear in the unconstrained parameters, or not in",
-    series: "'y' is distributed as AutoRegressive, which is no family of rows",
     with_potential: "'rows' is a pymc.Potential, whose rows are not known",
     censored: "'y' is distributed as .*Censored, which is no family of rows",
-    two_observed: r"it has 2 observed variables \(.*other.*\), not one",
     nothing_observed: r"it has 0 observed variables \(none\), not one",
 }
 

@@ -29,10 +29,9 @@ def target(schools):
     return from_pymc(schools)
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
-def test_workers_draw_the_same(target, executor):
+def test_workers_draw_the_same(target):
     alone = sk.sample(target, **QUICK)
-    spread = sk.sample(target, compute=sk.Compute(executor=executor, workers=2), **QUICK)
+    spread = sk.sample(target, compute=sk.Compute(workers=2), **QUICK)
     assert_array_equal(spread.draws, alone.draws)
 
 

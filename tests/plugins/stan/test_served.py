@@ -28,11 +28,6 @@ MODELS = {
         programs.SCHOOLS_DATA,
         ["mu", "tau", *[f"eta.{i}" for i in range(1, 9)]],
     ),
-    "hierarchical": (
-        programs.HIERARCHICAL,
-        programs.hierarchical_data(),
-        ["mu", "between", "within", *[f"effect.{i}" for i in range(1, 7)]],
-    ),
     "covariance": (
         programs.COVARIANCE,
         programs.covariance_data(),
