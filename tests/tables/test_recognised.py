@@ -97,6 +97,7 @@ def one_row(z):
         lambda z: np.maximum(X @ z, -9.0),
         lambda z: np.where(X @ z < FAR, X @ z, 2.0 * (X @ z) - FAR),
         lambda z: np.where(z[1] > -1.0, X @ z, 0.0),
+        lambda z: np.minimum(X @ z, 1e7),
         lambda z: (X @ z).astype(np.float32).astype(float),
         lambda z: np.log(z[0] + X[:, 0] ** 2),
     ],
@@ -104,7 +105,8 @@ def one_row(z):
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_predictors_that_are_bent_anywhere_make_no_sum(predictors):
     plain = Family("gaussian", "loc", "identity", {"scale": "scale"})
-    observed = observe(predictors, lambda z: {"scale": np.ones(50)}, family=plain)
+    settings = {"family": plain, "values": 1e6 * Y}
+    observed = observe(predictors, lambda z: {"scale": np.ones(50)}, **settings)
     with pytest.raises(NotASumError, match=r"predictor of 'y' is not linear .* 'gaussian' has"):
         recognise(observed, whole(), np.zeros(2), wanted=True)
 
