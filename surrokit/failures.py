@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import CallKind
-from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.errors import EvaluationWarning
 from surrokit.model.outcome import BROKEN_GRADIENT, MINUS_INFINITY, Cause, Cure
 from surrokit.potentials import Potential

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from surrokit.capabilities import CallKind
-from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.cost.budget import Budget, Clock, Length, Pace, StopReason, calls_paid
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat, relative_error

@@ -25,7 +25,7 @@ from surrokit.potentials import (
     of_order,
     unnormalized_of,
 )
-from surrokit.types import Capabilities, FloatArray, IntArray
+from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 
 _SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
 
@@ -50,12 +50,7 @@ class SumAndRest:
 
     The rest is a prior, the logarithm of a Jacobian, or what all rows have in common, and a number
     ``level`` in nats. It is infinite outside of the support. Expansions leave it as it is. The sum
-    may have a normal prior of its own.
-
-    Raises
-    ------
-    ShapeError
-        If they take different numbers of numbers.
+    may have a normal prior of its own. ShapeError is raised if their positions differ in size.
     """
 
     terms: Sum
@@ -98,7 +93,7 @@ class SumAndRest:
         value = self.terms.value(positions)
         return np.asarray(value + (self.rest.value(positions) + self.level))
 
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
         value, gradient = self.terms.value_and_gradient(positions)
         more, slope = self.rest.value_and_gradient(positions)
@@ -107,8 +102,7 @@ class SumAndRest:
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U alone, shape (n, dim)."""
         alone: Any = self.terms
-        gradient = alone.gradient(positions)
-        return np.asarray(gradient + self.rest.value_and_gradient(positions)[1])
+        return np.asarray(alone.gradient(positions) + self.rest.value_and_gradient(positions)[1])
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return second derivatives, shape (n, dim, dim)."""
@@ -166,7 +160,7 @@ class Nothing:
         """Return zeros, shape (n,)."""
         return np.zeros(len(check_positions(positions, self.dim)))
 
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return zeros, shapes (n,) and (n, dim)."""
         return self.value(positions), np.zeros(positions.shape)
 
@@ -298,12 +292,8 @@ def rows_of(
 
     ``settings`` are those of the family by name, with a number for each row: ``total`` of
     ``"binomial"``, whose numbers are two terms each, weighted successes and failures. ``offset``
-    are predictors at the origin, ``prior`` None for none.
-
-    Raises
-    ------
-    NotASumError
-        If a setting differs between rows that is to be one number.
+    are predictors at the origin, ``prior`` None for none. NotASumError is raised if a setting
+    differs between rows that is to be one number.
     """
     known, weights = dict(settings), None
     owners, response = np.arange(len(values)), values
@@ -328,34 +318,25 @@ def rows_of(
     return {"terms": family, "data": design, "response": response, **kept}, owners
 
 
-_MOST_NUMBERS = 500_000_000  # of a design that is looked at, 0 among them
-_AT_ONCE = 4_000_000  # of these
-_SPARSE = 0.2  # share of numbers that are not 0, below which a design is sparse
-
-
 def design_of(push: Callable[[FloatArray], FloatArray], n_rows: int, dim: int) -> Any:
     """Return the slopes of linear predictors, shape (n_rows, dim), sparse where most are 0.
 
     ``push`` takes directions (k, dim) to the changes of the predictors, shape (k, n_rows).
-
-    Raises
-    ------
-    NotASumError
-        If there are too many to look at.
+    NotASumError is raised if there are too many to look at.
     """
     from scipy import sparse  # late: importing stays fast
 
-    if n_rows * dim > _MOST_NUMBERS:
+    if n_rows * dim > 500_000_000:
         raise NotASumError(
             f"a design of {n_rows} rows and {dim} parameters is too large to look at"
         )
-    width = max(1, _AT_ONCE // n_rows)
+    width = max(1, 4_000_000 // n_rows)  # numbers at once
     parts = [
         sparse.csc_array(push(np.eye(dim)[start : start + width]).T)
         for start in range(0, dim, width)
     ]
     whole = sparse.hstack(parts, format="csr")
-    return whole if whole.nnz < _SPARSE * n_rows * dim else np.ascontiguousarray(whole.toarray())
+    return whole if whole.nnz < 0.2 * n_rows * dim else np.ascontiguousarray(whole.toarray())
 
 
 ENOUGH_ROWS = 1000
@@ -364,10 +345,6 @@ ENOUGH_ROWS = 1000
 ENOUGH_FOR_ONE = 10
 """And as many for each parameter, since rows with parameters of their own stand for no others."""
 
-_POSITIONS, _SUBSETS, _IN_A_SUBSET = 4, 3, 50
-_REACH = 2.0  # by which predictors change where densities are compared
-_AGREES = 1e-10  # relative
-
 
 def sum_if_safe(
     wanted: bool | None, recognise: Callable[[], SumAndRest]
@@ -375,12 +352,7 @@ def sum_if_safe(
     """Return a model as a sum over rows, or None and the reason why it is none.
 
     Whatever ``recognise`` raises is a reason. ``wanted`` is None for where a sum is safe and worth
-    it.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is to be one, and is not known to be.
+    it. ConfigurationError is raised if it is to be one, and is not known to be.
     """
     if wanted not in (None, True, False):
         raise ConfigurationError(f"rows must be True, False or None, got {wanted!r}")
@@ -422,39 +394,29 @@ def confirm(
 
     ``rest`` is what U has beside the observed numbers, None where that is a prior of the terms. The
     densities are compared with the library's own, ``whole`` on the line, and of ``each`` observed
-    number at a position (dim,), about ``start (dim,)``.
-
-    Raises
-    ------
-    NotASumError
-        If both densities, or some rows of them, differ by more than rounding.
+    number at a position (dim,), about ``start (dim,)``. NotASumError is raised if both densities,
+    or some rows of them, differ by more than rounding.
     """
-    rng = np.random.default_rng(20190601)
-    positions = _positions(design, start, rng)
+    rng, agrees = np.random.default_rng(20190601), 1e-10
+    largest = abs(design).max(axis=0)
+    largest = np.ravel(largest.toarray() if hasattr(largest, "toarray") else largest)
+    n_used = max(1, int((largest > 0.0).sum()))
+    with np.errstate(divide="ignore"):  # predictors change by about 2
+        reach = np.minimum(1.0, 2.0 / (largest * np.sqrt(n_used)))
+    positions = np.vstack([start, start + rng.uniform(-1.0, 1.0, size=(4, len(start))) * reach])
     rest = rest or Nothing(terms.dim)
     theirs, ours = whole.value(positions), SumAndRest(terms, rest).value(positions)
     level = float(theirs[0] - ours[0])
     size = 1.0 + np.abs(theirs) + np.abs(ours)
-    if not (np.abs(theirs - ours - level) <= _AGREES * size).all():
+    if not (np.abs(theirs - ours - level) <= agrees * size).all():
         raise NotASumError("the sum in its graph has another density than the model")
     of_rows = np.array([each(position) for position in positions])
     n_rows = of_rows.shape[1]
-    for _ in range(_SUBSETS):
-        some = rng.choice(n_rows, max(1, min(n_rows // 2, _IN_A_SUBSET)), replace=False)
+    for _ in range(3):
+        some = rng.choice(n_rows, max(1, min(n_rows // 2, 50)), replace=False)
         ours = terms.select(np.flatnonzero(np.isin(owners, some))).value(positions)
-        expected = -of_rows[:, some].sum(axis=1)
-        size = 1.0 + np.abs(expected) + np.abs(ours)
-        if not (np.abs(np.diff(ours - expected)) <= _AGREES * (size[1:] + size[:-1])).all():
+        theirs = -of_rows[:, some].sum(axis=1)
+        size = 1.0 + np.abs(theirs) + np.abs(ours)
+        if not (np.abs(np.diff(ours - theirs)) <= agrees * (size[1:] + size[:-1])).all():
             raise NotASumError("some of its rows have another likelihood than the model's")
     return SumAndRest(terms, rest, level=level)
-
-
-def _positions(design: Any, start: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return positions where densities are compared, shape (n, dim); the first is the start."""
-    largest = abs(design).max(axis=0)
-    largest = np.ravel(largest.toarray() if hasattr(largest, "toarray") else largest)
-    n_used = max(1, int((largest > 0.0).sum()))
-    with np.errstate(divide="ignore"):
-        reach = np.minimum(1.0, _REACH / (largest * np.sqrt(n_used)))
-    steps = rng.uniform(-1.0, 1.0, size=(_POSITIONS, len(start))) * reach
-    return np.vstack([start, start + steps])
