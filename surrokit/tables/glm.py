@@ -13,7 +13,7 @@ from surrokit.arguments import is_number, matched
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import SummedPotential, predictor_of
 from surrokit.predictive.families import MULTINOMIAL, ORDINAL, read_name
-from surrokit.tables.formula import INTERCEPT, Matrices, parse_formula
+from surrokit.tables.formula import INTERCEPT, Matrices, ParsedFormula, parse_formula
 from surrokit.tables.frames import (
     NaAction,
     check_columns,
@@ -114,27 +114,15 @@ def glm(
     MissingDependencyError
         If Formulaic or pandas is not installed.
     """
-    columns = column_names(data)
-    beside = {"offset": offset, "weights": weights, "event": event}
-    beside = {key: values for key, values in beside.items() if values is not None}
-    of_columns = {key: name for key, name in beside.items() if isinstance(name, str)}
-    for key, name in of_columns.items():
-        check_columns([name], columns, key)
-    used = set(of_columns.values())
-    free = [name for name in columns if name not in used]
-    asks = parse_formula(formula, free if _has_dot(formula) else columns, context)
     family, settings = read_name(family, settings)
     if family in _WITH_ERRORS and settings.get("scale") is None:
         raise ConfigurationError(
             f"the family {family!r} needs scale, that of its errors in units of the response, "
             "which is not inferred here; give scale=..., such as the residuals' standard deviation"
         )
-    frame = read_columns(data, [name for name in columns if name in {*asks.columns, *used}])
-    kept = keep_rows(frame, na_action)
-    # columns with holes had types with room for these
-    frame = frame if kept.all() else frame[kept].reset_index(drop=True).infer_objects()
-    frame = with_numbers(frame)
-    numbers = _beside(beside, data, frame, kept)
+    beside = {"offset": offset, "weights": weights, "event": event}
+    beside = {key: values for key, values in beside.items() if values is not None}
+    asks, frame, numbers = _read(formula, data, beside, na_action, context)
     made = asks.matrices(frame)
     if made.offset is not None:
         numbers["offset"] = made.offset + numbers.get("offset", 0.0)
@@ -155,18 +143,34 @@ def glm(
     else:
         came = numbers.get("event", made.response)  # of times: whether it came
         check_separation(family, design, came[counts], made.columns, flat)
-    of_offset = None if offset is None else of_columns.get("offset", "")
+    of_offset = None if offset is None else offset if isinstance(offset, str) else ""
     reader, own = FormulaReader.of(asks, made, of_offset), predictor_of(target)
     predictor = None if own is None else attrs.evolve(own, reader=reader, levels=made.levels)
     return cast(SummedPotential, NamedPotential.of(target, names, predictor))
 
 
-def _beside(
-    given: Mapping[str, Any], data: Any, frame: Any, kept: BoolArray
-) -> dict[str, FloatArray]:
-    """Return what goes beside the design, by columns' names or as arrays, of rows that are kept."""
+def _read(
+    formula: str, data: Any, beside: Mapping[str, Any], na_action: NaAction, context: Any
+) -> tuple[ParsedFormula, Any, dict[str, FloatArray]]:
+    """Return a formula, the rows that are kept of the table, and what goes beside the design.
+
+    That is given by columns' names or as arrays.
+    """
+    columns = column_names(data)
+    for key, name in beside.items():
+        if isinstance(name, str):
+            check_columns([name], columns, key)
+    used = {name for name in beside.values() if isinstance(name, str)}
+    free = [name for name in columns if name not in used]
+    has_dot = "." in str(formula).partition("~")[2].replace("+", " ").replace("-", " ").split()
+    asks = parse_formula(formula, free if has_dot else columns, context)
+    frame = read_columns(data, [name for name in columns if name in {*asks.columns, *used}])
+    kept = keep_rows(frame, na_action)
+    # columns with holes had types with room for these
+    frame = frame if kept.all() else frame[kept].reset_index(drop=True).infer_objects()
+    frame = with_numbers(frame)
     found = {}
-    for key, values in given.items():
+    for key, values in beside.items():
         if isinstance(values, str):
             found[key] = number_column(frame[values], f"column {values!r}, the {key},")
             continue
@@ -177,12 +181,7 @@ def _beside(
                 f"of data, got {array.shape}"
             )
         found[key] = number_column(array[kept], key)
-    return found
-
-
-def _has_dot(formula: object) -> bool:
-    right = str(formula).partition("~")[2]
-    return "." in right.replace("+", " ").replace("-", " ").split()
+    return asks, frame, found
 
 
 def _check_levels(family: Any, made: Matrices, levels: Sequence[Any] | None) -> None:
