@@ -96,7 +96,7 @@ def check_settings(make: Factory) -> None:
     Examples and parts name settings, and all settings have help.
     """
     for component in components_of(make()):
-        what, summary, longest = component.title(), component.summary, 120
+        what, summary, longest = component.title, component.summary, 120
         fits = summary.strip() == summary and 0 < len(summary) <= longest and "\n" not in summary
         of = f"the summary of {what} must be one line of at most {longest} characters"
         demand(fits, f"{of}, got {summary!r}")

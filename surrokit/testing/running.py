@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import attrs
 
 from surrokit.errors import ConfigurationError
-from surrokit.registry.catalogue import Catalogue, Composer, Entry, default_catalogue
+from surrokit.registry.catalogue import Catalogue, Composer, default_catalogue
 from surrokit.registry.components import Component, binds_as
 
 # each declares its checks
@@ -104,7 +104,7 @@ def _compose(component: Component, settings: dict[str, Any], catalogue: Catalogu
 
 def _with_components(catalogue: Catalogue, components: Iterable[Component]) -> Catalogue:
     """Return a catalogue that also holds some components, in place of any of the same name."""
-    new = {(one.kind, one.name): Entry(component=one, plugin="under test") for one in components}
+    new = {(one.kind, one.name): attrs.evolve(one, plugin="under test") for one in components}
     return Catalogue(entries={**catalogue.entries, **new})
 
 

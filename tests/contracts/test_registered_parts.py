@@ -16,8 +16,7 @@ from surrokit.testing import FAMILY_SIZE, checks_for, parametrize_with_checks
 from surrokit.testing.plugins import check_imports_light, demand_light
 from surrokit.testing.running import CHECKS, Case
 
-ENTRIES = [entry for entry in default_catalogue() if entry.plugin.startswith("surrokit[")]
-COMPONENTS = [entry.component for entry in ENTRIES]
+COMPONENTS = [entry for entry in default_catalogue() if entry.plugin.startswith("surrokit[")]
 
 _FULL_TAIL = (
     "in the paper's scheme every row counts in full, so one row of a path that ran away rules the "
@@ -71,8 +70,8 @@ def test_every_kind_and_example_is_checked_and_the_stated_rate_holds():
 
 
 PLUGINS = [
-    Case(check, plugin.module.__name__, lambda plugin=plugin: plugin.module)
-    for plugin in default_plugins().loaded
+    Case(check, module.__name__, lambda module=module: module)
+    for module in default_plugins().get_plugins()
     for check in CHECKS["plugin"]
     if check is not check_imports_light  # one catalogue of all shows it below
 ]
@@ -91,7 +90,7 @@ def test_building_the_catalogue_imports_nothing_heavy():
 def test_each_setting_has_a_sentence_says_what_it_takes_and_a_bare_number_its_range():
     settings = {
         f"{row['kind']} {row['name']}.{name}": setting
-        for row in part_rows(ENTRIES)
+        for row in part_rows(COMPONENTS)
         for name, setting in row["settings"].items()
     }
     assert len(settings) > 250

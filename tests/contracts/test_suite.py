@@ -359,10 +359,10 @@ def test_wrong_choices_are_caught(change, message):
 
 
 def test_plugin_set_starts_empty_takes_modules_and_refuses_unknown_hooks(surrokit_plugins):
-    assert not surrokit_plugins.plugins.manager.get_plugins()
+    assert not surrokit_plugins.plugins.get_plugins()
     surrokit_plugins.add(added := module(offering()))
     surrokit_plugins.add()
-    assert surrokit_plugins.plugins.manager.get_plugins() == {added}
+    assert surrokit_plugins.plugins.get_plugins() == {added}
     assert surrokit_plugins.catalogue.names("sampler") == ["toy"]
     with pytest.raises(PluginLoadError, match="surrokit_register_widgets"):
         surrokit_plugins.add(module(surrokit_register_widgets, "other"))
@@ -399,5 +399,5 @@ def test_contract(check):
     check()
 
 def test_fixtures(surrokit_plugins, hook_calls):
-    assert not surrokit_plugins.plugins.loaded and not hook_calls.calls
+    assert not surrokit_plugins.plugins.get_plugins() and not hook_calls.calls
 """
