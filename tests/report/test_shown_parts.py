@@ -65,7 +65,7 @@ def test_a_target_tells_its_parameters(declared):
 
 def test_a_target_tells_what_can_be_evaluated_and_what_it_costs(declared):
     told = facts(declared)
-    assert told["target"] == "Differences of ConstrainedPotential of FunctionPotential"
+    assert told["target"] == "Differences of BoundedPotential of FunctionPotential"
     assert told["dimension"] == "16, sampled by 15 numbers on the line"
     assert told["can be evaluated"] == "value, gradient by 31 values each"
     assert "calls so far" not in told
