@@ -160,8 +160,6 @@ class FittedQuadraticProcess(ShownFit):
     ----------
     n_points
         Number of distinct points that it was fitted to.
-    n_gradients
-        0: it learns from values alone.
     quality : FitQuality or None
         Errors at each point of the process given all others; None for fewer than two points where
         the density is more than next to nothing.

@@ -130,9 +130,16 @@ class NetworkLearner(KeepingLearner):
         Ways to draw the nodes, of which the best is chosen; by default there is the trend alone.
     known, most
         What is taken of U as it is, and all that its sum with a network may offer.
+
+    Attributes
+    ----------
     energy
-        Of a forward potential whose outputs are learnt; None to learn U itself. CapabilityError is
-        raised if outputs are to be learnt of a target that has none.
+        Of a forward potential whose outputs are learnt; None to learn U itself.
+
+    Raises
+    ------
+    CapabilityError
+        If outputs are to be learnt of a target that has none.
     """
 
     problem: LearningProblem
