@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -214,7 +214,7 @@ FEW = 20_000  #: Numbers that evaluations hold, below which a fit to them is sma
 _LOCK, _CHANGED = threading.RLock(), list[tuple[Callable[[int], Any], int]]()
 _BLOCKS = 0
 _HELD: ContextVar[int] = ContextVar("one_thread", default=0)
-"""Blocks of :func:`one_thread` that the present code runs in."""
+"""Blocks of :data:`one_thread` that the present code runs in."""
 
 
 def _count(by: int) -> None:
@@ -249,7 +249,9 @@ def _libraries() -> list[Any]:
 
 
 @contextmanager
-def _holding(change: int) -> Iterator[None]:
+def _holding(by: int | None) -> Iterator[None]:
+    """Hold so many blocks more in the block, or none of those that the present code holds."""
+    change = -_HELD.get() if by is None else by
     if not change:
         yield
         return
@@ -262,26 +264,19 @@ def _holding(change: int) -> Iterator[None]:
         _count(-change)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run linear algebra in one thread within the block.
+one_thread = partial(_holding, 1)
+"""Runs linear algebra in one thread within the block.
 
-    Batches of a surrogate are small: threads gain nothing there, and where other processes run they
-    wait for each other most of the time. A whole run is one such block; what a user wrote is called
-    in :func:`users_threads`.
-    """
-    with _holding(1):
-        yield
+Batches of a surrogate are small: threads gain nothing there, and where other processes run they
+wait for each other most of the time. A whole run is one such block; what a user wrote is called
+in :data:`users_threads`.
+"""
 
+users_threads = partial(_holding, None)
+"""Runs linear algebra in as many threads as before :data:`one_thread`; also a decorator.
 
-@contextmanager
-def users_threads() -> Iterator[None]:
-    """Run linear algebra in as many threads as before :func:`one_thread`; also a decorator.
-
-    It takes some microseconds. Outside of :func:`one_thread` it changes nothing.
-    """
-    with _holding(-_HELD.get()):
-        yield
+It takes some microseconds. Outside of :data:`one_thread` it changes nothing.
+"""
 
 
 def threads_for(numbers: int) -> AbstractContextManager[None]:

@@ -106,29 +106,13 @@ def look_up(host: str) -> tuple[socket.AddressFamily, str]:
 class Server(ThreadingHTTPServer):
     """Serves the page about a run at ``/``.
 
-    On the loopback it answers this machine alone. On any other address it answers requests that
-    have its token, which is another one for each server.
-
-    Parameters
-    ----------
-    port
-        Where to listen; 0 for a free one.
-    host
-        Name or number of an address of this machine; ``0.0.0.0`` for all.
-
-    Attributes
-    ----------
-    name
-        What a browser asks for; of "all addresses", the name of this machine.
-    token
-        What a request must have in its address; None on the loopback.
-    patience
-        Seconds that a connection may be silent.
+    On the loopback it answers this machine alone. On any other address, such as ``0.0.0.0`` for all
+    of them, it answers requests that have its token, which is another one for each server.
     """
 
     daemon_threads = True
-    token: str | None
-    patience = 30.0
+    patience = 30.0  #: Seconds that a connection may be silent.
+    token: str | None  #: What a request must have in its address; None on the loopback.
 
     def __init__(self, watched: Watched, port: int = 0, host: str = LOOPBACK) -> None:
         if not is_whole(port, 0) or port > 65535:
@@ -136,7 +120,7 @@ class Server(ThreadingHTTPServer):
         self.watched = watched
         self.address_family, self.number = look_up(host)
         self.token = secrets.token_urlsafe(32)
-        number, name = ipaddress.ip_address(self.number), host
+        number, name = ipaddress.ip_address(self.number), host  # as a browser asks for it
         if number.is_unspecified:  # all addresses
             name = socket.gethostname()
         elif number.is_loopback:  # only this machine reaches it

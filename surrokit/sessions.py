@@ -349,10 +349,10 @@ def observed(observers: Sequence[object], *, progress: bool) -> Iterator[Observe
     Where there is no terminal and no notebook, lines stand for a bar.
     """
     # late: importing the package stays fast
-    from surrokit.output.progress import log_observers, progress_bar
+    from surrokit.output.progress import progress_bar
 
     with metered() as meter, progress_bar(meter, enabled=progress) as bar:
-        listeners = Observers([*observers, *bar, *log_observers()])
+        listeners = Observers([*observers, *bar])
         listeners.add_hooks(default_plugins().hook)
         yield listeners
 

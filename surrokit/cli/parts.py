@@ -39,16 +39,15 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     kind = next((kind for kind in KINDS if names[:1] == (kind,)), None)
     if len(names) == 1 and any(names[0] == name for _, name in catalogue.entries):
         kind = None  # a word alone that is both a kind and a name is the name
-    entries = catalogue.find(names if kind is None else names[1:], kind)
+    parts = catalogue.find(names if kind is None else names[1:], kind)
     shows_settings = len(names) > (kind is not None)
-    rows = part_rows(entries) if shows_settings or json_path is not None else []
+    rows = part_rows(parts) if shows_settings or json_path is not None else []
     if shows_settings:
         _print_settings(rows)
     else:
         table = plain_table(("kind", "name", "plugin", "what it is"))
-        for entry in entries:
-            part = entry
-            table.add_row(part.kind, part.name, entry.plugin, part.summary)
+        for part in parts:
+            table.add_row(part.kind, part.name, part.plugin, part.summary)
         terminal().print(table)
     if json_path is not None:
         write_json(json_path, rows)

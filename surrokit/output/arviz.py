@@ -29,27 +29,22 @@ MOST_DATA = 2**22
 """Numbers of an array of data that is exported at most: draws may be few, and data many."""
 
 
-def to_arviz(
-    run: Any,
-    seed: int | np.random.Generator,
-    target: Potential | None = None,
-    *,
-    slashes: bool = True,
-) -> Any:
+def to_arviz(run: Any, seed: int | np.random.Generator, target: Potential | None = None) -> Any:
     """Return a DataTree (ArviZ 1 and later) or InferenceData; see :meth:`surrokit.Run.to_arviz`.
 
     A parameter that has the name of an axis, such as ``chain``, gets an underscore. Names have ÷
-    for each slash in a tree, which refuses it, and without ``slashes``. Units are the attribute
+    for each slash, which parts the names of groups in trees and files. Units are the attribute
     ``units``, as the CF conventions call it.
     """
-    even = equally_weighted(run, seed)
+    even = run
+    if run.log_weights is not None:  # of which ArviZ knows nothing: draws are drawn anew
+        places = resampled_rows(run.log_weights, np.random.default_rng(seed))
+        even = attrs.evolve(run, kept=run.kept.chosen(places), weights=None)
     groups = _groups_of(even)
     if target is not None:
         groups["log_likelihood"] = {"row": log_likelihood_of(even, target)}
     try:
         from arviz_base import from_dict
-
-        slashes = False
     except ImportError:
         old = load_library("arviz", "arviz", "for this")
 
@@ -57,8 +52,7 @@ def to_arviz(
             return old.from_dict(**groups, **options)
 
     specs = run.parameters.specs
-    dims, coords = _named_axes(specs)
-    names, groups, axes = _with_free_names(groups, dims, coords, "/" if slashes else "÷")
+    names, groups, axes = _with_free_names(groups, *_named_axes(specs))
     with warnings.catch_warnings():
         # with fewer draws than chains ArviZ warns of swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
@@ -71,11 +65,11 @@ def to_arviz(
 
 
 def _with_free_names(
-    groups: Mapping[str, Group], dims: Mapping[str, list[str]], coords: Mapping[str, Any], sign: str
+    groups: Mapping[str, Group], dims: Mapping[str, list[str]], coords: Mapping[str, Any]
 ) -> tuple[dict[str, str], dict[str, Group], dict[str, Any]]:
     """Return names of parameters that are none of an axis', and groups and axes by these names.
 
-    Else they would be lost. In trees and files a slash parts the names of groups.
+    Else they would be lost.
     """
     axes = [axis for each in dims.values() for axis in each] + [
         f"{name}_dim_{place}"  # as ArviZ calls an axis without a name
@@ -83,9 +77,8 @@ def _with_free_names(
         for place in range(array.ndim - 2)
     ]
     taken = {"chain", "draw", "."}
-    of_axes = taken | {axis.replace("/", sign) for axis in (*axes, *coords)}
-    names = _allowed(groups["posterior"], sign, of_axes)
-    data = _allowed(groups.get("observed_data", {}), sign, taken)
+    names = _allowed(groups["posterior"], taken | {_without_slashes(a) for a in (*axes, *coords)})
+    data = _allowed(groups.get("observed_data", {}), taken)
     new = {"posterior": names, "warmup_posterior": names, "observed_data": data}
     renamed: dict[str, Group] = {
         group: {new.get(group, {}).get(name, name): array for name, array in arrays.items()}
@@ -93,16 +86,20 @@ def _with_free_names(
     }
     if not dims:
         return names, renamed, {}
-    of = {names[name]: [axis.replace("/", sign) for axis in each] for name, each in dims.items()}
-    found = {axis.replace("/", sign): labels for axis, labels in coords.items()}
+    of = {names[name]: [_without_slashes(axis) for axis in each] for name, each in dims.items()}
+    found = {_without_slashes(axis): labels for axis, labels in coords.items()}
     return names, renamed, {"dims": of, "coords": found}
 
 
-def _allowed(group: Group, sign: str, taken: Collection[str]) -> dict[str, str]:
-    """Return a new name for each, unlike all others and those taken, with a sign for slashes."""
+def _without_slashes(name: str) -> str:
+    return name.replace("/", "÷")
+
+
+def _allowed(group: Group, taken: Collection[str]) -> dict[str, str]:
+    """Return a new name for each, unlike all others and those taken."""
     renamed: dict[str, str] = {}
     for name in group:
-        allowed = name.replace("/", sign)
+        allowed = _without_slashes(name)
         others = {*taken, *renamed.values(), *group} - {name}
         while allowed in others or (allowed == name and name in taken):
             allowed += "_"
@@ -153,14 +150,6 @@ def _depths(run: Any, trace: Any) -> Group:
     if not hasattr(run.sampler, "max_depth"):
         return {}
     return {"tree_depth": np.ceil(np.log2(trace.n_steps + 1.0)).astype(np.int64)}
-
-
-def equally_weighted(run: Any, seed: int | np.random.Generator) -> Any:
-    """Return a run with draws of equal weight, in one chain, in place of weighted ones."""
-    if run.log_weights is None:
-        return run
-    places = resampled_rows(run.log_weights, np.random.default_rng(seed))
-    return attrs.evolve(run, kept=run.kept.chosen(places), weights=None)
 
 
 def _attributes_of(run: Any) -> dict[str, Any]:

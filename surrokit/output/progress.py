@@ -30,7 +30,9 @@ LOGGER = logging.getLogger("surrokit")
 ROOM_FOR_ACCEPTANCE, ROOM_FOR_SURROGATE = 90, 120
 """Characters in a line from which on it has the acceptance, and what the surrogate learnt from."""
 
-EVERY_LINE = 60.0  #: Seconds between two lines, at least, where there is no terminal.
+EVERY_LINE, EVERY_LOG = 60.0, 10.0
+"""Seconds between two lines, at least, where there is no terminal, and in the log."""
+
 WIDTH = 120  #: Characters in a line of a notebook; a narrower one wraps it.
 
 EVERY_DRAWING, EVERY_CALL = 0.25, 1.0
@@ -42,16 +44,20 @@ def progress_bar(meter: Meter, *, enabled: bool) -> Iterator[list[object]]:
     """Show how far the run of a meter is while the block lasts, and yield the observers for that.
 
     In a notebook, or if standard error is a terminal, that is a bar; elsewhere it is a line on
-    standard error once a minute, and none in the first.
+    standard error once a minute, and none in the first. The log is written where somebody reads it.
     """
+    log: list[object] = []
+    if LOGGER.isEnabledFor(logging.INFO):
+        log.append(RunLog())
+        meter.every(EVERY_LOG, lambda: LOGGER.info("%s", _state(meter)))
     if not enabled:
-        yield []
+        yield log
     elif _in_notebook():
         bar = ProgressBar(bars := _bars(meter, WIDTH), _output_of(bars))
         bar.draw()
         meter.every(EVERY_CALL, bar.draw)
         try:
-            yield [bar]
+            yield [bar, *log]
         finally:
             bar.draw()
     elif sys.stderr is not None and sys.stderr.isatty():
@@ -59,10 +65,10 @@ def progress_bar(meter: Meter, *, enabled: bool) -> Iterator[list[object]]:
 
         console = Console(stderr=True)
         with _bars(meter, console.width, console=console) as bars:
-            yield [ProgressBar(bars)]
+            yield [ProgressBar(bars), *log]
     else:
         meter.every(EVERY_LINE, lambda: _write(_state(meter)))
-        yield [SimpleNamespace(surrokit_run_started=lambda run: _write(_price(run)))]
+        yield [SimpleNamespace(surrokit_run_started=lambda run: _write(_price(run))), *log]
 
 
 def _in_notebook() -> bool:
@@ -211,16 +217,8 @@ class ProgressBar:
         self.draw()
 
 
-def log_observers() -> list[RunLog]:
-    """Return the observer that writes to the log; none where nobody reads it."""
-    return [RunLog()] if LOGGER.isEnabledFor(logging.INFO) else []
-
-
 class RunLog:
-    """An observer that logs a run: its parts, its surrogates, how far it is, and its verdict."""
-
-    def __init__(self) -> None:
-        self._last = 0.0
+    """An observer that logs a run: its parts, its surrogates, its rounds, and its verdict."""
 
     def surrokit_run_started(self, run: RunInfo) -> None:
         """Log sizes and parts."""
@@ -232,14 +230,6 @@ class RunLog:
     def surrokit_surrogate_deployed(self, evaluations: int, reason: str, **_: object) -> None:
         """Log what the surrogate learnt from."""
         LOGGER.info("surrogate of %d evaluations deployed: %s", evaluations, reason)
-
-    def surrokit_transition_done(self, info: IterationInfo, **_: object) -> None:
-        """Log how far the run is, every ten seconds."""
-        if info.seconds < self._last + 10.0:
-            return
-        self._last = info.seconds
-        calls = ", ".join(f"{n} {kind}" for kind, n in info.calls.items() if n)
-        LOGGER.info("%s, iteration %d: %s calls", info.stage, info.iteration, calls)
 
     def surrokit_round_weighed(self, info: RoundInfo, **_: object) -> None:
         """Log how large errors are."""

@@ -136,7 +136,7 @@ def form_of(path: str | os.PathLike[str]) -> Form:
 
 
 def _write_netcdf(run: Any, path: Path) -> None:
-    tree = to_arviz(run, RESAMPLING_SEED, slashes=False)
+    tree = to_arviz(run, RESAMPLING_SEED)
     tree.to_netcdf(os.fspath(path), engine="h5netcdf")
 
 

@@ -27,19 +27,9 @@ class Plots:
     ArviZ's. Weighted answers are shown resampled by their weights, and figures say so.
 
     ``parameters`` are names of parameters, or of single numbers such as ``w[0]``; where they are
-    None, the first 24 numbers are shown. ``interval`` is the probability of intervals.
-
-    Parameters
-    ----------
-    run
-        A :class:`~surrokit.result.run.Run`.
-
-    Raises
-    ------
-    ConfigurationError
-        By each method: if there are no draws or no such parameter, or an argument makes no sense.
-    MissingDependencyError
-        By each method: if Matplotlib is not installed.
+    None, the first 24 numbers are shown. ``interval`` is the probability of intervals. Each method
+    raises a ConfigurationError if there are no draws, or an argument makes no sense, and a
+    MissingDependencyError if Matplotlib is not installed.
     """
 
     def __init__(self, run: Any) -> None:

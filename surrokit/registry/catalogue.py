@@ -177,37 +177,26 @@ class Composer:
         """Return a composer that knows more of the run's own parts."""
         return Composer(self.catalogue, {**self.own, **parts})
 
-    def make(self, kind: Kind, spec: Spec | object, **extra: Any) -> Any:
-        """Return the object that a spec describes; an object is returned as it is.
+    def make(self, kind: Kind, spec: Spec | object) -> Any:
+        """Return the object that a name, or a pair of name and settings, describes.
 
-        Parameters
-        ----------
-        spec
-            Name, pair of name and settings, or object.
-        **extra
-            More settings; None means not given.
+        An object is returned as it is.
 
         Raises
         ------
         UnknownComponentError
             If there is no such part.
         ConfigurationError
-            If a setting is unknown or missing, or given for an object that is already made.
+            If a setting is unknown or missing.
         PluginError
             If the part cannot be imported, or lacks members of its kind.
         """
-        given = {name: value for name, value in extra.items() if value is not None}
         found = name_and_settings(spec)
         if found is None:
-            if given:
-                raise ConfigurationError(
-                    f"{', '.join(given)} cannot be set on a {kind} that is already made "
-                    f"({spec!r}); set it when making the object, or name the {kind}"
-                )
             if kind != "potential":  # which check_target looks at
                 self._check_kind(kind, spec)
             return spec
-        component, settings = self.catalogue.get(kind, found[0]), {**found[1], **given}
+        component, settings = self.catalogue.get(kind, found[0]), found[1]
         _check_settings(component, settings)
         for name, part in component.parts.items():
             inner = settings.get(name)

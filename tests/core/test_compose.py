@@ -156,10 +156,8 @@ def test_a_missing_setting_is_named_with_how_to_pass_it(composer):
         composer.make("metric", "needing")
 
 
-def test_extra_settings_join_those_of_the_pair(composer):
-    pair = ("needing", {"size": 3})
-    assert composer.make("metric", pair, scale=2.0).size == 6.0
-    assert composer.make("metric", pair, scale=None).size == 3.0  # None is not given
+def test_a_pair_is_made_and_an_object_is_returned(composer):
+    assert composer.make("metric", ("needing", {"size": 3, "scale": 2.0})).size == 6.0
     metric = ConstantMetric()
     assert composer.make("metric", metric) is metric
 

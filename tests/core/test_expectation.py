@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, SamplingWarning, ShapeError
+from surrokit.result.verdict import judge
 from surrokit.testing.targets import Gaussian
 
 
@@ -67,6 +68,13 @@ def test_batches_say_the_same(run, request):
     flat = run.expectation(lambda q: np.sin(q[:, 0]), batched=True)
     assert np.ndim(flat.value) == 0
     assert flat.value == pytest.approx(one.value[0])
+
+
+def test_few_answers_are_told_of(weighted, monkeypatch):
+    assert not judge(weighted).named("effective_draws")
+    monkeypatch.setattr(sk.Run, "ess", lambda self: np.array([400.0, 50.0]))
+    (finding,) = judge(weighted).named("effective_draws")
+    assert finding.message.startswith("the answers about 'q[1]' are worth 50 independent draws")
 
 
 def test_a_constant_is_known(exact, weighted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import types
 
 import numpy as np
@@ -11,8 +12,7 @@ import pytest
 import surrokit as sk
 from surrokit import sessions
 from surrokit.errors import ConfigurationError, StopRun
-from surrokit.output.progress import RunLog
-from surrokit.progress import IterationInfo
+from surrokit.output import progress as shown_progress
 from surrokit.registry.discovery import make_plugins
 from surrokit.run.book import EVENTS, Observers
 from surrokit.testing.fixtures import HookCalls
@@ -149,7 +149,8 @@ def test_an_observer_may_stop_a_run(tmp_path, iteration, kept):
     assert np.array_equal(gone_on.draws, whole.draws)
 
 
-def test_a_run_is_logged_where_somebody_reads(caplog):
+def test_a_run_is_logged_where_somebody_reads(caplog, monkeypatch):
+    monkeypatch.setattr(shown_progress, "EVERY_LOG", 0.0)
     settings = {**SMALL, "surrogate": "quadratic", "sampler": "hmc"}
     sk.sample(target(), **settings)
     assert caplog.records == []
@@ -158,17 +159,8 @@ def test_a_run_is_logged_where_somebody_reads(caplog):
     said = [record.getMessage() for record in caplog.records]
     assert said[0].startswith("run of 2 chains in 2 dimensions: ")
     assert any(line.startswith("surrogate of ") for line in said)
+    assert any(re.match(r"sampling: \d+ exact calls", line) for line in said)
     assert f"run ended (draws) after {run.total_calls} exact calls" in said
     findings = [f"{finding.name}: {finding.message}" for finding in run.verdict]
     assert findings
     assert said[-len(findings) :] == findings
-
-
-def test_a_long_run_says_how_far_it_is_every_ten_seconds(caplog):
-    log, told = RunLog(), {"stage": "sampling", "iteration": 7, "step": None}
-    with caplog.at_level(logging.INFO, logger="surrokit"):
-        for seconds in (1.0, 10.5, 11.0, 20.0, 20.6):
-            info = IterationInfo(**told, calls={"value": 3, "rows": 0}, seconds=seconds)
-            log.surrokit_transition_done(info=info)
-    said = [record.getMessage() for record in caplog.records]
-    assert said == ["sampling, iteration 7: 3 value calls"] * 2
