@@ -64,11 +64,7 @@ def called(
     A function that takes just the parameters' names is called with arrays by name. One that takes a
     single argument is called with the vector. ``what`` is for messages. Where the user gave no
     names, ``by_name`` is False: then any function of one argument takes the vector.
-
-    Raises
-    ------
-    ConfigurationError
-        If it takes other names.
+    ConfigurationError is raised if it takes other names.
     """
     if function is None:
         return None

@@ -276,10 +276,7 @@ class Parameters:
     def find(self, names: Iterable[str]) -> list[int]:
         """Return the columns of parameters by name (``w``), and of numbers by label (``w[0]``).
 
-        Raises
-        ------
-        ConfigurationError
-            If there is none of that name.
+        ConfigurationError is raised if there is none of that name.
         """
         wanted = [names] if isinstance(names, str) else list(names)
         places = {label: [i] for i, label in enumerate(self.labels)}
@@ -463,11 +460,8 @@ class Plausible:
     def declare(cls, ranges: Mapping[str, Any] | None, parameters: Parameters) -> Plausible | None:
         """Read a range (low, high) for each parameter, by name; None where none are given.
 
-        Raises
-        ------
-        ConfigurationError
-            If a range is missing, belongs to no parameter, is no pair of finite numbers with low
-            below high, or reaches beyond the parameter's bounds.
+        ConfigurationError is raised if a range is missing, belongs to no parameter, is no pair of
+        finite numbers with low below high, or reaches beyond the parameter's bounds.
         """
         if ranges is None:
             return None

@@ -115,14 +115,14 @@ def glm(
         If Formulaic or pandas is not installed.
     """
     family, settings = read_name(family, settings)
+    beside = {"offset": offset, "weights": weights, "event": event}
+    beside = {key: values for key, values in beside.items() if values is not None}
+    asks, frame, numbers = _read(formula, data, beside, na_action, context)
     if family in _WITH_ERRORS and settings.get("scale") is None:
         raise ConfigurationError(
             f"the family {family!r} needs scale, that of its errors in units of the response, "
             "which is not inferred here; give scale=..., such as the residuals' standard deviation"
         )
-    beside = {"offset": offset, "weights": weights, "event": event}
-    beside = {key: values for key, values in beside.items() if values is not None}
-    asks, frame, numbers = _read(formula, data, beside, na_action, context)
     made = asks.matrices(frame)
     if made.offset is not None:
         numbers["offset"] = made.offset + numbers.get("offset", 0.0)

@@ -43,15 +43,6 @@ def gauss_newton(
     return 0.5 * (matrices + matrices.transpose(0, 2, 1)) + by_positions
 
 
-def gauss_newton_product(
-    energy: Energy, at: ForwardDerivatives, positions: FloatArray, vectors: FloatArray
-) -> FloatArray:
-    """Return G u, shape (n, dim), for u in ``vectors (n, dim)``; G itself is not formed."""
-    by_outputs, by_positions = with_curvatures(energy).curvatures(at.outputs, positions)
-    inside = at.pull_back(_curved(by_outputs, at.push(vectors)))
-    return inside + products(by_positions, vectors)
-
-
 def gauss_newton_trace_gradient(
     energy: Energy, at: ForwardDerivatives, positions: FloatArray, matrices: FloatArray
 ) -> FloatArray:

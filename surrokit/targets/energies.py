@@ -237,10 +237,7 @@ def write_errors(energy: Any) -> dict[str, Any] | None:
 def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
     """Return what :func:`write_errors` returned, for positions of ``dim`` numbers.
 
-    Raises
-    ------
-    KeyError, TypeError, ValueError, ConfigurationError, ShapeError
-        If it is damaged.
+    KeyError, TypeError, ValueError or one of surrokit's errors is raised if it is damaged.
     """
     blocks = []
     for each in plain["blocks"]:

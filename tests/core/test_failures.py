@@ -213,18 +213,6 @@ def test_what_is_wrong_from_the_start_stops(result, error, message):
             sk.sample(sk.potential(result, dim=2), compute=compute, **SIZES)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "parts"),
-    [(lambda q: q, {}), (lambda q: 1.0 + q[0] * 1j, {"sampler": None, "max_calls": 1500})],
-)
-def test_what_is_wrong_later_is_rejected(wrong, parts):
-    run = quietly(on_the_right(wrong), initial=[-1.0, 0.0], **parts)
-    assert run.draws.size
-    assert (run.draws[..., 0] <= 0).all()
-    assert run.failures > 0
-    assert set(run.failure_kinds) <= {"wrong shape", "wrong type"}
-
-
 def test_what_is_wrong_later_stops_if_asked():
     recording = recorded(on_the_right(lambda q: q), on_error="raise")
     recording.value(Q[LEFT])
@@ -260,11 +248,6 @@ def test_a_map_may_not_change_the_number_of_its_outputs(method, alone):
     values = result if method == "value" else result[0]
     assert_array_equal(np.isinf(values), [True] if alone else ~LEFT)
     assert kinds(recording) == {"wrong shape": (1, 0)}
-
-
-def test_complex_numbers_without_imaginary_parts_are_real():
-    target = sk.potential(lambda q: np.complex128(value(q)), dim=2)
-    assert_array_equal(target.value(Q), 0.5 * (Q**2).sum(axis=1))
 
 
 # --- retries ---
@@ -385,7 +368,7 @@ def lost(finding):
     ("rate", "seed", "failure", "name", "bounds"),
     [
         # a run misses these with probability 0.005; of five positions tried again it was 0.59
-        *((0.9, seed, flaky, "fails_by_chance", (0.5, 0.99)) for seed in range(3)),
+        (0.9, 0, flaky, "fails_by_chance", (0.5, 0.99)),
         (0.5, 1, nan, "fails_by_chance", (0.3, 0.7)),
         (0.5, 1, lambda q: np.inf, "infinite_by_chance", (0.3, 0.7)),
     ],
@@ -444,9 +427,6 @@ def test_a_second_look_is_cheap():
     assert infinite.recheck.finite == 0
     assert not infinite.verdict.named("infinite_by_chance")
     assert infinite.total_calls <= decided + max(5, 0.01 * decided) + 1
-    small = by_chance(0.0, always=lambda q: q[0] > 0.3, warmup=20, draws=20)
-    assert small.failures >= small.recheck.tried > 5
-    assert small.total_calls <= 1.25 * 2 * (1 + 20 + 20) + 3
     assert by_chance(0.5, max_calls=504).total_calls <= 504
     seen = []
     sound = quietly(sk.potential(lambda q: seen.append(1) or value(q), dim=2), chains=1)
@@ -541,18 +521,15 @@ def test_a_chain_that_only_ever_fails_is_told(failure):
         assert "begin it elsewhere with initial=..., or mend the model there" in finding.message
 
 
-@pytest.mark.parametrize(
-    ("edge", "parts"),  # of starts in (-2, 2)
-    [(1.6, {"sampler": "hmc"}), (0.0, {"surrogate": "quadratic", "sampler": None})],
-)
-def test_starts_avoid_where_the_target_fails(edge, parts):
+def test_starts_avoid_where_the_target_fails():
     def fragile(q):
-        if q[0] > edge:
+        if q[0] > 0.0:  # of starts in (-2, 2)
             raise ValueError("no solution")
         return value(q + 0.5)
 
-    run = quietly(sk.potential(fragile, lambda q: q + 0.5, dim=2), **parts)
-    assert (run.draws[..., 0] <= edge).all()
+    target = sk.potential(fragile, lambda q: q + 0.5, dim=2)
+    run = quietly(target, surrogate="quadratic", sampler=None)
+    assert (run.draws[..., 0] <= 0.0).all()
     assert not run.verdict.named("failing_chain")
     assert (run.acceptance > 0.1).all()
 
@@ -574,20 +551,18 @@ def naive(q):
     return -np.sum(Y * np.log(p) + (1 - Y) * np.log(1 - p)) + 0.5 * q @ q
 
 
-@pytest.mark.parametrize("parts", [{"sampler": "hmc"}, {"surrogate": "quadratic"}])
-def test_a_sound_model_that_overflows_far_out_is_no_alarm(parts):
+def test_a_sound_model_that_overflows_far_out_is_no_alarm():
     target = sk.potential(naive, lambda q: X.T @ (probability(q) - Y) + q, dim=3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "R-hat is|the draws of", SamplingWarning)
-        run = sk.sample(target, **parts, **{**SIZES, "seed": 3})
+        run = sk.sample(target, sampler="hmc", **{**SIZES, "seed": 3})
     assert run.failures > 0  # they are counted all the same
 
 
 @pytest.mark.parametrize(
     ("parts", "failure"),
     [
-        ({"sampler": "hmc"}, nan),
         ({"surrogate": "quadratic"}, raising(OverflowError("too much"))),
         ({"sampler": ("hmc", {"step_size": 0.5}), "warmup": 0, "initial": [0.0, 0.0]}, nan),
     ],

@@ -35,7 +35,6 @@ WRONG = {
     "order": lambda q: right(q)[[1, 2, 0]],
     "missing-term": lambda q: np.array([q[0], 0.0, 0.2 * q[2]]),
 }
-EACH_WRONG = pytest.mark.parametrize("gradient", WRONG.values(), ids=WRONG)
 
 
 def target(gradient, **options):
@@ -51,9 +50,8 @@ def test_a_right_gradient_agrees():
     assert sk.check_gradient(flat, [1.0, 2.0]).ok
 
 
-@EACH_WRONG
-def test_a_wrong_gradient_disagrees(gradient):
-    assert not sk.check_gradient(target(gradient), AT).ok
+def test_a_wrong_gradient_disagrees():
+    assert not any(sk.check_gradient(target(gradient), AT).ok for gradient in WRONG.values())
 
 
 def test_the_wrong_parameter_is_named_and_written_out():
@@ -108,10 +106,11 @@ def test_a_position_may_be_given_by_name():
 # --- at the start of a run ---
 
 
-@EACH_WRONG
-def test_a_run_with_a_wrong_gradient_warns(gradient):
-    with pytest.warns(GradientWarning, match=r"see surrokit.check_gradient\(target, position\)$"):
-        sk.sample(target(gradient), sampler="hmc", **RUN)
+def test_a_run_with_a_wrong_gradient_warns():
+    for gradient in WRONG.values():
+        said = r"see surrokit.check_gradient\(target, position\)$"
+        with pytest.warns(GradientWarning, match=said):
+            sk.sample(target(gradient), sampler="hmc", **RUN)
 
 
 def test_an_exploration_with_a_wrong_gradient_warns():

@@ -145,12 +145,21 @@ def test_the_command_predicts_rows_of_a_table(counts, path, tmp_path):
     assert_allclose(pandas.read_csv(out, index_col="row"), expected)
 
 
-def test_no_code_is_run_from_a_file(counts, path, tmp_path):
+@pytest.mark.parametrize(
+    "term",
+    [
+        "__import__('pathlib').Path({!r}).write_text('x')",
+        "np.savetxt({!r}, [1.0])",
+        "age.__class__",
+        "contr.__class__",
+    ],
+)
+def test_no_code_is_run_from_a_file(counts, path, tmp_path, term):
     """A term that is made up in the file is refused, also if it is called a column there."""
     bad = tmp_path / "bad.surrokit"
     bad.write_bytes(path.read_bytes())
     mark = tmp_path / "mark"
-    term = f"__import__('pathlib').Path({str(mark)!r}).write_text('x')"
+    term = term.format(str(mark))
     with sqlite3.connect(bad) as store:
         (text,) = store.execute("SELECT value FROM facts WHERE name = 'predictor'").fetchone()
         plain = json.loads(text)
