@@ -10,9 +10,10 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_positions, check_vectors
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
-from surrokit.coordinates.transforms import CoordinateMap, map_of
+from surrokit.coordinates.transforms import map_of
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import Potential
 from surrokit.shown.target import ShownTarget

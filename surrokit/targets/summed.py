@@ -24,7 +24,7 @@ from surrokit.potentials import (
     of_order,
     unnormalized_of,
 )
-from surrokit.types import Capabilities, FloatArray, IntArray
+from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 
 _SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
 
@@ -49,12 +49,7 @@ class SumAndRest:
 
     The rest is a prior, the logarithm of a Jacobian, or what all rows have in common, and a number
     ``level`` in nats. It is infinite outside of the support. Expansions leave it as it is. The sum
-    may have a normal prior of its own.
-
-    Raises
-    ------
-    ShapeError
-        If they take different numbers of numbers.
+    may have a normal prior of its own. ShapeError is raised if their positions differ in size.
     """
 
     terms: Sum
@@ -97,7 +92,7 @@ class SumAndRest:
         value = self.terms.value(positions)
         return np.asarray(value + (self.rest.value(positions) + self.level))
 
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
         value, gradient = self.terms.value_and_gradient(positions)
         more, slope = self.rest.value_and_gradient(positions)
@@ -106,8 +101,7 @@ class SumAndRest:
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U alone, shape (n, dim)."""
         alone: Any = self.terms
-        gradient = alone.gradient(positions)
-        return np.asarray(gradient + self.rest.value_and_gradient(positions)[1])
+        return np.asarray(alone.gradient(positions) + self.rest.value_and_gradient(positions)[1])
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return second derivatives, shape (n, dim, dim)."""
@@ -165,7 +159,7 @@ class Nothing:
         """Return zeros, shape (n,)."""
         return np.zeros(len(check_positions(positions, self.dim)))
 
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return zeros, shapes (n,) and (n, dim)."""
         return self.value(positions), np.zeros(positions.shape)
 

@@ -20,7 +20,7 @@ from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import PluginError, SurrokitError
-from surrokit.plan.parts import make_parts
+from surrokit.plan.plan import make_plan
 from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential
 from surrokit.registry import hooks
@@ -99,7 +99,7 @@ def check_registers(make: Factory) -> None:
 def check_descriptions(make: Factory) -> None:
     """Every component has a summary of one line and says where it comes from."""
     for component in components_of(make()):
-        what, summary = component.title(), component.summary
+        what, summary = component.title, component.summary
         fits = summary.strip() == summary and 0 < len(summary) <= _LONGEST_SUMMARY
         demand(
             fits and "\n" not in summary,
@@ -114,7 +114,7 @@ def check_descriptions(make: Factory) -> None:
 def check_settings(make: Factory) -> None:
     """Factories can be imported, examples and parts name settings, and all settings have help."""
     for component in components_of(make()):
-        what = component.title()
+        what = component.title
         demand(
             component.examples or component.kind == "potential",
             f"{what} lists no examples, so nothing of it can be checked; only targets whose data "
@@ -197,7 +197,7 @@ of_choices = partial(check, "policy", cases=_cases)
 
 def _demand_made(choice: Recipe, what: str) -> None:
     try:
-        make_parts(Composer(default_catalogue()), choice, np.random.default_rng(1605))
+        make_plan(Composer(default_catalogue()), choice, np.random.default_rng(1605))
     except SurrokitError as error:
         raise AssertionError(f"what was picked for {what} cannot be made: {error}") from error
 

@@ -28,9 +28,9 @@ pytestmark = pytest.mark.statistical
 
 def built_in(kind):
     return [
-        entry.component
+        entry
         for entry in default_catalogue()
-        if entry.component.kind == kind and entry.plugin.startswith("surrokit[")
+        if entry.kind == kind and entry.plugin.startswith("surrokit[")
     ]
 
 
@@ -39,7 +39,7 @@ SHORT = {"rmhmc": {"n_steps": 1}}  # implicit steps of thousands of chains take 
 
 
 def by_position(sampler):
-    return changes_with_position(getattr(sampler, "metric", None))
+    return changes_with_position(sampler.metric)
 
 
 def with_parts(fitting=True):

@@ -13,8 +13,6 @@ from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import ChainState, Status, Tuning
 from surrokit.kernel.kernel import Binding
 from surrokit.testing import CountingPotential, Limited
-from surrokit.testing.parts import ReferenceCorrection
-from surrokit.testing.samplers import WIDE, invariance
 from surrokit.testing.targets import Banana, Gaussian, Mixture
 from surrokit_riemannian.rmhmc import MAX_STEPS
 from surrokit_riemannian.softabs import OwnMetric
@@ -120,27 +118,6 @@ def test_log_correction_is_the_loss_of_kinetic_energy_with_its_log_determinant()
     assert_allclose(proposal.log_path_ratio, proposal.log_correction - won, atol=1e-9)
 
 
-# --- exactness ---
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("settings", "surrogate"),
-    [
-        ({"metric": "fisher", "step_size": 0.5, "n_steps": 4, "randomize": True}, Banana(sd=1.2)),
-        ({"metric": "hessian", "step_size": 0.6, "n_steps": 3}, WIDE),
-    ],
-    ids=["fisher-of-a-surrogate", "hessian-of-a-surrogate"],
-)
-def test_draws_are_exact(settings, surrogate):
-    sampler = rmhmc(surrogate, **settings)
-    target = Banana()
-    verdict = invariance(
-        sampler, ReferenceCorrection(potential=target), target, "", n_chains=4000, n_transitions=6
-    )
-    verdict.require("exact draws stay exact draws")
-
-
 # --- what is refused ---
 
 
@@ -189,43 +166,6 @@ def test_a_run_on_a_surrogate_of_a_forward_map_needs_no_metric_named():
     assert run.acceptance.mean() > 0.3
     with pytest.raises(CapabilityError, match="the sampler needs hessian"):
         sk.sample(target, sampler=("rmhmc", {"metric": "softabs"}), **settings)
-
-
-# --- who takes over ---
-
-DEAR = {"surrogate": "additive", "seed": 1, "progress": False}
-
-
-def test_short_steps_call_for_the_sampler_that_stands_by():
-    explorer = (
-        "sampler",
-        {"sampler": ("hmc", {"n_steps": 2, "randomize": False}), "iterations": 60},
-    )
-    dear = {"sampler": ("rmhmc", {"target_acceptance": 0.999}), "explorer": explorer}
-    run = sk.sample(Banana(), warmup=160, draws=20, **dear, **DEAR)
-    (finding,) = run.verdict.named("fallback")
-    assert finding.message.startswith(
-        "the sampler rmhmc(target_acceptance=0.999) was given up for hmc: "
-    )
-    assert "steps, as longer ones failed, where 2 were enough while exploring" in finding.message
-    assert run.parts["sampler"] == "hmc"
-    assert run.draws.shape == (4, 20, 2)
-    kept = {"sampler": ("rmhmc", {"target_acceptance": 0.999, "n_steps": 5})}
-    run = sk.sample(Gaussian(), warmup=100, draws=5, explorer=explorer, **kept, **DEAR)
-    assert not run.verdict.named("fallback")
-
-
-@pytest.mark.filterwarnings("ignore:max_seconds cut:surrokit.errors.SamplingWarning")
-def test_a_forecast_of_few_draws_calls_for_the_sampler_that_stands_by():
-    """A hundred thousand draws in four seconds are out of reach for implicit steps."""
-    explorer = ("sampler", {"sampler": "hmc", "iterations": 30})
-    limited = {"explorer": explorer, "warmup": 150, "draws": 100_000, "max_seconds": 4.0}
-    run = sk.sample(Gaussian(), sampler="rmhmc", **limited, **DEAR)
-    (finding,) = run.verdict.named("fallback")
-    assert "and the time left would allow" in finding.message
-    assert run.parts["sampler"] == "hmc"
-    assert run.stopped == "max_seconds"
-    assert len(run.kept) > 0
 
 
 # --- who explores ---
