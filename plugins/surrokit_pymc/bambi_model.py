@@ -63,39 +63,35 @@ def from_bambi(
     return assemble(inner, [*free, *wanted], backend, rows=rows, adjust=partial(_uncentre, model))
 
 
-@attrs.frozen
-class _Shift:
-    """What an intercept of predictors as they are has less than one of centred predictors."""
-
-    intercept: str
-    terms: tuple[str, ...]
-    means: FloatArray  # of each column of the design matrix, one coefficient after another
-
-    def of(self, arrays: Mapping[str, FloatArray]) -> FloatArray:
-        """Return it at arrays by name, (n, *shape) each, in the intercept's shape."""
-        shape = arrays[self.intercept].shape
-        levels = shape[1:]  # a number for each level of a response of several
-        columns = [arrays[name].reshape(shape[0], -1, *levels) for name in self.terms]
-        return np.tensordot(np.concatenate(columns, axis=1), self.means, axes=(1, 0))
-
-
 @attrs.frozen(eq=False)
 class _Uncentred:
-    """A model's map, with intercepts of predictors as they are."""
+    """A model's map, with intercepts of predictors as they are.
+
+    ``shifts`` has for each intercept the terms of its predictor, and the means of the columns of
+    their design, one coefficient after another: what the intercept has less is their product.
+    """
 
     inner: ModelMap
-    shifts: tuple[_Shift, ...]
+    shifts: Mapping[str, tuple[tuple[str, ...], FloatArray]]
 
     def constrain(self, positions: FloatArray) -> FloatArray:
         found = self.inner.constrain(positions)
         arrays = self.inner.reported.split(found)  # views
-        for shift in self.shifts:
-            arrays[shift.intercept] -= shift.of(arrays)
+        for name, less in self._less(arrays).items():
+            arrays[name] -= less
         return found
 
     def unconstrain(self, arrays: Mapping[str, FloatArray]) -> FloatArray:
-        moved = {each.intercept: arrays[each.intercept] + each.of(arrays) for each in self.shifts}
+        moved = {name: arrays[name] + less for name, less in self._less(arrays).items()}
         return self.inner.unconstrain({**arrays, **moved})
+
+    def _less(self, arrays: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        found = {}
+        for name, (terms, means) in self.shifts.items():
+            n, *levels = arrays[name].shape  # a number for each level of a response of several
+            columns = [arrays[term].reshape(n, -1, *levels) for term in terms]
+            found[name] = np.tensordot(np.concatenate(columns, axis=1), means, axes=(1, 0))
+        return found
 
 
 def _uncentre(model: Any, of: ModelMap) -> ModelMap:
@@ -103,15 +99,14 @@ def _uncentre(model: Any, of: ModelMap) -> ModelMap:
     if not model.center_predictors:
         return of
     components = [each.component for each in model.backend.distributional_components.values()]
-    shifts = tuple(
-        _Shift(
-            intercept=_name(each.intercept_term),
-            terms=tuple(map(_name, each.common_terms.values())),
-            means=np.column_stack([t.data for t in each.common_terms.values()]).mean(axis=0),
+    shifts = {
+        _name(each.intercept_term): (
+            tuple(map(_name, each.common_terms.values())),
+            np.column_stack([term.data for term in each.common_terms.values()]).mean(axis=0),
         )
         for each in components
         if each.intercept_term and each.common_terms
-    )
+    }
     changed = _Uncentred(of, shifts)
     return attrs.evolve(of, constrain=changed.constrain, unconstrain=changed.unconstrain)
 

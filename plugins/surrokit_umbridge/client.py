@@ -322,17 +322,7 @@ def potential(
     has_gradient = "Gradient" in model.supported
     shared: dict[str, Any] = {"parameters": parameters, "plausible": plausible, "dim": model.dim}
     if all(given is None for given in (data, noise_sd, prior, energy)):
-        if model.n_outputs != 1:
-            raise ConfigurationError(
-                f"model {model.name!r} behind {model.connection.url} has {model.n_outputs} "
-                "outputs, so it is no log density; pass data and noise_sd, or an energy, for a "
-                "forward map"
-            )
-        if jacobian or hessian:
-            raise ConfigurationError(
-                "jacobian and hessian are of forward maps, and without data or an energy the model "
-                "is a log density; leave them out, or pass data and noise_sd"
-            )
+        _check_density(model, jacobian=jacobian, hessian=hessian)
         slope = functools.partial(model.gradient, weights=np.ones(1)) if has_gradient else None
         density = functools.partial(_log_density, model)
         return sk.potential(log_density=density, gradient=slope, **shared)
@@ -353,6 +343,20 @@ def potential(
         energy=energy,
         **shared,
     )
+
+
+def _check_density(model: Model, *, jacobian: bool | None, hessian: bool) -> None:
+    if model.n_outputs != 1:
+        raise ConfigurationError(
+            f"model {model.name!r} behind {model.connection.url} has {model.n_outputs} "
+            "outputs, so it is no log density; pass data and noise_sd, or an energy, for a "
+            "forward map"
+        )
+    if jacobian or hessian:
+        raise ConfigurationError(
+            "jacobian and hessian are of forward maps, and without data or an energy the model "
+            "is a log density; leave them out, or pass data and noise_sd"
+        )
 
 
 def _log_density(model: Model, position: FloatArray) -> FloatArray:

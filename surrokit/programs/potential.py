@@ -102,21 +102,7 @@ def command_potential(
         If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
     """
     is_map = any(given is not None for given in (data, noise_sd, prior, energy))
-    if gradient != "differences":
-        check_flag("gradient", gradient)
-    check_flag("jacobian", jacobian)
-    check_flag("vjp", vjp)
-    if is_map and gradient:
-        raise ConfigurationError(
-            "gradient is given together with data or an energy, which make the program a forward "
-            "map; say jacobian=True or vjp=True if it gives such derivatives, or leave gradient out"
-        )
-    if not is_map and (jacobian or vjp):
-        raise ConfigurationError(
-            f"{'jacobian' if jacobian else 'vjp'} is given without data or an energy, so the "
-            "program is a log density and has no outputs; pass data and noise_sd, or say "
-            "gradient=True"
-        )
+    _check_wanted(gradient, jacobian, vjp, is_map=is_map)
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared) if is_map else None
     taken = declared if model is None else model.of_map
@@ -140,21 +126,50 @@ def command_potential(
         inner: Potential = FunctionPotential.of(declared, functions, place)
     else:
         declared = model.parameters
-        maps = Maps(
-            dim=declared.dim,
-            forward=program.wanting("outputs"),
-            jacobian=program.wanting("jacobian") if jacobian else None,
-            vjp=program.wanting("vjp") if vjp else None,
-            columns=model.columns,
-            energy=model.energy,
-            batched=False,
-            both=program.wanting("outputs", "jacobian"),
-            give_up=caller.end_all,
-        )
-        place = Plausible.declare(model.fill_plausible(plausible), declared)
-        inner = MappedPotential.of(declared, maps, place)
+        inner = _map(program, model, plausible, jacobian=jacobian, vjp=vjp)
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if gradient == "differences" else bounded
+
+
+def _map(
+    program: Program,
+    model: ForwardModel,
+    plausible: Mapping[str, Any] | None,
+    *,
+    jacobian: bool,
+    vjp: bool,
+) -> MappedPotential:
+    maps = Maps(
+        dim=model.parameters.dim,
+        forward=program.wanting("outputs"),
+        jacobian=program.wanting("jacobian") if jacobian else None,
+        vjp=program.wanting("vjp") if vjp else None,
+        columns=model.columns,
+        energy=model.energy,
+        batched=False,
+        both=program.wanting("outputs", "jacobian"),
+        give_up=program.caller.end_all,
+    )
+    place = Plausible.declare(model.fill_plausible(plausible), model.parameters)
+    return MappedPotential.of(model.parameters, maps, place)
+
+
+def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bool) -> None:
+    if gradient != "differences":
+        check_flag("gradient", gradient)
+    check_flag("jacobian", jacobian)
+    check_flag("vjp", vjp)
+    if is_map and gradient:
+        raise ConfigurationError(
+            "gradient is given together with data or an energy, which make the program a forward "
+            "map; say jacobian=True or vjp=True if it gives such derivatives, or leave gradient out"
+        )
+    if not is_map and (jacobian or vjp):
+        raise ConfigurationError(
+            f"{'jacobian' if jacobian else 'vjp'} is given without data or an energy, so the "
+            "program is a log density and has no outputs; pass data and noise_sd, or say "
+            "gradient=True"
+        )
 
 
 @attrs.frozen

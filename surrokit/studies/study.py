@@ -123,6 +123,13 @@ def study(
         serving = {kind: catalogue.serving(kind, purpose) for kind, purpose in PURPOSES.items()}
         usual = {str(kind): part.name for kind, part in serving.items() if part is not None}
         settings = {**usual, **settings}
+    _begin(path, description, settings)
+    named = _given_parts(settings)
+    return Study(path, {n: part for n, part in named.items() if not is_data(n, part, catalogue)})
+
+
+def _begin(path: Path, description: Description, settings: Mapping[str, Any]) -> None:
+    """Write the file of a study whose run begins."""
     lock = Lock(path)
     try:
         with made_beside(path) as new:
@@ -135,8 +142,6 @@ def study(
                 store.gather()
     finally:
         lock.release()
-    named = _given_parts(settings)
-    return Study(path, {n: part for n, part in named.items() if not is_data(n, part, catalogue)})
 
 
 class Study:

@@ -14,7 +14,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.predictive.families import OrdinalClasses
+from surrokit.predictive.families import (
+    NAMES,
+    MultinomialClasses,
+    OrdinalClasses,
+    response_family,
+)
+from surrokit.predictive.rows import RowPredictor
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("formulaic")
@@ -214,6 +220,22 @@ def test_small_probabilities_of_ordered_classes_keep_their_digits():
     assert_allclose(found[0, 2], np.exp(-51.0))
     assert_allclose(found[1, 0], np.exp(-50.0))
     assert_allclose(found.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_responses_have_their_mean_and_scale(name):
+    """Means of 20000 draws, within 6 standard errors."""
+    family, e = response_family(name), np.full(20_000, 0.3)
+    drawn = family.draw(np.random.default_rng(1), e, 1.0)
+    assert abs(drawn.mean() - family.mean(e)[0]) < 6.0 * drawn.std() / np.sqrt(len(e))
+    if family.of_errors:
+        wider = response_family(name, {"scale": 2.0}).draw(np.random.default_rng(1), e, 2.0)
+        assert_allclose(wider - e, 2.0 * (drawn - e))
+
+
+def test_classes_without_names_are_numbers():
+    for family, dim in ((OrdinalClasses(), 4), (MultinomialClasses(), 4)):
+        assert RowPredictor.of(family, 2, has_offset=False).classes(dim) == ("0", "1", "2")
 
 
 RNG = np.random.default_rng(2)
