@@ -86,8 +86,8 @@ def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
             smooth(), surrogate=("rbf-paper", {"n_nodes": 100}), explorer=burn_in, **FIXED
         ),
         "once/quadratic": lambda: drawn(smooth(), surrogate="quadratic"),
-        "once/gp": lambda: drawn(banana(), surrogate=("gp", {"n_starts": 1, "n_search": 100})),
-        "once/fitc": lambda: drawn(smooth(), surrogate=("fitc", {"n_inducing": 25, "n_starts": 1})),
+        "once/gp": lambda: drawn(banana(), surrogate=("gp", {"n_search": 100})),
+        "once/fitc": lambda: drawn(smooth(), surrogate=("fitc", {"n_inducing": 25})),
         "once/sklearn": lambda: drawn(smooth(), surrogate=("sklearn", RIDGE)),
         "once/batch": lambda: drawn(smooth(), surrogate=sk.batch_surrogate(parabola)),
         "once/no-gradient": lambda: drawn(
@@ -99,7 +99,6 @@ def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
 
 
 def _outputs_learnt() -> Mapping[str, Callable[[], sk.Run]]:
-    riemannian = {"sampler": ("rmhmc", {"n_steps": 2}), "chains": 2, "warmup": 50, "draws": 10}
     box = ("rounds", {"start": "sobol", "box": (-2.0, 2.0)})
     return {
         "outputs/additive": lambda: drawn(forward(), surrogate="additive"),
@@ -107,9 +106,6 @@ def _outputs_learnt() -> Mapping[str, Callable[[], sk.Run]]:
             forward(jacobian=False, batched=False), surrogate="additive", explorer=box, warmup=None
         ),
         "outputs/quadratic": lambda: drawn(forward(), surrogate="quadratic", sampler="nuts"),
-        "outputs/rmhmc": lambda: drawn(
-            forward(), surrogate="additive", metric="gauss-newton", **riemannian
-        ),
         "outputs/energy": lambda: drawn(
             sk.forward_potential(decay, decay_jacobian, energy=Counts(), dim=2, batched=True),
             surrogate="additive",

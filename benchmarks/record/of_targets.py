@@ -40,7 +40,6 @@ def _explorers() -> Mapping[str, Callable[[], sk.Run]]:
 
     some = {"iterations": 40, "discard": 5, "learn_from": "states"}
     quick = {"evaluations": 90, "transitions": 30}
-    burst = ("sampler", {"sampler": "random-walk", "evaluations": 50})
     return {
         "sampler/states": lambda: drawn(smooth(), surrogate="additive", explorer=("sampler", some)),
         "rounds/mode": lambda: by_rounds(smooth()),
@@ -50,9 +49,6 @@ def _explorers() -> Mapping[str, Callable[[], sk.Run]]:
         ),
         "rounds/values-alone": lambda: by_rounds(
             smooth(), {"gradients": False, "acceptance": 0.99, **quick}
-        ),
-        "rounds/burst": lambda: by_rounds(
-            smooth(), {"start": "burst", "burst": burst, "acceptance": 0.5}, sampler="hmc"
         ),
         "rounds/two-modes": lambda: by_rounds(two_modes(2.0), {"searches": 5}, sampler="hmc"),
         "rounds/greville": lambda: by_rounds(smooth(), schedule="greville", warmup=60),
