@@ -1,8 +1,7 @@
-"""What benchmarks share: runs and calls that are measured, methods, processes, rows, tables."""
+"""What benchmarks share: runs and calls that are measured, processes, rows, tables."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import platform
@@ -127,31 +126,6 @@ def measured(target: Any, **options: Any) -> Measured:
         ess=float(run.ess("bulk").min()),
         ess_squares=float(sk.effective_sample_size(away, "bulk").min()),
     )
-
-
-@attrs.frozen(kw_only=True)
-class Method:
-    """A row of the table."""
-
-    name: str  # on the command line, and in tables
-    title: str
-    # module and function, by a colon, or a table of surrokit's own by name; imported only
-    # where it is run
-    function: str
-    # ``baseline``: surrokit's HMC on the exact potential; ``surrokit``: its other methods;
-    # ``peer``: somebody else's
-    kind: str = "surrokit"
-    distributions: tuple[str, ...] = ("surrokit",)  # whose versions the results quote
-
-    def load(self) -> Any:
-        """Return the function; ImportError if a peer is not installed."""
-        module, _, function = self.function.partition(":")
-        found = getattr(importlib.import_module(module), function)
-        return found if self.kind == "peer" else found[self.name]
-
-    def versions(self) -> dict[str, str]:
-        """Return the versions of what it is made of, as far as installed."""
-        return {name: installed_version(name) for name in self.distributions}
 
 
 # --- the file of rows: one line of JSON for each run, added as it is done ---

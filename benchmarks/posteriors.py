@@ -19,10 +19,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -31,8 +29,6 @@ from real_posteriors.cases import CASES
 from real_posteriors.judging import verdict
 from real_posteriors.methods import DEFAULT_METHODS, METHODS
 from real_posteriors.table import report
-
-WORKER = "real_posteriors.worker"
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
@@ -50,15 +46,6 @@ def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     ]
 
 
-def run_one(key: Key, data: Path, patience: float) -> Row:
-    """Run one method on one posterior with one seed, and return its row."""
-    posterior, method, seed = key
-    kept: Row = {"posterior": posterior, "method": method, "seed": seed}
-    began = time.perf_counter()
-    found = ordered({**kept, "data": str(data)}, patience, WORKER)
-    return {**kept, **found, "wall": time.perf_counter() - began, "limit": patience}
-
-
 def tell(row: Row) -> None:
     """Print a line about a row."""
     said = row.get("message") or "; ".join(row["wrong"])
@@ -66,16 +53,12 @@ def tell(row: Row) -> None:
     click.echo(f"{key} {row['wall']:6.1f} s  {verdict(row)}{': ' if said else ''}{said}")
 
 
-def run_all(keys: list[Key], data: Path, output: Path, patience: float, jobs: int) -> None:
-    """Run what is asked for, so many at once, and add each row as it is done."""
-    with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(run_one, key, data, patience) for key in keys]
-        try:
-            for future in as_completed(futures):
-                add_row(output, future.result())
-                tell(future.result())
-        finally:
-            pool.shutdown(cancel_futures=True)
+def run(key: Key, data: Path, patience: float) -> Row:
+    """Run one method on one posterior with one seed, and return its row."""
+    kept: Row = dict(zip(("posterior", "method", "seed"), key, strict=True))
+    began = time.perf_counter()
+    found = ordered({**kept, "data": str(data)}, patience, "real_posteriors.worker")
+    return {**kept, **found, "wall": time.perf_counter() - began, "limit": patience}
 
 
 @click.command(help=__doc__.partition("\n")[0])
@@ -94,7 +77,6 @@ def run_all(keys: list[Key], data: Path, output: Path, patience: float, jobs: in
 @click.option("--methods", "--method", multiple=True, type=click.Choice(list(METHODS)))
 @click.option("--seeds", default=3, show_default=True, help="How many: 1, 2, ...")
 @click.option("--patience", default=600.0, show_default=True, help="Seconds of each run.")
-@click.option("--jobs", default=1, show_default=True, help="Runs at once; seconds suffer.")
 @click.option("--only-report", is_flag=True, help="The table of what is in the output.")
 def main(
     data: Path | None,
@@ -102,8 +84,8 @@ def main(
     only: tuple[str, ...],
     methods: tuple[str, ...],
     seeds: int,
+    patience: float,
     only_report: bool,
-    **how: Any,
 ) -> None:
     """Run the bench, by default all of it, and print the tables."""
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +94,10 @@ def main(
     if not only_report:
         if data is None:
             raise click.UsageError("the posteriors' folder is needed; name it by --data")
-        run_all(still_to_do(wanted, read_rows(output)), data.resolve(), output, **how)
+        for key in still_to_do(wanted, read_rows(output)):
+            row = run(key, data.resolve(), patience)
+            add_row(output, row)
+            tell(row)
     rows = read_rows(output)
     click.echo(report(rows[key] for key in wanted if key in rows))
     versions = {name: v for row in rows.values() for name, v in row.get("versions", {}).items()}

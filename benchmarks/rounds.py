@@ -17,27 +17,9 @@ import numpy as np
 
 import surrokit as sk
 from surrokit.potentials import Potential
-from surrokit.types import Capabilities, FloatArray
+from surrokit.testing import Limited
+from surrokit.types import FloatArray
 from surrokit_learning.judgement import predicted_acceptance
-
-CHAINS_ON_SURROGATE, DRAWS_ON_SURROGATE, APART = 20, 200, 10
-
-
-@attrs.frozen(eq=False)
-class ValuesAlone:
-    """A target that hides everything but its value."""
-
-    target: Potential
-    capabilities: Capabilities = frozenset()
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.target.dim
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,)."""
-        return self.target.value(positions)
 
 
 @attrs.frozen(eq=False)
@@ -65,7 +47,7 @@ def targets(bank: str | None) -> Iterator[tuple[str, Potential, dict[str, object
     yield "lynx-hare, 8, Jacobians", sk.make("potential", "lynx-hare"), {}
     logistic = sk.make("potential", "simulated-logistic", n_rows=2000, dim=20)
     yield "simulated-logistic, 20", logistic, {}
-    yield "simulated-logistic, 20, values", ValuesAlone(logistic), {}
+    yield "simulated-logistic, 20, values", Limited(logistic, frozenset()), {}
     large = sk.make("potential", "simulated-logistic", n_rows=10_000, dim=50)
     yield "simulated-logistic, 50", large, {}
     if bank is not None:
@@ -81,14 +63,14 @@ def truth(surrogate: Potential, target: Potential, near: FloatArray, seed: int) 
     run = sk.sample(
         surrogate,
         sampler="hmc",
-        chains=CHAINS_ON_SURROGATE,
+        chains=20,
         warmup=300,
-        draws=DRAWS_ON_SURROGATE,
-        initial=np.resize(near, (CHAINS_ON_SURROGATE, target.dim)),
+        draws=200,
+        initial=np.resize(near, (20, target.dim)),
         seed=seed,
         progress=False,
     )
-    draws = run.kept.positions[:, ::APART].reshape(-1, target.dim)
+    draws = run.kept.positions[:, ::10].reshape(-1, target.dim)
     return predicted_acceptance(surrogate.value(draws) - target.value(draws))
 
 

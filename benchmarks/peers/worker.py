@@ -60,15 +60,12 @@ def line(order: dict[str, Any]) -> dict[str, Any]:
     if order["method"] == COSTS:
         return measured_shares(task.target, task.starts, len(task.design))
     from peers.methods import METHODS
-    from peers.ours import NotThereError
     from peers.outcome import OverTimeError
     from surrokit.diagnostics import MIN_DRAWS
 
     method = METHODS[order["method"]]
     try:
-        outcome = method.load()(task)
-    except NotThereError as error:
-        return {"status": "not there", "message": str(error)}
+        outcome = method(task)
     except OverTimeError as error:
         return {"status": "over time", "message": str(error)}
     except ImportError as error:
