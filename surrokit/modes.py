@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 NEGLIGIBLE = 1e-4

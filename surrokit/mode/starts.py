@@ -11,7 +11,7 @@ import numpy.typing as npt
 from surrokit.arguments import numbers
 from surrokit.capabilities import INITIAL
 from surrokit.coordinates.models import ModelMap
-from surrokit.coordinates.transforms import Scaled, from_line_of, pull_back, pull_back_outputs
+from surrokit.coordinates.transforms import Scaled, from_line_of
 from surrokit.errors import ShapeError, TargetError
 from surrokit.failures import FailureAccount
 from surrokit.interfaces import ChainState, Evaluations
@@ -264,7 +264,7 @@ def read_evaluations(evaluations: Evaluations | tuple[Any, ...], exact: Potentia
     return Evaluations(
         positions=z,
         values=kept.values - transform.log_jacobian(z),
-        gradients=None if gradients is None else pull_back(transform, z, gradients),
+        gradients=None if gradients is None else transform.pull_back(z, gradients),
         outputs=kept.outputs,
-        jacobians=None if jacobians is None else pull_back_outputs(transform, z, jacobians),
+        jacobians=None if jacobians is None else transform.pull_outputs(z, jacobians),
     )

@@ -12,8 +12,7 @@ from surrokit.coordinates.transforms import Transform
 from surrokit.errors import PluginError
 from surrokit.interfaces import ChainState, Explored, Findings
 from surrokit.modes import NEGLIGIBLE, Modes
-from surrokit.result.advice import advice
-from surrokit.result.mode_visits import ENOUGH, ModeVisits
+from surrokit.result.advice import ENOUGH, ModeVisits, advice
 from surrokit.result.verdict import judge
 from surrokit.testing.demands import write_and_read
 from surrokit.testing.targets import Gaussian

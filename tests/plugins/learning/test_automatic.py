@@ -492,7 +492,6 @@ def wrong(evaluations, rng):
 def misled(monkeypatch, dear):
     """Let the surrogate that is picked be wrong on purpose."""
     found = default_catalogue()
-    entry = found.entries["surrogate", "additive"]
     component = sk.Component(
         kind="surrogate",
         name="wrong",
@@ -500,7 +499,7 @@ def misled(monkeypatch, dear):
         summary="Wrong",
         default=True,
     )
-    entries = {**found.entries, ("surrogate", "wrong"): attrs.evolve(entry, component=component)}
+    entries = {**found.entries, ("surrogate", "wrong"): component}
     del entries["surrogate", "additive"]
     monkeypatch.setattr(compose, "default_catalogue", lambda: Catalogue(entries=entries))
 
