@@ -215,14 +215,8 @@ class ModeSearch:
         most = max(min(span, self._limits.total - spent), 1)
         watch = ModeWatch(self._modes, exact.dim, self._surrogate)
         slope = gradient_at(search.rows, search.at)
-        scales: Scales | None = None
-        if goes_by_values(exact):
-            pass  # it finds its own
-        elif slope is not None:
-            scales = Scales(covariance=predicted_covariance(search.at, slope, search.rows))
-        elif self._modes is not None:
-            least = self._modes.values[0]
-            scales = Scales(covariance=self._modes.covariances[0], least=least)
+        # by values a search finds its own
+        scales = None if goes_by_values(exact) else self._scales(search, slope)
         try:
             found = find_mode(
                 exact, search.at, max_calls=most, tolerance=CLOSE, until=watch, scales=scales
@@ -249,6 +243,14 @@ class ModeSearch:
             sure = still or slope is not None or _is_close(search)
             search.ended = sure or search.leads is not None
         search.over = search.ended or not (is_first or found.calls < most)
+
+    def _scales(self, search: _Search, slope: FloatArray | None) -> Scales | None:
+        """Return what is known by now of the covariance about where a search may lead."""
+        if slope is not None:
+            return Scales(covariance=predicted_covariance(search.at, slope, search.rows))
+        if self._modes is None:
+            return None
+        return Scales(covariance=self._modes.covariances[0], least=self._modes.values[0])
 
     def _demand_a_density(self, search: _Search, *, settled: bool) -> None:
         """Raise where no distribution may have such a target."""

@@ -18,6 +18,7 @@ from surrokit.exploring import idle
 from surrokit.interfaces import ChainState, Evaluations, Past, StepInfo
 from surrokit.modes import Modes
 from surrokit.potentials import InitialPotential, Potential
+from surrokit.surrogate.training import near_least
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.approach import begin_about, quotas
@@ -149,8 +150,8 @@ class Survey:
     def add(self, evaluated: Evaluations) -> Evaluations:
         """Take note of evaluations, and return those that are to be learnt from.
 
-        All of them, but for those from the way to modes that lie far above or far away, which wait
-        until the search is over. They say nothing of where the target has its mass, and the outputs
+        All of them, but for those from the way to modes that lie far above, which wait until the
+        search is over. They say nothing of where the target has its mass, and the outputs
         of a forward map may be so large there that no weight makes up for it.
         """
         failed = evaluated.positions[~np.isfinite(evaluated.values)]
@@ -162,23 +163,7 @@ class Survey:
         if not self.search.over:
             return Evaluations.empty(self.dim)
         withheld, self._withheld = self._withheld, None
-        near = withheld.values <= np.min(withheld.values, initial=np.inf) + 10.0 * (self.dim + WIDE)
-        near &= self._within_starts(withheld.positions)
-        self.seen = self.seen.take(self._within_starts(self.seen.positions))
-        return withheld.take(np.asarray(near))
-
-    def _within_starts(self, positions: FloatArray) -> BoolArray:
-        """Return which positions lie no farther from the modes than chains start, or draws do.
-
-        Beyond that later searches begin. Where the target has heavy tails its potential is not
-        high there, and yet there is next to nothing of its mass.
-        """
-        modes = self.modes
-        if modes is None or modes.searches == 1:
-            return np.ones(len(positions), dtype=bool)
-        usual = np.sqrt(self.dim) + 2.0
-        farthest = max(usual, float(modes.distances(self.chains.positions).max()))
-        return np.asarray(modes.distances(positions) <= farthest)
+        return near_least(withheld)
 
     def move_chains(
         self,

@@ -270,12 +270,6 @@ def test_a_unit_step_leads_to_a_known_mode_of_the_same_covariance():
     assert_allclose(START - root @ slope / np.linalg.norm(slope), THERE, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("value", "gradient"), [(4.0, 1.0), (9.0, 0.0), (np.inf, 1.0)])
-def test_where_nothing_is_gained_the_root_is_that_of_the_covariance(value, gradient):
-    root = Scales(covariance=COVARIANCE, least=5.0).root(value, np.full(2, gradient))
-    assert_allclose(root @ root.T, COVARIANCE)
-
-
 def test_a_search_in_known_scales_takes_few_calls():
     known = find_mode(long_and_thin(), START, scales=Scales(covariance=COVARIANCE, least=5.0))
     assert known.converged

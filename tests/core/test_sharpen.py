@@ -85,7 +85,7 @@ def test_ends_are_in_the_users_coordinates():
         value_and_gradient=lambda q: (0.5 * np.square(q).sum(axis=1), q), dim=1, batched=True
     )
     explorer = ("sampler", {"sampler": "random-walk", "iterations": 30})
-    kept = draw(target=target, surrogate=line, explorer=explorer, draws=40).kept
+    kept = draw(target=target, surrogate=line, explorer=explorer, warmup=60, draws=40).kept
     assert (kept.ends > 0.0).all()
     assert (kept.positions < 0.0).any()
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from surrokit.interfaces import StepInfo
 from surrokit.kernel.tuning import Tuner
 from surrokit.marginals import Warp, _misfit, fit_marginals
-from surrokit.testing import CountingPotential, Limited
+from surrokit.testing import CountingPotential
 from surrokit.testing.targets import Banana
 from surrokit.warping import Warped
 
@@ -73,13 +73,6 @@ def test_it_counts_the_volume():
     grid = np.linspace(-40.0, 40.0, 200_001)
     density = np.exp(-Warped(Normal(), one).value(grid[:, None]))
     assert density.sum() * (grid[1] - grid[0]) == pytest.approx(np.sqrt(2 * np.pi), rel=1e-6)
-
-
-def test_it_offers_gradients_as_the_potential_does():
-    alone = Limited(Banana(), frozenset({"gradient", "hessian"}))
-    assert Warped(alone, WARP).capabilities == {"gradient"}
-    assert Warped(Limited(Banana(), frozenset()), WARP).capabilities == frozenset()
-    assert WARPED.dim == 2
 
 
 def test_a_gradient_alone_costs_one(straight):

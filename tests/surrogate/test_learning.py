@@ -42,13 +42,6 @@ def test_without_a_finite_row_there_is_no_fit(rows):
         learning.fit()
 
 
-def test_needs_are_used():
-    learning = learner(needs={"gradient"}, uses={"outputs"}, provides={"gradient", "variance"})
-    assert learning.needs == {"gradient"}
-    assert learning.uses == {"gradient", "outputs"}
-    assert learning.provides == {"gradient", "variance"}
-
-
 def test_a_learner_can_be_written_down_and_taken_up_again():
     learning = learner()
     learning.observe(ROWS)
@@ -56,6 +49,8 @@ def test_a_learner_can_be_written_down_and_taken_up_again():
     more = sk.Evaluations(positions=[[7, 8]], values=[2.0])
     for each in (learning, again):
         each.observe(more)
+    more_used = learner(needs={"gradient"}, uses={"outputs"})
+    assert (more_used.needs, more_used.uses) == ({"gradient"}, {"gradient", "outputs"})
     (rows, number), (rows_again, number_again) = learning.fit(), again.fit()
     assert number == number_again == learning.fit()[1]
     assert_array_equal(rows.positions, [[1, 2], [7, 8]])  # all that is finite, in order
@@ -86,11 +81,8 @@ INFO = StepInfo(
 )
 
 
-def test_all_is_everything_that_was_paid():
-    assert training_rows("all", PAID, AFTER, INFO) is PAID
-
-
 def test_rows_are_the_states_or_the_proposals_that_were_taken():
+    assert training_rows("all", PAID, AFTER, INFO) is PAID
     rows = training_rows("accepted", PAID, AFTER, INFO)
     assert_array_equal(rows.positions, [[1.0], [8.0]])
     assert_array_equal(rows.values, [10.0, 80.0])

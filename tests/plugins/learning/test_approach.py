@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError, TargetError
+from surrokit.errors import TargetError
 from surrokit.interfaces import ChainState, Evaluations, Start
 from surrokit.mode.descent import Mode
 from surrokit.mode.search import demand_walls
@@ -156,11 +156,6 @@ def test_a_wall_far_away_is_one_too(bend, fails):
     else:
         with pytest.raises(TargetError, match=r"at any distance along q\[0\] \+ q\[1\]"):
             demand_walls(ridge, attrs.evolve(found, hessian=across))
-
-
-def test_a_warm_up_of_nothing_is_refused():
-    with pytest.raises(ConfigurationError, match="needs a warm-up of at least 1 iteration"):
-        next(Approach().explore(start_at(Gaussian(), starts(), 0), np.random.default_rng(0)))
 
 
 def regression():

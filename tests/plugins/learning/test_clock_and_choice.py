@@ -72,18 +72,6 @@ def rows(n=600):
 SHORT = {"warmup": 40, "draws": 20, "seed": 3, "progress": False}
 
 
-def test_what_a_policy_tries_before_it_chooses_changes_no_draw():
-    """Whether few rows would do is not used where all rows cost next to nothing."""
-    chosen = [
-        sk.sample(rows(), sampler=Automatic(cheap=10.0, cheap_rows=seconds), **SHORT)
-        for seconds in (10.0, 5.0)
-    ]
-    plain = sk.sample(rows(), sampler="hmc", **SHORT)
-    assert chosen[0].parts["sampler"] == chosen[1].parts["sampler"] == "hmc"
-    np.testing.assert_array_equal(chosen[0].draws, chosen[1].draws)
-    assert plain.draws.shape == chosen[0].draws.shape
-
-
 GIVEN = ["subsampled", ("subsampled", {"order": 2}), Subsampled(), Subsampled(order=2)]
 
 
@@ -152,17 +140,6 @@ def test_reasons_stand_beside_parts_whose_settings_hold_colons():
     parts = ", ".join(f"{kind}={part}" for kind, part in run.chosen.parts.items())
     assert run.choice == f"{parts}: {first}; {second}"
     assert run.chosen.fallback == ()
-
-
-@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-def test_words_of_a_reason_are_not_read_as_something_given_up():
-    class Wordy(Automatic):
-        def choose(self, composer, recipe, target, costs, rng):
-            return recipe.fill("first this; then that; later more", sampler="hmc")
-
-    run = sampled(lambda _: 0.0, sampler=Wordy(), warmup=5, draws=5)
-    assert run.choice == "sampler='hmc': first this; then that; later more"
-    assert "given up" not in str(run.verdict)
 
 
 def test_a_choice_is_read_again_from_a_file(tmp_path):

@@ -220,14 +220,8 @@ def test_a_run_deploys_all_along_the_warm_up_and_not_later():
     assert deployments[-1] == 60  # what was learnt last
     assert run.adaptation.frozen_before_draws
     assert run.adaptation.last_deployment == deployments[-1]
-    assert not any("still adapted" in note for note in judge(run).messages)
-
-
-def test_the_learner_is_told_how_often_fits_come():
-    _, surrogate = ran()
     assert_allclose(surrogate.problem.deployment_rate, greville().deployment_rate / 3)
-    _, surrogate = ran(schedule="once")
-    assert surrogate.problem.deployment_rate == 0
+    assert not any("still adapted" in note for note in judge(run).messages)
 
 
 def test_the_exact_phase_ends_at_its_rows():
@@ -237,12 +231,7 @@ def test_the_exact_phase_ends_at_its_rows():
     rows = gradients + run.warmup.calls["value"][:first]
     assert rows[-1] >= 50 > rows[-2]
     assert len(surrogate.fits[0]) == rows[-1]
-
-
-def test_the_exact_phase_leaves_half_of_a_short_warm_up():
-    run, _ = ran(warmup=20)
-    assert run.adaptation.deployments[0] <= 10
-    assert len(run.warmup) == 20
+    assert ran(warmup=20)[0].adaptation.deployments[0] <= 10  # half of a short warm-up is left
 
 
 @pytest.mark.parametrize("derivatives", ["warmup", "never"])
