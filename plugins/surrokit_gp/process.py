@@ -394,7 +394,8 @@ class _Fit:
     def _search(self, rows: TrainingRows) -> Hyperparameters:
         """Return hyperparameters of largest likelihood; starts are compared by few equations."""
         settings, inducing = self.learner.process, self.inducing
-        few, more = self._subset(rows, 120), self._subset(rows, settings.n_search)
+        more = self._subset(rows, settings.n_search)
+        few = self._subset(more, 120)
         isotropic = settings.kernel_scales == "isotropic"
         space, final = (
             Space.of(some, isotropic, settings.noise, settings.max_signal) for some in (few, more)
