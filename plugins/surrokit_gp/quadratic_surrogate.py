@@ -43,15 +43,13 @@ class FittedQuadraticProcess(ShownFit):
     ----------
     n_points
         Number of distinct points that it was fitted to.
-    n_gradients
-        0: it learns from values alone.
     quality : FitQuality or None
         Errors at each point of the process given all others; None for fewer than two points where
         the density is more than next to nothing.
     """
 
     n_points: int
-    n_gradients: int = attrs.field(default=0, init=False)
+    n_gradients: int = attrs.field(default=0, init=False)  # it learns from values alone
     quality: FitQuality | None = None
     whitening: Whitening
     process: QuadraticProcess  # in coordinates z, in which the target is nearly standard normal
