@@ -35,8 +35,6 @@ print("gradients are", run.surrogate.gradient_kind)
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from surrokit_sklearn.gradients import gradient_of
-
 
 class Quartic(RegressorMixin, BaseEstimator):
     """Least squares on the fourth powers of the inputs."""
@@ -48,10 +46,8 @@ class Quartic(RegressorMixin, BaseEstimator):
     def predict(self, X):
         return X**4 @ self.weights_
 
-
-@gradient_of(Quartic)
-def quartic_gradient(fitted):
-    return lambda inputs: 4 * inputs**3 * fitted.weights_
+    def predict_gradient(self, X):
+        return 4 * X**3 * self.weights_
 
 
 # [regressor]
@@ -77,12 +73,6 @@ from surrokit_sklearn import GPRegressor
 process = GPRegressor(random_state=0).fit(X, y)
 mean, std = process.predict(new[:2], return_std=True)
 print(mean.round(2), std.round(2))
-# [outputs]
-both = np.column_stack([y, X[:, 0] ** 2])
-weights = np.where(X[:, 0] > 0, 2.0, 1.0)
-several = AdditiveNetworkRegressor(random_state=0).fit(X, both, sample_weight=weights)
-mean, std = several.predict(new[:2], return_std=True)
-print(mean.round(2).tolist(), std.round(2).tolist())
 # [search]
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler

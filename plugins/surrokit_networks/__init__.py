@@ -4,15 +4,7 @@ from surrokit import Component, hookimpl
 
 _PAPER = "Zhang, Shahbaba, Zhao 2017, arXiv:1506.05555"
 
-_VALUES = {"learns": "potential", "train_on": "values"}
-
-_WAYS: tuple[dict[str, str], ...] = (
-    {},
-    {"learns": "potential"},
-    _VALUES,
-    {"learns": "potential", "trend": "linear"},
-)
-
+_POTENTIAL, _VALUES = {"learns": "potential"}, {"learns": "potential", "train_on": "values"}
 _PSEUDOINVERSE = {"n_nodes": 20, "ridge": 0.0, "trend": "constant", **_VALUES}
 
 _COMPONENTS = (
@@ -24,13 +16,12 @@ _COMPONENTS = (
         summary="network of random additive nodes, softplus by default, on a quadratic trend",
         references=(f"{_PAPER}, section 3.1, Algorithm 2, equations (10) to (12)",),
         examples=(
-            *_WAYS,
-            {"activation": "tanh", "learns": "potential"},
-            {"activation": "cosine", "draws": "gaussian", "learns": "potential"},
-            {"learns": "potential", "trend": "constant"},
-            {"learns": "potential", "trend": "laplace", "n_nodes": 30},
+            {},
+            _POTENTIAL,
+            {"activation": "cosine", "draws": "gaussian", "trend": "linear", **_POTENTIAL},
+            {"trend": "laplace", "n_nodes": 30, **_VALUES},
             {"weight_scale": 1.0, **_PSEUDOINVERSE},
-            {"n_nodes": 30, "learns": "potential", "updates": "greville"},
+            {"n_nodes": 30, "updates": "greville", **_POTENTIAL},
         ),
     ),
     Component(
@@ -39,11 +30,7 @@ _COMPONENTS = (
         factory="surrokit_networks.surrogates:Rbf",
         summary="network of random radial nodes on a quadratic trend",
         references=(f"{_PAPER}, section 3.1, Algorithm 2, equation (10)",),
-        examples=(
-            *_WAYS,
-            {"draws": "data", "learns": "potential"},
-            {"width_scale": 1.0, **_PSEUDOINVERSE},
-        ),
+        examples=({}, {"draws": "data", **_POTENTIAL}, {"width_scale": 1.0, **_PSEUDOINVERSE}),
     ),
     Component(
         kind="surrogate",
@@ -70,7 +57,7 @@ _COMPONENTS = (
         references=(
             "MacKay 2003, Information Theory, Inference, and Learning Algorithms, chapter 27",
         ),
-        examples=({"learns": "potential"}, _VALUES, {}),
+        examples=(_POTENTIAL, _VALUES, {}),
     ),
     Component(
         kind="surrogate",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Literal, TypeAlias
 
 import attrs
@@ -14,8 +13,6 @@ from surrokit.types import FloatArray
 
 Elementwise: TypeAlias = Callable[[FloatArray], FloatArray]
 """A function of each element of an array; the result has the array's shape."""
-
-_LOG_2 = float(np.log(2.0))
 
 
 @attrs.frozen(kw_only=True)
@@ -45,17 +42,17 @@ class Activation:
     first: Elementwise
     second: Elementwise
     third: Elementwise
-    both: Callable[[FloatArray], tuple[FloatArray, FloatArray]] = attrs.field(repr=False)
-
-    @both.default
-    def _one_after_the_other(self) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]]:
-        return partial(_value_and_first, self.value, self.first)
+    both: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None = None
 
     def __str__(self) -> str:
         return self.name
 
+    def value_and_first(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the function and its derivative as new arrays; may overwrite ``x``."""
+        return (self.value(x), self.first(x)) if self.both is None else self.both(x)
 
-BuiltIn: TypeAlias = Literal["softplus", "tanh", "cosine"]
+
+BuiltIn: TypeAlias = Literal["softplus", "cosine"]
 """Names of activations that settings may give."""
 
 
@@ -80,12 +77,6 @@ def find_activation(activation: BuiltIn | Activation) -> Activation:
 # Named functions, not lambdas, so that networks can be pickled.
 
 
-def _value_and_first(
-    value: Elementwise, first: Elementwise, x: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    return value(x), first(x)
-
-
 def _softplus(x: FloatArray) -> FloatArray:
     return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
@@ -105,7 +96,7 @@ def _softplus_both(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     slope = np.tanh(x)
     value = np.abs(slope)
     np.log1p(value, out=value)
-    np.subtract(_LOG_2, value, out=value)
+    np.subtract(np.log(2.0), value, out=value)
     value += x
     value += np.abs(x, out=x)
     slope *= 0.5
@@ -123,26 +114,6 @@ def _softplus_third(x: FloatArray) -> FloatArray:
     tail = np.exp(-np.abs(x))
     share = 1.0 / (1.0 + tail)
     return np.copysign(tail * (1.0 - tail) * share * share * share, -x)
-
-
-def _tanh_first(x: FloatArray) -> FloatArray:
-    return 1.0 - np.tanh(x) ** 2
-
-
-def _tanh_both(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    value = np.tanh(x)
-    np.multiply(value, value, out=x)
-    return value, np.subtract(1.0, x, out=x)
-
-
-def _tanh_second(x: FloatArray) -> FloatArray:
-    value = np.tanh(x)
-    return -2.0 * value * (1.0 - value * value)
-
-
-def _tanh_third(x: FloatArray) -> FloatArray:
-    square = np.tanh(x) ** 2
-    return (1.0 - square) * (6.0 * square - 2.0)
 
 
 def _cosine_first(x: FloatArray) -> FloatArray:
@@ -168,16 +139,6 @@ SOFTPLUS = Activation(
 )
 """log(1 + exp(x)), the activation of the paper's experiments."""
 
-TANH = Activation(
-    name="tanh",
-    value=np.tanh,
-    first=_tanh_first,
-    second=_tanh_second,
-    third=_tanh_third,
-    both=_tanh_both,
-)
-"""Hyperbolic tangent; bounded, so the network goes flat far away."""
-
 COSINE = Activation(
     name="cosine", value=np.cos, first=_cosine_first, second=_cosine_second, third=np.sin
 )
@@ -193,5 +154,5 @@ EXPONENTIAL = Activation(
 )
 """What radial nodes have (:meth:`surrokit_networks.nodes.Nodes.radial`); no setting names it."""
 
-BUILT_IN = {activation.name: activation for activation in (SOFTPLUS, TANH, COSINE)}
+BUILT_IN = {activation.name: activation for activation in (SOFTPLUS, COSINE)}
 """Activations that settings may name."""

@@ -9,23 +9,11 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray, IntArray
 from surrokit_networks.training_rows import TrainingRows
 
-LEAST_TRUST = 0.05
-"""Weight that a row must have to widen the region in which a network is used."""
-
-USUAL = 2.0
-"""Beside the root of the dimension, a distance within which draws lie, however few rows there
-are."""
-
-OUTER = 0.7
-"""Part of the radius beyond which rows show how high the potential is at the border."""
-
 GIVE = 0.3
 """Part of the radius by which arguments of the network go beyond it at most."""
 
 TAIL = 3.0
 """Degrees of freedom of the tail."""
-
-_HIGHEST = 1e6  # nats above the border that are distinguished
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -49,14 +37,14 @@ class Border:
 
     @classmethod
     def about(cls, whitening: Whitening, rows: TrainingRows) -> Border:
-        """Return the border about rows."""
+        """Return the border about rows, of which those of little weight do not widen it."""
         dim = rows.positions.shape[1]
         least = float(rows.values.min())
-        usual = float(np.sqrt(dim)) + USUAL
-        trusted = rows.trust >= LEAST_TRUST
+        usual = float(np.sqrt(dim)) + 2.0  # draws lie within this distance, however few rows
+        trusted = rows.trust >= 0.05
         distances = np.linalg.norm(whitening.apply(rows.positions[trusted]), axis=1)
         radius = max(usual, float(distances.max(initial=0.0)))
-        outer = rows.values[trusted][distances > OUTER * radius]
+        outer = rows.values[trusted][distances > 0.7 * radius]
         # the height of a border is above that of draws
         above = max(float(np.median(outer - least)) if len(outer) else 0.0, 0.5 * usual**2)
         return cls(whitening=whitening, radius=radius, height=least + above)
@@ -76,39 +64,39 @@ class Border:
         if not len(rows):
             return None
         distances = np.sqrt(squares[rows])
-        excess = (distances - self.radius) / (GIVE * self.radius)
-        return Beyond(
-            border=self,
-            rows=rows,
-            distances=distances,
-            units=whitened[rows] / distances[:, None],
-            excess=excess,
-            bent=np.tanh(excess),
-        )
+        units = whitened[rows] / distances[:, None]
+        return Beyond(border=self, rows=rows, distances=distances, units=units)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Beyond:
-    """Positions beyond a border.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (k,)
-        Which positions these are.
-    distances : ndarray of shape (k,)
-        r = |z|.
-    units : ndarray of shape (k, dim)
-        z / r.
-    excess, bent : ndarray of shape (k,)
-        How far beyond, in units of :data:`GIVE` of the radius, and its hyperbolic tangent.
-    """
+    """Positions beyond a border: which these are (k,), r = |z| (k,), and z / r (k, dim)."""
 
     border: Border
     rows: IntArray
     distances: FloatArray
     units: FloatArray
-    excess: FloatArray
-    bent: FloatArray
+
+    @property
+    def _excess(self) -> FloatArray:
+        """How far beyond, in units of GIVE of the radius."""
+        radius = self.border.radius
+        return np.asarray((self.distances - radius) / (GIVE * radius))
+
+    @property
+    def _rate(self) -> float:
+        """Derivative of the excess."""
+        return 1.0 / (GIVE * self.border.radius)
+
+    @property
+    def _reached(self) -> FloatArray:
+        """How far out the network is asked."""
+        return np.asarray(self.border.radius + np.tanh(self._excess) / self._rate)
+
+    @property
+    def _power(self) -> float:
+        """Of the tail that potentials rise by, power / 2 log(1 + excess^2)."""
+        return len(self.border.whitening.mean) + TAIL
 
     def pull_in(self, positions: FloatArray) -> FloatArray:
         """Return the positions (n, dim) at which the network is asked instead."""
@@ -118,20 +106,19 @@ class Beyond:
 
     def raise_values(self, values: FloatArray) -> FloatArray:
         """Return values (n,), from the network's at the positions pulled in."""
-        values = values.copy()
+        values, excess = values.copy(), self._excess
         lift, _ = self._lift(values[self.rows])
-        tail = 0.5 * self._power * np.log1p(np.square(self.excess))
-        values[self.rows] += np.square(self.bent) * lift + tail
+        tail = 0.5 * self._power * np.log1p(np.square(excess))
+        values[self.rows] += np.square(np.tanh(excess)) * lift + tail
         return values
 
     def turn_gradients(self, values: FloatArray, gradients: FloatArray) -> FloatArray:
         """Return gradients (n, dim), from the network's there and its values of the rows (k,)."""
-        gradients = gradients.copy()
-        bent, excess, rate = self.bent, self.excess, self._rate
+        gradients, excess, whitening = gradients.copy(), self._excess, self.border.whitening
+        bent, rate = np.tanh(excess), self._rate
         share = np.square(bent)
         flatter = 1.0 - share  # derivative of where the network is asked
         lift, lowered = self._lift(values)
-        whitening = self.border.whitening
         own = gradients[self.rows] @ whitening.factor
         along = np.einsum("kd,kd->k", own, self.units)[:, None] * self.units
         own = flatter[:, None] * along + (self._reached / self.distances)[:, None] * (own - along)
@@ -141,23 +128,8 @@ class Beyond:
         gradients[self.rows] = whitening.pull(turned)
         return gradients
 
-    @property
-    def _rate(self) -> float:
-        """Derivative of the excess."""
-        return 1.0 / (GIVE * self.border.radius)
-
-    @property
-    def _power(self) -> float:
-        """Of the tail that potentials rise by, power / 2 log(1 + excess^2)."""
-        return len(self.border.whitening.mean) + TAIL
-
-    @property
-    def _reached(self) -> FloatArray:
-        """How far out the network is asked."""
-        return np.asarray(self.border.radius + self.bent / self._rate)
-
     def _lift(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what is missing to the border's height, smoothly, and minus its derivative."""
-        missing = np.maximum(self.border.height - values, -_HIGHEST)
+        missing = np.maximum(self.border.height - values, -1e6)  # more nats would overflow
         root = np.sqrt(np.square(missing) + 1.0)
         return 0.5 * (missing + root), 0.5 * (1.0 + missing / root)

@@ -1,4 +1,4 @@
-"""The learner that every network shares: it keeps all rows, and fits to all of them.
+"""The learners that every network shares: one keeps all rows, and one learns online.
 
 Size, scale and trend are chosen by small networks that go ahead. Fits to the same rows in the same
 coordinates are comparable by their generalised cross-validation errors. Measured on targets with
@@ -9,8 +9,9 @@ fifth. Six networks of 300 nodes take some tenths of a second.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Self, TypeAlias
 
 import attrs
 import numpy as np
@@ -20,13 +21,14 @@ from surrokit.errors import CapabilityError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.potentials import Energy, Potential
 from surrokit.surrogate.quality import KeepingLearner, expected_acceptance
-from surrokit.surrogate.training import least_points
+from surrokit.surrogate.training import are_finite, least_points
 from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.functions import gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Border
-from surrokit_networks.frame import Frame, LinearPosterior
+from surrokit_networks.frame import Frame
 from surrokit_networks.nodes import Nodes
+from surrokit_networks.online import OnlineFit
 from surrokit_networks.potentials import (
     CAPABILITIES,
     NORMAL,
@@ -34,34 +36,19 @@ from surrokit_networks.potentials import (
     FittedNetwork,
     emulator_capabilities,
 )
-from surrokit_networks.regression import Regression
 from surrokit_networks.training import Training
-from surrokit_networks.training_rows import TrainingRows
+from surrokit_networks.training_rows import TailBound, TrainingRows
 from surrokit_networks.trend import Trend
 
-_LEAST_WITH_GRADIENTS = 2
-"""Points that a fit needs where each comes with its gradient."""
-
-Draw = Callable[[FloatArray, int, np.random.Generator], Nodes]
+Draw: TypeAlias = Callable[[FloatArray, int, np.random.Generator], Nodes]
 """From whitened training positions (n, dim), a number of nodes, and a generator."""
+
+KnownPart: TypeAlias = Callable[[Whitening], tuple[Potential | None, FloatArray]]
+"""A part of U that is taken as it is, None for nothing, and the matrix (dim, dim) that the rest is
+to have in the whitened coordinates."""
 
 N_NODES = 300
 """Nodes of a small network."""
-
-FINE_SIZES = (400, 3000)
-"""Nodes that learn outputs at least and at most, where accuracy is worth more than speed."""
-
-_FLAT = 2.0
-"""Handicap of a linear trend."""
-
-_EQUATIONS = 10_000
-"""Equations that a small network is fitted to, at most."""
-
-_GAIN = 0.02
-"""Acceptance that nodes have to bring where outputs are learnt: a fiftieth."""
-
-_GOOD = 0.9
-"""Acceptance of a trend alone from which on it is under all nodes that are tried."""
 
 
 def default_size(dim: int, n_values: int, n_gradients: int) -> int:
@@ -85,116 +72,49 @@ def fine_size(n_equations: int) -> int:
     nodes. A gradient for 32 positions then takes 0.1, 0.4, 0.7 and 1.1 milliseconds. Equations are
     those of each output: points, and their derivatives.
     """
-    return int(np.clip(n_equations // 2, *FINE_SIZES))
+    return int(np.clip(n_equations // 2, 400, 3000))
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Candidate:
-    """A way to draw nodes, and a trend under them.
-
-    A trend that does not grow in every direction lets paths run off, and must be better by its
-    handicap, a factor on its error.
-    """
-
-    draw: Draw
-    trend: Trend
-    handicap: float = 1.0
-
-
-def candidates(draws: Sequence[Draw], trend: Trend) -> list[Candidate]:
-    """Return every pair of a way to draw nodes and a trend; ``"auto"`` gives two trends."""
-    if trend != "auto":
-        return [Candidate(draw=draw, trend=trend) for draw in draws]
-    flat = [Candidate(draw=draw, trend="linear", handicap=_FLAT) for draw in draws]
-    return [Candidate(draw=draw, trend="auto") for draw in draws] + flat
-
-
-def pilot_rows(rows: TrainingRows, n_equations: int, rng: np.random.Generator) -> TrainingRows:
-    """Return rows for small networks: all, or a random part where they make many equations."""
-    share = _EQUATIONS / n_equations
-    if share >= 1.0:
-        return rows
-    chosen = np.zeros(len(rows), dtype=bool)
-    chosen[rng.permutation(len(rows))[: max(2, int(share * len(rows)))]] = True
-    return rows.take(chosen)
-
-
-def best_of(ways: Sequence[Candidate], error: Callable[[Candidate], float]) -> Candidate:
-    """Return the way with the least error; the first of them where none can be fitted.
-
-    The error is that of a small network, and may raise SurrogateFitError.
-    """
-    return ways[0] if len(ways) == 1 else _best_of(ways, error)[0]
-
-
-def simplest_of(
-    ways: Sequence[Candidate], trend: Trend, variance: Callable[[Candidate], float]
-) -> Candidate:
-    """Return the trend alone where nodes hardly raise the acceptance, else the best of the ways.
-
-    A trend alone is fitted in a hundredth of the time, and its gradients take a third. The variance
-    is that of V - U which a small network leads to expect, and may raise SurrogateFitError.
-    """
-    alone = Candidate(draw=no_nodes, trend=trend)
-    accepted = expected_acceptance(_or_infinite(alone, variance))
-    if accepted >= 1.0 - _GAIN:
-        return alone
-    if accepted >= _GOOD:  # then nodes need not do without that trend
-        ways = [way for way in ways if way.trend == trend] or ways
-    best, error = _best_of(ways, variance)
-    return best if expected_acceptance(error) >= accepted + _GAIN else alone
-
-
-def no_nodes(whitened: FloatArray, size: int, rng: np.random.Generator) -> Nodes:
+def no_nodes(whitened: FloatArray, size: int, rng: np.random.Generator) -> Nodes:  # noqa: ARG001
     """Return no nodes: a way to draw them that leaves the trend alone."""
-    del size, rng
     return Nodes.none(whitened.shape[1])
 
 
-def _best_of(
-    ways: Sequence[Candidate], error: Callable[[Candidate], float]
-) -> tuple[Candidate, float]:
-    errors = [way.handicap * _or_infinite(way, error) for way in ways]
-    best = int(np.argmin(errors))
-    return ways[best], errors[best] / ways[best].handicap
+def choose(
+    draws: Sequence[Draw],
+    trend: Trend,
+    error: Callable[[Draw, Trend], float],
+    *,
+    simplest: bool = False,
+) -> tuple[Draw, Trend]:
+    """Return how to draw nodes and the trend under them, by the errors of small networks.
 
+    One that raises SurrogateFitError loses. A trend ``"auto"`` competes with a linear one, which
+    must be twice as good, as paths run off where a trend does not grow in every direction.
 
-def _or_infinite(way: Candidate, error: Callable[[Candidate], float]) -> float:
-    try:
-        return error(way)
-    except SurrogateFitError:
-        return float("inf")
+    With ``simplest`` the errors are Var(V - U), and the trend alone is taken unless nodes raise the
+    acceptance by a fiftieth: it is fitted in a hundredth of the time, and its gradients take a
+    third. Under all nodes is that trend where it is good by itself.
+    """
 
+    def error_of(draw: Draw, trend: Trend) -> float:
+        try:
+            return error(draw, trend)
+        except SurrogateFitError:
+            return np.inf
 
-class KnownPart(Protocol):
-    """A part of U that is taken as it is."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it offers."""
-
-    def part(self, whitening: Whitening) -> tuple[Potential | None, FloatArray]:
-        """Return it, None for nothing, and the matrix (dim, dim) that the rest is to have."""
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Fit:
-    """A network of U, and what it was made of."""
-
-    regression: Regression
-    frame: Frame
-    network: FittedNetwork
-    rows: TrainingRows
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Task:
-    """What there is to fit, U or what a known part leaves of it, and in which coordinates."""
-
-    rows: TrainingRows
-    whitening: Whitening
-    known: Potential | None = None
-    expected: FloatArray | None = None
+    ways: list[tuple[Draw, Trend]] = [(draw, trend) for draw in draws]
+    accepted = expected_acceptance(error_of(no_nodes, trend)) if simplest else 0.0
+    if accepted >= 0.98:
+        return no_nodes, trend
+    if trend == "auto" and accepted < 0.9:
+        ways += [(draw, "linear") for draw in draws]
+    errors = np.array([error_of(*way) for way in ways])
+    handicaps = np.where(np.arange(len(ways)) < len(draws), 1.0, 2.0)
+    best = int(np.argmin(handicaps * errors))
+    if simplest and expected_acceptance(float(errors[best])) < accepted + 0.02:
+        return no_nodes, trend
+    return ways[best]
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -204,90 +124,72 @@ class NetworkLearner(KeepingLearner):
     Parameters
     ----------
     n_nodes
-        How many nodes; None to choose by dimension and data. With more values there may be
+        None to choose by dimension and data, ``most_nodes`` at most. With more values there may be
         more nodes; those that were there before stay.
     draws
-        Ways to draw the nodes; with several the best one is chosen.
+        Ways to draw the nodes, of which the best is chosen; by default there is the trend alone.
+    known, most
+        What is taken of U as it is, and all that its sum with a network may offer.
+
+    Attributes
+    ----------
     energy
         Of a forward potential whose outputs are learnt; None to learn U itself.
-    convex
-        Whether every network fitted is a positive definite quadratic, without any node.
-    most_nodes
-        A bound on the nodes where their number is left to the learner.
-    known
-        What is taken of U as it is; the network is fitted to the rest, and both are added.
-    bordered
-        Whether nodes are used near the rows alone, where U is learnt as a whole; see
-        :class:`~surrokit_networks.border.Border`.
-    fine
-        Whether accuracy is worth more than speed, where outputs are learnt and all is left to the
-        learner: there are nodes in any case, and more of them with more points.
+
+    Raises
+    ------
+    CapabilityError
+        If outputs are to be learnt of a target that has none.
     """
 
-    n_nodes: int | None
-    draws: tuple[Draw, ...]
+    problem: LearningProblem
     training: Training
-    energy: Energy | None = None
-    convex: bool = False
+    n_nodes: int | None = 1
+    draws: tuple[Draw, ...] = (no_nodes,)
     most_nodes: int | None = None
     known: KnownPart | None = None
-    bordered: bool = False
-    fine: bool = False
+    most: Capabilities | None = None
+    energy: Energy | None = attrs.field(init=False)
 
-    @classmethod
-    def of(
-        cls,
-        problem: LearningProblem,
-        rng: np.random.Generator,
-        *,
-        n_nodes: int | None,
-        draws: tuple[Draw, ...],
-        training: Training,
-        convex: bool = False,
-        known: KnownPart | None = None,
-    ) -> NetworkLearner:
-        """Return a learner for a problem; the seed of its nodes is drawn here.
-
-        Raises
-        ------
-        CapabilityError
-            If outputs are to be learnt of a target that has none.
-        """
-        energy = None if training.learns == "potential" else problem.energy
-        if training.learns == "outputs" and energy is None:
+    @energy.default
+    def _energy_to_learn_under(self) -> Energy | None:
+        learns, energy, has = self.training.learns, self.problem.energy, self.problem.capabilities
+        if learns == "outputs" and energy is None:
             raise CapabilityError(
                 "learns='outputs' needs a target with a forward map, which this one has not; make "
                 "it with surrokit.forward_potential, or use learns='auto'"
             )
-        has = problem.capabilities
-        if training.learns == "auto" and can.GRADIENT in has and can.JACOBIAN not in has:
-            energy = None
-        return cls(
-            dim=problem.dim,
-            seed=int(rng.integers(2**53)),
-            n_nodes=n_nodes,
-            draws=draws,
-            training=training,
-            energy=energy,
-            convex=convex and energy is None,
-            known=known,
-            bordered=problem.is_density and training.whiten,
-            fine=problem.is_weighed,
-        )
+        slopes_alone = can.GRADIENT in has and can.JACOBIAN not in has
+        of_potential = learns == "potential" or (learns == "auto" and slopes_alone)
+        return None if of_potential else energy
+
+    @classmethod
+    def of(cls, problem: LearningProblem, rng: np.random.Generator, **settings: Any) -> Self:
+        """Return a learner for a problem; its seed is drawn here."""
+        return cls(dim=problem.dim, seed=int(rng.integers(2**53)), problem=problem, **settings)
+
+    @property
+    def convex(self) -> bool:
+        """Whether every network fitted is a positive definite quadratic, without any node."""
+        bowl = self.draws == (no_nodes,) and self.training.trend in ("quadratic", "laplace")
+        return bowl and self.energy is None
 
     @property
     def needs(self) -> frozenset[str]:
         """Values, or outputs; and their derivatives where it trains on nothing else."""
-        train_on = self.training.regression.train_on
         needed = {"value"} if self.energy is None else {"value", "outputs"}
-        return frozenset(needed | (set() if train_on in ("auto", "values") else self._derivatives))
+        if self.training.train_on == "values-and-gradients":
+            needed.add(self._derivative)
+        return frozenset(needed)
 
     @property
     def uses(self) -> frozenset[str]:
         """What it needs, and derivatives where there are any, unless it trains on values alone."""
-        return self.needs | (
-            self._derivatives if self.training.regression.uses_gradients else frozenset()
-        )
+        return self.needs | ({self._derivative} if self.training.uses_gradients else frozenset())
+
+    @property
+    def _derivative(self) -> str:
+        return "gradient" if self.energy is None else "jacobian"
 
     @property
     def provides(self) -> Capabilities:
@@ -295,123 +197,104 @@ class NetworkLearner(KeepingLearner):
         if self.energy is not None:
             return emulator_capabilities(self.energy)
         own = CAPABILITIES | NORMAL if self.convex else CAPABILITIES
-        return own if self.known is None else own & self.known.capabilities
-
-    @property
-    def _derivatives(self) -> frozenset[str]:
-        return frozenset({"gradient"} if self.energy is None else {"jacobian"})
+        return own if self.most is None else own & self.most
 
     def fit(self) -> FittedNetwork | FittedEmulator:
         """Return the network, or the emulator, fitted anew to everything observed.
 
-        Raises
-        ------
-        SurrogateFitError
-            If there are too few points with a finite value, or they cannot be fitted.
+        SurrogateFitError is raised if there are too few points with a finite value, or they cannot
+        be fitted; so it is by all methods that fit.
         """
         if self.energy is None:
-            return self.make_fit(keeps_idle=False).network
-        task, regression, nodes, held = self._prepare()
-        return regression.fit_outputs(self.energy, nodes, task.whitening, task.rows, held)
+            return self.make_fit(keeps_idle=False)[1]
+        rows = self.rows()
+        whitening = self.training.whitening(rows)
+        training, nodes, held = self._prepare(rows, whitening, None)
+        return training.fit_outputs(self.energy, nodes, whitening, rows, held)
 
-    def posterior(self) -> LinearPosterior:
-        """Return how unsure the weights of the fitted network are; it takes another fit.
-
-        For a network that learns the potential itself, and the whole of it.
-
-        Raises
-        ------
-        SurrogateFitError
-            As :meth:`fit`.
-        """
-        fit = self.make_fit(keeps_idle=False)
-        origin = float(fit.frame.origin[0])
-        equations = fit.regression.equations(fit.rows, fit.frame.whitening, origin)
-        return LinearPosterior.of(fit.frame, equations, fit.network.degrees)
-
-    def make_fit(self, *, keeps_idle: bool = True) -> Fit:
-        """Return the network of the potential itself that ``fit`` returns, and what it was made of.
+    def make_fit(self, *, keeps_idle: bool) -> tuple[OnlineFit, FittedNetwork]:
+        """Return a fit in the same frame that has not seen any row yet, and the network of U.
 
         Nodes that are not worth their time, which ``fit`` leaves out, stay if ``keeps_idle``.
-
-        Raises
-        ------
-        SurrogateFitError
-            As :meth:`fit`.
         """
         assert self.energy is None
-        task, regression, nodes, held = self._prepare()
-        frame, network = regression.fit(
-            nodes, task.whitening, task.rows, held, keeps_idle=keeps_idle
+        rows, known, expected = self.rows(), None, None
+        whitening = self.training.whitening(rows)
+        if self.known is not None:
+            known, expected = self.known(whitening)
+            rows = rows if known is None else rows.less(known)
+        training, nodes, held = self._prepare(rows, whitening, expected)
+        frame, network = training.fit(
+            nodes, whitening, rows, held, expected=expected, keeps_idle=keeps_idle
         )
-        bordered = self.bordered and self.known is None
-        border = Border.about(task.whitening, task.rows) if bordered else None
-        most = None if self.known is None else self.known.capabilities
+        bordered = self.problem.is_density and self.training.whiten and self.known is None
+        border = Border.about(whitening, rows) if bordered else None
         network = attrs.evolve(
-            network, convex=self.convex, border=border, known=task.known, most=most
+            network, convex=self.convex, border=border, known=known, most=self.most
         )
         frame = attrs.evolve(frame, border=border)
-        return Fit(regression=regression, frame=frame, network=network, rows=task.rows)
+        return OnlineFit(training=training, frame=frame, first=network.quality), network
 
-    def _prepare(self) -> tuple[Task, Regression, Nodes, BoolArray | None]:
-        """Return what there is to fit and how, the nodes, and which rows are held out."""
-        rows = self.rows()
-        task = Task(rows=rows, whitening=self.training.whitening(rows))
-        if self.known is not None:
-            known, matrix = self.known.part(task.whitening)
-            left = rows if known is None else rows.less(known)
-            task = attrs.evolve(task, rows=left, known=known, expected=matrix)
-        way = self._choose(task)
-        whitened = task.whitening.apply(task.rows.positions)
-        nodes = way.draw(whitened, self._size(task.rows), np.random.default_rng(self.seed))
-        held = self.training.choose_held_out(task.rows, np.random.default_rng([self.seed, 1]))
-        return task, self._regression(way, task), nodes, held
+    def posterior(self) -> OnlineFit:
+        """Return the fit that knows how unsure the weights of a network of all U are."""
+        fit, _ = self.make_fit(keeps_idle=False)
+        fit.absorb(self.rows())
+        return fit
 
-    def _choose(self, task: Task) -> Candidate:
+    def _prepare(
+        self, rows: TrainingRows, whitening: Whitening, expected: FloatArray | None
+    ) -> tuple[Training, Nodes, BoolArray | None]:
+        """Return how to fit, the nodes, and which rows are held out."""
+        draw, trend = self._choose(rows, whitening, expected)
+        whitened = whitening.apply(rows.positions)
+        nodes = draw(whitened, self._size(rows), np.random.default_rng(self.seed))
+        held = self.training.choose_held_out(rows, np.random.default_rng([self.seed, 1]))
+        return attrs.evolve(self.training, trend=trend), nodes, held
+
+    def _choose(
+        self, rows: TrainingRows, whitening: Whitening, expected: FloatArray | None
+    ) -> tuple[Draw, Trend]:
         """Return how nodes are drawn, and the trend, by small networks of each kind."""
-        rows, whitening = task.rows, task.whitening
-        n_equations = len(rows) + self.dim * int(self._with_derivatives(rows).sum())
+        trend, free = self.training.trend, (self.n_nodes, self.training.ridge) == (None, None)
+        simplest = self.energy is not None and free and not self.problem.is_weighed
+        if len(self.draws) == 1 and trend != "auto" and not simplest:
+            return self.draws[0], trend
         size = min(self._size(rows), N_NODES)
-        part = pilot_rows(rows, n_equations, np.random.default_rng([self.seed, 2]))
-        whitened = whitening.apply(part.positions)
+        # a random part of the rows where they make very many equations
+        share = 10_000 / (len(rows) + self.dim * int(self._with_derivatives(rows).sum()))
+        if share < 1.0:
+            order = np.random.default_rng([self.seed, 2]).permutation(len(rows))
+            chosen = np.zeros(len(rows), dtype=bool)
+            chosen[order[: max(2, int(share * len(rows)))]] = True
+            rows = rows.take(chosen)
+        whitened = whitening.apply(rows.positions)
 
-        def error(way: Candidate) -> float:
-            nodes = way.draw(whitened, size, np.random.default_rng(self.seed))
-            regression = self._regression(way, task)
+        def error(draw: Draw, trend: Trend) -> float:
+            nodes = draw(whitened, size, np.random.default_rng(self.seed))
+            training = attrs.evolve(self.training, trend=trend)
             if self.energy is not None:
-                return regression.expected_variance(self.energy, nodes, whitening, part)
-            return regression.fit(nodes, whitening, part)[1].gcv_error
+                return training.expected_variance(self.energy, nodes, whitening, rows)
+            return training.fit(nodes, whitening, rows, expected=expected)[1].gcv_error
 
-        trend = self.training.trend
-        ways = candidates(self.draws, trend)
-        given = (self.n_nodes, self.training.regression.ridge)
-        if self.energy is not None and given == (None, None) and not self.fine:
-            return simplest_of(ways, trend, error)
-        return best_of(ways, error)
+        return choose(self.draws, trend, error, simplest=simplest)
 
     def _size(self, rows: TrainingRows) -> int:
         if self.n_nodes is not None:
             return self.n_nodes
         n_derivatives = int(self._with_derivatives(rows).sum())
         size = default_size(self.dim, len(rows), n_derivatives)
-        if self.fine and self.energy is not None and n_derivatives:
+        if self.problem.is_weighed and self.energy is not None and n_derivatives:
             size = fine_size(len(rows) + self.dim * n_derivatives)
         return size if self.most_nodes is None else min(size, self.most_nodes)
 
-    def _regression(self, way: Candidate, task: Task) -> Regression:
-        regression = self.training.regression
-        return attrs.evolve(regression, trend=way.trend, expected=task.expected)
-
     def keep_used(self, evaluations: Evaluations) -> Evaluations:
         """Return what is used alone: Jacobians of large maps take memory."""
-        derivatives, maps = self.training.regression.uses_gradients, self.energy is not None
-        return Evaluations(
-            positions=evaluations.positions,
-            values=evaluations.values,
+        derivatives, maps = self.training.uses_gradients, self.energy is not None
+        return attrs.evolve(
+            evaluations,
             gradients=self._gradients(evaluations) if derivatives else None,
             outputs=evaluations.outputs if maps else None,
             jacobians=evaluations.jacobians if maps and derivatives else None,
-            weights=evaluations.weights,
         )
 
     def _gradients(self, evaluations: Evaluations) -> FloatArray | None:
@@ -429,13 +312,7 @@ class NetworkLearner(KeepingLearner):
         return rows.with_gradient if self.energy is None else rows.with_jacobian
 
     def rows(self) -> TrainingRows:
-        """Return what a fit would learn from.
-
-        Raises
-        ------
-        SurrogateFitError
-            If there are too few points with a finite value.
-        """
+        """Return what a fit would learn from."""
         observed = self.join_observed()
         if self.energy is not None and observed.outputs is None:
             raise SurrogateFitError(
@@ -443,7 +320,153 @@ class NetworkLearner(KeepingLearner):
                 "outputs; pass such, or learn the potential: learns='potential'"
             )
         rows = TrainingRows.of(observed, self.training.tail, needs_outputs=self.energy is not None)
-        known = np.count_nonzero(self._with_derivatives(rows))
-        enough = _LEAST_WITH_GRADIENTS
-        rows.demand_enough(enough if known >= enough else least_points(self.dim), len(observed))
+        # two points are enough where each comes with its gradient
+        least = 2 if np.count_nonzero(self._with_derivatives(rows)) >= 2 else least_points(self.dim)
+        if len(rows) < least:
+            raise SurrogateFitError(
+                f"a network in {self.dim} dimensions needs at least {least} distinct points of "
+                f"use, got {len(rows)} ({len(observed)} rows were observed; rows without a finite "
+                "value are of none); explore for longer, or pass evaluations that are already made"
+            )
         return rows
+
+
+@attrs.define(kw_only=True, eq=False)
+class OnlineLearner:
+    """Fits a network once to all there is, and from then on takes in rows at O(s^2) each.
+
+    The first fit is that of :class:`NetworkLearner`, solved once more by the engine, which changes
+    it by rounding errors only. It fixes whitening, nodes, the matrix of the trend, the origin of
+    values and the ridge. Its rows, and all that are observed later, go into the engine and are
+    dropped: memory does not grow with them. Each fit after that is the least-squares solution in
+    the same frame to all rows so far.
+
+    A ridge that is left to the data (``ridge=None``) is chosen again, by generalised
+    cross-validation of the sums over rows, once there are twice as many equations: O(s^3), and ever
+    more seldom. Otherwise nothing but the weights changes. Rows in the far tail count less, by
+    their excess over the least value known when they arrive; what was taken in before a lower value
+    came keeps its weight. A point that comes twice in two blocks counts as two.
+
+    ``online`` is the fit that takes in rows, None as long as everything is kept and refitted.
+    ``quality`` of a network is its error at the last 200 rows outside the tail, each judged before
+    it was learnt from; that of the first fit's twin until there are ten.
+
+    Parameters
+    ----------
+    refits
+        Makes the first fit; those after it too, with ``updates="auto"``, while points are few.
+    updates
+        ``"greville"``, or ``"auto"`` for that once there are 25 points for each dimension, or 6
+        with gradients, those in the far tail counted as little as they weigh: before that a first
+        whitening is not to be trusted, as the points of a few paths have another covariance than
+        the target. Until then a network is fitted anew when there are a fifth more rows than the
+        last one was fitted to.
+    """
+
+    refits: NetworkLearner
+    updates: Literal["auto", "greville"]
+    online: OnlineFit | None = attrs.field(default=None, init=False, repr=False)
+    bound: TailBound | None = attrs.field(default=None, init=False, repr=False)
+    _n_fitted: int = attrs.field(default=0, init=False, repr=False)
+    _last: FittedNetwork | None = attrs.field(default=None, init=False, repr=False)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the first fit needs."""
+        return self.refits.needs
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What the first fit uses."""
+        return self.refits.uses
+
+    @property
+    def provides(self) -> Capabilities:
+        """What a fitted network can do."""
+        return self.refits.provides
+
+    def observe(self, evaluations: Evaluations) -> None:
+        """Take in exact evaluations; rows without a finite value are ignored."""
+        if self.online is None:
+            self.refits.observe(evaluations)
+            return
+        rows = self.weigh(self.refits.check(evaluations))
+        self.online.judge(rows)
+        self.online.absorb(rows)
+
+    def fit(self) -> FittedNetwork:
+        """Return the network fitted to everything observed.
+
+        SurrogateFitError is raised if there are too few points, or they cannot be fitted.
+        """
+        if self.online is not None:
+            return self.online.network()
+        observed = self.refits.join_observed()
+        n = len(observed)
+        if n < 1.2 * self._n_fitted:
+            if self._last is None:  # in a learner that was restored since
+                self._last = self._refit(observed.take(slice(0, self._n_fitted)))
+            return self._last
+        rows = self.refits.rows()
+        if not self._settles(rows):
+            self._n_fitted, self._last = n, self._refit(observed)
+            return self._last
+        online, _ = self.refits.make_fit(keeps_idle=True)
+        online.absorb(rows)
+        # What the engine makes of the first rows, so that the next fit is the same to the last bit.
+        network = online.network()
+        self.bound = TailBound.of(observed.values[are_finite(observed)], self.refits.dim)
+        self.online = online
+        self.refits.forget()
+        self._n_fitted, self._last = 0, None
+        return network
+
+    def _refit(self, evaluations: Evaluations) -> FittedNetwork:
+        # with gradients the error hardly falls from 400 nodes on, and a fit costs their cube
+        most = 400 if evaluations.gradients is not None else None
+        network = attrs.evolve(self.refits, most_nodes=most).of_rows(evaluations).fit()
+        assert isinstance(network, FittedNetwork)
+        return network
+
+    def _settles(self, rows: TrainingRows) -> bool:
+        """Return whether a fit to these rows may fix a frame for all that follow."""
+        if self.updates == "greville":
+            return True
+        dim, with_gradients = self.refits.dim, rows.trust[rows.with_gradient].sum()
+        return bool(with_gradients >= 6 * dim or rows.trust.sum() >= 25 * dim)
+
+    def weigh(self, evaluations: Evaluations) -> TrainingRows:
+        """Return rows with their weights by the least value known, theirs included."""
+        assert self.bound is not None
+        self.bound = self.bound.lower(evaluations.values[are_finite(evaluations)])
+        return TrainingRows.of(evaluations, self.refits.training.tail, bound=self.bound)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that has been learnt, and what the first fit has fixed."""
+        if self.online is not None:
+            self.online.take_in()
+        return {
+            "refits": self.refits.state(),
+            "fitted": self._n_fitted,
+            "bound": self.bound,
+            "online": _with_activation(self.online, None),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> Self:
+        """Return a learner with the same settings that goes on from what ``state`` returned."""
+        learner = attrs.evolve(self, refits=self.refits.restore(state["refits"]))
+        some = np.zeros((1, self.refits.dim))
+        nodes = self.refits.draws[0](some, 1, np.random.default_rng(0))
+        learner._n_fitted, learner.bound = state["fitted"], state["bound"]
+        learner.online = _with_activation(state["online"], nodes.activation)
+        return learner
+
+
+def _with_activation(online: OnlineFit | None, activation: Any) -> OnlineFit | None:
+    """Return a copy of a fit, whose nodes have an activation; None is plain data."""
+    if online is None:
+        return None
+    nodes = attrs.evolve(online.frame.basis.nodes, activation=activation)
+    basis = attrs.evolve(online.frame.basis, nodes=nodes)
+    frame: Frame = attrs.evolve(online.frame, basis=basis)
+    return copy.deepcopy(attrs.evolve(online, frame=frame))

@@ -16,7 +16,7 @@ the eigenvalues are not considered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -31,15 +31,9 @@ from surrokit_networks.equations import (
 )
 from surrokit_networks.trend import COST
 
-_RIDGES = np.logspace(-13.0, 4.0, 103)
-"""Ridges tried, in units of the largest eigenvalue."""
-
-_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """Eigenvalues below this are noise, in units of the trace before anything was projected out, or of
 the sum of weights: nodes that hardly see the training points get no weight for it."""
-
-_JITTERS = (0.0, 1.0, 1e2, 1e4, 1e6, 1e8)
-"""Multiples of the rounding error added to a diagonal, until the matrix has a Cholesky factor."""
 
 Complete: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """From node weights (s, m) to the level (m,) and the trend's coefficients (p, m) with them."""
@@ -49,22 +43,10 @@ Complete: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 class Solution:
     """A fitted linear combination of the columns of a basis.
 
-    Parameters
-    ----------
-    trend : ndarray of shape (p, m)
-        Coefficients of the trend's monomials.
-    weights : ndarray of shape (s, m)
-        v of each node.
-    level : ndarray of shape (m,)
-        The constants added.
-    ridge
-        lambda in lambda |v|^2.
-    degrees
-        Effective number of parameters, trend and level included.
-    error
-        Mean squared error of an equation to expect at new points, by generalised
-        cross-validation, summed over targets; ``inf`` where the fit has as many degrees of
-        freedom as equations.
+    Coefficients are those of the trend's monomials (p, m), of nodes (s, m), and the constants
+    added, ``level (m,)``. ``degrees`` is the effective number of parameters of a target, and
+    ``error`` the mean squared error of an equation to expect, summed over targets
+    (:func:`expected_error`).
     """
 
     trend: FloatArray
@@ -91,19 +73,13 @@ class Solution:
             trend=trend, weights=weights, level=level, ridge=ridge, degrees=degrees, error=error
         )
 
-    @property
-    def finite(self) -> bool:
-        """Whether all coefficients are finite."""
-        arrays = (self.trend, self.weights, self.level)
-        return all(bool(np.isfinite(array).all()) for array in arrays)
-
 
 def expected_error(count: float, weight: float, residual_squares: float, degrees: float) -> float:
     """Return the generalised cross-validation error of a fit (Golub, Heath and Wahba 1979).
 
-    There are so many independent equations and effective parameters for each target, a sum of the
-    weights of values and of gradients' components, and a weighted sum of squared residuals over all
-    targets.
+    ``count`` and ``degrees`` are independent equations and effective parameters of each target,
+    ``weight`` that of values and of gradients' components. The error is infinite where there are as
+    many degrees of freedom as equations.
     """
     spare = 1.0 - degrees / count
     return float("inf") if spare <= 1e-10 else float(residual_squares / weight / spare**2)
@@ -116,8 +92,8 @@ def solve(basis: Basis, equations: Equations, ridge: float) -> Solution:
     Algorithm 2.
     """
     triangle = triangle_of(write_out(basis, equations))
-    m, lead = equations.n_outputs, int(equations.trains_level)
-    n_free = lead + basis.n_trend
+    m, lead = equations.targets.shape[1], int(equations.trains_level)
+    n_free = lead + len(basis.trend)
     top, bottom = triangle[:n_free], triangle[n_free:, n_free:]
     features, targets = bottom[:, :-m], bottom[:, -m:]
     if ridge > 0.0:
@@ -149,40 +125,26 @@ def _ridge_solution(
     features: FloatArray, targets: FloatArray, ridge: float
 ) -> tuple[FloatArray, float]:
     """Return node weights and effective parameters of a small ridge problem."""
-    from scipy.linalg import solve_triangular
-
     n_rows, n_features = features.shape
     if n_rows < n_features:
         # v lies in the row space: v = basis u with |v| = |u|, and the problem is square.
         basis, corner = np.linalg.qr(features.T)
         inner, degrees = _ridge_solution(corner.T, targets, ridge)
         return np.asarray(basis @ inner), degrees
-    if n_features == 0:  # which not every LAPACK takes
-        return np.empty((0, targets.shape[1])), 0.0
     basis, corner = np.linalg.qr(np.vstack([features, np.sqrt(ridge) * np.eye(n_features)]))
     own = basis[:n_rows]
-    weights = solve_triangular(corner, own.T @ targets, check_finite=False)
-    return np.asarray(weights), float(np.sum(own**2))
+    return triangular(corner, own.T @ targets, lower=False), float(np.sum(own**2))
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Spectrum:
     """A regression in the basis where it separates into one number at a time.
 
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (r,)
-        Squared singular values e of the nodes' columns, with level and trend projected out.
-    projections : ndarray of shape (r, m)
-        Targets along the left singular vectors.
-    unreachable
-        Sum of squares of the targets that no combination of columns reaches.
-    expand
-        From coefficients (r, ...) along the left singular vectors to node weights (s, ...).
-    complete
-        Level and trend that go with node weights.
-    free
-        How many parameters are free of the ridge.
+    The ``eigenvalues (r,)`` are squared singular values of the nodes' columns, with level and trend
+    projected out, ``noise`` their rounding error, and ``projections (r, m)`` targets along the left
+    singular vectors; what no combination of columns reaches has the sum of squares ``unreachable``.
+    ``expand`` goes from coefficients (r, m) along these vectors to node weights (s, m), with which
+    ``complete`` gives the rest. So many parameters are ``free`` of the ridge.
     """
 
     eigenvalues: FloatArray
@@ -193,20 +155,15 @@ class Spectrum:
     free: int
     noise: float
 
-    @property
-    def ridges(self) -> FloatArray:
-        """The ridges among which one is chosen."""
-        # Where every feature is constant any ridge will do.
-        ridges = _RIDGES * (float(self.eigenvalues.max(initial=0.0)) or 1.0)
-        return np.maximum(ridges, self.noise)
-
     def cross_validated(self, count: float, cost: float = COST) -> float:
         """Return the ridge with the least generalised cross-validation score, the largest of them.
 
         The score is RSS / (n - cost degrees)^2, and infinite where there are not so many degrees of
         freedom, n the ``count`` of independent equations.
         """
-        ridges = self.ridges
+        # Where every feature is constant any ridge will do.
+        largest = float(self.eigenvalues.max(initial=0.0)) or 1.0
+        ridges = np.maximum(np.logspace(-13.0, 4.0, 103) * largest, self.noise)
         held = ridges[:, None] / (self.eigenvalues + ridges[:, None])
         residuals = self.unreachable + (held**2) @ np.square(self.projections).sum(axis=1)
         spare = count - cost * (self.free + (1.0 - held).sum(axis=1))
@@ -226,10 +183,9 @@ class Spectrum:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Projected:
-    """Normal equations of the nodes alone, with level and trend projected out.
+    """Normal equations of the nodes alone, gram v = right, with level and trend projected out.
 
-    They are gram v = right; squares are those of what is left of the targets. For the rest see
-    :class:`Spectrum`.
+    ``squares`` are those of what is left of the targets. For the rest see :class:`Spectrum`.
     """
 
     gram: FloatArray
@@ -243,19 +199,16 @@ class Projected:
     def of(cls, normal: NormalEquations, n_trend: int, trains_level: bool) -> Projected:
         """Project out the level, if it is trained, and the first ``n_trend`` columns.
 
-        Raises
-        ------
-        ValueError
-            NumPy's LinAlgError, if the trend's own matrix has no Cholesky factor.
+        NumPy's LinAlgError is raised if the trend's own matrix has no Cholesky factor.
         """
         centred = normal.without_level() if trains_level else normal
         trend = centred.gram[:n_trend, :n_trend]
-        factor = _cholesky(trend, _ROUNDING * float(np.trace(trend)))
-        cross = _triangular(factor, centred.gram[:n_trend, n_trend:])
-        known = _triangular(factor, centred.right[:n_trend])
+        factor = cholesky(trend, ROUNDING * float(np.trace(trend)))
+        cross = triangular(factor, centred.gram[:n_trend, n_trend:])
+        known = triangular(factor, centred.right[:n_trend])
 
         def complete(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-            found = _triangular(factor, known - cross @ weights, transposed=True)
+            found = triangular(factor, known - cross @ weights, transposed=True)
             if not trains_level:
                 return np.zeros(weights.shape[1]), found
             fitted = normal.gram[0, 1:] @ np.concatenate([found, weights])
@@ -267,7 +220,7 @@ class Projected:
             squares=float(centred.squares.sum() - np.sum(known**2)),
             complete=complete,
             free=n_trend + int(trains_level),
-            noise=_ROUNDING * max(float(np.trace(centred.gram[n_trend:, n_trend:])), normal.mass),
+            noise=ROUNDING * max(float(np.trace(centred.gram[n_trend:, n_trend:])), normal.mass),
         )
 
     def spectrum(self) -> Spectrum:
@@ -286,21 +239,15 @@ class Projected:
             noise=self.noise,
         )
 
-    def solution(self, equations: Equations, ridge: float, *, counted: bool = True) -> Solution:
-        """Return the solution at a positive ridge, from one Cholesky factorisation.
-
-        The degrees of freedom, and with them the error, cost as much again, and are NaN unless
-        ``counted``.
-        """
+    def solution(self, equations: Equations, ridge: float) -> Solution:
+        """Return the solution at a positive ridge, from one Cholesky factorisation."""
         from scipy.linalg import lapack
 
-        factor = _cholesky(self.gram + ridge * np.eye(len(self.gram)), self.noise)
-        weights = _triangular(factor, _triangular(factor, self.right), transposed=True)
-        degrees = float("nan")
-        if counted:
-            # tr((K + lambda)^-1 K) = s - lambda |R^-1|^2, with R the factor.
-            inverse, _ = lapack.dtrtri(factor, lower=1) if len(factor) else (factor, 0)
-            degrees = self.free + len(factor) - ridge * float(np.sum(np.tril(inverse) ** 2))
+        factor = cholesky(self.gram + ridge * np.eye(len(self.gram)), self.noise)
+        weights = triangular(factor, triangular(factor, self.right), transposed=True)
+        # tr((K + lambda)^-1 K) = s - lambda |R^-1|^2, with R the factor.
+        inverse, _ = lapack.dtrtri(factor, lower=1) if len(factor) else (factor, 0)
+        degrees = self.free + len(factor) - ridge * float(np.sum(np.tril(inverse) ** 2))
         residual = max(0.0, self.squares - float(np.sum(weights * (self.right + ridge * weights))))
         return Solution.of(equations, weights, self.complete, ridge, degrees, residual)
 
@@ -308,8 +255,8 @@ class Projected:
 def dual_spectrum(basis: Basis, equations: Equations) -> Spectrum:
     """Return the spectrum from the matrix of inner products between equations, which are few."""
     rows = np.vstack(list(write_out(basis, equations)))
-    lead, m = int(equations.trains_level), equations.n_outputs
-    free = lead + basis.n_trend
+    lead, m = int(equations.trains_level), equations.targets.shape[1]
+    free = lead + len(basis.trend)
     basis_of_free, corner = np.linalg.qr(rows[:, :free])
     rest = rows[:, free:]
     known = basis_of_free.T @ rest
@@ -320,7 +267,7 @@ def dual_spectrum(basis: Basis, equations: Equations) -> Spectrum:
     def complete(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         left = known[:, -m:] - known[:, :-m] @ weights
         try:
-            found = _triangular(corner.T, left, transposed=True)
+            found = triangular(corner, left, lower=False)
         except np.linalg.LinAlgError:  # a direction in which no position varies
             found = np.linalg.lstsq(corner, left, rcond=None)[0]
         return (found[0] if lead else np.zeros(m)), found[lead:]
@@ -332,59 +279,50 @@ def dual_spectrum(basis: Basis, equations: Equations) -> Spectrum:
         expand=lambda coefficients: features.T @ (vectors @ coefficients),
         complete=complete,
         free=free,
-        noise=_ROUNDING * equations.mass,
+        noise=ROUNDING * equations.mass,
     )
 
 
-def _triangular(factor: FloatArray, right: FloatArray, transposed: bool = False) -> FloatArray:
-    """Solve with a lower triangular factor, or its transpose; one without rows, too."""
+def triangular(
+    factor: Any, right: FloatArray, *, lower: bool = True, transposed: bool = False
+) -> FloatArray:
+    """Solve with a triangular factor, or its transpose; one without rows, too."""
     from scipy.linalg import solve_triangular
 
     if not len(factor):
         return right
     trans = "T" if transposed else "N"
-    return np.asarray(solve_triangular(factor, right, lower=True, trans=trans, check_finite=False))
+    return np.asarray(solve_triangular(factor, right, lower=lower, trans=trans, check_finite=False))
 
 
-def _cholesky(matrix: FloatArray, noise: float) -> FloatArray:
+def cholesky(matrix: FloatArray, noise: float) -> FloatArray:
     """Return the factor of a matrix, with as little added to its diagonal as it takes."""
-    for jitter in _JITTERS:
+    for jitter in (0.0, 1.0, 1e2, 1e4, 1e6):
         try:
-            more = jitter * noise * np.eye(len(matrix)) if jitter else 0.0
-            return np.asarray(np.linalg.cholesky(matrix + more))
+            return np.asarray(np.linalg.cholesky(matrix + jitter * noise * np.eye(len(matrix))))
         except np.linalg.LinAlgError:
-            if jitter == _JITTERS[-1]:
-                raise
-    raise AssertionError
+            continue
+    return np.asarray(np.linalg.cholesky(matrix + 1e8 * noise * np.eye(len(matrix))))
 
 
 def solve_with_twin(
     basis: Basis, equations: Equations, ridge: float | None, held: BoolArray | None
 ) -> tuple[Solution, Solution | None]:
-    """Return the solution, and its twin where some rows are held out.
+    """Return the solution, and its twin, which the rows ``held (n,)`` are not shown to.
 
-    Parameters
-    ----------
-    ridge : float or None
-        lambda; None to choose it by generalised cross-validation of all rows.
-    held : ndarray of bool, shape (n,), or None
-        Rows that are not shown to the twin, which has the same ridge.
-
-    Raises
-    ------
-    ValueError
-        NumPy's LinAlgError, if the numbers cannot be handled.
+    A ridge of None is chosen by generalised cross-validation of all rows; the twin has the same.
+    NumPy's LinAlgError is raised if the numbers cannot be handled.
     """
     shown = None if held is None else equations.take(~held)
-    if ridge is not None and (equations.gradients is None or ridge == 0.0):
+    if ridge is not None and (not equations.has_gradients or ridge == 0.0):
         twin = None if shown is None else solve(basis, shown, ridge)
         return solve(basis, equations, ridge), twin
-    if equations.n_rows < basis.n_nodes:
+    if equations.n_rows < len(basis.nodes):
         spectrum = dual_spectrum(basis, equations)
         ridge = spectrum.cross_validated(equations.count) if ridge is None else ridge
         twin = None if shown is None else dual_spectrum(basis, shown).solution(shown, ridge)
         return spectrum.solution(equations, ridge), twin
-    n_trend, level = basis.n_trend, equations.trains_level
+    n_trend, level = len(basis.trend), equations.trains_level
     normal = normal_equations(basis, equations if shown is None else shown)
     part = None if shown is None else Projected.of(normal, n_trend, level)
     if held is not None:
@@ -397,4 +335,4 @@ def solve_with_twin(
         solution = whole.solution(equations, ridge)
     if shown is None or part is None:
         return solution, None
-    return solution, part.solution(shown, solution.ridge, counted=False)
+    return solution, part.solution(shown, solution.ridge)

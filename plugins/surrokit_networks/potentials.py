@@ -14,27 +14,21 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_matrices, check_positions, check_vectors, check_weights
+from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.potentials import (
     HESSIAN_FIELD,
     Energy,
     FormsAt,
     Potential,
-    offers_curvature_derivatives,
     offers_curvatures,
     with_gradient,
 )
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.shown import ShownFit
-from surrokit.targets.differences import (
-    gauss_newton,
-    gauss_newton_form_gradient,
-    gauss_newton_product,
-    gauss_newton_trace_gradient,
-)
+from surrokit.targets.differences import gauss_newton
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Beyond, Border
-from surrokit_networks.network import HessianAt, Network, NetworkAt
+from surrokit_networks.network import Network, NetworkAt
 
 CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
 """What every network of U can do."""
@@ -42,12 +36,8 @@ CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
 NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
 """What a positive definite quadratic without any nodes is besides."""
 
-
 _QUIET = np.errstate(all="ignore")
 """A position that ran away may overflow."""
-
-FEW = 4
-"""Values of one row in so many are computed by themselves; more rows with all gradients."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -65,9 +55,8 @@ class NetworkFit(ShownFit, ABC):
     degrees
         Effective number of parameters of each output.
     gcv_error
-        Generalised cross-validation estimate of the mean squared error of an equation (of V - U, a
-        component of the whitened gradient, or an output in its unit) on new points like the
-        training points; ``inf`` for a fit that passes through every point.
+        Generalised cross-validation estimate of the mean squared error of an equation: of V - U, a
+        component of the whitened gradient, or an output in its unit.
     quality
         Error at points held out from a twin of the fit; None where there were too few.
     """
@@ -82,7 +71,7 @@ class NetworkFit(ShownFit, ABC):
     @property
     def n_nodes(self) -> int:
         """Nodes of the network."""
-        return self.network.n_nodes
+        return len(self.network.nodes)
 
     @property
     @abstractmethod
@@ -127,17 +116,9 @@ class FittedNetwork(NetworkFit):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradient, by itself as well, and all that concerns the Hessian.
-
-        A trend alone that is convex is ``gaussian`` too.
-        """
+        """Gradient, by itself as well, and the Hessian; of a convex trend also ``gaussian``."""
         own = CAPABILITIES | NORMAL if self.convex else CAPABILITIES
         return own if self.most is None else own & self.most
-
-    @property
-    def level(self) -> float:
-        """b, the constant."""
-        return float(self.network.trend.constant[0])
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -171,7 +152,7 @@ class FittedNetwork(NetworkFit):
         beyond = self._beyond(q)
         if beyond is None:
             return self._plus(self.network.gradient(q), "gradient", q)
-        if FEW * len(beyond.rows) > len(q):
+        if 4 * len(beyond.rows) > len(q):
             return self.value_and_gradient(q)[1]
         # gradients alone take half of the time, and only few rows need values
         pulled = beyond.pull_in(q)
@@ -193,57 +174,52 @@ class FittedNetwork(NetworkFit):
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""
-        return self._plus(self._hessian_at(positions).matrix(), "hessian", positions)
+        return self._plus(self._at(positions).hessian(), "hessian", positions)
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        own = self._hessian_at(positions).product(check_vectors(vectors, positions))
+        own = self._at(positions).hessian_product(check_vectors(vectors, positions))
         return self._plus(own, "hessian_product", positions, vectors)
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, dim)."""
-        return self._plus(self._hessian_at(positions).diagonal(), "hessian_diagonal", positions)
+        return self._plus(self._at(positions).diagonal(), "hessian_diagonal", positions)
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), with c (n, dim)."""
-        own = self._hessian_at(positions).diagonal_gradient(check_vectors(weights, positions))
+        own = self._at(positions).diagonal_gradient(check_vectors(weights, positions))
         return self._plus(own, "hessian_diagonal_gradient", positions, weights)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""
-        own = self._hessian_at(positions).trace_gradient(check_matrices(matrices, positions))
+        own = self._at(positions).trace_gradient(check_matrices(matrices, positions))
         return self._plus(own, "hessian_trace_gradient", positions, matrices)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, shape (n, dim), G the Hessian and u of shape (n, dim)."""
-        own = self._hessian_at(positions).form_gradient(check_vectors(vectors, positions))
+        own = self._at(positions).form_gradient(check_vectors(vectors, positions))
         return self._plus(own, "hessian_form_gradient", positions, vectors)
 
     def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
-        own = self._hessian_at(positions).form_gradient
-        return (
-            own if self.known is None else _sum(own, HESSIAN_FIELD.forms_at(self.known, positions))
-        )
+        own, known = self._at(positions).form_gradient, self.known
+        return own if known is None else _sum(own, HESSIAN_FIELD.forms_at(known, positions))
 
     def hessian_traces_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_trace_gradient` of rows of positions (n, dim)."""
-        own = self._hessian_at(positions).trace_gradient
-        return (
-            own if self.known is None else _sum(own, HESSIAN_FIELD.traces_at(self.known, positions))
-        )
+        own, known = self._at(positions).trace_gradient, self.known
+        return own if known is None else _sum(own, HESSIAN_FIELD.traces_at(known, positions))
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
         """Return which positions (n, dim) lie beyond the border, shape (n,)."""
         q = check_positions(positions, self.dim)
-        is_beyond = np.zeros(len(q), dtype=bool)
         beyond = self._beyond(q)
-        if beyond is not None:
-            is_beyond[beyond.rows] = True
+        is_beyond = np.zeros(len(q), dtype=bool)
+        is_beyond[[] if beyond is None else beyond.rows] = True
         return is_beyond
 
-    def _hessian_at(self, positions: FloatArray) -> HessianAt:
-        return HessianAt(self.network, check_positions(positions, self.dim))
+    def _at(self, positions: FloatArray) -> NetworkAt:
+        return self.network.at(check_positions(positions, self.dim))
 
     def _plus(self, own: FloatArray, method: str, *arguments: FloatArray) -> FloatArray:
         """Add what a method of the known part returns."""
@@ -251,24 +227,16 @@ class FittedNetwork(NetworkFit):
 
     def _beyond(self, q: FloatArray) -> Beyond | None:
         """Return how far positions (n, dim) are beyond the border; None where none is."""
-        if self.border is None or not self.n_nodes:
-            return None
-        return self.border.cross(q)
+        return None if self.border is None or not self.n_nodes else self.border.cross(q)
 
 
 def emulator_capabilities(energy: Energy) -> Capabilities:
     """Return what an emulator of a forward map can do under an energy.
 
-    Gradient, and the forward map with its first and second derivatives; also the Gauss-Newton
-    matrix and its products where the energy offers curvatures, and the derivative of that where it
-    offers theirs. No gradient alone: it takes the outputs, and the energy is cheap from there.
+    No gradient alone: it takes the outputs, and the energy is cheap from there.
     """
-    offered = {can.GRADIENT, can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
-    if offers_curvatures(energy):
-        offered |= {can.METRIC, can.METRIC_PRODUCT}
-    if offers_curvature_derivatives(energy):
-        offered.add(can.METRIC_DERIVATIVE)
-    return frozenset(offered)
+    offered = {can.GRADIENT, can.FORWARD, can.JACOBIAN}
+    return frozenset(offered | {can.METRIC} if offers_curvatures(energy) else offered)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -276,9 +244,7 @@ class FittedEmulator(NetworkFit):
     """V(q) = energy(f(q), q), with f a network in place of an expensive forward map; in nats.
 
     Only the map is learnt (Algorithm 2 with targets in R^m): misfit, noise scales and priors stay
-    exact. Where f runs over to infinity V is ``inf``, never NaN. Methods of the metric raise
-    :class:`~surrokit.errors.CapabilityError` unless the energy offers curvatures, and for the
-    metric's derivative also theirs.
+    exact. Where f runs over to infinity V is ``inf``, never NaN.
     """
 
     energy: Energy
@@ -303,30 +269,9 @@ class FittedEmulator(NetworkFit):
 
     @_QUIET
     def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
-
-        C and R are the energy's curvatures (:class:`surrokit.potentials.CurvedEnergy`).
-        """
+        """Return the Gauss-Newton matrix, shape (n, dim, dim)."""
         at, q = self._at(positions)
         return gauss_newton(self.energy, at.outputs, at.jacobian(), q)
-
-    @_QUIET
-    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return G u, G the metric, shape (n, dim), u in ``vectors (n, dim)``, without J or G."""
-        at, q = self._at(positions)
-        return gauss_newton_product(self.energy, at, q, check_vectors(vectors, q))
-
-    @_QUIET
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
-        at, q = self._at(positions)
-        return gauss_newton_trace_gradient(self.energy, at, q, check_matrices(matrices, q))
-
-    @_QUIET
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the metric, shape (n, dim), u in ``vectors (n, dim)``."""
-        at, q = self._at(positions)
-        return gauss_newton_form_gradient(self.energy, at, q, check_vectors(vectors, q))
 
     @_QUIET
     def forward(self, positions: FloatArray) -> FloatArray:
@@ -338,12 +283,6 @@ class FittedEmulator(NetworkFit):
         """Return f, shape (n, m), and its derivatives, shape (n, m, dim)."""
         at, _ = self._at(positions)
         return at.outputs, at.jacobian()
-
-    @_QUIET
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k f_m, shape (n, dim), for W (n, m, dim)."""
-        at, q = self._at(positions)
-        return at.hessian_product(check_weights(weights, q))
 
     def _at(self, positions: FloatArray) -> tuple[NetworkAt, FloatArray]:
         q = check_positions(positions, self.dim)

@@ -12,19 +12,15 @@ from surrokit.interfaces import LearningProblem
 from surrokit.potentials import Potential, SummedTerms, with_hessian
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.surrogate.whitening import Whitening
-from surrokit.types import Capabilities, FloatArray, IntArray
-from surrokit_networks.learner import NetworkLearner, no_nodes
-from surrokit_networks.regression import Regression
+from surrokit.types import FloatArray, IntArray
+from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.training import Training
-
-LEAST_CURVATURE = 1e-3
-"""Least eigenvalue of the trend's matrix in whitened coordinates. It may be small: in directions
-that few rows inform, the rows hold most of the curvature, and a prior the rest."""
 
 
 def _defaults() -> Training:
-    regression = Regression(trend="quadratic", least_curvature=LEAST_CURVATURE)
-    return Training(regression=regression, updates="refit", learns="potential")
+    # The least curvature may be small: in directions that few rows inform, the rows hold most of
+    # the curvature, and a prior the rest.
+    return Training(trend="quadratic", least_curvature=1e-3, updates="refit", learns="potential")
 
 
 @attrs.frozen(kw_only=True)
@@ -43,10 +39,9 @@ class Rows(ShownSurrogate):
     one standard deviation; for a logistic regression it is |L^T x_i|^3 / (36 sqrt 3). The rows with
     the largest psi_i are copied.
 
-    The surrogate reads rows of the data that the target offers. Its copy of them is not counted
-    among the exact calls, and neither is the one pass over the design, without an evaluation, by
-    which it ranks the rows at each fit: both are in its time. With ``n_rows`` as large as the data
-    it is the target itself, at the target's cost, and the count of exact calls means nothing.
+    Neither the surrogate's copy of rows is counted among the exact calls, nor the pass over the
+    design by which it ranks them at each fit. With ``n_rows`` as large as the data it is the target
+    itself, at the target's cost, and the count of exact calls means nothing.
 
     Parameters
     ----------
@@ -60,11 +55,6 @@ class Rows(ShownSurrogate):
         A part of the rows: the surrogate's gradient costs about as small a part of the exact one's.
     training
         How the quadratic is fitted.
-
-    Raises
-    ------
-    ConfigurationError
-        If a setting makes no sense.
     """
 
     n_rows: int | None = attrs.field(default=None, validator=optional_positive_integer)
@@ -72,9 +62,7 @@ class Rows(ShownSurrogate):
     most: float = attrs.field(default=0.0625, validator=fraction)
     training: Training = attrs.field(
         factory=_defaults,
-        metadata=spread(
-            *("trend", "least_curvature", "train_on", "tail", "hold_out"),
-        ),
+        metadata=spread("trend", "least_curvature", "train_on", "tail", "hold_out"),
     )
 
     def __attrs_post_init__(self) -> None:
@@ -86,29 +74,39 @@ class Rows(ShownSurrogate):
             )
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
-        """Return a learner for a problem.
-
-        Raises
-        ------
-        CapabilityError
-            If the target is no sum over rows.
-        """
-        if problem.terms is None:
+        """Return a learner; CapabilityError is raised if the target is no sum over rows."""
+        terms = problem.terms
+        if terms is None:
             raise CapabilityError(
                 "surrogate 'rows' copies rows of data from the target, which offers "
                 f"{', '.join(sorted(problem.capabilities)) or 'values only'}, but not rows; use "
                 "surrogate='additive' or 'quadratic', or a target that is a sum over rows, such as "
                 "the problem 'logistic'"
             )
+
+        def known(whitening: Whitening) -> tuple[Potential | None, FloatArray]:
+            return self.part(terms, whitening)
+
+        of_some = terms.select(np.zeros(1, dtype=np.int64)).capabilities
         return NetworkLearner.of(
-            problem,
-            rng,
-            n_nodes=1,
-            draws=(no_nodes,),
-            training=self.training,
-            convex=self.training.trend in ("quadratic", "laplace"),
-            known=ExactRows(terms=problem.terms, settings=self),
+            problem, rng, training=self.training, known=known, most=of_some - {GAUSSIAN}
         )
+
+    def part(self, terms: SummedTerms, whitening: Whitening) -> tuple[Potential | None, FloatArray]:
+        """Return the sum of the terms of the rows that bend most, None for nothing.
+
+        With it comes what it leaves of the identity, the Hessian of a normal density in its own
+        whitened coordinates: the matrix (dim, dim) that the rest of U is expected to have. The
+        whitening is that of the positions that will be fitted to.
+        """
+        factor = whitening.factor
+        rows = self.choose(terms.row_bounds(factor, whitening.mean))
+        if not len(rows):
+            return None, np.eye(len(factor))
+        potential = terms.select(rows)
+        hessian = with_hessian(potential).hessian(whitening.mean[None, :])[0]
+        matrix = np.eye(len(factor)) - factor.T @ hessian @ factor
+        return potential, 0.5 * (matrix + matrix.T)
 
     def choose(self, bounds: FloatArray) -> IntArray:
         """Return the rows to copy by their psi (n_rows,), in order; none where all leave little."""
@@ -120,32 +118,3 @@ class Rows(ShownSurrogate):
             n = int(np.count_nonzero(left > self.left))
             n = min(n, int(np.ceil(self.most * len(bounds))))
         return np.sort(order[:n])
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class ExactRows:
-    """The terms of the rows with most leverage, of all terms of a target."""
-
-    terms: SummedTerms
-    settings: Rows
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What a sum of some terms can do, of what a network and it can both."""
-        return self.terms.select(np.zeros(1, dtype=np.int64)).capabilities - {GAUSSIAN}
-
-    def part(self, whitening: Whitening) -> tuple[Potential | None, FloatArray]:
-        """Return the sum of the terms of the rows that bend most, None for nothing.
-
-        With it comes what it leaves of the identity, the Hessian of a normal density in its own
-        whitened coordinates: the matrix (dim, dim) that the rest of U is expected to have. The
-        whitening is that of the positions that will be fitted to.
-        """
-        factor = whitening.factor
-        rows = self.settings.choose(self.terms.row_bounds(factor, whitening.mean))
-        if not len(rows):
-            return None, np.eye(len(factor))
-        potential = self.terms.select(rows)
-        hessian = with_hessian(potential).hessian(whitening.mean[None, :])[0]
-        matrix = np.eye(len(factor)) - factor.T @ hessian @ factor
-        return potential, 0.5 * (matrix + matrix.T)

@@ -20,45 +20,33 @@ from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import FloatArray
 from surrokit_networks.activations import Activation, find_activation
-from surrokit_networks.learner import Draw, NetworkLearner, no_nodes
+from surrokit_networks.learner import Draw, NetworkLearner, OnlineLearner
 from surrokit_networks.nodes import Draws, Nodes, data_rows, normal_rows
-from surrokit_networks.online import OnlineLearner
-from surrokit_networks.regression import Regression
 from surrokit_networks.training import Training, Updates
 
 _SOFTPLUS: Any = "softplus"  # as users name it; the field holds the activation
 
-WEIGHT_SCALES = (0.3, 1.0, 2.0)
-"""Scales of directions to choose from: smooth potentials want the least, sharp ones the others."""
-
 Widths: TypeAlias = Literal["dimension", "chi-square"]
 """How widths are chosen: from the dimension, or drawn with heavy tails as in the authors' code."""
-
-WIDTH_SCALES: dict[Widths, tuple[float, ...]] = {
-    "dimension": (1.0, 4.0, 16.0),
-    "chi-square": (1.0,),
-}
-"""Scales of squared widths to choose from."""
 
 
 @attrs.frozen(kw_only=True)
 class Additive(ShownSurrogate):
     """A network of random additive nodes a(w . z + b) (section 3.1) on a trend.
 
-    The defaults are meant to make a good surrogate of few evaluations: z is the whitened
-    position, directions are short, gradients are trained on where there are any, the ridge comes
-    from the data. :meth:`paper` returns the settings of the authors' code instead.
+    By default z is the whitened position, directions are short, gradients are trained on where
+    there are any, and the ridge comes from the data.
 
     Parameters
     ----------
     n_nodes : int, optional
         s; None to choose from the dimension and the number of equations.
     activation
-        ``"softplus"``, ``"tanh"``, ``"cosine"`` or an
+        ``"softplus"``, ``"cosine"`` or an
         :class:`~surrokit_networks.activations.Activation`.
     weight_scale : float, optional
-        Directions are w ~ N(0, weight_scale^2 I / dim), or have that spread; None to choose one
-        of :data:`WEIGHT_SCALES`.
+        Directions are w ~ N(0, weight_scale^2 I / dim), or have that spread; None to choose 0.3,
+        1 or 2: smooth potentials want the least, sharp ones the others.
     bias_scale
         Biases are b ~ N(0, bias_scale^2).
     draws
@@ -66,11 +54,6 @@ class Additive(ShownSurrogate):
         angles 100 do what 300 independent ones do; in two dimensions neither is better.
     training
         Trend, ridge and all else that both kinds of network share.
-
-    Raises
-    ------
-    ConfigurationError
-        If a setting makes no sense.
     """
 
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
@@ -84,16 +67,15 @@ class Additive(ShownSurrogate):
 
     @classmethod
     def paper(cls, n_nodes: int = 1000, ridge: float = 1e-6, updates: Updates = "auto") -> Additive:
-        """Return the scheme of the paper's experiments.
+        """Return the scheme of the paper's experiments (:meth:`Training.paper`).
 
-        Raw coordinates, w ~ N(0, I / dim), b ~ N(0, 1), softplus, no trend, level by the least U,
-        values alone, a fixed ridge, every row counted in full.
+        w ~ N(0, I / dim), b ~ N(0, 1), softplus.
 
         Parameters
         ----------
         n_nodes
-            At least 1: 2000 for the simulated logistic regression, 2500 for a9a, 1000 for bank
-            marketing and the elliptic PDE, 40 for the banana.
+            2000 for the simulated logistic regression, 2500 for a9a, 1000 for bank marketing and
+            the elliptic PDE, 40 for the banana.
         ridge
             Positive: 1e-6 for the simulated data and the banana, 1e-9 for a9a, 1e-7 for bank
             marketing and the elliptic PDE.
@@ -107,15 +89,9 @@ class Additive(ShownSurrogate):
         self, problem: LearningProblem, rng: np.random.Generator
     ) -> NetworkLearner | OnlineLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
-        return _learner_of(
-            problem, rng, n_nodes=self.n_nodes, draws=self.draws_to_try, training=self.training
-        )
-
-    @property
-    def draws_to_try(self) -> tuple[Draw, ...]:
-        """Ways to draw the nodes, of which a learner chooses one: a scale each."""
-        scales = WEIGHT_SCALES if self.weight_scale is None else (self.weight_scale,)
-        return tuple(partial(self.draw, weight_scale=scale) for scale in scales)
+        scales = (0.3, 1.0, 2.0) if self.weight_scale is None else (self.weight_scale,)
+        draws: list[Draw] = [partial(self.draw, weight_scale=scale) for scale in scales]
+        return _learner_of(problem, rng, self, draws)
 
     def draw(
         self, whitened: FloatArray, size: int, rng: np.random.Generator, *, weight_scale: float
@@ -136,10 +112,9 @@ class Additive(ShownSurrogate):
 class Rbf(ShownSurrogate):
     """A network of random radial nodes exp(-|z - c|^2 / (2 l^2)), on a trend.
 
-    The defaults are meant to make a good surrogate of few evaluations: z is the whitened
-    position, centres are spread like the training points, widths grow with the root of the
-    dimension as distances do. Away from the training points only the trend is left.
-    :meth:`paper` returns the settings of the authors' code instead.
+    By default z is the whitened position, centres are spread like the training points, and widths
+    grow with the root of the dimension as distances do. Away from the training points only the
+    trend is left.
 
     Parameters
     ----------
@@ -151,16 +126,11 @@ class Rbf(ShownSurrogate):
         ``"dimension"``: l^2 = width_scale * dim for every node; ``"chi-square"``: l^2 =
         width_scale / chi2(1), drawn for each node.
     width_scale : float, optional
-        See ``widths``; None to choose one of :data:`WIDTH_SCALES`, which for ``"chi-square"`` is 1.
+        See ``widths``; None to choose 1, 4 or 16, or for ``"chi-square"`` 1.
     draws
         How centres are drawn; ``"data"`` takes training points.
     training
         Trend, ridge and all else that both kinds of network share.
-
-    Raises
-    ------
-    ConfigurationError
-        If a setting makes no sense.
     """
 
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
@@ -182,15 +152,14 @@ class Rbf(ShownSurrogate):
         width_scale: float = 1.0,
         updates: Updates = "auto",
     ) -> Rbf:
-        """Return the scheme of the authors' code.
+        """Return the scheme of the authors' code (:meth:`Training.paper`).
 
-        Raw coordinates, centres ~ N(0, I), l^2 = width_scale / chi2(1), level by the least U, a
-        fixed ridge, every row counted in full.
+        Centres ~ N(0, I), l^2 = width_scale / chi2(1).
 
         Parameters
         ----------
         n_nodes
-            At least 1: 1000 for the 32-dimensional Gaussian, 5 for the one-dimensional figure.
+            1000 for the 32-dimensional Gaussian, 5 for the one-dimensional figure.
         ridge
             Positive: 1e-6 throughout.
         width_scale
@@ -205,9 +174,10 @@ class Rbf(ShownSurrogate):
         self, problem: LearningProblem, rng: np.random.Generator
     ) -> NetworkLearner | OnlineLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
-        scales = WIDTH_SCALES[self.widths] if self.width_scale is None else (self.width_scale,)
-        draws = tuple(partial(self.draw, width_scale=scale) for scale in scales)
-        return _learner_of(problem, rng, n_nodes=self.n_nodes, draws=draws, training=self.training)
+        scales = (1.0, 4.0, 16.0) if self.widths == "dimension" else (1.0,)
+        scales = scales if self.width_scale is None else (self.width_scale,)
+        draws: list[Draw] = [partial(self.draw, width_scale=scale) for scale in scales]
+        return _learner_of(problem, rng, self, draws)
 
     def draw(
         self, whitened: FloatArray, size: int, rng: np.random.Generator, *, width_scale: float
@@ -239,39 +209,23 @@ class Quadratic(ShownSurrogate):
     """
 
     training: Training = attrs.field(
-        factory=lambda: Training(regression=Regression(trend="quadratic"), updates="refit"),
-        metadata=spread(
-            *("trend", "train_on", "whiten", "tail", "hold_out", "learns"),
-            "laplace",
-        ),
+        factory=lambda: Training(trend="quadratic", updates="refit"),
+        metadata=spread("trend", "train_on", "whiten", "tail", "hold_out", "learns"),
     )
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
         """Return a learner for a problem."""
-        return NetworkLearner.of(
-            problem,
-            rng,
-            n_nodes=1,
-            draws=(no_nodes,),
-            training=self.training,
-            convex=self.training.trend in ("quadratic", "laplace"),
-        )
+        return NetworkLearner.of(problem, rng, training=self.training)
 
 
 def _learner_of(
-    problem: LearningProblem,
-    rng: np.random.Generator,
-    *,
-    n_nodes: int | None,
-    draws: tuple[Draw, ...],
-    training: Training,
+    problem: LearningProblem, rng: np.random.Generator, settings: Additive | Rbf, draws: list[Draw]
 ) -> NetworkLearner | OnlineLearner:
-    """Return the learner of a network as its ``updates`` and the problem want it.
-
-    An emulator of a forward map is always refitted; ``updates="auto"`` refits where the schedule
-    deploys once.
-    """
-    learner = NetworkLearner.of(problem, rng, n_nodes=n_nodes, draws=draws, training=training)
+    """Return a learner; one of a forward map, or of a schedule that deploys once, refits."""
+    training = settings.training
+    learner = NetworkLearner.of(
+        problem, rng, training=training, n_nodes=settings.n_nodes, draws=tuple(draws)
+    )
     if learner.energy is not None and training.updates == "greville":
         raise ConfigurationError(
             "updates='greville' is for networks that learn the potential, but this one learns "

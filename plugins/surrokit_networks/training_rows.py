@@ -5,18 +5,10 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT
-from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations
 from surrokit.potentials import Potential, with_gradient
 from surrokit.surrogate.training import Groups, Tail, are_finite
 from surrokit.types import BoolArray, FloatArray
-
-_NOTHING = 1e-12
-"""Trust below which a row is left out: it would count for nothing, and might overflow."""
-
-_BEYOND = 0.001
-"""Part of a normal posterior that lies further out than rows that count in full, if these do."""
 
 
 @attrs.frozen(kw_only=True)
@@ -32,7 +24,7 @@ class TailBound:
         from scipy.special import chdtri
 
         least, wide = float(values.min()), 2.0 * dim + 10.0
-        narrow = cls(least=least, typical=0.5 * float(chdtri(dim, _BEYOND)))
+        narrow = cls(least=least, typical=0.5 * float(chdtri(dim, 0.001)))
         if narrow.trust(values).sum() >= 2.0 * dim:
             return narrow
         return cls(least=least, typical=wide)
@@ -53,14 +45,9 @@ class TailBound:
 class TrainingRows:
     """Distinct points with finite values, and how much each counts.
 
-    Their order does not depend on when they were seen. Derivatives that are not known are NaN.
-
-    Parameters
-    ----------
-    trust : ndarray of shape (n,)
-        Weight of a row for where it lies: 1, or less in the far tail.
-    copies : ndarray of shape (n,)
-        How often the row was seen; a squared error counts ``trust * copies`` times.
+    Their order does not depend on when they were seen. Derivatives that are not known are NaN. The
+    ``trust (n,)`` in a row is 1, or less in the far tail, and ``copies (n,)`` says how often it was
+    seen; a squared error counts ``trust * copies`` times.
     """
 
     positions: FloatArray
@@ -81,18 +68,14 @@ class TrainingRows:
         return attrs.evolve(self, **known)
 
     def less(self, known: Potential) -> TrainingRows:
-        """Return the rows of what is left of U over a potential that is known.
-
-        Gradients are taken off where the potential offers them; they stay what rows without one
-        lack. Outputs are dropped: they are those of U.
-        """
-        if GRADIENT in known.capabilities:
-            values, gradients = with_gradient(known).value_and_gradient(self.positions)
-            left = self.gradients - gradients
-        else:
-            values, left = known.value(self.positions), np.full_like(self.gradients, np.nan)
+        """Return the rows of what is left of U over a potential that is known, without outputs."""
+        values, gradients = with_gradient(known).value_and_gradient(self.positions)
         return attrs.evolve(
-            self, values=self.values - values, gradients=left, outputs=None, jacobians=None
+            self,
+            values=self.values - values,
+            gradients=self.gradients - gradients,
+            outputs=None,
+            jacobians=None,
         )
 
     @property
@@ -127,17 +110,15 @@ class TrainingRows:
     ) -> TrainingRows:
         """Sort out what was observed.
 
-        Rows with a value that is not finite (failed evaluations, points outside the support) are
-        dropped. Exact duplicates, such as a chain's rejections leave behind, become one row that
-        counts as many times: the least-squares solution is the same, while the choice of the
-        ridge must not take copies for independent confirmation. With ``tail="down-weighted"`` a
-        row counts 1 where U exceeds the least value by no more than c, and (c / excess)^4 beyond;
-        so the steep start of a burn-in does not spoil the fit where the chains will be. The excess
-        of a normal posterior is half a chi-square number of dim degrees of freedom; c is its
-        quantile 0.999 where there are rows enough within, else 2 dim + 10. On explorations of
-        logistic posteriors from far away, with 25 to 61 parameters, the narrower bound takes a
-        fifth to two thirds off the gradient's error. A ``bound`` that earlier rows have set may be
-        given.
+        Rows with a value that is not finite are dropped. Exact duplicates, such as a chain's
+        rejections leave behind, become one row that counts as many times: the choice of the ridge
+        must not take copies for independent confirmation. With ``tail="down-weighted"`` a row
+        counts 1 where U exceeds the least value by no more than c, and (c / excess)^4 beyond; so
+        the steep start of a burn-in does not spoil the fit where the chains will be. The excess of
+        a normal posterior is half a chi-square number of dim degrees of freedom; c is its quantile
+        0.999 where there are rows enough within, else 2 dim + 10: the narrower bound takes a fifth
+        to two thirds off the gradient's error in 25 to 61 dimensions. A ``bound`` that earlier rows
+        have set may be given.
         """
         finite = are_finite(observed)
         if needs_outputs:
@@ -150,7 +131,8 @@ class TrainingRows:
         else:
             values = observed.values[finite]
             trust[finite] = (bound or TailBound.of(values, dim)).trust(values)
-        used = np.flatnonzero(trust > _NOTHING)
+        # what counts for nothing might overflow
+        used = np.flatnonzero(trust > 1e-12)
         rows, trust = observed.take(used), trust[used]
         groups = Groups.of(np.column_stack([rows.positions, rows.values]), rows.weights)
         chosen = groups.first
@@ -167,19 +149,3 @@ class TrainingRows:
             trust=trust[chosen],
             copies=groups.copies,
         )
-
-    def demand_enough(self, least: int, n_observed: int) -> None:
-        """Raise unless there are as many points as a fit needs.
-
-        Raises
-        ------
-        SurrogateFitError
-            If there are too few points to fit anything to.
-        """
-        if len(self) < least:
-            raise SurrogateFitError(
-                f"a network in {self.positions.shape[1]} dimensions needs at least {least} "
-                f"distinct points of use, got {len(self)} ({n_observed} rows were observed; "
-                "rows without a finite value are of none); explore for longer, or pass "
-                "evaluations that are already made"
-            )

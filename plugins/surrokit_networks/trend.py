@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit.types import BoolArray, FloatArray
 
 Trend: TypeAlias = Literal["auto", "constant", "linear", "quadratic", "laplace"]
 """What lies under a network; ``auto`` chooses by how many equations there are."""
@@ -24,8 +24,6 @@ Degree: TypeAlias = Literal[0, 1, 2]
 LEAST_CURVATURE = 0.1
 """Least eigenvalue left to a trend's matrix in whitened coordinates, where a normal has 1."""
 
-_ROOT_2 = float(np.sqrt(2.0))
-
 COST = 1.05
 """Equations that generalised cross-validation counts for each degree of freedom.
 
@@ -34,18 +32,12 @@ too small in a few cases of a hundred, and the fit explodes (measured: error 17 
 gives 0.26); with 1.05 it never did, and over logistic, quartic and banana targets the gradients
 came out best too. Factors from 1.2 on throw away what exact values contain."""
 
-_RIDGES = np.logspace(-4.0, 2.0, 25)
-"""Ridges tried for the matrix of a trend, for each unit of weight."""
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class TrendColumns:
     """Monomials of whitened positions as additive nodes.
 
-    Parameters
-    ----------
-    degree
-        0: no column; 1: z_k; 2: also z_k^2 / 2, and (z_k + z_l)^2 / 2 for k < l.
+    Degree 0: no column; 1: z_k; 2: also z_k^2 / 2, and (z_k + z_l)^2 / 2 for k < l.
     """
 
     dim: int
@@ -58,7 +50,7 @@ class TrendColumns:
     def directions(self) -> FloatArray:
         """Direction of each column, shape (p, dim)."""
         units = np.eye(self.dim)
-        first, second = self._pairs
+        first, second = np.triu_indices(self.dim, 1)
         rows = [units] if self.degree else []
         if self.degree == 2:
             rows += [units, units[first] + units[second]]
@@ -70,7 +62,7 @@ class TrendColumns:
             return np.empty((len(z), 0)), np.empty((len(z), 0))
         if self.degree == 1:
             return z, np.ones_like(z)
-        first, second = self._pairs
+        first, second = np.triu_indices(self.dim, 1)
         squares = np.concatenate([z, z[:, first] + z[:, second]], axis=1)
         values = np.concatenate([z, 0.5 * squares * squares], axis=1)
         return values, np.concatenate([np.ones_like(z), squares], axis=1)
@@ -82,11 +74,11 @@ class TrendColumns:
         |slope|^2 + |matrix|_F^2. Rows beyond the trend's are left as they are.
         """
         if self.degree == 2 and self.dim > 1:
-            first, second = self._pairs
+            first, second = np.triu_indices(self.dim, 1)
             mixed = sums[2 * self.dim : len(self)]
             mixed -= sums[self.dim + first]
             mixed -= sums[self.dim + second]
-            mixed /= _ROOT_2
+            mixed /= np.sqrt(2.0)
         return sums
 
     def slope_and_matrix(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -97,17 +89,12 @@ class TrendColumns:
         if self.degree:
             slope[:] = coefficients[: self.dim]
         if self.degree == 2:
-            first, second = self._pairs
+            first, second = np.triu_indices(self.dim, 1)
             own = np.arange(self.dim)
             matrix[:, own, own] = coefficients[self.dim : 2 * self.dim].T
-            matrix[:, first, second] = coefficients[2 * self.dim :].T / _ROOT_2
+            matrix[:, first, second] = coefficients[2 * self.dim :].T / np.sqrt(2.0)
             matrix[:, second, first] = matrix[:, first, second]
         return slope, matrix
-
-    @property
-    def _pairs(self) -> tuple[IntArray, IntArray]:
-        first, second = np.triu_indices(self.dim, 1)
-        return first, second
 
 
 def n_coefficients(dim: int, degree: Degree) -> int:
@@ -125,23 +112,20 @@ def tells_more(with_gradient: BoolArray, dim: int) -> bool:
     return known > 1 and known * dim >= len(with_gradient)
 
 
-def with_least_curvature(matrix: FloatArray, least: float = LEAST_CURVATURE) -> FloatArray | None:
+def with_least_curvature(matrix: FloatArray, least: float = LEAST_CURVATURE) -> FloatArray:
     """Return a symmetric matrix (dim, dim) with eigenvalues of at least ``least``.
 
-    None where it has no smaller ones. A quadratic fitted to few points has directions of negative
-    curvature, and paths run off along them.
+    The matrix itself where it has no smaller ones. A quadratic fitted to few points has directions
+    of negative curvature, and paths run off along them.
     """
     eigenvalues, vectors = np.linalg.eigh(matrix)
     if eigenvalues[0] >= least:
-        return None
+        return matrix
     return np.asarray((vectors * np.maximum(eigenvalues, least)) @ vectors.T)
 
 
 def matrix_of_gradients(
-    z: FloatArray,
-    gradients: FloatArray,
-    weights: FloatArray,
-    expected: FloatArray | None = None,
+    z: FloatArray, gradients: FloatArray, weights: FloatArray, expected: FloatArray
 ) -> FloatArray:
     """Return the symmetric M, shape (dim, dim), for which gradients are nearly M z + constant.
 
@@ -149,21 +133,11 @@ def matrix_of_gradients(
     gradients centred. In the eigenbasis of sum_n w_n z_n z_n^T the problem separates entry by
     entry, so kappa is chosen by generalised cross-validation from one eigendecomposition, and the
     cost is O(n dim^2 + dim^3), where the dim^2 / 2 columns of a full quadratic would cost dim^6.
-
-    Parameters
-    ----------
-    z, gradients : ndarray of shape (n, dim)
-        Whitened positions, and gradients of U in the same coordinates.
-    weights : ndarray of shape (n,)
-        Weights of the rows.
-    expected : ndarray of shape (dim, dim), optional
-        E, symmetric; None for the identity, the matrix of a normal density in its own whitened
-        coordinates.
+    Positions and gradients (n, dim) are whitened, with weights (n,), and ``expected`` is E.
     """
     total, dim = float(weights.sum()), z.shape[1]
-    start = np.eye(dim) if expected is None else expected
     away = z - weights @ z / total
-    left = gradients - weights @ gradients / total - away @ start
+    left = gradients - weights @ gradients / total - away @ expected
     eigenvalues, vectors = np.linalg.eigh((away.T * weights) @ away)
     eigenvalues = np.maximum(eigenvalues, 0.0)
     cross = vectors.T @ ((away.T * weights) @ left) @ vectors
@@ -172,7 +146,7 @@ def matrix_of_gradients(
     square = float(weights @ np.einsum("nd,nd->n", left, left))
     count = dim * float(weights.sum() ** 2 / np.square(weights).sum())
     best, chosen = np.inf, np.zeros((dim, dim))
-    for ridge in total * _RIDGES[::-1]:
+    for ridge in total * np.logspace(2.0, -4.0, 25):
         change = pull / (sums + 2.0 * ridge)
         residual = square - float(np.sum(change * pull)) + float(np.sum(change**2 * eigenvalues))
         held = sums / (sums + 2.0 * ridge)
@@ -180,93 +154,4 @@ def matrix_of_gradients(
         score = max(residual, 0.0) / spare**2 if spare > 0.0 else np.inf
         if score < best:
             best, chosen = score, change
-    return np.asarray(start + vectors @ chosen @ vectors.T)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Polynomial:
-    """c_m + l_m . z + z^T P_m z / 2 for each output m: what a trend is once it is fitted.
-
-    Parameters
-    ----------
-    constant : ndarray of shape (m,)
-        c.
-    linear : ndarray of shape (dim, m)
-        l_m as columns.
-    matrices : ndarray of shape (m, dim, dim) or None
-        P_m, symmetric; None for degree one.
-    """
-
-    constant: FloatArray
-    linear: FloatArray
-    matrices: FloatArray | None
-    _columns: FloatArray | None = attrs.field(init=False, repr=False)
-
-    @_columns.default
-    def _matrices_by_column(self) -> FloatArray | None:
-        # P_m as [b, (a, m)]: P z for all outputs is then one product.
-        if self.matrices is None:
-            return None
-        return np.ascontiguousarray(self.matrices.T).reshape(len(self.linear), -1)
-
-    def value(self, z: FloatArray) -> FloatArray:
-        """Return the polynomials, shape (n, m), at whitened positions (n, dim)."""
-        value: FloatArray = z @ self.linear
-        if self._columns is not None:
-            products = self._products(z)
-            products *= 0.5
-            value += np.einsum("nd,ndm->nm", z, products)
-        value += self.constant
-        return value
-
-    def gradient(self, z: FloatArray) -> FloatArray:
-        """Return the gradient of the first output, shape (n, dim)."""
-        if self.matrices is None:
-            return np.repeat(self.linear[:, :1].T, len(z), axis=0)
-        gradient: FloatArray = z @ self.matrices[0]
-        gradient += self.linear[:, 0]
-        return gradient
-
-    def slopes(self, z: FloatArray) -> FloatArray:
-        """Return the gradient of each output, shape (n, dim, m)."""
-        if self._columns is None:
-            return np.repeat(self.linear[None], len(z), axis=0)
-        slopes = self._products(z)
-        slopes += self.linear
-        return slopes
-
-    def pull_back(self, z: FloatArray, by_outputs: FloatArray) -> FloatArray:
-        """Return sum_m b_m (l_m + P_m z), shape (n, dim), for b in ``by_outputs (n, m)``."""
-        gradient: FloatArray = by_outputs @ self.linear.T
-        if self.matrices is not None:
-            gradient += self.hessian_form(by_outputs, z)
-        return gradient
-
-    def push(self, z: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u . (l_m + P_m z), shape (n, m), for u in ``vectors (n, dim)``."""
-        pushed: FloatArray = vectors @ self.linear
-        if self._columns is not None:
-            pushed += np.einsum("nd,ndm->nm", vectors, self._products(z))
-        return pushed
-
-    def hessian_product(self, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi P_m,ik, shape (n, dim), for W (n, m, dim)."""
-        n, _, dim = weights.shape
-        if self.matrices is None:
-            return np.zeros((n, dim))
-        return np.asarray(weights.reshape(n, -1) @ self.matrices.reshape(-1, dim))
-
-    def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return sum_m b_m P_m u, shape (n, dim), for rows b (n, m) and u (n, dim)."""
-        n, dim = vectors.shape
-        if self.matrices is None:
-            return np.zeros((n, dim))
-        if len(self.matrices) == 1:
-            return np.asarray(by_outputs * (vectors @ self.matrices[0]))
-        forms = by_outputs @ self.matrices.reshape(len(self.matrices), -1)
-        return np.asarray(np.einsum("nij,nj->ni", forms.reshape(n, dim, dim), vectors))
-
-    def _products(self, z: FloatArray) -> FloatArray:
-        """Return P_m z, shape (n, dim, m)."""
-        assert self._columns is not None
-        return np.asarray((z @ self._columns).reshape(len(z), *self.linear.shape))
+    return np.asarray(expected + vectors @ chosen @ vectors.T)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Self
 
 import attrs
@@ -10,16 +9,12 @@ import numpy as np
 
 from surrokit.types import FloatArray
 
-_ROWS_IN_A_BLOCK = 8_192  # which stay in the processor's cache
-
 
 def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
     """Return how often each row counts, shape (n,); None where each counts once.
 
-    Raises
-    ------
-    ValueError
-        If a weight is negative or not finite, there is not one for each row, or all are 0.
+    ValueError is raised if a weight is negative or not finite, there is not one for each row, or
+    all are 0.
     """
     if sample_weight is None:
         return None
@@ -52,13 +47,7 @@ class Rows:
 
     @classmethod
     def of(cls, inputs: FloatArray, response: Any, sample_weight: Any) -> Self:
-        """Return the rows that count.
-
-        Raises
-        ------
-        ValueError
-            As :func:`check_weights`.
-        """
+        """Return the rows that count, by weights as :func:`check_weights` takes them."""
         weights = check_weights(sample_weight, len(inputs))
         if weights is None:
             return cls(inputs=inputs, response=response, weights=None)
@@ -78,6 +67,11 @@ class Rows:
         return attrs.evolve(
             self, inputs=self.inputs[first], response=self.response[first], weights=weights
         )
+
+    @property
+    def share(self) -> FloatArray:
+        """How often each row counts, shape (n,)."""
+        return np.ones(len(self)) if self.weights is None else self.weights
 
     def mean(self) -> float:
         """Return the mean response."""
@@ -103,26 +97,20 @@ class Columns:
 
     @classmethod
     def of(cls, rows: Rows, *, intercept: bool, standardize: bool) -> Self:
-        """Return the columns for some rows.
+        """Return the columns for some rows, which count by their weights.
 
         Features are centred only where there is an intercept to take that up. A constant feature
-        keeps its scale. Rows count by their weights.
+        keeps its scale.
         """
-        inputs, n_features = rows.inputs, rows.inputs.shape[1]
-        centre, scale = np.zeros(n_features), np.ones(n_features)
-        if standardize:
-            share = np.ones(len(rows)) if rows.weights is None else rows.weights
-            total = share.sum()
-            mean = share @ inputs / total
-            squares = np.zeros(n_features)
-            for block in _blocks(len(rows)):
-                apart = inputs[block] - mean
-                apart *= apart
-                squares += share[block] @ apart
-            spread = np.sqrt(squares / total)
-            scale = np.where(spread <= 1e-12 * np.abs(mean), 1.0, spread)
-            centre = mean if intercept else centre
-        return cls(centre=centre, scale=scale, intercept=intercept)
+        inputs, share = rows.inputs, rows.share
+        zeros, ones = np.zeros(inputs.shape[1]), np.ones(inputs.shape[1])
+        if not standardize:
+            return cls(centre=zeros, scale=ones, intercept=intercept)
+        total = share.sum()
+        mean = share @ inputs / total
+        spread = np.sqrt(share @ np.square(inputs - mean) / total)
+        scale = np.where(spread <= 1e-12 * np.abs(mean), 1.0, spread)
+        return cls(centre=mean if intercept else zeros, scale=scale, intercept=intercept)
 
     @property
     def count(self) -> int:
@@ -132,13 +120,9 @@ class Columns:
     def design(self, inputs: FloatArray) -> FloatArray:
         """Return the columns of inputs, shape (n, count)."""
         first = int(self.intercept)
-        found = np.empty((len(inputs), self.count))
-        factor = 1.0 / self.scale
-        for rows in _blocks(len(inputs)):
-            block = found[rows]
-            block[:, :first] = 1.0
-            np.subtract(inputs[rows], self.centre, out=block[:, first:])
-            block[:, first:] *= factor
+        found = np.ones((len(inputs), self.count))
+        np.subtract(inputs, self.centre, out=found[:, first:])
+        found[:, first:] *= 1.0 / self.scale
         return found
 
     def undo(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -146,13 +130,7 @@ class Columns:
 
         They come from ``coefficients (..., count)`` of the columns.
         """
-        first = int(self.intercept)
-        own = coefficients[..., first:] / self.scale
+        own = coefficients[..., int(self.intercept) :] / self.scale
         shift = own @ self.centre
         level = coefficients[..., 0] if self.intercept else np.zeros(shift.shape)
         return level - shift, own
-
-
-def _blocks(n_rows: int) -> Iterator[slice]:
-    for first in range(0, n_rows, _ROWS_IN_A_BLOCK):
-        yield slice(first, first + _ROWS_IN_A_BLOCK)

@@ -17,19 +17,12 @@ _EXAMPLE = (
 )
 
 
-# --- making one ---
-
-
 def unfitted_regressor(estimator: object, parameters: Mapping[str, Any] | None = None) -> Any:
     """Return an unfitted copy of a regressor.
 
     ``estimator`` is one, or the dotted name of its class or of a function that makes one;
-    ``parameters`` are keywords for these, or set on the regressor.
-
-    Raises
-    ------
-    ConfigurationError
-        If it cannot be imported, is no regressor, or has no such parameters.
+    ``parameters`` are keywords for these, or set on the regressor. ConfigurationError is raised if
+    it cannot be imported, is no regressor, or has no such parameters.
     """
     given = dict(parameters or {})
     if isinstance(estimator, str):
@@ -65,14 +58,23 @@ def _make(name: str, parameters: Mapping[str, Any]) -> Any:
 
 
 def _copy(estimator: Any) -> Any:
-    from sklearn.base import clone
+    from sklearn.base import clone, is_regressor
 
     if isinstance(estimator, type):
         name = estimator.__name__
         raise ConfigurationError(
             f"estimator must be a regressor, got the class {name}; write {name}()"
         )
-    problem = _why_not(estimator)
+    # Of the class: some methods of an instance exist only once it is fitted.
+    there = dir(type(estimator))
+    missing = [name for name in ("fit", "predict", "get_params") if name not in there]
+    problem = f" without {', '.join(missing)}"
+    if not missing:
+        try:
+            known = is_regressor(estimator)
+        except Exception:  # tags of estimators that do not follow scikit-learn's rules
+            known = False
+        problem = "" if known else ", which scikit-learn does not count as one"
     if problem:
         raise ConfigurationError(
             f"estimator must be a regressor, got a {type(estimator).__name__}{problem}; {_EXAMPLE}"
@@ -84,22 +86,6 @@ def _copy(estimator: Any) -> Any:
             f"estimator cannot be copied: {error}; a class of your own must keep what its "
             "constructor is given unchanged"
         ) from error
-
-
-def _why_not(estimator: Any) -> str:
-    """Return why an object is no regressor; empty if it is one."""
-    from sklearn.base import is_regressor
-
-    # Of the class: some methods of an instance exist only once it is fitted.
-    there = dir(type(estimator))
-    missing = [name for name in ("fit", "predict", "get_params") if name not in there]
-    if missing:
-        return f" without {', '.join(missing)}"
-    try:
-        known = is_regressor(estimator)
-    except Exception:  # tags of estimators that do not follow scikit-learn's rules
-        known = False
-    return "" if known else ", which scikit-learn does not count as one"
 
 
 def seeded(estimator: Any, seed: int) -> Any:
@@ -116,53 +102,36 @@ def seeded(estimator: Any, seed: int) -> Any:
     return copy.set_params(**{name: int(rng.integers(2**31 - 1)) for name in free})
 
 
-# --- weights of rows ---
-
-
-def takes_weights(regressor: Any) -> bool:
-    """Return whether ``fit`` takes weights, in every regressor that it passes them to.
-
-    With metadata routing an estimator made of estimators counts as one that does not.
-    """
-    from sklearn import get_config
-    from sklearn.base import is_regressor
-    from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import has_fit_parameter
-
-    routing = get_config()["enable_metadata_routing"]
-    if isinstance(regressor, Pipeline):
-        return not routing and takes_weights(regressor.steps[-1][1])
-    if not has_fit_parameter(regressor, "sample_weight"):
-        return False
-    parts = regressor.get_params(deep=True).values()
-    inner = [part for part in parts if hasattr(part, "predict") and is_regressor(part)]
-    return all(not routing and takes_weights(part) for part in inner)
-
-
-def weight_arguments(regressor: Any, weights: FloatArray) -> dict[str, FloatArray]:
-    """Return the keyword of ``fit`` with the weights (n,); a pipeline's go to its last step."""
+def _last_step(regressor: Any) -> tuple[str, Any]:
+    """Return the last step of pipelines, and the prefix of keywords for it."""
     from sklearn.pipeline import Pipeline
 
     prefix = ""
     while isinstance(regressor, Pipeline):
         step, regressor = regressor.steps[-1]
         prefix += f"{step}__"
-    return {f"{prefix}sample_weight": weights}
+    return prefix, regressor
+
+
+def takes_weights(regressor: Any) -> bool:
+    """Return whether ``fit`` takes weights, in every regressor that it passes them to."""
+    from sklearn.base import is_regressor
+    from sklearn.utils.validation import has_fit_parameter
+
+    _, last = _last_step(regressor)
+    parts = last.get_params(deep=True).values()
+    inner = [part for part in parts if hasattr(part, "predict") and is_regressor(part)]
+    return has_fit_parameter(last, "sample_weight") and all(map(takes_weights, inner))
+
+
+def weight_arguments(regressor: Any, weights: FloatArray) -> dict[str, FloatArray]:
+    """Return the keyword of ``fit`` with the weights (n,); a pipeline's go to its last step."""
+    return {f"{_last_step(regressor)[0]}sample_weight": weights}
 
 
 def returns_deviations(regressor: Any) -> bool:
-    """Return whether ``predict`` takes ``return_std``; of a pipeline, whether its last step's does.
-
-    With metadata routing a pipeline counts as one that does not.
-    """
-    from sklearn import get_config
-    from sklearn.pipeline import Pipeline
-
-    while isinstance(regressor, Pipeline):
-        if get_config()["enable_metadata_routing"]:
-            return False
-        regressor = regressor.steps[-1][1]
+    """Return whether ``predict``, of a pipeline that of its last step, takes ``return_std``."""
     try:
-        return "return_std" in inspect.signature(regressor.predict).parameters
+        return "return_std" in inspect.signature(_last_step(regressor)[1].predict).parameters
     except (AttributeError, TypeError, ValueError):
         return False  # no such method before it is fitted, or not written in Python

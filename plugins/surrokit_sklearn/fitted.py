@@ -25,11 +25,6 @@ Measured with forests, boosted trees and neighbours on logistic and banana targe
 1500 points: gradients come out best with steps of 0.2 to 0.5.
 """
 
-_BLOCK = 1_000_000  # numbers in the inputs of one call of the regressor
-_OUT_OF_REACH = 1e8
-"""Coordinate of a whitened position beyond which no regressor is evaluated: trees count in single
-precision, and powers overflow."""
-
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class FittedRegressor(ShownFit):
@@ -37,7 +32,8 @@ class FittedRegressor(ShownFit):
 
     Frozen; every array it returns is new. Methods raise :class:`~surrokit.errors.ShapeError`
     unless positions are rows of ``dim`` numbers. Positions whose z is not finite or beyond 1e8 have
-    V = inf and a gradient of NaN, so that a path that goes there is rejected.
+    V = inf and a gradient of NaN, so that a path that goes there is rejected: trees count in single
+    precision, and powers overflow.
 
     Parameters
     ----------
@@ -75,33 +71,7 @@ class FittedRegressor(ShownFit):
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
-        return self._value(*self._inside(positions))
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
-        return self._gradient(*self._inside(positions))
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V, shape (n,), and its gradient, shape (n, dim)."""
         z, inside = self._inside(positions)
-        return self._value(z, inside), self._gradient(z, inside)
-
-    def variance(self, positions: FloatArray) -> FloatArray:
-        """Return the regressor's own variance of V, shape (n,), in nats squared."""
-        z, inside = self._inside(positions)
-        variance = np.full(len(inside), np.inf)
-        if len(z):
-            variance[inside] = (self.scale * predicted_deviations(self.regressor, z)) ** 2
-        return variance
-
-    def _inside(self, positions: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Return the whitened positions within reach of the regressor, and which these are."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            z = self.whitening.apply(check_positions(positions, self.dim))
-            inside = np.asarray((np.abs(z) <= _OUT_OF_REACH).all(axis=1))
-        return z[inside], inside
-
-    def _value(self, z: FloatArray, inside: BoolArray) -> FloatArray:
         value = np.full(len(inside), np.inf)
         if len(z):
             found = self.scale * predicted(self.regressor, z)
@@ -109,21 +79,40 @@ class FittedRegressor(ShownFit):
             value[inside] = np.where(np.isnan(found), np.inf, found)
         return value
 
-    def _gradient(self, z: FloatArray, inside: BoolArray) -> FloatArray:
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
+        z, inside = self._inside(positions)
         gradient = np.full((len(inside), self.dim), np.nan)
         if len(z):
             slopes = self.scale * self.slope(z) + self.curvature * z
             gradient[inside] = self.whitening.pull(slopes)
         return gradient
 
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return V, shape (n,), and its gradient, shape (n, dim)."""
+        return self.value(positions), self.gradient(positions)
+
+    def variance(self, positions: FloatArray) -> FloatArray:
+        """Return the regressor's own variance of V, shape (n,), in nats squared."""
+        z, inside = self._inside(positions)
+        variance = np.full(len(inside), np.inf)
+        if len(z):
+            _, deviations = self.regressor.predict(z, return_std=True)
+            variance[inside] = (self.scale * np.asarray(deviations).reshape(len(z))) ** 2
+        return variance
+
+    def _inside(self, positions: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return the whitened positions within reach of the regressor, and which these are."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = self.whitening.apply(check_positions(positions, self.dim))
+            inside = np.asarray((np.abs(z) <= 1e8).all(axis=1))
+        return z[inside], inside
+
 
 def predicted(regressor: Any, inputs: FloatArray) -> FloatArray:
     """Return the predictions, shape (n,), at inputs of shape (n, dim).
 
-    Raises
-    ------
-    SurrogateFitError
-        If the regressor returns another shape.
+    SurrogateFitError is raised if the regressor returns another shape.
     """
     from sklearn import config_context
 
@@ -139,12 +128,6 @@ def predicted(regressor: Any, inputs: FloatArray) -> FloatArray:
     return found.reshape(n)
 
 
-def predicted_deviations(regressor: Any, inputs: FloatArray) -> FloatArray:
-    """Return the standard deviations of the predictions, shape (n,), at inputs (n, dim)."""
-    _, deviations = regressor.predict(inputs, return_std=True)
-    return np.asarray(deviations, dtype=np.float64).reshape(len(inputs))
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class CentralDifferences:
     """Slopes of a fitted regressor's prediction between two points, ``step`` to each side."""
@@ -152,32 +135,24 @@ class CentralDifferences:
     regressor: Any
     step: float
 
+    @classmethod
+    def of(cls, regressor: Any, inputs: FloatArray) -> CentralDifferences:
+        """Return them with a narrow step, or a wide one if predictions at inputs are constant."""
+        narrow = cls(regressor=regressor, step=NARROW)
+        constant = np.median(np.abs(narrow(inputs)).max(axis=1)) == 0.0
+        return cls(regressor=regressor, step=WIDE) if constant else narrow
+
     def __call__(self, inputs: FloatArray) -> FloatArray:
         """Return the slopes, shape (n, dim), at inputs of shape (n, dim)."""
         n, dim = inputs.shape
-        size = max(1, _BLOCK // (2 * dim * dim))
-        blocks = [self._slopes(inputs[start : start + size]) for start in range(0, n, size)]
-        return np.concatenate(blocks) if blocks else np.empty((0, dim))
-
-    def _slopes(self, inputs: FloatArray) -> FloatArray:
-        n, dim = inputs.shape
-        steps = self.step * np.eye(dim)
-        ahead, behind = inputs[:, None, :] + steps, inputs[:, None, :] - steps
-        around = np.concatenate([ahead, behind]).reshape(2 * n * dim, dim)
-        values = predicted(self.regressor, around).reshape(2, n, dim)
-        # The distance as it is after rounding.
-        widths = np.einsum("nkk->nk", ahead) - np.einsum("nkk->nk", behind)
-        return np.asarray((values[0] - values[1]) / widths)
-
-
-def differences(
-    regressor: Any, step: float | None, inputs: FloatArray
-) -> Callable[[FloatArray], FloatArray]:
-    """Return the gradient of a fitted regressor by differences.
-
-    A step of None is narrow, or wide where predictions near ``inputs (n, dim)`` are constant.
-    """
-    if step is None:
-        slopes = CentralDifferences(regressor=regressor, step=NARROW)(inputs)
-        step = WIDE if np.median(np.abs(slopes).max(axis=1)) == 0.0 else NARROW
-    return CentralDifferences(regressor=regressor, step=step)
+        slopes = np.empty((n, dim))
+        size = max(1, 1_000_000 // (2 * dim * dim))  # rows whose inputs go into one prediction
+        for start in range(0, n, size):
+            block = inputs[start : start + size, None, :]
+            steps = self.step * np.eye(dim)
+            around = np.stack([block + steps, block - steps])
+            values = predicted(self.regressor, around.reshape(-1, dim)).reshape(2, -1, dim)
+            # The distance as it is after rounding.
+            ahead, behind = np.einsum("snkk->snk", around)
+            slopes[start : start + size] = (values[0] - values[1]) / (ahead - behind)
+        return slopes

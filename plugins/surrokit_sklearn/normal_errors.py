@@ -24,9 +24,7 @@ from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray
 from surrokit_sklearn.design import Rows
 
-_DEGREES = 3.0
 _FLOOR = 1e-3  # in units of the prior's scale: where all data are met, errors stay near it
-_GRID = 400
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -72,7 +70,7 @@ class NormalErrors:
     @classmethod
     def of(cls, design: FloatArray, rows: Rows, *, prior: GaussianPrior, scale: float) -> Self:
         """Return the target for the responses of some rows, and their design (n, k)."""
-        share = np.ones(len(rows)) if rows.weights is None else rows.weights
+        share = rows.share
         turned = design.T if rows.weights is None else (design * share[:, None]).T
         gram, products = turned @ design, turned @ rows.response
         least: FloatArray = np.asarray(np.linalg.lstsq(gram, products, rcond=None)[0], np.float64)
@@ -98,7 +96,7 @@ class NormalErrors:
         with np.errstate(over="ignore", invalid="ignore"):
             w = np.exp(-2.0 * t)
             both = g * w + p
-            ratio = np.exp(2.0 * t[:, 0]) / (_DEGREES * self.scale**2)
+            ratio = np.exp(2.0 * t[:, 0]) / (3.0 * self.scale**2)
             least = (self.residual + (_FLOOR * self.scale) ** 2) * w[:, 0]
             value = (self.count - 1.0) * t[:, 0] + 0.5 * least + 2.0 * np.log1p(ratio)
             value += 0.5 * (np.log(both) + squares * g * p * w / both).sum(axis=1)
@@ -109,7 +107,7 @@ class NormalErrors:
     def draw_starts(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Return positions where the mass is, shape (n, 1), by values on a grid."""
         low, high = np.log(_FLOOR * self.scale) - 8.0, np.log(self.scale) + 8.0
-        grid = np.linspace(low, high, _GRID)
+        grid = np.linspace(low, high, 400)
         values = self.value(grid[:, None])
         weights = np.exp(values.min() - values)
         return rng.choice(grid, size=(n, 1), p=weights / weights.sum())

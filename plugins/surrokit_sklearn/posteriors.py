@@ -1,8 +1,7 @@
 """Regressions with draws of their posteriors inside, as estimators of scikit-learn.
 
-All are fitted in the same way: rows become distinct ones with weights, features standardised
-columns, and the sum over rows that :func:`surrokit.rows_potential` makes of a family is sampled.
-Families come from the table of :mod:`surrokit.predictive.families`.
+Rows become distinct ones with weights, features standardised columns, and the sum over rows that
+:func:`surrokit.rows_potential` makes of a family is sampled.
 """
 
 from __future__ import annotations
@@ -28,37 +27,17 @@ from surrokit.tables.priors import check_rank
 from surrokit.targets.functions import NamedPotential
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
 from surrokit.targets.scaling import scaled, scaling_of
-from surrokit.types import FloatArray, IntArray
+from surrokit.types import FloatArray
 from surrokit_sklearn.design import Columns, Rows
-from surrokit_sklearn.laplace import MANY, find_laplace, parts_near
+from surrokit_sklearn.laplace import MANY, Laplace, parts_near
 from surrokit_sklearn.normal_errors import NormalErrors
 
-_WARMUP = 200
-_LONGEST = 40  # draws for each effective one that is wanted, at most
-_NUMBERS_IN_A_BLOCK = 4_000_000
-_SPREADS = 2.5  # scale of the prior of errors, in standard deviations of the response
-_POSITIVE = ("poisson", "negative-binomial", "gamma", "exponential", "weibull")
-_FAMILIES = ("gaussian", "student", *_POSITIVE)
+_FAMILIES = (
+    *("gaussian", "student", "poisson", "negative-binomial"),
+    *("gamma", "exponential", "weibull"),
+)
 
 Summary: TypeAlias = Callable[[FloatArray], FloatArray]
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class _Regression:
-    """What is fitted: a family as :func:`surrokit.rows_potential` takes it, and its rows.
-
-    Intercepts are searched for from ``start``, with priors about ``centre``; ``unit`` is that of
-    all priors' scales. A fit to few of the rows must include ``kept``.
-    """
-
-    family: str
-    rows: Rows
-    settings: Mapping[str, Any] = attrs.field(factory=dict)
-    n_predictors: int = 1
-    start: float = 0.0
-    centre: float = 0.0
-    unit: float = 1.0
-    kept: IntArray = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 @attrs.define(slots=False, eq=False, repr=False, kw_only=True)
@@ -77,19 +56,24 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
     sampling: Mapping[str, Any] | None = None
     random_state: int | np.random.RandomState | None = None
 
-    def _columns(self, task: _Regression) -> tuple[Columns, FloatArray, GaussianPrior]:
-        """Return columns, their design, and the prior of all coefficients, intercepts first."""
-        columns = Columns.of(task.rows, intercept=self.fit_intercept, standardize=self.standardize)
-        sd = np.full(columns.count, _positive("prior_scale", self.prior_scale) * task.unit)
+    def _columns(
+        self, rows: Rows, n_predictors: int = 1, centre: float = 0.0, unit: float = 1.0
+    ) -> tuple[Columns, FloatArray, GaussianPrior]:
+        """Return columns, their design, and the prior of all coefficients, intercepts first.
+
+        Intercepts have priors about ``centre``; ``unit`` is that of all priors' scales.
+        """
+        columns = Columns.of(rows, intercept=self.fit_intercept, standardize=self.standardize)
+        sd = np.full(columns.count, _positive("prior_scale", self.prior_scale) * unit)
         mean = np.zeros(columns.count)
         if columns.intercept:
-            sd[0] = _positive("intercept_scale", self.intercept_scale) * task.unit
-            mean[0] = task.centre
-        design = columns.design(task.rows.inputs)
+            sd[0] = _positive("intercept_scale", self.intercept_scale) * unit
+            mean[0] = centre
+        design = columns.design(rows.inputs)
         names = ["the intercept"] * columns.intercept + self._feature_names
         check_rank(design, names, np.isinf(sd))
-        n = task.n_predictors
-        return columns, design, gaussian_prior(np.tile(mean, n), np.tile(sd, n))
+        prior = gaussian_prior(np.tile(mean, n_predictors), np.tile(sd, n_predictors))
+        return columns, design, prior
 
     @property
     def _feature_names(self) -> list[str]:
@@ -97,41 +81,38 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         unnamed = [f"x{k}" for k in range(self.n_features_in_)]
         return list(map(str, self.__dict__.get("feature_names_in_", unnamed)))
 
-    def _sample(self, task: _Regression) -> tuple[FloatArray, FloatArray]:
-        """Return draws of intercepts (n_draws, n_predictors) and coefficients (..., n_features)."""
-        columns, design, prior = self._columns(task)
+    def _sample(
+        self,
+        family: str,
+        rows: Rows,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        n_predictors: int = 1,
+        start: float = 0.0,
+        **about: float,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return draws of intercepts (n_draws, n_predictors) and coefficients (..., n_features).
+
+        Intercepts are searched for from ``start``.
+        """
+        columns, design, prior = self._columns(rows, n_predictors, **about)
         names = ["Intercept"] * self.fit_intercept + self._feature_names
-        if task.n_predictors > 1:
+        if n_predictors > 1:
             names = [f"{label}: {column}" for label in self.classes_[1:] for column in names]
-        names = unlike(names)
-        weights, response = task.rows.weights, task.rows.response
-
-        def plain(rows: Any) -> Potential:
-            more = {} if weights is None else {"weights": weights[rows]}
-            potential = rows_potential(
-                task.family, design[rows], response[rows], prior=prior, **more, **task.settings
-            )
-            return NamedPotential.of(potential, names)
-
-        scaling = scaling_of(plain(slice(None)))
-
-        def target_of(rows: Any) -> Potential:
-            return plain(rows) if scaling is None else scaled(plain(rows), scaling)
-
-        start = np.zeros(columns.count * task.n_predictors)
+        known = dict(settings or {})
+        if rows.weights is not None:
+            known["weights"] = rows.weights
+        potential = rows_potential(family, design, rows.response, prior=prior, **known)
+        target: Potential = NamedPotential.of(potential, unlike(names))
+        position = np.zeros(columns.count * n_predictors)
         if self.fit_intercept:
-            start[:: columns.count] = task.start
+            position[:: columns.count] = start
+        scaling = scaling_of(target)
         if scaling is not None:
-            start = scaling.to_unbounded(start[None])[0]
-        target, n_rows, rng = target_of(slice(None)), len(design), _generator(self.random_state)
-        normal = find_laplace(
-            target,
-            start,
-            lambda step: target_of(np.union1d(np.arange(0, n_rows, step), task.kept)),
-            n_rows,
-        )
-        self._run(target, parts_near(normal, target, n_rows, self._n_chains, rng), rng)
-        return columns.undo(self.run_.draws.reshape(-1, task.n_predictors, columns.count))
+            target, position = scaled(target, scaling), scaling.to_unbounded(position[None])[0]
+        rng, normal = _generator(self.random_state), Laplace.of(target, position)
+        self._run(target, parts_near(normal, target, len(design), self._n_chains, rng), rng)
+        return columns.undo(self.run_.draws.reshape(-1, n_predictors, columns.count))
 
     def _run(self, target: Potential, parts: Mapping[str, Any], rng: np.random.Generator) -> None:
         """Sample by some parts, in place of which a user's settings come."""
@@ -140,8 +121,8 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         shared: dict[str, Any] = {
             "chains": self._n_chains,
             "target_ess": float(self.target_ess),
-            "warmup": _WARMUP,
-            "draws": int(np.ceil(_LONGEST * self.target_ess / self._n_chains)),
+            "warmup": 200,
+            "draws": int(np.ceil(40 * self.target_ess / self._n_chains)),  # at most
             "seed": rng,
             "progress": False,
         }
@@ -157,7 +138,7 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         """Return a summary over axis 1 of what ``by_draws`` makes of inputs, block by block."""
         check_is_fitted(self)
         inputs = validate_data(self, X, reset=False, dtype=np.float64)
-        size = max(1, _NUMBERS_IN_A_BLOCK // self.intercept_draws_.size)
+        size = max(1, 4_000_000 // self.intercept_draws_.size)
         blocks = (inputs[first : first + size] for first in range(0, len(inputs), size))
         return np.concatenate([summary(by_draws(block)) for block in blocks])
 
@@ -199,30 +180,20 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
     coef_, intercept_ : ndarray of shape (1, n_features) and (1,), or (n_classes, ...)
         Posterior means; one row for two classes, as in scikit-learn.
     coef_draws_, intercept_draws_ : ndarray of shape (n_draws, ...)
         Draws of both, all chains one after another.
     run_ : surrokit.Run
         The run, with its verdict: of coefficients of standardised features, called by these.
-    n_features_in_ : int
-        Features in the fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Their names, if they all have one.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Draw from the posterior of the coefficients.
 
         ``X`` has shape (n_samples, n_features), ``y`` the classes, shape (n_samples,), and
-        ``sample_weight (n_samples,)`` says how often each row counts.
-
-        Raises
-        ------
-        ValueError
-            If rows or a parameter cannot be used.
+        ``sample_weight (n_samples,)`` says how often each row counts. ValueError is raised if rows
+        or a parameter cannot be used.
         """
         inputs, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
@@ -236,13 +207,9 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
             )
         rows = attrs.evolve(counting, response=numbers.astype(np.float64))
         rows = rows if len(rows) >= MANY else rows.merge()
-        task = _Regression(
-            family="logistic" if n_classes == 2 else "multinomial",
-            rows=rows,
-            n_predictors=n_classes - 1,
-            kept=np.unique(rows.response, return_index=True)[1],
+        intercepts, coefficients = self._sample(
+            "logistic" if n_classes == 2 else "multinomial", rows, n_predictors=n_classes - 1
         )
-        intercepts, coefficients = self._sample(task)
         if n_classes > 2:
             intercepts = np.pad(intercepts, ((0, 0), (1, 0)))
             coefficients = np.pad(coefficients, ((0, 0), (1, 0), (0, 0)))
@@ -252,7 +219,7 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return posterior means of classes' probabilities, shape (n_samples, n_classes)."""
-        return self._summarise(X, self._probabilities, _mean)
+        return self._summarise(X, self._probabilities, lambda found: found.mean(axis=1))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithm of :meth:`predict_proba`."""
@@ -267,11 +234,6 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
         """Return an interval of each class's probability, shape (n_samples, n_classes, 2).
 
         It has a share of ``level`` of the posterior, and as much below it as above.
-
-        Raises
-        ------
-        ValueError
-            If ``level`` is not between 0 and 1.
         """
         return self._interval(X, level, self._probabilities)
 
@@ -323,10 +285,6 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
     run_ : surrokit.Run
         The run, with its verdict: of coefficients of standardised features, or where the scale of
         ``"gaussian"`` is inferred of its logarithm, given which coefficients are normal.
-    n_features_in_ : int
-        Features in the fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Their names, if they all have one.
     """
 
     family: str = "gaussian"
@@ -335,19 +293,17 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: which responses there may be."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = read_name(self.family, {})[0] in _POSITIVE
+        name = read_name(self.family, {})[0]
+        family = response_family(name) if name in _FAMILIES else None
+        tags.target_tags.positive_only = not (family is None or family.of_errors or family.binary)
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Draw from the posterior of the coefficients.
 
         ``X`` has shape (n_samples, n_features), ``y`` responses of the family's kind, shape
-        (n_samples,), and ``sample_weight (n_samples,)`` says how often each row counts.
-
-        Raises
-        ------
-        ValueError
-            If rows or a parameter cannot be used.
+        (n_samples,), and ``sample_weight (n_samples,)`` says how often each row counts. ValueError
+        is raised if rows or a parameter cannot be used.
         """
         inputs, response = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
@@ -355,11 +311,19 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         rows = Rows.of(inputs, np.asarray(response, dtype=np.float64), sample_weight)
         rows = rows if len(rows) >= MANY else rows.merge()
         self._family, settings = _read_family(self.family, self.settings)
-        task, scales = _regression(self._family, settings, rows), None
-        if self._family.name == "gaussian" and "scale" not in settings:
-            self.intercept_draws_, self.coef_draws_, scales = self._sample_with_scale(task)
+        mean = rows.mean()
+        about: dict[str, Any] = {}
+        if self._family.of_errors:
+            start, about = mean, {"centre": mean, "unit": rows.spread()}
         else:
-            intercepts, coefficients = self._sample(task)
+            start = float(np.log(max(mean, 0.5 / len(rows))) / self._family.log_mean)
+        scales = None
+        if self._family.name == "gaussian" and "scale" not in settings:
+            self.intercept_draws_, self.coef_draws_, scales = self._sample_with_scale(rows, about)
+        else:
+            intercepts, coefficients = self._sample(
+                self._family.name, rows, settings, start=start, **about
+            )
             self.intercept_draws_, self.coef_draws_ = intercepts[:, 0], coefficients[:, 0]
             if "scale" in settings:
                 scales = np.full(len(intercepts), float(settings["scale"]))
@@ -378,7 +342,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
             return self._summarise(
                 X, lambda block: block @ self.coef_ + self.intercept_, np.asarray
             )
-        return self._summarise(X, self._means, _mean)
+        return self._summarise(X, self._means, lambda found: found.mean(axis=1))
 
     def predict_interval(
         self,
@@ -391,11 +355,6 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
 
         It has a share of ``level`` of the posterior, and as much below it as above. For ``kind`` of
         ``"response"`` one new response is drawn for each draw, from ``random_state``.
-
-        Raises
-        ------
-        ValueError
-            If ``level`` is not between 0 and 1, or ``kind`` another one.
         """
         if kind not in ("mean", "response"):
             raise ValueError(f"kind must be 'mean' or 'response', got {kind!r}")
@@ -415,25 +374,18 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         """Return linear predictors by each draw, shape (n, n_draws)."""
         return np.asarray(inputs @ self.coef_draws_.T + self.intercept_draws_)
 
-    def _sample_with_scale(self, task: _Regression) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _sample_with_scale(
+        self, rows: Rows, about: Mapping[str, Any]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return draws of intercept, coefficients, and the scale, given which they are drawn."""
-        columns, design, prior = self._columns(task)
-        target = NormalErrors.of(design, task.rows, prior=prior, scale=_SPREADS * task.unit)
+        columns, design, prior = self._columns(rows, **about)
+        # the scale of the errors' prior is 2.5 standard deviations of the response
+        target = NormalErrors.of(design, rows, prior=prior, scale=2.5 * about["unit"])
         rng = _generator(self.random_state)
         starts = target.draw_starts(self._n_chains, rng)
         self._run(target, {"sampler": "hmc", "initial": starts}, rng)
         logs = self.run_.draws.reshape(-1)
         return *columns.undo(target.draw_coefficients(logs, rng)), np.exp(logs)
-
-
-def _regression(family: ResponseFamily, settings: Mapping[str, Any], rows: Rows) -> _Regression:
-    mean = rows.mean()
-    about: dict[str, Any]
-    if family.of_errors:
-        about = {"start": mean, "centre": mean, "unit": rows.spread()}
-    else:
-        about = {"start": np.log(max(mean, 0.5 / len(rows))) / family.log_mean}
-    return _Regression(family=family.name, rows=rows, settings=settings, **about)
 
 
 def _read_family(
@@ -468,10 +420,6 @@ def unlike(names: Iterable[str]) -> list[str]:
 
 def _generator(random_state: int | np.random.RandomState | None) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _mean(by_draws: FloatArray) -> FloatArray:
-    return np.asarray(by_draws.mean(axis=1))
 
 
 def _positive(name: str, given: Any) -> float:

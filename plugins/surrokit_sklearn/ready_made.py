@@ -15,19 +15,3 @@ def polynomial_ridge(*, degree: int = 3, alpha: float = 1e-6) -> Pipeline:
     from sklearn.preprocessing import PolynomialFeatures
 
     return make_pipeline(PolynomialFeatures(degree, include_bias=False), Ridge(alpha=alpha))
-
-
-def nystroem_ridge(
-    *, n_components: int = 300, gamma: float | None = None, alpha: float = 1e-6
-) -> Pipeline:
-    """Return ridge regression, with ridge ``alpha``, on kernels with ``n_components`` points.
-
-    The kernel is exp(-gamma |x - c|^2), with 1 / dim for a ``gamma`` of None.
-    """
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.linear_model import Ridge
-    from sklearn.pipeline import make_pipeline
-
-    return make_pipeline(
-        Nystroem(kernel="rbf", gamma=gamma, n_components=n_components), Ridge(alpha=alpha)
-    )

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal
 
 import attrs
 import numpy as np
 
-from surrokit.arguments import one_of, optional_positive, optional_positive_integer, up_to_half
+from surrokit.arguments import one_of, optional_positive_integer, up_to_half
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.quality import KeepingLearner, fit_quality
 from surrokit.surrogate.shown import ShownSurrogate
-from surrokit.surrogate.training import Tail, are_finite, are_near, least_points
+from surrokit.surrogate.training import Groups, Tail, are_finite, are_near, least_points
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
 from surrokit_sklearn.estimators import (
@@ -25,13 +24,8 @@ from surrokit_sklearn.estimators import (
     unfitted_regressor,
     weight_arguments,
 )
-from surrokit_sklearn.fitted import FittedRegressor, differences, predicted
+from surrokit_sklearn.fitted import CentralDifferences, FittedRegressor, predicted
 from surrokit_sklearn.gradients import analytic_gradient
-
-_LEAST_HELD_OUT = 5  # points below which a held-out variance means nothing
-_LEAST_WEIGHT = 1e-4  # trust below which a row is left out, where weights can be given
-_LEAST_WITHOUT_WEIGHTS = 1.0 / 625.0  # where all rows count alike: five times the typical excess
-_FAR = 1e3  # spreads from the middle beyond which a position cannot be of use
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -39,7 +33,9 @@ class EstimatorSurrogate(ShownSurrogate):
     """A scikit-learn regressor that learns U from values.
 
     The regressor sees whitened positions z, and what is left of U after the trend, divided by its
-    root mean square. It is copied before each fit; the one given stays as it is.
+    root mean square. It is copied before each fit; the one given stays as it is. Gradients are
+    analytic where :func:`surrokit_sklearn.gradients.analytic_gradient` knows them, else central
+    differences, with wide steps where the prediction is constant in pieces.
 
     Parameters
     ----------
@@ -49,8 +45,6 @@ class EstimatorSurrogate(ShownSurrogate):
         learner.
     parameters : mapping, optional
         What the class or function is called with; they are set on a regressor that is given.
-    whiten
-        Whether z is the whitened position, or the position itself.
     trend
         ``"isotropic"``: a + b |z|^2 / 2 with b >= 0, by least squares, so that V grows outside the
         region of the data, whatever the regressor does there; ``"none"``: a constant. Measured on
@@ -59,37 +53,21 @@ class EstimatorSurrogate(ShownSurrogate):
     tail
         ``"down-weighted"``: rows far above the least U count less, by sample weights where the
         regressor takes them, and are left out beyond; ``"full"``: as any other.
-    gradient
-        ``"auto"``: analytic if :func:`surrokit_sklearn.gradients.analytic_gradient` knows it;
-        ``"differences"``: central differences of the prediction.
-    step : float, optional
-        Half the distance between the two points of a difference, in units of z. None for 1e-4,
-        or 0.3 where the prediction is constant in pieces.
     max_points : int, optional
         Most rows to fit to, drawn at random from those there are, as the cost of many regressors
         grows with their square or cube; None for all.
     hold_out
         Part of the points at which a second fit to the others is judged, where ``max_points``
         leaves none to judge by; 0 saves that fit.
-
-    Raises
-    ------
-    ConfigurationError
-        If a setting makes no sense.
     """
 
     estimator: Any
     parameters: Mapping[str, Any] | None = None
     regressor: Any = attrs.field(init=False, repr=False)
-    whiten: bool = True
     trend: Literal["isotropic", "none"] = attrs.field(
         default="isotropic", validator=one_of("isotropic", "none")
     )
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
-    gradient: Literal["auto", "differences"] = attrs.field(
-        default="auto", validator=one_of("auto", "differences")
-    )
-    step: float | None = attrs.field(default=None, validator=optional_positive)
     max_points: int | None = attrs.field(default=2000, validator=optional_positive_integer)
     hold_out: float = attrs.field(default=0.1, validator=up_to_half)
 
@@ -135,83 +113,80 @@ class EstimatorLearner(KeepingLearner):
         return self.settings.provides
 
     def fit(self) -> FittedRegressor:
-        """Return the regressor fitted to everything observed.
+        """Return the regressor fitted to everything observed, and judged by rows that it lacks.
 
-        Raises
-        ------
-        SurrogateFitError
-            If there are too few points with a finite value, or they cannot be fitted.
+        SurrogateFitError is raised if there are too few points with a finite value, or they cannot
+        be fitted.
         """
-        return fit_regressor(self.settings, self.join_observed(), self.seed)
+        settings = self.settings
+        rows, trust = training_rows(
+            self.join_observed(), settings.tail, weighted=settings.takes_weights
+        )
+        whitening = Whitening.of(rows.positions, trust)
+        chosen = np.ones(len(rows), dtype=bool)
+        if settings.max_points is not None and settings.max_points < len(rows):
+            order = np.random.default_rng(self.seed)
+            chosen[:] = False
+            chosen[order.choice(len(rows), settings.max_points, replace=False)] = True
+        fitted = judged = self._fit(whitening, rows.take(chosen), trust[chosen])
+        held = ~chosen & (trust == 1.0)
+        if np.count_nonzero(held) < 5:  # fewer tell nothing; more judge at no cost
+            typical = np.flatnonzero(chosen & (trust == 1.0))
+            n_held = int(settings.hold_out * len(typical))
+            n_left = np.count_nonzero(chosen) - n_held
+            if n_held < 5 or n_left < least_points(self.dim):
+                return fitted
+            held[:] = False
+            picked = np.random.default_rng(self.seed).choice(typical, n_held, replace=False)
+            held[picked] = True
+            shown = chosen & ~held
+            judged = self._fit(whitening, rows.take(shown), trust[shown])
+        return attrs.evolve(fitted, quality=fit_quality(judged, rows.take(held), whitening.factor))
 
-
-def fit_regressor(
-    settings: EstimatorSurrogate, observed: Evaluations, seed: int
-) -> FittedRegressor:
-    """Fit a regressor to evaluations, and judge it by rows that the fit, or a second one, lacks.
-
-    The seed is that of the regressor's random states, and of which rows are held out.
-
-    Raises
-    ------
-    SurrogateFitError
-        If there are too few points with a finite value, or they cannot be fitted.
-    """
-    rows, trust = training_rows(observed, settings.tail, weighted=settings.takes_weights)
-    whitening = (
-        Whitening.of(rows.positions, trust)
-        if settings.whiten
-        else Whitening.identity(rows.positions.shape[1])
-    )
-    chosen = np.ones(len(rows), dtype=bool)
-    if settings.max_points is not None and settings.max_points < len(rows):
-        chosen[:] = False
-        rng = np.random.default_rng(seed)
-        chosen[rng.choice(len(rows), settings.max_points, replace=False)] = True
-    fit = partial(_fit, settings, whitening, seed)
-    fitted = fit(rows.take(chosen), trust[chosen])
-    left = ~chosen & (trust == 1.0)
-    if np.count_nonzero(left) >= _LEAST_HELD_OUT:
-        # Judged by rows that there was no room for, at no cost.
-        return attrs.evolve(fitted, quality=fit_quality(fitted, rows.take(left), whitening.factor))
-    rows, trust = rows.take(chosen), trust[chosen]
-    typical = np.flatnonzero(trust == 1.0)
-    n_held = int(settings.hold_out * len(typical))
-    if n_held < _LEAST_HELD_OUT or len(rows) - n_held < least_points(fitted.dim):
-        return fitted
-    held = np.zeros(len(rows), dtype=bool)
-    held[np.random.default_rng(seed).choice(typical, n_held, replace=False)] = True
-    part = fit(rows.take(~held), trust[~held])
-    return attrs.evolve(fitted, quality=fit_quality(part, rows.take(held), whitening.factor))
-
-
-def _fit(
-    settings: EstimatorSurrogate,
-    whitening: Whitening,
-    seed: int,
-    rows: Evaluations,
-    trust: FloatArray,
-) -> FittedRegressor:
-    z = whitening.apply(rows.positions)
-    level, curvature = _trend(z, rows.values, trust, settings.trend)
-    left = rows.values - level - 0.5 * curvature * np.square(z).sum(axis=1)
-    scale = _root_mean_square(left, trust)
-    regressor = seeded(settings.regressor, seed)
-    copies = 1.0 if rows.weights is None else rows.weights
-    weights = trust * copies if settings.takes_weights else np.ones(len(rows))
-    _fit_in_place(regressor, z, left / scale, weights)
-    slope = analytic_gradient(regressor) if settings.gradient == "auto" else None
-    return FittedRegressor(
-        dim=z.shape[1],
-        regressor=regressor,
-        slope=slope or differences(regressor, settings.step, z),
-        whitening=whitening,
-        level=level,
-        curvature=curvature,
-        scale=scale,
-        capabilities=settings.provides,
-        n_points=len(rows),
-    )
+    def _fit(self, whitening: Whitening, rows: Evaluations, trust: FloatArray) -> FittedRegressor:
+        z = whitening.apply(rows.positions)
+        level, curvature = _trend(z, rows.values, trust, self.settings.trend)
+        left = rows.values - level - 0.5 * curvature * np.square(z).sum(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale = float(np.sqrt(np.average(left**2, weights=trust))) or 1.0
+        if not np.isfinite(scale):
+            raise SurrogateFitError(
+                f"values as large as {np.abs(left).max():.3g} overflow when squared; use "
+                "tail='down-weighted', or leave such rows out"
+            )
+        regressor = seeded(self.settings.regressor, self.seed)
+        copies = np.ones(len(rows)) if rows.weights is None else rows.weights
+        weights = trust * copies if self.settings.takes_weights else np.ones(len(rows))
+        name, (n, dim) = type(regressor).__name__, z.shape
+        # Some estimators pass weights on to others that take none: none are given without need.
+        given = weight_arguments(regressor, weights) if np.ptp(weights) > 0.0 else {}
+        try:
+            regressor.fit(z, left / scale, **given)
+            found = predicted(regressor, z)
+        except (Warning, SurrogateFitError):
+            raise  # a warning that the user wants as an error stays what it is
+        except Exception as error:
+            raise SurrogateFitError(
+                f"{name} could not be fitted to {n} points in {dim} dimensions: "
+                f"{type(error).__name__}: {error}; explore for longer, or change its settings"
+            ) from error
+        bad = int(np.count_nonzero(~np.isfinite(found)))
+        if bad:
+            raise SurrogateFitError(
+                f"{name} predicts NaN or infinity at {bad} of the {n} points that it was fitted "
+                "to; change its settings, or use another regressor"
+            )
+        return FittedRegressor(
+            dim=self.dim,
+            regressor=regressor,
+            slope=analytic_gradient(regressor) or CentralDifferences.of(regressor, z),
+            whitening=whitening,
+            level=level,
+            curvature=curvature,
+            scale=scale,
+            capabilities=self.settings.provides,
+            n_points=len(rows),
+        )
 
 
 def _trend(z: FloatArray, values: FloatArray, trust: FloatArray, kind: str) -> tuple[float, float]:
@@ -227,40 +202,6 @@ def _trend(z: FloatArray, values: FloatArray, trust: FloatArray, kind: str) -> t
     return level - curvature * middle, curvature
 
 
-def _root_mean_square(left: FloatArray, trust: FloatArray) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
-        scale = float(np.sqrt(np.average(left**2, weights=trust)))
-    if not np.isfinite(scale):
-        raise SurrogateFitError(
-            f"values as large as {np.abs(left).max():.3g} overflow when squared; use "
-            "tail='down-weighted', or leave such rows out"
-        )
-    return scale or 1.0
-
-
-def _fit_in_place(regressor: Any, z: FloatArray, targets: FloatArray, weights: FloatArray) -> None:
-    """Fit, and check that predictions are numbers."""
-    # Some estimators pass weights on to others that take none, so none are given without need.
-    given = weight_arguments(regressor, weights) if np.ptp(weights) > 0.0 else {}
-    name, (n, dim) = type(regressor).__name__, z.shape
-    try:
-        regressor.fit(z, targets, **given)
-        found = predicted(regressor, z)
-    except (Warning, SurrogateFitError):
-        raise  # a warning that the user wants as an error stays what it is
-    except Exception as error:
-        raise SurrogateFitError(
-            f"{name} could not be fitted to {n} points in {dim} dimensions: "
-            f"{type(error).__name__}: {error}; explore for longer, or change its settings"
-        ) from error
-    bad = int(np.count_nonzero(~np.isfinite(found)))
-    if bad:
-        raise SurrogateFitError(
-            f"{name} predicts NaN or infinity at {bad} of the {n} points that it was fitted to; "
-            "change its settings, or use another regressor"
-        )
-
-
 def training_rows(
     observed: Evaluations, tail: Tail, *, weighted: bool
 ) -> tuple[Evaluations, FloatArray]:
@@ -271,23 +212,24 @@ def training_rows(
     With ``tail="down-weighted"`` the trust in a row is 1 where U exceeds the least value by no
     more than c = 2 dim + 10, which covers what is typical of a posterior, and (c / excess)^4
     beyond. Rows of little trust are left out: below 1e-4, or 1/625 if the estimator takes no
-    weights. So are positions a thousand times further out than most.
-
-    Raises
-    ------
-    SurrogateFitError
-        If there are too few points to fit anything to.
+    weights. So are positions a thousand times further out than most. SurrogateFitError is raised
+    if there are too few points to fit anything to.
     """
     dim, finite = observed.positions.shape[1], are_finite(observed)
-    rows = _distinct(observed.take(finite))
+    rows = observed.take(finite)
+    groups = Groups.of(np.column_stack([rows.positions, rows.values]))
+    gradients = None if rows.gradients is None else groups.first_known(rows.gradients)
+    rows = attrs.evolve(rows.take(groups.first), gradients=gradients, weights=groups.copies)
+    rows = rows.take(np.lexsort([rows.values, *rows.positions.T]).astype(np.int64))
     n_distinct, trust = len(rows), np.ones(len(rows))
     if tail == "down-weighted" and n_distinct:
         typical = 2.0 * dim + 10.0
         # Halved, as the difference of two finite numbers may be infinite.
         excess = 0.5 * rows.values - 0.5 * rows.values.min()
         trust = (0.5 * typical / np.maximum(excess, 0.5 * typical)) ** 4
-        kept = trust >= (_LEAST_WEIGHT if weighted else _LEAST_WITHOUT_WEIGHTS)
-        kept[kept] = are_near(rows.positions[kept], _FAR)
+        # where all rows count alike: five times the typical excess
+        kept = trust >= (1e-4 if weighted else 1.0 / 625.0)
+        kept[kept] = are_near(rows.positions[kept], 1e3)
         rows, trust = rows.take(kept), trust[kept]
     if len(rows) < least_points(dim):
         raise SurrogateFitError(
@@ -298,16 +240,3 @@ def training_rows(
             "evaluations as warm_start"
         )
     return rows, trust
-
-
-def _distinct(rows: Evaluations) -> Evaluations:
-    """Return distinct rows, sorted, weighted by how often each occurs."""
-    if not len(rows):
-        return rows
-    # Of copies the one with a gradient comes first, and is the one that stays.
-    gradients = np.full((len(rows), 1), np.nan) if rows.gradients is None else rows.gradients
-    order = np.lexsort([np.isnan(gradients).any(axis=1), rows.values, *rows.positions.T])
-    table = np.column_stack([rows.positions, rows.values])[order]
-    starts = np.flatnonzero(np.r_[True, (table[1:] != table[:-1]).any(axis=1)])
-    copies = np.diff(np.r_[starts, len(rows)])
-    return attrs.evolve(rows.take(np.asarray(order[starts], dtype=np.int64)), weights=copies)

@@ -23,6 +23,7 @@ pytest.importorskip("formulaic")
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
 QUICK = {"sampler": "hmc", "warmup": 200, "draws": 250, "progress": False}
+SHORT = {**QUICK, "warmup": 60, "draws": 100}
 
 
 def table(n=200):
@@ -66,10 +67,13 @@ def predictors(run, rows):
     return b @ x.astype(float) + rows.log_exposure.to_numpy()
 
 
-def test_means_and_intervals_are_those_of_the_draws(counts):
+def test_means_and_intervals_are_those_of_the_draws(counts, path):
     found, means = counts.predict(NEW, interval=0.8), np.exp(predictors(counts, NEW))
     assert list(found.columns) == ["mean", "sd", "lower", "upper"]
     assert_array_equal(found.index, NEW.index)
+    # transforms go by the data of the fit, from a file too
+    assert_allclose(counts.predict(NEW.iloc[[0]], interval=0.8)["mean"], found["mean"].iloc[[0]])
+    assert sk.open_run(path).predict(NEW, interval=0.8).equals(found)
     assert_allclose(found["mean"], means.mean(axis=0))
     assert_allclose(found["sd"], means.std(axis=0))
     assert_allclose(found[["lower", "upper"]].T, np.quantile(means, [0.1, 0.9], axis=0))
@@ -95,7 +99,7 @@ def test_an_offset_is_read_from_the_new_rows_or_given(counts, tmp_path):
     with pytest.raises(ConfigurationError, match="asks for 'log_exposure'"):
         counts.predict(NEW.drop(columns="log_exposure"))
     target = sk.glm("visits ~ age", FRAME, "poisson", prior=2.5, offset=FRAME.log_exposure)
-    run = sk.sample(target, seed=1, **{**QUICK, "draws": 20})  # whose offset was an array
+    run = sk.sample(target, seed=1, **SHORT)  # whose offset was an array
     with pytest.raises(ConfigurationError, match="predictions need one for each new row"):
         run.predict(NEW)
     assert len(run.predict(NEW, offset=NEW.log_exposure)) == 3
@@ -104,12 +108,6 @@ def test_an_offset_is_read_from_the_new_rows_or_given(counts, tmp_path):
     run = sk.sample(sk.glm(formula, FRAME, "poisson", prior=2.5), path=path, seed=1, **QUICK)
     assert_allclose(run.predict(NEW), counts.predict(NEW))
     assert_allclose(sk.open_run(path).predict(NEW), counts.predict(NEW))
-
-
-def test_transforms_go_by_the_data_of_the_fit_from_a_file_too(counts, path):
-    one = counts.predict(NEW.iloc[[0]])
-    assert_allclose(one["mean"], counts.predict(NEW)["mean"].iloc[[0]])
-    assert sk.open_run(path).predict(NEW).equals(counts.predict(NEW))
 
 
 @pytest.mark.parametrize(
@@ -169,19 +167,10 @@ def test_no_code_is_run_from_a_file(counts, path, tmp_path):
 def test_functions_of_the_users_are_not_written(tmp_path):
     path = tmp_path / "run.surrokit"
     target = sk.glm("visits ~ f(age)", FRAME, "poisson", prior=2.5, context={"f": np.sqrt})
-    run = sk.sample(target, path=path, seed=1, **QUICK)
+    run = sk.sample(target, path=path, seed=1, **SHORT)
     assert run.predict(NEW)["mean"].min() > 0.0
     with pytest.raises(ConfigurationError, match=r"surrokit\.resume\(path, target\)"):
         sk.open_run(path).predict(NEW)
-
-
-def test_two_levels_have_probabilities():
-    run = sk.sample(sk.glm("ill ~ age", FRAME, "binomial", prior=2.5), seed=1, **QUICK)
-    both = run.predict_proba(NEW)
-    assert both.shape == (3, 2)
-    assert_allclose(both.sum(axis=1), 1.0)
-    assert_allclose(both[:, 1], run.predict(NEW)["mean"])
-    assert set(np.unique(run.posterior_predictive(NEW, seed=1))) == {"no", "yes"}
 
 
 @pytest.mark.parametrize("family", ["multinomial", "ordinal"])
@@ -199,6 +188,14 @@ def test_classes_have_a_row_for_each_level(family):
     assert_allclose(np.array(shares).T, probabilities, atol=0.06)
     with pytest.raises(ConfigurationError, match="which have no mean and no interval"):
         run.predict(NEW, kind="response")
+
+
+def test_two_levels_have_probabilities():
+    run = sk.sample(sk.glm("ill ~ age", FRAME, "binomial", prior=2.5), seed=1, **SHORT)
+    both = run.predict_proba(NEW)
+    assert_allclose(both.sum(axis=1), 1.0)
+    assert_allclose(both[:, 1], run.predict(NEW)["mean"])
+    assert set(np.unique(run.posterior_predictive(NEW, seed=1))) == {"no", "yes"}
 
 
 def test_small_probabilities_of_ordered_classes_keep_their_digits():
@@ -221,7 +218,7 @@ def rows():
 
 
 def test_arrays_are_predicted_as_arrays(rows):
-    run = sk.sample(rows, seed=1, **QUICK)
+    run = sk.sample(rows, seed=1, **SHORT)
     found = run.predict(DESIGN[:4])
     means = np.exp(run.draws.reshape(-1, 3) @ DESIGN[:4].T)
     assert_allclose(found["mean"], means.mean(axis=0))
@@ -265,20 +262,20 @@ def cooled(**observed):
 @pytest.mark.parametrize("family", ["student", "lognormal"])
 def test_data_of_forward_models_scatter_with_their_noise(family, tmp_path):
     scale, path = 0.05 if family == "lognormal" else 1.5, tmp_path / "run.surrokit"
-    run = sk.sample(cooled(scale=scale, family=family), seed=1, path=path, **QUICK)
+    run = sk.sample(cooled(scale=scale, family=family), seed=1, path=path, **SHORT)
     found = run.posterior_predictive(seed=1)
     assert_array_equal(sk.open_run(path).posterior_predictive(seed=1), found)
     assert found.shape == run.outputs.shape
     apart = np.log(found / run.outputs) if family == "lognormal" else found - run.outputs
     # half of errors are within 0.674 sd of normal ones, and 0.741 scales of Student's t with 4
     within = {"student": 0.741}.get(family, 0.674) * scale
-    assert (np.abs(apart) < within).mean() == pytest.approx(0.5, abs=0.02)
+    assert (np.abs(apart) < within).mean() == pytest.approx(0.5, abs=0.03)
 
 
 def test_unknown_noise_varies_with_its_draws():
-    run = sk.sample(cooled(scale="estimate"), seed=1, **QUICK)
+    run = sk.sample(cooled(scale="estimate"), seed=1, **SHORT)
     found = (run.posterior_predictive(seed=1) - run.outputs) / run["scale"][..., None]
-    assert found.std() == pytest.approx(1.0, abs=0.03)
+    assert found.std() == pytest.approx(1.0, abs=0.04)
     with pytest.raises(ConfigurationError, match="leave new rows and offset out"):
         run.posterior_predictive([1.0])
     with pytest.raises(ConfigurationError, match=r"call run\.posterior_predictive"):
@@ -290,7 +287,7 @@ def test_data_of_a_forward_model_are_drawn_from_a_file_alone(noise_sd, tmp_path)
     path, data = tmp_path / "run.surrokit", cooling((0.08, 20.0))
     parameters = {"rate": (0.0, None), "room": (0.0, 40.0)}
     target = sk.forward_potential(cooling, data=data, noise_sd=noise_sd, parameters=parameters)
-    run = sk.sample(target, path=path, seed=1, **{**QUICK, "sampler": "random-walk"})
+    run = sk.sample(target, path=path, seed=1, **{**SHORT, "sampler": "random-walk"})
     opened = sk.open_run(path)
     assert_array_equal(opened.posterior_predictive(seed=1), run.posterior_predictive(seed=1))
     assert_array_equal(opened.observed_data["outputs"], run.observed_data["outputs"])
@@ -300,7 +297,7 @@ def test_data_of_a_forward_model_are_drawn_from_a_file_alone(noise_sd, tmp_path)
 
 
 def test_targets_without_predictions_say_which_have_them():
-    run = sk.sample("banana", seed=1, **QUICK)
+    run = sk.sample("banana", seed=1, **SHORT)
     with pytest.raises(ConfigurationError, match="the target of this run has no predictions"):
         run.predict([[1.0]])
     with pytest.raises(ConfigurationError, match="the target of this run has no predictions"):

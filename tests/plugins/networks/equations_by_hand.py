@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit_networks.activations import TANH
+from surrokit_networks.activations import Activation
 from surrokit_networks.equations import Equations
 from surrokit_networks.nodes import Nodes
+
+TANH = Activation(
+    name="tanh",
+    value=np.tanh,
+    first=lambda x: np.cosh(x) ** -2.0,
+    second=lambda x: -2.0 * np.tanh(x) * np.cosh(x) ** -2.0,
+    third=lambda x: (4.0 * np.tanh(x) ** 2 - 2.0 * np.cosh(x) ** -2.0) * np.cosh(x) ** -2.0,
+)
 
 
 def nodes_of(kind: str | None, dim: int, size: int, seed: int = 0) -> Nodes:
@@ -47,7 +55,7 @@ def equations_of(
     return Equations(
         whitened=whitened,
         targets=targets,
-        gradients=slopes if known.any() else None,
+        gradients=slopes,
         value_weights=weights * values,
         gradient_weights=0.7 * weights * known,
         count=float(n * values + dim * known.sum()),
@@ -60,7 +68,7 @@ def rows_of(basis, equations):
     roots = np.sqrt(equations.value_weights)[:, None]
     features = np.hstack([np.ones((len(equations), 1)), basis.features(equations.whitened)])
     left, right = [roots * features], [roots * equations.targets]
-    if equations.gradients is not None:
+    if equations.has_gradients:
         jacobian = basis.jacobian(equations.whitened)
         roots = np.sqrt(equations.gradient_weights)[:, None]
         for k in range(equations.whitened.shape[1]):

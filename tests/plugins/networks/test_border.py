@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.interfaces import Evaluations, LearningProblem
@@ -66,23 +67,23 @@ def test_far_out_it_is_a_proper_tail(network):
     """The slope of V by log r is dim + TAIL, so the integral of exp(-V) r^(dim - 1) is finite."""
     near, far = at(network, 200.0, 2e4, seed=3), at(network, 400.0, 4e4, seed=3)
     rise = (network.value(far) - network.value(near)) / np.log(2.0)
-    np.testing.assert_allclose(rise, DIM + TAIL, rtol=0.01)
+    assert_allclose(rise, DIM + TAIL, rtol=0.01)
     assert (network.value(near) > network.value(at(network, 0.1))).all()
 
 
 def test_gradients_are_those_of_the_values_everywhere(network):
     positions = at(network, 0.5, 0.999, 1.001, 1.1, 1.2, 1.4, 3.0)
     value, gradient = network.value_and_gradient(positions)
-    np.testing.assert_allclose(network.value(positions), value, rtol=1e-12)
-    np.testing.assert_allclose(gradient, network.gradient(positions), rtol=1e-12)
+    assert_allclose(network.value(positions), value, rtol=1e-12)
+    assert_allclose(gradient, network.gradient(positions), rtol=1e-12)
     step = 1e-6 * network.border.radius
     for k in range(DIM):
         move = step * np.eye(DIM)[k]
         rise = network.value(positions + move) - network.value(positions - move)
-        np.testing.assert_allclose(rise / (2 * step), gradient[:, k], atol=1e-4)
+        assert_allclose(rise / (2 * step), gradient[:, k], atol=1e-4)
     # among many rows within, few beyond
     among = network.gradient(np.concatenate([at(network, *[0.5] * 40), positions]))[40:]
-    np.testing.assert_allclose(among, gradient, rtol=1e-9)
+    assert_allclose(among, gradient, rtol=1e-9)
 
 
 def test_where_the_network_overflows_the_tail_does_not(network):
@@ -138,5 +139,5 @@ def test_a_run_on_a_surrogate_of_a_heavy_tail_reaches_beyond_its_border():
         target, sampler="sub-chain", surrogate="additive", explorer="rounds", seed=1, progress=False
     )
     sd = run.draws.std(axis=(0, 1))
-    np.testing.assert_allclose(sd, np.sqrt(5.0 / 3.0), rtol=0.1)
+    assert_allclose(sd, np.sqrt(5.0 / 3.0), rtol=0.1)
     assert run.acceptance.mean() > 0.8

@@ -3,21 +3,12 @@
 import attrs
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
-from surrokit.surrogate.training import demand_numbers
-from surrokit_networks.learner import (
-    Candidate,
-    best_of,
-    candidates,
-    default_size,
-    fine_size,
-    no_nodes,
-    pilot_rows,
-    simplest_of,
-)
+from surrokit_networks.learner import choose, default_size, fine_size, no_nodes
 from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows
 
@@ -32,8 +23,8 @@ def test_rows_that_are_not_finite_are_dropped():
     positions[7, 0] = np.nan
     values = np.array([1.0, np.inf, 2.0, np.nan, 3.0, 4.0, -np.inf, 5.0])
     rows = rows_of(positions, values)
-    np.testing.assert_array_equal(rows.values, [1.0, 2.0, 3.0, 4.0])
-    np.testing.assert_array_equal(rows.positions, positions[[0, 2, 4, 5]])
+    assert_array_equal(rows.values, [1.0, 2.0, 3.0, 4.0])
+    assert_array_equal(rows.positions, positions[[0, 2, 4, 5]])
 
 
 def test_duplicates_become_one_row_that_counts_as_often():
@@ -41,10 +32,10 @@ def test_duplicates_become_one_row_that_counts_as_often():
     values = np.array([9.0, 1.0, 9.0, 4.0, 8.0])
     rows = rows_of(positions, values)
     order = np.lexsort([rows.values, rows.positions[:, 0]])
-    np.testing.assert_array_equal(rows.positions[order, 0], [1.0, 2.0, 3.0, 3.0])
-    np.testing.assert_array_equal(rows.values[order], [1.0, 4.0, 8.0, 9.0])
-    np.testing.assert_array_equal(rows.copies[order], [1.0, 1.0, 1.0, 2.0])
-    np.testing.assert_array_equal(rows.weights, rows.copies)
+    assert_array_equal(rows.positions[order, 0], [1.0, 2.0, 3.0, 3.0])
+    assert_array_equal(rows.values[order], [1.0, 4.0, 8.0, 9.0])
+    assert_array_equal(rows.copies[order], [1.0, 1.0, 1.0, 2.0])
+    assert_array_equal(rows.weights, rows.copies)
 
 
 def test_duplicates_keep_the_derivatives_that_one_of_them_has():
@@ -58,10 +49,10 @@ def test_duplicates_keep_the_derivatives_that_one_of_them_has():
         jacobians=[[[nan], [nan]], [[3.0], [nan]], [[5.0], [6.0]], [[3.0], [4.0]]],
     )
     first, second = np.argsort(rows.positions[:, 0])
-    np.testing.assert_array_equal(rows.copies[[first, second]], [3.0, 1.0])
-    np.testing.assert_array_equal(rows.gradients[[first, second]], [[7.0], [nan]])
-    np.testing.assert_array_equal(rows.with_gradient[[first, second]], [True, False])
-    np.testing.assert_array_equal(rows.jacobians[[first, second], :, 0], [[3.0, 4.0], [5.0, 6.0]])
+    assert_array_equal(rows.copies[[first, second]], [3.0, 1.0])
+    assert_array_equal(rows.gradients[[first, second]], [[7.0], [nan]])
+    assert_array_equal(rows.with_gradient[[first, second]], [True, False])
+    assert_array_equal(rows.jacobians[[first, second], :, 0], [[3.0, 4.0], [5.0, 6.0]])
     assert rows.with_jacobian.all()
 
 
@@ -71,12 +62,12 @@ def test_far_tail_rows_count_less_and_less():
     # Too few rows near the least value: all of 2 dim + 10.
     rows = rows_of(positions, values, "down-weighted")
     trust = rows.trust[np.argsort(rows.positions[:, 0])]
-    np.testing.assert_allclose(trust, [1.0, 1.0, 1 / 16, 1e-4, 1.2e-3**4])
-    np.testing.assert_array_equal(rows_of(positions, values).trust, np.ones(5))
+    assert_allclose(trust, [1.0, 1.0, 1 / 16, 1e-4, 1.2e-3**4])
+    assert_array_equal(rows_of(positions, values).trust, np.ones(5))
     # With rows in plenty: half the quantile 0.999 of a chi-square number of one degree of freedom.
     values = np.array([0.0, 1.0, 1.0, 2.0, 10.0]) * 5.4137831
     trust = rows_of(positions, values, "down-weighted").trust
-    np.testing.assert_allclose(np.sort(trust), [1e-4, 1 / 16, 1.0, 1.0, 1.0], rtol=1e-6)
+    assert_allclose(np.sort(trust), [1e-4, 1 / 16, 1.0, 1.0, 1.0], rtol=1e-6)
     # Rows that count for nothing are left out.
     far = np.array([0.0, 1.0, 1e300, 1e308])
     assert len(rows_of(np.array([[0.0], [1.0], [1e303], [-1e303]]), far, "down-weighted")) == 2
@@ -87,22 +78,9 @@ def test_rows_without_outputs_are_of_no_use_where_outputs_are_learnt():
     outputs = np.array([[1.0, 2.0], [np.nan, 2.0], [3.0, 4.0], [np.inf, 0.0]])
     positions = np.arange(4.0)[:, None]
     rows = rows_of(positions, np.ones(4), needs_outputs=True, outputs=outputs)
-    np.testing.assert_array_equal(rows.outputs, outputs[[0, 2]])
+    assert_array_equal(rows.outputs, outputs[[0, 2]])
     assert not rows.with_jacobian.any()
     assert len(rows_of(positions, np.ones(4), outputs=outputs)) == 4
-
-
-@pytest.mark.parametrize(
-    ("positions", "values", "message"),
-    [
-        ([[0.0], [1.0], [2.0]], [1.0, np.nan, np.nan], "values .* got NaN in row 1 of 3"),
-        ([[0.0], [1.0], [np.nan]], [1.0, 1.0, 1.0], "positions .* got NaN in row 2 of 3"),
-        ([[np.nan], [1.0]], [1.0, np.nan], "positions .* got NaN in row 0 of 2"),
-    ],
-)
-def test_rows_that_are_no_numbers_are_named(positions, values, message):
-    with pytest.raises(ConfigurationError, match=message + "; drop such rows, or give failed"):
-        demand_numbers(Evaluations(positions=positions, values=values))
 
 
 def many_rows(n, trust=None):
@@ -136,72 +114,48 @@ def draw(whitened, size, rng):
     raise AssertionError("nothing is to be drawn")
 
 
-def test_the_least_error_wins_after_handicaps():
-    ways = [
-        Candidate(draw=draw, trend="auto"),
-        Candidate(draw=draw, trend="linear", handicap=2.0),
-        Candidate(draw=draw, trend="constant"),
-    ]
-    errors = {"auto": 1.5, "linear": 0.8, "constant": 1.7}
-    assert best_of(ways, lambda way: errors[way.trend]).trend == "auto"
-    errors["linear"] = 0.7
-    assert best_of(ways, lambda way: errors[way.trend]).trend == "linear"
+@pytest.mark.parametrize(
+    ("trend", "errors", "wins", "tried"),
+    [
+        ("auto", {"auto": 1.5, "linear": 0.8}, "auto", ["auto", "linear"]),
+        ("auto", {"auto": 1.5, "linear": 0.7}, "linear", ["auto", "linear"]),
+        ("auto", {"linear": 100.0}, "linear", ["auto", "linear"]),
+        # Where none can be fitted, the first is tried in earnest, and says why.
+        ("quadratic", {}, "quadratic", ["quadratic"]),
+    ],
+)
+def test_the_least_error_wins_after_handicaps(trend, errors, wins, tried):
+    seen = []
 
-
-def test_what_cannot_be_fitted_does_not_win():
-    def error(way):
-        if way.trend == "quadratic":
+    def error(_, trend):
+        seen.append(trend)
+        if trend not in errors:
             raise SurrogateFitError("too few equations")
-        return 100.0
+        return errors[trend]
 
-    ways = [Candidate(draw=draw, trend=trend) for trend in ("quadratic", "linear")]
-    assert best_of(ways, error).trend == "linear"
-    assert best_of(ways[:1], error).trend == "quadratic"
-    # Where none can be fitted, the first is tried in earnest, and says why.
-    assert best_of([ways[0], ways[0]], error) is ways[0]
-
-
-def simplest(bare, best):
-    """Return the choice with these variances of V - U: of the trend alone, and with nodes."""
-    ways = candidates([draw], "auto")
-    return simplest_of(ways, "auto", lambda way: bare if way.draw is no_nodes else best)
+    assert choose([draw], trend, error) == (draw, wins)
+    assert seen == tried
 
 
 @pytest.mark.parametrize(
-    ("bare", "best", "stays"),
+    ("bare", "best", "stays", "tried"),
     [
-        (1e-3, 0.0, False),  # 0.98 of independent draws are accepted already
-        (0.0115, 0.0079, False),  # 0.94 and 0.95
-        (0.006, 1e-5, True),  # 0.956 and 0.998
-        (0.2, 0.1, True),
-        (np.inf, 1.0, True),
+        (1e-3, 0.0, False, 1),  # 0.98 of independent draws are accepted already
+        (0.0115, 0.0079, False, 2),  # 0.94 and 0.95: not without that trend
+        (0.006, 1e-5, True, 2),  # 0.956 and 0.998
+        (0.2, 0.1, True, 3),
+        (np.inf, 1.0, True, 3),
     ],
 )
-def test_nodes_stay_where_they_raise_the_acceptance(bare, best, stays):
-    assert (simplest(bare, best).draw is draw) == stays
+def test_nodes_stay_where_they_raise_the_acceptance(bare, best, stays, tried):
+    seen = []
 
+    def variance(way, _):
+        seen.append(way)
+        return bare if way is no_nodes else best
 
-def test_a_good_trend_is_not_tried_without():
-    tried = []
-
-    def variance(way):
-        tried.append(way.trend)
-        return 0.01
-
-    simplest_of(candidates([draw, draw], "auto"), "auto", variance)
-    assert tried == ["auto"] * 3
-    tried.clear()
-    simplest_of(candidates([draw, draw], "linear"), "linear", variance)
-    assert tried == ["linear"] * 3
-
-
-@pytest.mark.parametrize(("n_equations", "left"), [(100, 100), (10_000, 100), (20_000, 50)])
-def test_a_part_of_many_equations(n_equations, left):
-    rows = many_rows(100)
-    part = pilot_rows(rows, n_equations, np.random.default_rng(1))
-    assert len(part) == left
-    assert set(part.values) <= set(rows.values)
-    assert len(pilot_rows(rows, 10**9, np.random.default_rng(1))) == 2
+    assert choose([draw], "auto", variance, simplest=True)[0] is (draw if stays else no_nodes)
+    assert len(seen) == tried
 
 
 def test_a_sharp_potential_gets_longer_directions():

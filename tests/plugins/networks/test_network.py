@@ -7,45 +7,30 @@ against something that shares no code.
 
 import pickle
 
+import attrs
 import autograd
 import autograd.numpy as anp
 import numpy as np
 import pytest
-from equations_by_hand import nodes_of
-from numpy.testing import assert_allclose
+from equations_by_hand import TANH, nodes_of
+from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.errors import CapabilityError, ShapeError
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.bounds import BoundedPotential, LiftedEnergy
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
 from surrokit.testing import check_potential
-from surrokit_networks.activations import BUILT_IN, EXPONENTIAL, Activation
-from surrokit_networks.network import Mixing, Network
+from surrokit_networks.activations import BUILT_IN, EXPONENTIAL
+from surrokit_networks.network import Network, Polynomial
 from surrokit_networks.nodes import Nodes
-from surrokit_networks.potentials import (
-    CAPABILITIES,
-    FittedEmulator,
-    FittedNetwork,
-    emulator_capabilities,
-)
-from surrokit_networks.trend import Polynomial
-from surrokit_problems.lynx_hare import COUNTS, LynxHare
+from surrokit_networks.potentials import CAPABILITIES, FittedEmulator, FittedNetwork
 
 DIM, NODES, N = 4, 9, 5
-SINE = Activation(
-    name="sine",
-    value=np.sin,
-    first=np.cos,
-    second=lambda x: -np.sin(x),
-    third=lambda x: -np.cos(x),
-)
-ACTIVATIONS = {**BUILT_IN, "sine": SINE, "exponential": EXPONENTIAL}
+ACTIVATIONS = {**BUILT_IN, "tanh": TANH, "exponential": EXPONENTIAL}
 PLAIN = {
     "softplus": lambda x: anp.logaddexp(0.0, x),
     "tanh": anp.tanh,
     "cosine": anp.cos,
-    "sine": anp.sin,
     "exponential": anp.exp,
 }
 
@@ -123,7 +108,7 @@ def each(function, *rows):
 
 def close(actual, expected):
     scale = np.abs(expected).max()
-    np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-11 * (1.0 + scale))
+    assert_allclose(actual, expected, rtol=1e-9, atol=1e-11 * (1.0 + scale))
 
 
 def test_values_and_gradients(case):
@@ -144,8 +129,7 @@ def test_hessians(case):
     close(found, found.transpose(0, 2, 1))
     product = np.einsum("nij,nj->ni", hessian, case.vectors)
     close(case.fitted.hessian_product(case.positions, case.vectors), product)
-    diagonal = np.einsum("nkk->nk", hessian)
-    close(case.fitted.hessian_diagonal(case.positions), diagonal)
+    close(case.fitted.hessian_diagonal(case.positions), np.einsum("nkk->nk", hessian))
 
 
 @pytest.mark.filterwarnings("ignore:Output seems independent")
@@ -174,22 +158,19 @@ def complaints(potential):
 def test_a_network_keeps_to_the_contract_of_potentials(case):
     wrong, names = complaints(case.fitted)
     assert wrong == []
-    assert {"check_gradient", "check_hessian", "check_hessian_derivative"} <= names
-    assert {"check_hessian_diagonal", "check_hessian_product"} <= names
+    names_of_hessians = {"check_hessian", "check_hessian_derivative", "check_hessian_product"}
+    assert {"check_gradient"} | names_of_hessians <= names
 
 
+@pytest.mark.parametrize("case", [("rbf", True)], indirect=True)
 def test_what_a_fit_says_of_itself(case):
     fitted = case.fitted
     assert fitted.capabilities == CAPABILITIES
-    assert fitted.level == 7.0
     text = repr(fitted)
     assert text.startswith(f"FittedNetwork(dim=4, n_nodes={fitted.n_nodes}, n_points=50, ridge=")
     assert text.endswith("degrees=5.0, gcv_error=0.1, held_out_variance=none)")
     quality = FitQuality(variance=0.0321, gradient_error=None, n_points=5)
-    judged = FittedNetwork(
-        network=fitted.network, n_points=5, ridge=1, degrees=1, gcv_error=1, quality=quality
-    )
-    assert repr(judged).endswith("held_out_variance=0.0321)")
+    assert repr(attrs.evolve(fitted, quality=quality)).endswith("held_out_variance=0.0321)")
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
@@ -198,21 +179,21 @@ def test_activations(name):
     x.setflags(write=False)
     function = PLAIN[name]
     for found in (activation.value, activation.first, activation.second, activation.third):
-        np.testing.assert_allclose(found(x), function(x), rtol=1e-9, atol=1e-12)
+        assert_allclose(found(x), function(x), rtol=1e-9, atol=1e-12)
         function = autograd.elementwise_grad(function)
-    value, slope = activation.both(x.copy())
-    np.testing.assert_allclose(value, activation.value(x), rtol=1e-13, atol=1e-14)
-    np.testing.assert_allclose(slope, activation.first(x), rtol=1e-13, atol=1e-14)
+    value, slope = activation.value_and_first(x.copy())
+    assert_allclose(value, activation.value(x), rtol=1e-13, atol=1e-14)
+    assert_allclose(slope, activation.first(x), rtol=1e-13, atol=1e-14)
     assert not np.shares_memory(value, slope)
 
 
 def test_softplus_far_out():
     softplus, x = BUILT_IN["softplus"], np.array([-1e5, -800.0, 800.0, 1e5])
-    np.testing.assert_array_equal(softplus.value(x), [0.0, 0.0, 800.0, 1e5])
-    np.testing.assert_array_equal(softplus.first(x), [0.0, 0.0, 1.0, 1.0])
-    np.testing.assert_array_equal(softplus.second(x), np.zeros(4))
-    np.testing.assert_array_equal(softplus.third(x), np.zeros(4))
-    np.testing.assert_array_equal(softplus.both(x.copy()), [softplus.value(x), softplus.first(x)])
+    assert_array_equal(softplus.value(x), [0.0, 0.0, 800.0, 1e5])
+    assert_array_equal(softplus.first(x), [0.0, 0.0, 1.0, 1.0])
+    assert_array_equal(softplus.second(x), np.zeros(4))
+    assert_array_equal(softplus.third(x), np.zeros(4))
+    assert_array_equal(softplus.value_and_first(x.copy()), [softplus.value(x), softplus.first(x)])
 
 
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
@@ -236,40 +217,29 @@ def test_derivatives_of_many_nodes_are_the_same_in_blocks(kind):
     close(fitted.hessian(q)[-3:], fitted.hessian(q[-3:]))
     close(fitted.hessian_trace_gradient(q, a)[-3:], fitted.hessian_trace_gradient(q[-3:], a[-3:]))
     close(fitted.hessian_trace_gradient(q, a), fitted.hessian_form_gradient(q, u))
-    for m in (2, 6):
-        many = Polynomial(constant=np.zeros(m), linear=np.zeros((DIM, m)), matrices=None)
-        network = Network(trend=many, weights=rng.standard_normal((20_000, m)), **plain)
-        at, last, w = network.at(q), network.at(q[-3:]), rng.standard_normal((40, m, DIM))
-        close(at.jacobian()[-3:], last.jacobian())
-        close(at.hessian_product(w)[-3:], last.hessian_product(w[-3:]))
+    many = Polynomial(constant=np.zeros(6), linear=np.zeros((DIM, 6)), matrices=None)
+    network = Network(trend=many, weights=rng.standard_normal((20_000, 6)), **plain)
+    close(network.at(q).jacobian()[-3:], network.at(q[-3:]).jacobian())
 
 
-WIDE, OUTPUTS, SIZE, COMBINED, MIXED = 3, 5, 8, 4, 30
+WIDE, OUTPUTS, SIZE = 3, 5, 8
 
 
-def emulator_nodes(kind, rng):
-    if kind == "none":
-        return Nodes.none(WIDE)
+def given(kind, trend="quadratic"):
+    """Coefficients of a network of many outputs."""
+    rng = np.random.default_rng(7)
     if kind == "rbf":
-        return Nodes.radial(rng.standard_normal((SIZE, WIDE)), rng.uniform(1.0, 4.0, SIZE))
-    activation = ACTIVATIONS[kind]
-    return Nodes.additive(rng.standard_normal((SIZE, WIDE)), rng.standard_normal(SIZE), activation)
-
-
-def network_of(constant, linear, matrices, **others):
-    """A network from the coefficients of its trend, and the rest."""
-    trend = Polynomial(constant=constant, linear=linear, matrices=matrices)
-    return Network(trend=trend, **others)
-
-
-def coefficients(kind, trend, rng):
-    nodes = emulator_nodes(kind, rng)
+        nodes = Nodes.radial(rng.standard_normal((SIZE, WIDE)), rng.uniform(1.0, 4.0, SIZE))
+    elif kind == "none":
+        nodes = Nodes.none(WIDE)
+    else:
+        vectors, offsets = rng.standard_normal((SIZE, WIDE)), rng.standard_normal(SIZE)
+        nodes = Nodes.additive(vectors, offsets, ACTIVATIONS[kind])
+    positions = rng.standard_normal((50, WIDE)) @ rng.standard_normal((WIDE, WIDE)) + 3.0
     matrices = rng.standard_normal((OUTPUTS, WIDE, WIDE))
     return {
         "nodes": nodes,
-        "whitening": Whitening.of(
-            rng.standard_normal((50, WIDE)) @ rng.standard_normal((WIDE, WIDE)) + 3.0, np.ones(50)
-        ),
+        "whitening": Whitening.of(positions, np.ones(50)),
         "weights": rng.standard_normal((len(nodes), OUTPUTS)),
         "constant": rng.standard_normal(OUTPUTS),
         "linear": rng.standard_normal((WIDE, OUTPUTS)) * (trend != "constant"),
@@ -284,35 +254,19 @@ ENERGY = GaussianEnergy(
 )
 
 
-class WithoutCurvatures:
-    """The same energy, which does not say what else it can do."""
-
-    value = ENERGY.value
-    value_and_gradients = ENERGY.value_and_gradients
-
-
-LYNX_HARE = BoundedPotential(LynxHare(), LynxHare.parameters)
-
-
-def emulator_of(network, energy=ENERGY):
+def emulator_of(given, energy=ENERGY):
+    trend = Polynomial(**{name: given.pop(name) for name in ("constant", "linear", "matrices")})
+    network = Network(trend=trend, **given)
     return FittedEmulator(
         network=network, energy=energy, n_points=50, ridge=0.1, degrees=4.0, gcv_error=0.2
     )
 
 
-@pytest.fixture(params=["softplus", "sine", "rbf", "none"])
-def kind(request):
-    return request.param
-
-
-@pytest.fixture(params=["constant", "quadratic"])
-def given(request, kind):
-    return coefficients(kind, request.param, np.random.default_rng(7))
-
-
-@pytest.fixture
-def emulator(given):
-    return emulator_of(network_of(**given))
+@pytest.fixture(
+    params=[("softplus", "constant"), ("rbf", "constant"), ("rbf", "quadratic"), ("none",)], ids=str
+)
+def emulator(request):
+    return emulator_of(given(*request.param))
 
 
 @pytest.fixture
@@ -320,90 +274,46 @@ def q(rng):
     return 3.0 + rng.standard_normal((6, WIDE))
 
 
-def test_an_emulator_keeps_to_the_contract_of_potentials(emulator):
+def test_an_emulator_keeps_to_the_contract_of_potentials(emulator, q):
     wrong, names = complaints(emulator)
     assert wrong == []
     assert {"check_gradient", "check_jacobian", "check_metric_matrix"} <= names
     assert {"check_forward_value", "check_energy_curvatures"} <= names
-    assert {"check_metric_derivative", "check_forward_hessian"} <= names
-
-
-@pytest.mark.parametrize("kind", ["softplus", "rbf"], indirect=True)
-def test_derivatives_of_the_metric_where_the_curvatures_change(kind, rng, differences):
-    energy = LiftedEnergy(LynxHare().energy, LYNX_HARE.transform)
-    size, m = 6, 42
-    whitening = Whitening.of(rng.standard_normal((50, 8)), np.ones(50))
-    draws = rng.standard_normal((size, 8))
-    nodes = (
-        Nodes.radial(draws, rng.uniform(4.0, 9.0, size))
-        if kind == "rbf"
-        else Nodes.additive(draws, rng.standard_normal(size), BUILT_IN[kind])
-    )
-    network = network_of(
-        nodes=nodes,
-        whitening=whitening,
-        weights=rng.standard_normal((size, m)),
-        constant=np.log(COUNTS).ravel(),
-        linear=rng.standard_normal((8, m)),
-        matrices=None,
-    )
-    emulator = emulator_of(network, energy)
-    q, u = 0.3 * rng.standard_normal((2, 4, 8))
-    a = np.tile(np.diag(np.arange(8.0)), (4, 1, 1)) + u[:, :, None] * u[:, None, :]
-    expected = differences(lambda x: (a * emulator.metric(x)).sum(axis=(1, 2)), q)
-    found = emulator.metric_trace_gradient(q, a)
-    assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
-    outer = u[:, :, None] * u[:, None, :]
-    expected = emulator.metric_trace_gradient(q, outer)
-    assert_allclose(emulator.metric_form_gradient(q, u), expected, rtol=1e-8)
-
-
-@pytest.mark.parametrize("size", [1e8, 1e200, 1e303])
-def test_a_position_that_ran_away_has_infinite_energy(emulator, q, size):
-    away = q * size * np.array([1.0, -1.0, 1.0])
-    value = emulator.value(away)
-    assert not np.isnan(value).any()
-    assert (value > 1e9).all()
-    assert_allclose(emulator.value_and_gradient(away)[0], value, rtol=1e-6)
-    assert emulator.metric(away).shape == (6, WIDE, WIDE)
-    assert emulator.forward(away).shape == (6, OUTPUTS)
-
-
-def test_a_row_that_ran_away_leaves_the_others_alone(emulator, q):
-    value, gradient = emulator.value_and_gradient(q)
-    metric, jacobian = emulator.metric(q), emulator.forward_and_jacobian(q)[1]
-    away = q.copy()
-    away[2] = [1e303, -1e303, np.inf]
-    others = [0, 1, 3, 4, 5]
-    assert_allclose(emulator.value(away)[others], value[others], rtol=1e-10)
-    assert_allclose(emulator.value_and_gradient(away)[1][others], gradient[others], rtol=1e-9)
-    assert_allclose(emulator.metric(away)[others], metric[others], rtol=1e-9)
-    found = emulator.forward_and_jacobian(away)[1]
-    assert_allclose(found[others], jacobian[others], rtol=1e-9, atol=1e-12)
-
-
-def test_without_curvatures_there_is_no_metric(rng):
-    network = network_of(**coefficients("tanh", "linear", rng))
-    plain = emulator_of(network, WithoutCurvatures())
-    plainly = {"gradient", "forward", "jacobian", "forward-hessian"}
-    of_metric = {"metric", "metric-product", "metric-derivative"}
-    assert plain.capabilities == plainly
-    assert emulator_of(network).capabilities == plainly | of_metric
-    assert emulator_capabilities(ENERGY) == emulator_of(network).capabilities
-    zeros = np.zeros((2, WIDE))
-    for call in (plain.metric, lambda q: plain.metric_product(q, q)):
-        with pytest.raises(CapabilityError, match="WithoutCurvatures does not offer them; give it"):
-            call(zeros)
-    with pytest.raises(CapabilityError, match="'curvature-derivatives' among its capabilities"):
-        plain.metric_form_gradient(zeros, zeros)
-    with pytest.raises(CapabilityError, match="'curvature-derivatives' among its capabilities"):
-        plain.metric_trace_gradient(zeros, np.zeros((2, WIDE, WIDE)))
-
-
-def test_an_emulator_can_be_pickled(rng, q):
-    emulator = emulator_of(network_of(**coefficients("softplus", "quadratic", rng)))
     copy = pickle.loads(pickle.dumps(emulator))
     assert_allclose(copy.value_and_gradient(q)[1], emulator.value_and_gradient(q)[1], rtol=0)
+
+
+@pytest.mark.parametrize("size", [1e8, 1e200, 1e303, np.inf])
+def test_a_position_that_ran_away_has_infinite_energy_and_leaves_others_alone(emulator, q, size):
+    away, others = q.copy(), [0, 1, 3, 4, 5]
+    away[2] = np.array([size, -size, size])
+    value = emulator.value(away)
+    assert value[2] > 1e9
+    found, gradient = emulator.value_and_gradient(away)
+    assert_allclose(found, value, rtol=1e-6)
+    assert_allclose(value[others], emulator.value(q)[others], rtol=1e-10)
+    for found, exact in (
+        (gradient, emulator.value_and_gradient(q)[1]),
+        (emulator.metric(away), emulator.metric(q)),
+        (emulator.forward_and_jacobian(away)[1], emulator.forward_and_jacobian(q)[1]),
+    ):
+        assert_allclose(found[others], exact[others], rtol=1e-9, atol=1e-12)
+
+
+class WithoutCurvatures:
+    """The same energy, which does not say what else it can do."""
+
+    value = ENERGY.value
+    value_and_gradients = ENERGY.value_and_gradients
+
+
+def test_without_curvatures_there_is_no_metric():
+    plain = emulator_of(given("tanh", "linear"), WithoutCurvatures())
+    plainly = {"gradient", "forward", "jacobian"}
+    assert plain.capabilities == plainly
+    assert emulator_of(given("tanh")).capabilities == plainly | {"metric"}
+    with pytest.raises(CapabilityError, match="WithoutCurvatures does not offer them; give it"):
+        plain.metric(np.zeros((2, WIDE)))
 
 
 @pytest.mark.parametrize(
@@ -414,56 +324,6 @@ def test_an_emulator_can_be_pickled(rng, q):
         ("matrices", np.zeros((WIDE, WIDE, OUTPUTS)), r"matrices .* \(5, 3, 3\), got \(3, 3, 5\)"),
     ],
 )
-def test_coefficients_must_go_together(name, array, said, rng):
-    given = coefficients("softplus", "quadratic", rng) | {name: array}
+def test_coefficients_must_go_together(name, array, said):
     with pytest.raises(ShapeError, match=f"^{said}$"):
-        network_of(**given)
-
-
-@pytest.mark.parametrize("kind", ["additive", "rbf", "none"])
-@pytest.mark.parametrize("quadratic", [False, True])
-def test_a_network_of_combinations_is_one_of_outputs(kind, quadratic):
-    rng = np.random.default_rng(1)
-    size = 0 if kind == "none" else 6
-    nodes = nodes_of(None if kind == "none" else kind, WIDE, 6)
-    matrices = rng.standard_normal((COMBINED, WIDE, WIDE))
-    matrices += matrices.transpose(0, 2, 1)
-    weights, linear = rng.standard_normal((size, COMBINED)), rng.standard_normal((WIDE, COMBINED))
-    constant = rng.standard_normal(COMBINED)
-    mixing = Mixing(
-        offset=rng.standard_normal(MIXED), matrix=rng.standard_normal((COMBINED, MIXED))
-    )
-    whitening = Whitening.of(rng.standard_normal((50, WIDE)) @ np.diag([1, 2, 3]), np.ones(50))
-    mixed = np.einsum("rij,rm->mij", matrices, mixing.matrix)
-    one, other = (
-        Network(
-            whitening=whitening,
-            nodes=nodes,
-            trend=Polynomial(constant=c, linear=slope, matrices=p if quadratic else None),
-            weights=v,
-            mixing=how,
-        )
-        for c, slope, p, v, how in (
-            (constant, linear, matrices, weights, mixing),
-            (
-                constant @ mixing.matrix + mixing.offset,
-                linear @ mixing.matrix,
-                mixed,
-                weights @ mixing.matrix,
-                None,
-            ),
-        )
-    )
-    q, u = rng.standard_normal((2, 7, WIDE))
-    b, w = rng.standard_normal((7, MIXED)), rng.standard_normal((7, MIXED, WIDE))
-    np.testing.assert_allclose(one.value(q), other.value(q), rtol=1e-9, atol=1e-10)
-    at, there = one.at(q), other.at(q)
-    for found, expected in (
-        (at.outputs, there.outputs),
-        (at.pull_back(b), there.pull_back(b)),
-        (at.push(u), there.push(u)),
-        (at.jacobian(), there.jacobian()),
-        (at.hessian_product(w), there.hessian_product(w)),
-        (at.hessian_form(b, u), there.hessian_form(b, u)),
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+        emulator_of(given("softplus") | {name: array})

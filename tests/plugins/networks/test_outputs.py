@@ -1,19 +1,19 @@
-"""Networks that learn the outputs of a forward map: fits, units, and leading combinations."""
+"""Networks that learn the outputs of a forward map: fits and units."""
 
 import attrs
 import numpy as np
 import pytest
 from equations_by_hand import nodes_of
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.errors import CapabilityError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
-from surrokit_networks.equations import Equations
-from surrokit_networks.frame import leading_directions, output_scales
+from surrokit_networks.frame import output_scales
 from surrokit_networks.nodes import Nodes
-from surrokit_networks.regression import Regression
+from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows
 
 DIM, OUTPUTS = 2, 3
@@ -75,19 +75,19 @@ def test_every_way_to_train(train_on, kind):
 def test_many_outputs_are_as_many_fits_at_the_same_ridge(kind):
     rows = TrainingRows.of(exact(30, rough=1.0), "full", needs_outputs=True)
     nodes, whitening = nodes_of(kind, DIM, 20), Whitening.of(rows.positions, rows.weights)
-    regression = Regression(ridge=0.01, trend="linear")
-    emulator = regression.fit_outputs(ENERGY, nodes, whitening, rows)
+    training = Training(ridge=0.01, trend="linear")
+    emulator = training.fit_outputs(ENERGY, nodes, whitening, rows)
     assert emulator.ridge == 0.01
-    # A regression of one potential knows nothing of outputs: hand it one output as a value. A
+    # A training of one potential knows nothing of outputs: hand it one output as a value. A
     # ridge on weights in units of u is one of ridge / u^2 on weights.
     found = emulator.forward(FRESH.positions)
     for m in range(OUTPUTS):
         one = attrs.evolve(rows, values=rows.outputs[:, m], gradients=rows.jacobians[:, m])
-        alone = regression.fit(nodes, whitening, one)[1]
-        np.testing.assert_allclose(
+        alone = training.fit(nodes, whitening, one)[1]
+        assert_allclose(
             alone.value(FRESH.positions), found[:, m], rtol=1e-6, atol=1e-6 * ENERGY.noise_sd[m]
         )
-        np.testing.assert_allclose(
+        assert_allclose(
             alone.gradient(FRESH.positions),
             emulator.forward_and_jacobian(FRESH.positions)[1][:, m],
             rtol=1e-6,
@@ -107,9 +107,7 @@ def test_units_of_an_output_change_nothing():
     learns = learner(sk.make("surrogate", "additive"), energy=energy)
     learns.observe(moved)
     one, other = fitted(sk.make("surrogate", "additive"), rows), learns.fit()
-    np.testing.assert_allclose(
-        other.value(FRESH.positions), one.value(FRESH.positions), rtol=1e-4, atol=1e-4
-    )
+    assert_allclose(other.value(FRESH.positions), one.value(FRESH.positions), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -119,41 +117,18 @@ def test_trends_of_outputs(trend, degree):
     # Those of U need not be those of outputs: a normal density makes a linear map, not a bent one.
     rows = TrainingRows.of(exact(40), "full", needs_outputs=True)
     whitening = Whitening.of(rows.positions, rows.weights)
-    emulator = Regression(trend=trend).fit_outputs(ENERGY, Nodes.none(DIM), whitening, rows)
+    emulator = Training(trend=trend).fit_outputs(ENERGY, Nodes.none(DIM), whitening, rows)
     _, jacobians = emulator.forward_and_jacobian(FRESH.positions)
     if degree == 0:
-        np.testing.assert_array_equal(jacobians, 0.0)
+        assert_array_equal(jacobians, 0.0)
     elif degree == 1:
-        np.testing.assert_allclose(jacobians, [jacobians[0]] * len(jacobians), rtol=1e-9)
+        assert_allclose(jacobians, [jacobians[0]] * len(jacobians), rtol=1e-9)
     else:
-        np.testing.assert_allclose(jacobians, FRESH.jacobians, rtol=1e-6, atol=1e-6)
+        assert_allclose(jacobians, FRESH.jacobians, rtol=1e-6, atol=1e-6)
         # which may fall in every direction, too
         falling = attrs.evolve(rows, outputs=-rows.outputs, jacobians=-rows.jacobians)
-        emulator = Regression(trend=trend).fit_outputs(ENERGY, Nodes.none(DIM), whitening, falling)
-        np.testing.assert_allclose(emulator.forward(FRESH.positions), -FRESH.outputs, atol=1e-6)
-
-
-def test_rows_without_jacobian_count_for_outputs_only():
-    rows = exact(40)
-    jacobians = np.array(rows.jacobians)
-    jacobians[5:] = np.nan
-    jacobians[3, 0, 0] = np.nan
-    emulator = fitted(
-        sk.make("surrogate", "additive", n_nodes=30), attrs.evolve(rows, jacobians=jacobians)
-    )
-    error = emulator.forward(FRESH.positions) - FRESH.outputs
-    assert np.abs(error / ENERGY.noise_sd).max() < 1e-3
-
-
-def test_states_hold_outputs_and_jacobians():
-    first, second = (
-        learner(sk.make("surrogate", "additive", n_nodes=20), seed=seed) for seed in (1, 99)
-    )
-    first.observe(exact(30, rough=1.0))
-    first.observe(exact(10, seed=3, rough=1.0, jacobians=False))
-    one, other = first.fit(), second.restore(first.state()).fit()
-    np.testing.assert_array_equal(one.forward(FRESH.positions), other.forward(FRESH.positions))
-    assert one.quality == other.quality
+        emulator = Training(trend=trend).fit_outputs(ENERGY, Nodes.none(DIM), whitening, falling)
+        assert_allclose(emulator.forward(FRESH.positions), -FRESH.outputs, atol=1e-6)
 
 
 def test_gradients_of_the_potential_are_made_from_jacobians():
@@ -165,7 +140,7 @@ def test_gradients_of_the_potential_are_made_from_jacobians():
     )
     learns.observe(FRESH)
     gradients = learns.state()["rows"]["gradients"]
-    np.testing.assert_allclose(gradients[40:], expected + FRESH.positions, rtol=1e-9)
+    assert_allclose(gradients[40:], expected + FRESH.positions, rtol=1e-9)
     assert learns.fit().quality.gradient_error is not None
 
 
@@ -263,8 +238,8 @@ def test_rows_that_cannot_count_do_not(outputs, bad):
     failed = np.concatenate([outputs, np.full((2, 3), bad)])
     weights = np.ones(402)
     weights[400:] = 0.0 if bad == 1e303 else 1.0
-    np.testing.assert_allclose(scales(failed, weights), scales(outputs))
-    np.testing.assert_allclose(scales(outputs * np.nan), 1.0)
+    assert_allclose(scales(failed, weights), scales(outputs))
+    assert_allclose(scales(outputs * np.nan), 1.0)
     ran_away = scales(np.concatenate([outputs, np.full((2, 3), 1e290)]))
     assert ((ran_away > 0) & (ran_away < np.inf)).all()
 
@@ -275,101 +250,3 @@ def test_outputs_that_do_not_matter_have_no_say(outputs):
     assert found[0] == pytest.approx(1 / np.sqrt(np.mean(np.square(outputs[:, 0]))))
     assert found[1] == pytest.approx(1e6 * outputs[:, 1].std())
     assert found[2] == 1.0
-
-
-FEW, MANY, WIDE = 4, 30, 3
-
-
-def many_equations(n, weights, *, gradients, noise=0.0):
-    """Return rows whose outputs go along a few directions, and with noise along all."""
-    rng = np.random.default_rng(5)
-    mixing = rng.standard_normal((FEW, MANY))
-    targets = rng.standard_normal((n, FEW)) @ mixing
-    targets += noise * rng.standard_normal(targets.shape)
-    slopes = mixing.T @ rng.standard_normal((n, FEW, WIDE)) if gradients else None
-    return Equations(
-        whitened=rng.standard_normal((n, WIDE)),
-        targets=targets,
-        gradients=slopes,
-        value_weights=weights,
-        gradient_weights=weights * gradients,
-        count=float(n),
-        trains_level=True,
-    )
-
-
-@pytest.mark.parametrize("n", [10, 100])  # fewer rows than outputs, and more
-@pytest.mark.parametrize("gradients", [False, True])
-def test_directions_hold_all_that_varies(n, gradients):
-    equations = many_equations(n, np.ones(n), gradients=gradients)
-    directions = leading_directions(equations, 1e-12)
-    assert directions.shape == (MANY, FEW)
-    np.testing.assert_allclose(directions.T @ directions, np.eye(FEW), atol=1e-9)
-    along = equations.along(directions)
-    np.testing.assert_allclose(along.targets @ directions.T, equations.targets, atol=1e-9)
-    if gradients:
-        back = directions @ along.gradients
-        np.testing.assert_allclose(back, equations.gradients, atol=1e-9)
-
-
-def test_no_more_is_left_out_than_allowed():
-    equations = many_equations(200, np.ones(200), gradients=False, noise=0.01)
-    directions = leading_directions(equations, 0.004)
-    left = equations.targets - (equations.targets @ directions) @ directions.T
-    assert np.square(left).sum() / 200 < 0.004  # of noise there are 26 times 1e-4
-    assert FEW <= directions.shape[1] < 10
-    # and one direction fewer would leave out more
-    less = directions[:, 1:]
-    left = equations.targets - (equations.targets @ less) @ less.T
-    assert np.square(left).sum() / 200 > 0.004
-
-
-def test_where_outputs_go_many_ways_they_are_left_alone():
-    assert leading_directions(
-        many_equations(100, np.ones(100), gradients=False, noise=1.0), 1e-3
-    ) is (None)
-    equations = many_equations(100, np.ones(100), gradients=False)
-    assert (
-        leading_directions(attrs.evolve(equations, targets=equations.targets * np.inf), 1) is None
-    )
-    nothing = attrs.evolve(equations, targets=np.zeros((100, MANY)))
-    assert leading_directions(nothing, 1e-3) is None
-
-
-MANY_ENERGY = GaussianEnergy(
-    data=np.linspace(-1.0, 1.0, MANY), noise_sd=0.5, prior=gaussian_prior(0.0, 1.0)
-)
-
-
-def observed():
-    """Return outputs that are many sums of few functions, with their Jacobians."""
-    rng = np.random.default_rng(2)
-    q, mixing = rng.standard_normal((40, WIDE)), rng.standard_normal((FEW, MANY)) / 4
-    steep = rng.standard_normal((WIDE, FEW))
-    outputs = np.sin(q @ steep) @ mixing
-    jacobians = np.einsum("nr,ir,rm->nmi", np.cos(q @ steep), steep, mixing)
-    values = MANY_ENERGY.value(outputs, q)
-    return Evaluations(positions=q, values=values, outputs=outputs, jacobians=jacobians)
-
-
-def test_what_is_left_out_hardly_changes_a_fit():
-    """Outputs that are twice as many, and the same, go as few ways; half of them alone do not."""
-    rows = observed()
-
-    def fitted(columns):
-        energy = GaussianEnergy(
-            data=MANY_ENERGY.data[columns], noise_sd=0.5, prior=gaussian_prior(0.0, 1.0)
-        )
-        problem = LearningProblem(dim=WIDE, capabilities=frozenset(), energy=energy)
-        learner = sk.make("surrogate", "additive").learner(problem, np.random.default_rng(0))
-        outputs, jacobians = rows.outputs[:, columns], rows.jacobians[:, columns]
-        learner.observe(attrs.evolve(rows, outputs=outputs, jacobians=jacobians))
-        return learner.fit()
-
-    short, whole = fitted(np.arange(MANY)), fitted(np.arange(FEW))
-    assert short.network.mixing.matrix.shape == (FEW, MANY)
-    assert whole.network.mixing is None
-    error = short.forward(rows.positions) - rows.outputs
-    assert np.abs(error).max() < 0.05 * np.abs(rows.outputs).max()
-    alone = whole.forward(rows.positions) - rows.outputs[:, :FEW]
-    np.testing.assert_allclose(error[:, :FEW], alone, atol=0.02 * np.abs(rows.outputs).max())

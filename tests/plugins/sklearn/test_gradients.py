@@ -5,26 +5,20 @@ import re
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.decomposition import PCA
 from sklearn.ensemble import VotingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import (
-    BayesianRidge,
-    LinearRegression,
-    PoissonRegressor,
-    Ridge,
-)
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.linear_model import BayesianRidge, LinearRegression, PoissonRegressor, Ridge
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, LinearSVR, NuSVR
 
 from surrokit_sklearn import AdditiveNetworkRegressor
-from surrokit_sklearn.gradients import analytic_gradient, gradient_of
+from surrokit_sklearn.gradients import analytic_gradient
 
 DIM = 3
 SCALES = np.array([0.6, 1.5, 3.0])
@@ -44,36 +38,27 @@ def process(kernel, **settings):
     return GaussianProcessRegressor(kernel, optimizer=None, alpha=1e-4, **settings)
 
 
-def perceptron(activation):
-    settings = {"solver": "lbfgs", "max_iter": 50, "tol": 1e9, "random_state": 0}
-    return MLPRegressor(hidden_layer_sizes=(8, 5), activation=activation, **settings)
-
-
 KNOWN = [
     *(LinearRegression(), Ridge(), BayesianRidge(), LinearSVR()),
     make_pipeline(StandardScaler(with_std=False), KernelRidge(kernel="rbf")),
     make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), LinearRegression())),
     Pipeline([("nothing", "passthrough"), ("none", None), ("last", Ridge())]),
     make_pipeline(StandardScaler(), AdditiveNetworkRegressor(n_nodes=20, random_state=0)),
-    GridSearchCV(KernelRidge(kernel="rbf"), {"gamma": [0.1, 1.0]}, cv=KFold(2)),
-    *[KernelRidge(kernel=name, alpha=100.0) for name in ("linear", "rbf", "poly")],
-    KernelRidge(kernel="polynomial", degree=2, gamma=0.3, coef0=2.0),
-    *[SVR(kernel=name, C=2.0) for name in ("linear", "rbf", "poly")],
-    SVR(gamma="auto", degree=2, coef0=1.5, kernel="poly"),
+    *[KernelRidge(kernel=name, alpha=100.0) for name in ("linear", "rbf")],
+    *[SVR(kernel=name, C=2.0) for name in ("linear", "rbf")],
+    SVR(gamma="auto"),
     NuSVR(gamma=0.2),
     GaussianProcessRegressor(optimizer=None, alpha=1e-4),
     process(2.0 * kernels.RBF(1.3) + kernels.WhiteKernel(0.1), normalize_y=True),
     process(kernels.RBF(SCALES)),
     *[process(kernels.Matern(1.4, nu=nu)) for nu in (0.5, 1.5, np.inf)],
     process(kernels.Matern(SCALES, nu=2.5)),
-    process(kernels.DotProduct(0.5) ** 2 + kernels.ConstantKernel(3.0)),
-    process((kernels.RBF() * kernels.Matern(nu=1.5) + kernels.RationalQuadratic(1.2, 0.7)) ** 2),
-    *[perceptron(name) for name in ("relu", "tanh", "logistic", "identity")],
+    process(kernels.DotProduct(0.5) * kernels.RBF() + kernels.ConstantKernel(3.0)),
+    process(kernels.RBF() * kernels.Matern(nu=1.5) + kernels.DotProduct(0.7)),
 ]
 UNKNOWN = [
     KNeighborsRegressor(),
     KernelRidge(kernel="laplacian"),
-    SVR(kernel="poly", coef0=-1.0),
     KernelRidge(kernel=lambda x, y: x @ y),
     process(kernels.RBF() * kernels.Matern(nu=0.7)),
     process(kernels.ExpSineSquared(1.5, 6.0) + kernels.WhiteKernel(100.0)),
@@ -97,11 +82,11 @@ def test_analytic_gradients_are_those_of_predictions(regressor, differences):
     found = gradient(inputs)
     expected = differences(made.predict, inputs)
     assert found.shape == (6, DIM)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     # One row gives what it gives among others.
-    np.testing.assert_allclose(gradient(inputs[:1]), found[:1], rtol=1e-9, atol=1e-12)
+    assert_allclose(gradient(inputs[:1]), found[:1], rtol=1e-9, atol=1e-12)
     again = pickle.loads(pickle.dumps(gradient))
-    np.testing.assert_array_equal(again(inputs), found)
+    assert_array_equal(again(inputs), found)
 
 
 @pytest.mark.parametrize("regressor", UNKNOWN, ids=label)
@@ -116,23 +101,18 @@ def test_coefficients_behind_a_link_are_no_gradient():
 
 def test_kernels_are_finite_where_an_input_is_a_centre():
     inputs, _ = data()
-    for kernel in (kernels.Matern(nu=0.5), kernels.RationalQuadratic()):
-        assert np.isfinite(analytic_gradient(fitted(process(kernel)))(inputs)).all()
+    kinked = fitted(process(kernels.Matern(nu=0.5)))
+    assert np.isfinite(analytic_gradient(kinked)(inputs)).all()
 
 
-class Cubed(RegressorMixin, BaseEstimator):
-    """A regressor of unknown type."""
+class Sloped(RegressorMixin, BaseEstimator):
+    """A regressor with a gradient of its own."""
 
     def fit(self, X, y):
-        self.level_ = float(np.mean(y))
         return self
 
     def predict(self, X):
-        return (X**3).sum(axis=1) + self.level_
-
-
-class Sloped(Cubed):
-    """A regressor with a gradient of its own."""
+        return (X**3).sum(axis=1)
 
     def predict_gradient(self, X):
         return 3.0 * X**2
@@ -149,19 +129,8 @@ class Renamed(KernelRidge):
     """A subclass that predicts like its parent."""
 
 
-def test_types_can_be_added():
-    made = fitted(Cubed())
-    assert analytic_gradient(made) is None
-    gradient_of(Cubed)(lambda regressor: lambda inputs: 3.0 * inputs**2)
-    inputs = np.array([[1.0, 2.0, 3.0]])
-    np.testing.assert_allclose(analytic_gradient(made)(inputs), 3.0 * inputs**2)
-
-
-def test_a_gradient_of_its_own_is_taken():
+def test_a_gradient_of_its_own_is_taken_and_types_count_unless_they_predict_otherwise():
     inputs = np.ones((2, DIM))
-    np.testing.assert_array_equal(analytic_gradient(fitted(Sloped()))(inputs), 3.0 * inputs)
-
-
-def test_subclasses_count_unless_they_predict_otherwise():
+    assert_array_equal(analytic_gradient(fitted(Sloped()))(inputs), 3.0 * inputs)
     assert analytic_gradient(fitted(Renamed(kernel="rbf"))) is not None
     assert analytic_gradient(fitted(Calmed(kernel="rbf"))) is None

@@ -4,21 +4,17 @@ import attrs
 import numpy as np
 import pytest
 from equations_by_hand import equations_of, nodes_of
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.equations import Basis, Equations, normal_equations
 from surrokit_networks.nodes import Nodes
-from surrokit_networks.regression import Regression
+from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows
-from surrokit_networks.trend import (
-    LEAST_CURVATURE,
-    TrendColumns,
-    matrix_of_gradients,
-    with_least_curvature,
-)
+from surrokit_networks.trend import TrendColumns, matrix_of_gradients
 
 DIM = 3
 BARE = Nodes.none(DIM)
@@ -29,8 +25,8 @@ def rows_of(positions, values, gradients=None):
     return TrainingRows.of(observed, "full")
 
 
-def fit(regression, *what):
-    return regression.fit(*what)[1]
+def fit(training, *what):
+    return training.fit(*what)[1]
 
 
 def random_quadratic(rng, dim):
@@ -38,9 +34,9 @@ def random_quadratic(rng, dim):
     return rng.standard_normal(dim), half @ half.T / dim
 
 
-def whitened_for(regression, rows):
+def whitened_for(training, rows):
     known = rows.with_gradient
-    if regression.uses_gradients and known.any():
+    if training.uses_gradients and known.any():
         return Whitening.of_gradients(
             rows.positions[known], rows.gradients[known], rows.weights[known]
         )
@@ -55,13 +51,13 @@ def test_values_of_a_quadratic_are_recovered(kind, trend):
         mode, hessian = random_quadratic(rng, dim)
         positions = mode + rng.standard_normal((60, dim))
         values = 0.5 * np.einsum("ni,ij,nj->n", positions - mode, hessian, positions - mode) + 7.0
-        regression = Regression(trend=trend)
+        training = Training(trend=trend)
         rows = rows_of(positions, values)
-        network = fit(regression, nodes_of(kind, dim, 10), whitened_for(regression, rows), rows)
+        network = fit(training, nodes_of(kind, dim, 10), whitened_for(training, rows), rows)
         fresh = 5.0 * rng.standard_normal((20, dim))
-        np.testing.assert_allclose(network.gradient(fresh), (fresh - mode) @ hessian, atol=1e-3)
-        np.testing.assert_allclose(network.hessian(fresh), [hessian] * 20, atol=1e-3)
-        np.testing.assert_allclose(network.value(mode[None]), 7.0, atol=1e-3)
+        assert_allclose(network.gradient(fresh), (fresh - mode) @ hessian, atol=1e-3)
+        assert_allclose(network.hessian(fresh), [hessian] * 20, atol=1e-3)
+        assert_allclose(network.value(mode[None]), 7.0, atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", [None, "additive", "rbf"])
@@ -76,9 +72,9 @@ def test_gradients_of_a_quadratic_need_one_point_more_than_dimensions(kind, wher
         positions = (mode if where == "at the mode" else 10.0) + rng.standard_normal((dim + 1, dim))
         away = positions - mode
         values = 0.5 * np.einsum("ni,ij,nj->n", away, hessian, away) + 7.0
-        regression = Regression(trend="quadratic")
+        training = Training(trend="quadratic")
         rows = rows_of(positions, values, away @ hessian)
-        network = fit(regression, nodes_of(kind, dim, 10), whitened_for(regression, rows), rows)
+        network = fit(training, nodes_of(kind, dim, 10), whitened_for(training, rows), rows)
         # in units of a standard deviation of the density
         root = np.linalg.cholesky(np.linalg.inv(hessian))
         fresh = mode + rng.standard_normal((20, dim)) @ root.T
@@ -120,10 +116,10 @@ def test_a_trend_is_positive_definite_whatever_the_target(target, with_gradients
     values, gradients = target(positions)
     for weight in (1.0, -1.0):  # and a target that falls in every direction
         rows = rows_of(positions, weight * values, weight * gradients if with_gradients else None)
-        regression = Regression(trend="quadratic")
-        whitening = whitened_for(regression, rows)
+        training = Training(trend="quadratic")
+        whitening = whitened_for(training, rows)
         nodes = nodes_of(kind, 2, 60)
-        network = fit(regression, nodes, whitening, rows)
+        network = fit(training, nodes, whitening, rows)
         matrix = network.network.trend.matrices[0]
         assert np.linalg.eigvalsh(matrix)[0] >= 0.1 - 1e-9
         if len(nodes):
@@ -132,74 +128,49 @@ def test_a_trend_is_positive_definite_whatever_the_target(target, with_gradients
             assert np.var(left) < 1e-3 * np.var(values)
 
 
-def test_the_trend_of_the_whitening_is_half_the_squared_distance():
-    rng = np.random.default_rng(5)
-    positions = rng.standard_normal((30, DIM))
-    rows = rows_of(positions, rng.standard_normal(30))
-    whitening = Whitening.of(positions, np.ones(30))
-    network = fit(Regression(trend="laplace"), BARE, whitening, rows)
-    covariance = whitening.factor @ whitening.factor.T
-    np.testing.assert_allclose(matrix_of(network), np.linalg.inv(covariance), rtol=1e-9)
-
-
-def test_what_a_trend_has_by_setting():
-    rng = np.random.default_rng(6)
-    positions = rng.standard_normal((40, DIM))
-    rows = rows_of(positions, (positions**2).sum(axis=1))
-    whitening = Whitening.of(positions, np.ones(40))
-    by_setting = {
-        trend: fit(Regression(trend=trend), BARE, whitening, rows)
-        for trend in ("constant", "linear", "quadratic", "auto")
-    }
-    np.testing.assert_array_equal(by_setting["constant"].network.trend.linear, 0.0)
-    assert by_setting["constant"].network.trend.matrices is None
-    assert by_setting["linear"].network.trend.linear.any()
-    assert by_setting["linear"].network.trend.matrices is None
-    np.testing.assert_allclose(matrix_of(by_setting["quadratic"]), 2.0 * np.eye(DIM), atol=1e-9)
-    np.testing.assert_allclose(matrix_of(by_setting["auto"]), 2.0 * np.eye(DIM), atol=1e-9)
-
-
 @pytest.mark.parametrize(
-    ("n", "curvature"), [(9, "none"), (22, "none"), (25, "whitening"), (100, "fitted")]
+    ("trend", "dim", "n", "has"),
+    [
+        ("constant", 3, 40, None),
+        ("linear", 3, 40, "slope"),
+        ("laplace", 3, 30, "whitening"),
+        ("quadratic", 3, 40, "matrix"),
+        # in 3 dimensions a full quadratic has 9 coefficients, and wants 23 equations
+        ("auto", 3, 22, "slope"),
+        ("auto", 3, 25, "matrix"),
+        # in 8 dimensions 64 points are not enough for 44 coefficients, but for a covariance
+        ("auto", 8, 63, "slope"),
+        ("auto", 8, 70, "whitening"),
+    ],
 )
-def test_automatic_trends_take_what_the_points_support(n, curvature):
-    # In 3 dimensions a full quadratic has 9 coefficients, and wants 23 equations.
-    dim = 3
-    rng = np.random.default_rng(7)
+def test_trends_take_what_is_set_or_what_the_points_support(trend, dim, n, has):
+    rng = np.random.default_rng(6)
     positions = rng.standard_normal((n, dim))
-    rows = rows_of(positions, 3.0 * (positions**2).sum(axis=1))
+    rows = rows_of(positions, 3.0 * (positions**2).sum(axis=1) + positions[:, 0])
     whitening = Whitening.of(positions, np.ones(n))
-    network = fit(Regression(trend="auto"), BARE, whitening, rows)
-    if curvature == "none":
-        assert network.network.trend.matrices is None
+    network = fit(Training(trend=trend), Nodes.none(dim), whitening, rows)
+    found = network.network.trend
+    assert found.linear.any() == (has is not None)
+    if has in (None, "slope"):
+        assert found.matrices is None
     else:
-        np.testing.assert_allclose(matrix_of(network), 6.0 * np.eye(dim), atol=1e-6)
-
-
-def test_automatic_trends_between_few_points_and_plenty():
-    # In 8 dimensions 64 points are not enough for 44 coefficients, but for a covariance.
-    rng = np.random.default_rng(8)
-    positions = rng.standard_normal((70, 8))
-    rows = rows_of(positions, (positions**2).sum(axis=1))
-    whitening = Whitening.of(positions, np.ones(70))
-    automatic = fit(Regression(trend="auto"), Nodes.none(8), whitening, rows)
-    laplace = fit(Regression(trend="laplace"), Nodes.none(8), whitening, rows)
-    np.testing.assert_array_equal(matrix_of(automatic), matrix_of(laplace))
+        covariance = whitening.factor @ whitening.factor.T
+        expected = 6.0 * np.eye(dim) if has == "matrix" else np.linalg.inv(covariance)
+        assert_allclose(matrix_of(network), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_too_few_equations_for_a_quadratic():
     rng = np.random.default_rng(9)
-    for n, wanted in ((10, "10 coefficients, but there are only 10"), (4, "only 4")):
+    for n in (10, 4):
         rows = rows_of(rng.standard_normal((n, DIM)), rng.standard_normal(n))
         with pytest.raises(
             SurrogateFitError,
             match=r"a trend of degree 2 in 3 dimensions has 10 coefficients, but there are only "
             rf"{n} equations; explore for longer, or use trend='auto'",
-        ) as caught:
-            fit(Regression(trend="quadratic"), BARE, Whitening.identity(DIM), rows)
-        assert wanted in str(caught.value)
+        ):
+            fit(Training(trend="quadratic"), BARE, Whitening.identity(DIM), rows)
     rows = rows_of(rng.standard_normal((11, DIM)), rng.standard_normal(11))
-    assert fit(Regression(trend="quadratic"), BARE, Whitening.identity(DIM), rows).n_points == 11
+    assert fit(Training(trend="quadratic"), BARE, Whitening.identity(DIM), rows).n_points == 11
 
 
 def test_a_twin_that_could_not_fit_its_trend_is_not_asked():
@@ -210,7 +181,7 @@ def test_a_twin_that_could_not_fit_its_trend_is_not_asked():
         rows = rows_of(positions, np.cosh(positions).sum(axis=1))
         held = np.arange(n) < 2
         for nodes in (BARE, nodes_of("rbf", DIM, 5), nodes_of("rbf", DIM, 50)):
-            network = fit(Regression(trend="quadratic"), nodes, Whitening.identity(DIM), rows, held)
+            network = fit(Training(trend="quadratic"), nodes, Whitening.identity(DIM), rows, held)
             assert (network.quality is not None) == judged
             assert np.isfinite(network.value(positions)).all()
 
@@ -224,42 +195,9 @@ def test_a_twin_that_could_not_fit_its_trend_is_not_asked():
 )
 def test_problems_that_cannot_be_solved_are_reported(ridge, wrong, message):
     trend = TrendColumns(dim=DIM, degree=0)
-    basis = Basis(trend=trend, network=nodes_of("additive", DIM, 5))
+    basis = Basis(trend=trend, nodes=nodes_of("additive", DIM, 5))
     with pytest.raises(SurrogateFitError, match=message):
-        Regression(ridge=ridge).solve(basis, attrs.evolve(equations_of(20, DIM), **wrong), None)
-
-
-RIDGES = "ridge must be a finite number that is not negative, or None"
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"ridge": -1.0}, RIDGES),
-        ({"ridge": np.inf}, RIDGES),
-        ({"ridge": np.nan}, RIDGES),
-        ({"level": "mean"}, "level must be one of 'trained', 'minimum', got 'mean'"),
-        ({"trend": "cubic"}, "trend must be one of 'auto', .*'laplace', got 'cubic'"),
-        ({"train_on": "all"}, "train_on must be one of 'auto', 'values', .* got 'all'"),
-    ],
-)
-def test_impossible_settings_are_refused(settings, message):
-    with pytest.raises(ConfigurationError, match=message):
-        Regression(**settings)
-
-
-def test_curvatures_are_raised_to_the_least():
-    rng = np.random.default_rng(6)
-    vectors, _ = np.linalg.qr(rng.standard_normal((4, 4)))
-    matrix = (vectors * [-3.0, 0.05, 0.5, 2.0]) @ vectors.T
-    raised = with_least_curvature(matrix)
-    np.testing.assert_allclose(np.linalg.eigvalsh(raised), [0.1, 0.1, 0.5, 2.0], atol=1e-12)
-    # In the other directions nothing changes.
-    np.testing.assert_allclose(raised @ vectors[:, 2:], matrix @ vectors[:, 2:], atol=1e-12)
-    assert with_least_curvature(raised + 1e-9 * np.eye(4)) is None
-    assert with_least_curvature(matrix, least=0.01) is not None
-    assert with_least_curvature(np.eye(3)) is None
-    assert LEAST_CURVATURE == 0.1
+        Training(ridge=ridge).solve(basis, attrs.evolve(equations_of(20, DIM), **wrong), None)
 
 
 def symmetric(rng, dim):
@@ -303,14 +241,14 @@ def test_the_matrix_is_the_best_of_the_ridges_tried(n, dim):
 
     tried = [score(weights.sum() * ridge) for ridge in np.logspace(-4.0, 2.0, 25)]
     _, expected = min(tried, key=lambda pair: pair[0])
-    found = matrix_of_gradients(whitened, gradients, weights)
-    np.testing.assert_allclose(found, expected, atol=1e-8)
-    np.testing.assert_allclose(found, found.T, atol=1e-12)
+    found = matrix_of_gradients(whitened, gradients, weights, np.eye(dim))
+    assert_allclose(found, expected, atol=1e-8)
+    assert_allclose(found, found.T, atol=1e-12)
 
 
 def test_what_one_point_cannot_tell_stays_the_identity():
-    found = matrix_of_gradients(np.ones((1, 3)), np.full((1, 3), 9.0), np.ones(1))
-    np.testing.assert_array_equal(found, np.eye(3))
+    found = matrix_of_gradients(np.ones((1, 3)), np.full((1, 3), 9.0), np.ones(1), np.eye(3))
+    assert_array_equal(found, np.eye(3))
 
 
 PLANE, NODES, N = 2, 15, 80
@@ -327,17 +265,17 @@ def paper_rows(shift=0.0, copies=False):
 
 def coefficients_of(nodes, rows, degree):
     """Features with the trend first, and the least-squares coefficients of them all."""
-    basis = Basis(trend=TrendColumns(dim=PLANE, degree=degree), network=nodes)
+    basis = Basis(trend=TrendColumns(dim=PLANE, degree=degree), nodes=nodes)
     equations = Equations(
         whitened=rows.positions,
         targets=rows.values[:, None],
-        gradients=None,
+        gradients=np.zeros((len(rows), 1, PLANE)),
         value_weights=rows.weights,
         gradient_weights=np.zeros(len(rows)),
         count=float(len(rows)),
         trains_level=True,
     )
-    solution = Regression(ridge=0.0).solve(basis, equations, None)[0]
+    solution = Training(ridge=0.0).solve(basis, equations, None)[0]
     return basis.features(rows.positions), np.vstack([solution.trend, solution.weights])[:, 0]
 
 
@@ -362,41 +300,7 @@ def test_least_squares_with_a_trained_level_is_potential_matching(kind, degree, 
     # The variance is a quadratic, and flat at the least.
     left = features @ found - rows.values
     centred = features - np.average(features, axis=0, weights=rows.copies)
-    np.testing.assert_allclose((rows.copies * left) @ centred, 0.0, atol=1e-7)
-
-
-@pytest.mark.parametrize("kind", ["additive", "rbf"])
-def test_a_shift_of_the_potential_changes_the_level_alone(kind):
-    nodes = nodes_of(kind, PLANE, NODES)
-    regression, identity = Regression(ridge=0.0, train_on="values"), Whitening.identity(PLANE)
-    one, other = (fit(regression, nodes, identity, paper_rows(shift)) for shift in (0.0, 1000.0))
-    positions = np.random.default_rng(6).standard_normal((9, PLANE))
-    np.testing.assert_allclose(other.network.weights, one.network.weights, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(other.value(positions) - one.value(positions), 1000.0)
-    np.testing.assert_allclose(other.gradient(positions), one.gradient(positions), atol=1e-6)
-    rows = paper_rows()
-    assert np.mean(one.value(rows.positions) - rows.values) == pytest.approx(0.0, abs=1e-10)
-
-
-@pytest.mark.parametrize("n_nodes", [15, 120])
-@pytest.mark.parametrize("kind", ["additive", "rbf"])
-def test_without_ridge_weights_are_those_of_algorithm_2(kind, n_nodes):
-    # v = H^+ T, with the level of the authors' code: T = U - min U.
-    rows = paper_rows()
-    nodes = nodes_of(kind, PLANE, n_nodes)
-    regression = Regression(ridge=0.0, train_on="values", level="minimum")
-    network = fit(regression, nodes, Whitening.identity(PLANE), rows)
-    features = nodes.features(rows.positions)
-    targets = rows.values - rows.values.min()
-    expected = np.linalg.lstsq(features, targets, rcond=None)[0]
-    np.testing.assert_allclose(
-        network.value(rows.positions) - rows.values.min(), features @ expected, atol=1e-7
-    )
-    assert network.level == rows.values.min()
-    # Of all solutions the one of least length, where there is more than one.
-    assert np.linalg.norm(network.network.weights) == pytest.approx(
-        np.linalg.norm(expected), rel=1e-5
-    )
+    assert_allclose((rows.copies * left) @ centred, 0.0, atol=1e-7)
 
 
 NOISE, LENGTH = 0.3, 0.8
@@ -432,17 +336,15 @@ def test_the_mean_of_a_process_is_a_network(name):
     equations = Equations(
         whitened=points,
         targets=values[:, None],
-        gradients=None,
+        gradients=np.zeros((len(points), 1, 2)),
         value_weights=1.0 / (short + NOISE**2),
         gradient_weights=np.zeros(len(points)),
         count=float(len(points)),
         trains_level=True,
     )
     nodes = Nodes.radial(centres=centres, square_widths=np.full(len(centres), LENGTH**2))
-    sums = normal_equations(Basis(trend=TrendColumns(dim=2, degree=0), network=nodes), equations)
+    sums = normal_equations(Basis(trend=TrendColumns(dim=2, degree=0), nodes=nodes), equations)
     ridge = np.zeros_like(sums.gram)
     ridge[1:, 1:] = own
     level, *weights = np.linalg.solve(sums.gram + ridge, sums.right[:, 0])
-    np.testing.assert_allclose(
-        process.value(fresh), nodes.features(fresh) @ weights + level, atol=1e-7
-    )
+    assert_allclose(process.value(fresh), nodes.features(fresh) @ weights + level, atol=1e-7)
