@@ -29,7 +29,7 @@ from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_gp.quadratic import QuadraticPrior, QuadraticProcess, flat_from
-from surrokit_gp.quadratic_surrogate import UNSURE, Walled, draw, refocus
+from surrokit_gp.quadratic_surrogate import UNSURE, FittedQuadraticProcess, draw, refocus
 
 JUDGED = 8  # latest draws of the process by which it is judged
 
@@ -233,7 +233,7 @@ class _Search:
             self._evaluate(self.best + SHRINK * moves)
             return
         temperature = float(np.clip(self.spread, 1.0, HOTTEST))
-        walled = Walled.of(process, reach=self.reach)
+        walled = FittedQuadraticProcess.of(process, reach=self.reach)
         draws = draw(walled, temperature, rng)
         draws = draws[np.isfinite(draws).all(axis=1)]
         # tails are heavy where more than one draw in a thousand is at the wall

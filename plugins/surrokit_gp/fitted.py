@@ -82,18 +82,26 @@ class Expansion:
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of V, shape (n, dim)."""
-        return self._sum_and_gradient(*self._extend(positions))[1]
+        return self.value_and_gradient(positions)[1]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        extended, pulls = self._extend(positions)
-        values, gradient = self._sum_and_gradient(extended, pulls)
+        extended, pulls, heights = self._extend(positions)
+        dim, tilts = self.dim, self._tables.tilts
+        radial_gradient: FloatArray | float = 0.0
+        if tilts is not None:
+            radial_gradient = heights @ tilts[1]
+            heights *= extended[:, :-1] @ tilts[0]
+        sums = heights @ self._tables.sums
+        gradient = pulls[:, :dim] * sums[:, -1:]
+        gradient += sums[:, :-1]
+        gradient += pulls[:, dim:-1]
+        gradient += radial_gradient
         # twice the polynomial is (r, 1) . the end of pulls
-        values += 0.5 * np.vecdot(extended[:, :-1], pulls[:, self.dim :])
-        return values, gradient
+        return sums[:, -1] + 0.5 * np.vecdot(extended[:, :-1], pulls[:, dim:]), gradient
 
-    def _extend(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (r, 1, -|x|^2), and (-r T T^T, r matrix + slope, r . slope + 2 level)."""
+    def _extend(self, positions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return (r, 1, -|x|^2), (-r T T^T, r matrix + slope, r . slope + 2 level), and e."""
         positions = check_positions(positions, self.dim)
         n, dim = positions.shape
         extended = np.empty((n, dim + 2))
@@ -102,30 +110,8 @@ class Expansion:
         extended[:, dim] = 1.0
         pulls: FloatArray = extended[:, :-1] @ self._tables.pulls
         np.vecdot(away, pulls[:, :dim], out=extended[:, -1])
-        return extended, pulls
-
-    def _heights_at(self, extended: FloatArray) -> FloatArray:
         exponents: FloatArray = extended @ self._tables.heights
-        return np.exp(exponents, out=exponents)
-
-    def _sum_and_gradient(
-        self, extended: FloatArray, pulls: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the sum of radial terms, and the gradient of everything."""
-        heights, dim = self._heights_at(extended), extended.shape[1] - 2
-        radial_gradient = None
-        tilts = self._tables.tilts
-        if tilts is not None:
-            radial_gradient = heights @ tilts[1]
-            heights *= extended[:, :-1] @ tilts[0]
-        sums = heights @ self._tables.sums
-        radial = sums[:, -1]
-        gradient: FloatArray = pulls[:, :dim] * radial[:, None]
-        gradient += sums[:, :-1]
-        gradient += pulls[:, dim:-1]
-        if radial_gradient is not None:
-            gradient += radial_gradient
-        return radial, gradient
+        return extended, pulls, np.exp(exponents, out=exponents)
 
     # --- derivatives of higher order, with d = x - c ---
 
@@ -175,8 +161,7 @@ class Expansion:
 
     def _terms(self, positions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return x (n, dim), and e and lambda of shape (n, M)."""
-        extended, _ = self._extend(positions)
-        heights = self._heights_at(extended)
+        extended, _, heights = self._extend(positions)
         levels = np.broadcast_to(self.levels, heights.shape)
         if self._tables.tilts is not None:
             levels = extended[:, :-1] @ self._tables.tilts[0]

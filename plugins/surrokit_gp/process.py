@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -126,14 +126,11 @@ class Process(ShownSurrogate):
                 f"{self.hyperparameters.noise_sd}; give one of the two"
             )
 
-    def learner_of(
-        self, problem: LearningProblem, rng: np.random.Generator, **settings: Any
-    ) -> ProcessLearner:
-        """Return a learner for a problem, with settings of its own."""
+    def seed(self, problem: LearningProblem, rng: np.random.Generator) -> int:
+        """Return a learner's seed, if the settings are for so many parameters."""
         if self.hyperparameters is not None:
             self.hyperparameters.scales(problem.dim)
-        seed = int(rng.integers(2**53))
-        return ProcessLearner(dim=problem.dim, seed=seed, process=self, **settings)
+        return int(rng.integers(2**53))
 
 
 @attrs.frozen(kw_only=True)
@@ -179,14 +176,12 @@ class GaussianProcess(Process):
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
         """Return a learner for a problem."""
         value, both = frozenset({"value"}), frozenset({"value", "gradient"})
-        return self.learner_of(
-            problem,
-            rng,
+        return ProcessLearner(
+            dim=problem.dim,
+            seed=self.seed(problem, rng),
+            process=self,
             needs=both if self.gradients is True else value,
             uses=value if self.gradients is False else both,
-            n_search=self.n_search,
-            max_points=self.max_points,
-            gradients=self.gradients,
         )
 
 
@@ -227,26 +222,17 @@ class Fitc(Process):
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
         """Return a learner for a problem."""
-        points = {"inducing": self.inducing, "n_inducing": self.n_inducing}
-        return self.learner_of(problem, rng, n_search=self.n_search, **points)
+        return ProcessLearner(dim=problem.dim, seed=self.seed(problem, rng), process=self)
 
 
 @attrs.define(kw_only=True, eq=False)
 class ProcessLearner(KeepingLearner):
-    """Conditions a process on all that was observed.
+    """Conditions a process on all that was observed."""
 
-    Settings are those of the surrogates; ``inducing`` is None for a full process.
-    """
-
-    process: Process
+    process: GaussianProcess | Fitc
     needs: frozenset[str] = frozenset({"value"})
     uses: frozenset[str] = frozenset({"value", "gradient"})
     provides: Capabilities = CAPABILITIES
-    n_search: int | None = None
-    max_points: int | None = None
-    gradients: Gradients = False
-    inducing: Inducing | None = None
-    n_inducing: int | None = None
 
     def keep_used(self, evaluations: Evaluations) -> Evaluations:
         """Return values, and gradients if they are used."""
@@ -262,9 +248,12 @@ class ProcessLearner(KeepingLearner):
             If there are too few points with a finite value, or they cannot be fitted.
         """
         rows = TrainingRows.of(self.join_observed(), self.process.tail)
-        if self.max_points is not None and len(rows) > self.max_points:
-            rows = rows.take(rows.draw(self.max_points, self.stream(_POINTS)))
-        learnt = self._with_gradients(rows)
+        use: Gradients = False
+        if isinstance(self.process, GaussianProcess):
+            use, most = self.process.gradients, self.process.max_points
+            if most is not None and len(rows) > most:
+                rows = rows.take(rows.draw(most, self.stream(_POINTS)))
+        learnt = self._with_gradients(rows, use)
         self._demand(rows, learnt.n_equations)
         kind = choose_kind(self.process.mean, self.dim, learnt.n_equations)
         fit = _Fit(learner=self, whitening=Whitening.of(rows.positions, rows.spread()), mean=kind)
@@ -274,9 +263,9 @@ class ProcessLearner(KeepingLearner):
         """Return the random numbers for a purpose, the same in every fit."""
         return np.random.default_rng([self.seed, purpose])
 
-    def _with_gradients(self, rows: TrainingRows) -> TrainingRows:
+    def _with_gradients(self, rows: TrainingRows, use: Gradients) -> TrainingRows:
         """Return the rows with the gradients that are observations alone."""
-        known, use = rows.gradient_rows, self.gradients
+        known = rows.gradient_rows
         room = (AMPLE_EQUATIONS - len(rows)) // rows.dim
         if use is True and rows.n_equations > MOST_EQUATIONS:
             raise SurrogateFitError(
@@ -385,14 +374,14 @@ class _Fit:
 
     def _condition(self, rows: TrainingRows, stage: int) -> tuple[Posterior, Hyperparameters]:
         """Return the process given equations, and its hyperparameters: given, found, or sought."""
-        learner = self.learner
-        if learner.inducing is not None and self.inducing is None:
-            rng = learner.stream(_INDUCING)
+        settings = self.learner.process
+        if isinstance(settings, Fitc) and self.inducing is None:
+            rng = self.learner.stream(_INDUCING)
             self.inducing = inducing_points(
-                learner.inducing, rows.positions, learner.n_inducing, rng
+                settings.inducing, rows.positions, settings.n_inducing, rng
             )
-        if learner.process.hyperparameters is not None:
-            found = learner.process.hyperparameters
+        if settings.hyperparameters is not None:
+            found = settings.hyperparameters
         elif not self.searching:
             found = self.found[min(stage, len(self.found) - 1)]
         else:
@@ -405,7 +394,8 @@ class _Fit:
     def _search(self, rows: TrainingRows) -> Hyperparameters:
         """Return hyperparameters of largest likelihood; starts are compared by few equations."""
         settings, inducing = self.learner.process, self.inducing
-        few, more = self._subset(rows, 120), self._subset(rows, self.learner.n_search)
+        more = self._subset(rows, settings.n_search)
+        few = self._subset(more, 120)
         isotropic = settings.kernel_scales == "isotropic"
         space, final = (
             Space.of(some, isotropic, settings.noise, settings.max_signal) for some in (few, more)

@@ -30,20 +30,38 @@ UNSURE = 1.0
 _ROOM = 1.0  # from the wall to the draws inside
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Walled:
-    """V(z) + stiffness max(0, |z| - radius)^2, whose integral of exp is finite; V is the mean."""
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class FittedQuadraticProcess(ShownFit):
+    """V(q), the mean of a process about a quadratic given exact values, in nats.
 
-    process: QuadraticProcess
+    In coordinates z of a whitening it has a wall beyond what it is believed of,
+    + stiffness max(0, |z| - radius)^2, so that the integral of exp(-V) is finite. Frozen and safe
+    to share between threads. Every array it returns is new. Methods raise
+    :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
+
+    Parameters
+    ----------
+    n_points
+        Number of distinct points that it was fitted to.
+    quality : FitQuality or None
+        Errors at each point of the process given all others; None for fewer than two points where
+        the density is more than next to nothing.
+    """
+
+    n_points: int
+    n_gradients: int = attrs.field(default=0, init=False)  # it learns from values alone
+    quality: FitQuality | None = None
+    whitening: Whitening
+    process: QuadraticProcess  # in coordinates z, in which the target is nearly standard normal
     radius: float
     stiffness: float
 
     @classmethod
     def of(cls, process: QuadraticProcess, *, reach: float = 1.0, wide: bool = False) -> Self:
-        """Return a process's mean, believed ``reach`` times as far as draws of a normal target lie.
+        """Return a process as a function of z, believed as far as draws of a normal target lie.
 
-        A ``wide`` one is believed twice as far, and about all points of high density: tails may be
-        heavier.
+        Or ``reach`` times as far. A ``wide`` one is believed twice as far, and about all points of
+        high density: tails may be heavier.
         """
         # of a standard normal target one draw in ten thousand lies farther out
         radius = reach * (float(np.sqrt(chi2.isf(1e-4, process.dim))) + _ROOM)
@@ -53,32 +71,76 @@ class Walled:
             farthest = float(np.sqrt(np.square(high).sum(axis=1).max()))
             radius = max(2.0 * radius, farthest + _ROOM)
         falls = max(0.0, -float(np.linalg.eigvalsh(process.mean.polynomial.matrix)[0]))
-        return cls(process=process, radius=radius, stiffness=5.0 + falls)
+        return cls(
+            n_points=len(process.z),
+            whitening=Whitening.identity(process.dim),
+            process=process,
+            radius=radius,
+            stiffness=5.0 + falls,
+        )
 
-    def value(self, z: FloatArray) -> FloatArray:
-        """Return the sum, shape (n,), at ``z (n, dim)``."""
-        return self.value_and_gradient(z)[0]
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.process.dim
 
-    def value_and_gradient(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the sum, shape (n,), and its gradient, shape (n, dim)."""
+    @property
+    def capabilities(self) -> Capabilities:
+        """Gradient, gradient alone, variance."""
+        return CAPABILITIES
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        return self.value_and_gradient(positions)[0]
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
+        return self.value_and_gradient(positions)[1]
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return V, shape (n,), and its gradient, shape (n, dim)."""
+        z = self._whiten(positions)
         values, gradients = self.process.mean.value_and_gradient(z)
         distances = np.sqrt(np.vecdot(z, z))
         over = np.maximum(distances - self.radius, 0.0)
         values += self.stiffness * np.square(over)
         pulls = 2.0 * self.stiffness * over / np.maximum(distances, self.radius)
         gradients += pulls[:, None] * z
-        return values, gradients
+        return values, gradients @ self.whitening.inverse
 
-    def is_at_wall(self, z: FloatArray) -> BoolArray:
-        """Return which of ``z (n, dim)`` lie at the wall or beyond it, shape (n,)."""
+    def variance(self, positions: FloatArray) -> FloatArray:
+        """Return the variance of the process, shape (n,), in nats squared.
+
+        That of U itself, without the noise of an evaluation; never negative.
+        """
+        return by_blocks(self.process.variance, self._whiten(positions))
+
+    def is_at_wall(self, positions: FloatArray) -> BoolArray:
+        """Return which of ``positions (n, dim)`` lie at the wall or beyond it, shape (n,)."""
+        z = self._whiten(positions)
         return np.asarray(np.sqrt(np.vecdot(z, z)) > self.radius - _ROOM)
 
-    def is_beyond(self, z: FloatArray) -> BoolArray:
-        """Return which of ``z (n, dim)`` lie at the wall, or where V is not sure, shape (n,)."""
-        return np.asarray(self.is_at_wall(z) | (self.process.variance(z) > UNSURE**2))
+    def is_beyond(self, positions: FloatArray) -> BoolArray:
+        """Return which of ``positions (n, dim)`` lie where V is not believed, shape (n,)."""
+        unsure = self.process.variance(self._whiten(positions)) > UNSURE**2
+        return np.asarray(self.is_at_wall(positions) | unsure)
+
+    def _whiten(self, positions: FloatArray) -> FloatArray:
+        return self.whitening.apply(check_positions(positions, self.dim))
+
+    def __repr__(self) -> str:
+        prior = self.process.prior
+        quality = "None" if self.quality is None else f"{self.quality.variance:.3g} nats^2"
+        return (
+            f"FittedQuadraticProcess(dim={self.dim}, n_points={self.n_points}, "
+            f"quadratic_sd={prior.quadratic_sd:.3g}, signal_sd={prior.signal_sd:.3g}, "
+            f"quality={quality})"
+        )
 
 
-def draw(walled: Walled, temperature: float, rng: np.random.Generator) -> FloatArray:
+def draw(
+    walled: FittedQuadraticProcess, temperature: float, rng: np.random.Generator
+) -> FloatArray:
     """Return draws (n, dim) of exp(-V / T) by 64 chains from points of high density."""
     z = walled.process.z
     order = np.argsort(walled.value(z), kind="stable")
@@ -88,7 +150,7 @@ def draw(walled: Walled, temperature: float, rng: np.random.Generator) -> FloatA
 
 
 def walk(
-    walled: Walled, temperature: float, starts: FloatArray, rng: np.random.Generator
+    walled: FittedQuadraticProcess, temperature: float, starts: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """Return draws of exp(-V / T) by Hamiltonian chains, the first third left out, shape (n, dim).
 
@@ -146,78 +208,6 @@ def refocus(
     upper = np.asarray(np.linalg.qr(spread.T, mode="r"))
     factor = (upper * np.where(np.diag(upper) < 0.0, -1.0, 1.0)[:, None]).T
     return Whitening(mean=middle, factor=np.ascontiguousarray(factor))
-
-
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class FittedQuadraticProcess(ShownFit):
-    """V(q), the mean of a process about a quadratic given exact values, in nats.
-
-    It has a wall beyond what it is believed of. Frozen and safe to share between threads. Every
-    array it returns is new. Methods raise :class:`~surrokit.errors.ShapeError` unless positions are
-    rows of ``dim`` numbers.
-
-    Parameters
-    ----------
-    n_points
-        Number of distinct points that it was fitted to.
-    quality : FitQuality or None
-        Errors at each point of the process given all others; None for fewer than two points where
-        the density is more than next to nothing.
-    whitening, walled
-        Coordinates in which the target is nearly standard normal, and the mean in them.
-    """
-
-    n_points: int
-    n_gradients: int = attrs.field(default=0, init=False)
-    quality: FitQuality | None
-    whitening: Whitening
-    walled: Walled
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.walled.process.dim
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Gradient, gradient alone, variance."""
-        return CAPABILITIES
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return V, shape (n,), at positions of shape (n, dim)."""
-        return self.walled.value(self._whiten(positions))
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
-        return self.value_and_gradient(positions)[1]
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        values, gradients = self.walled.value_and_gradient(self._whiten(positions))
-        return values, gradients @ self.whitening.inverse
-
-    def variance(self, positions: FloatArray) -> FloatArray:
-        """Return the variance of the process, shape (n,), in nats squared.
-
-        That of U itself, without the noise of an evaluation; never negative.
-        """
-        return by_blocks(self.walled.process.variance, self._whiten(positions))
-
-    def is_beyond(self, positions: FloatArray) -> BoolArray:
-        """Return which of ``positions (n, dim)`` lie where V is not believed, shape (n,)."""
-        return self.walled.is_beyond(self._whiten(positions))
-
-    def _whiten(self, positions: FloatArray) -> FloatArray:
-        return self.whitening.apply(check_positions(positions, self.dim))
-
-    def __repr__(self) -> str:
-        prior = self.walled.process.prior
-        quality = "None" if self.quality is None else f"{self.quality.variance:.3g} nats^2"
-        return (
-            f"FittedQuadraticProcess(dim={self.dim}, n_points={self.n_points}, "
-            f"quadratic_sd={prior.quadratic_sd:.3g}, signal_sd={prior.signal_sd:.3g}, "
-            f"quality={quality})"
-        )
 
 
 @attrs.frozen(kw_only=True)
@@ -292,12 +282,8 @@ class QuadraticProcessLearner(KeepingLearner):
                 quality = FitQuality(
                     variance=float(np.var(errors)), gradient_error=None, n_points=len(errors)
                 )
-            return FittedQuadraticProcess(
-                n_points=len(process.z),
-                quality=quality,
-                whitening=whitening,
-                walled=Walled.of(process, wide=True),
-            )
+            fitted = FittedQuadraticProcess.of(process, wide=True)
+            return attrs.evolve(fitted, quality=quality, whitening=whitening)
 
     def _settle(
         self, positions: FloatArray, values: FloatArray
@@ -314,7 +300,7 @@ class QuadraticProcessLearner(KeepingLearner):
             fitted = whitening, process
             if turn == 3:
                 break
-            walled = Walled.of(process, wide=True)
+            walled = FittedQuadraticProcess.of(process, wide=True)
             draws = draw(walled, 1.0, np.random.default_rng([self.seed, turn]))
             sds = np.sqrt(np.linalg.eigvalsh(np.cov(draws, rowvar=False).reshape(dim, -1)))
             prior, whitening = process.prior, refocus(whitening, draws)

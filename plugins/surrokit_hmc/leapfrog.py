@@ -8,7 +8,7 @@ import numpy as np
 from surrokit.arguments import all_finite
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.interfaces import Hamiltonian, Phase, Status
-from surrokit.kernel.hamiltonian import constant_metric, put_rows, take_rows
+from surrokit.kernel.hamiltonian import constant_metric, copy_phase, put_rows, take_rows
 from surrokit.limits import check_deadline
 from surrokit.potentials import with_gradient, with_gradient_alone
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
@@ -47,49 +47,63 @@ class Leapfrog:
         ConfigurationError
             If the metric changes with position.
         """
-        n, potential = len(n_steps), hamiltonian.potential
+        potential = hamiltonian.potential
         value_and_gradient = with_gradient(potential).value_and_gradient
-        velocity = constant_metric(hamiltonian.metric, "leapfrog").velocity
-        end = Phase(  # of chains that are lost
-            positions=phase.positions.copy(),
-            momenta=phase.momenta.copy(),
-            cache={
-                "value": np.full(n, np.inf),
-                "gradient": np.full_like(phase.positions, np.nan),
-            },
+        gradient_of = (
+            with_gradient_alone(potential).gradient
+            if GRADIENT_ALONE in potential.capabilities
+            else lambda positions: value_and_gradient(positions)[1]
         )
-        rows, steps = np.arange(n), step_size[:, None]
+        velocity = constant_metric(hamiltonian.metric, "leapfrog").velocity
+        rows: IntArray = np.arange(len(n_steps))
+        lengths, steps = n_steps, step_size[:, None]
         # momenta are kept times the step size, which saves a product in every drift
         positions, squares = phase.positions, steps * steps
         momenta = phase.momenta * steps - 0.5 * squares * phase.cache["gradient"]
-        for done in range(1, int(n_steps.max(initial=0)) + 1):
+        arrivals: list[tuple[IntArray, Phase]] = []
+        done = 0
+        while len(rows):
             check_deadline()
+            done += 1
             positions = positions + velocity(momenta)
-            going = None if all_finite(positions) else np.isfinite(positions).all(axis=1)
-            if going is not None:
-                rows, steps, squares = rows[going], steps[going], squares[going]
-                positions, momenta = positions[going], momenta[going]
-            arrived = n_steps[rows] == done
-            if not arrived.any():
+            if not all_finite(positions):
+                kept = np.isfinite(positions).all(axis=1)
+                rows, lengths = rows[kept], lengths[kept]
+                steps, squares = steps[kept], squares[kept]
+                positions, momenta = positions[kept], momenta[kept]
                 if not len(rows):
                     break
-                if GRADIENT_ALONE in potential.capabilities:
-                    gradient = with_gradient_alone(potential).gradient(positions)
-                else:
-                    gradient = value_and_gradient(positions)[1]
-                momenta = momenta - squares * gradient
+            if done < lengths.min():
+                momenta -= squares * gradient_of(positions)
                 continue
             value, gradient = value_and_gradient(positions)
-            kicked = (momenta - 0.5 * squares * gradient) / steps
+            arrived = lengths <= done
             ends = Phase(
-                positions=positions, momenta=kicked, cache={"value": value, "gradient": gradient}
+                positions=positions,
+                momenta=(momenta - 0.5 * squares * gradient) / steps,
+                cache={"value": value, "gradient": gradient},
             )
-            if len(rows) == n and arrived.all():
-                end = ends
+            if arrived.all():
+                arrivals.append((rows, ends))
                 break
-            momenta, going = momenta - squares * gradient, ~arrived
-            put_rows(end, rows[arrived], take_rows(ends, np.flatnonzero(arrived)))
-            rows, steps, squares = rows[going], steps[going], squares[going]
+            arrivals.append((rows[arrived], take_rows(ends, np.flatnonzero(arrived))))
+            momenta -= squares * gradient
+            going = ~arrived
+            rows, lengths = rows[going], lengths[going]
+            steps, squares = steps[going], squares[going]
             positions, momenta = positions[going], momenta[going]
+        end = _joined(phase, arrivals)
         finite = np.isfinite(end.cache["value"]) & np.isfinite(end.momenta).all(axis=1)
         return end, np.where(finite, int(Status.OK), int(Status.NOT_FINITE))
+
+
+def _joined(start: Phase, arrivals: list[tuple[IntArray, Phase]]) -> Phase:
+    """Return where all chains came to; those that are lost stay, at an infinite value."""
+    n = len(start.positions)
+    if arrivals and len(arrivals[0][0]) == n:
+        return arrivals[0][1]
+    nowhere = {"value": np.full(n, np.inf), "gradient": np.full_like(start.positions, np.nan)}
+    end = copy_phase(attrs.evolve(start, cache=nowhere))
+    for rows, part in arrivals:
+        put_rows(end, rows, part)
+    return end

@@ -39,19 +39,9 @@ def turns_back(
     that share of its mean over the path. On a normal target that whitens, a path over the angle t
     has (t / 2) / tan(t / 2) left of it.
 
-    Parameters
-    ----------
-    metric
-        With M^-1.
-    first, momentum_sum : ndarray of shape (k, n, dim)
-        Momenta at the first points of k paths of each chain, and summed over all their points,
-        both ends included.
-    last : ndarray of shape (n, dim)
-        Momenta at the last point, which they share.
-    n_points : ndarray of int, shape (k,), or int
-        Points of each path, at least 2.
-    slowed
-        Share of the mean; at 0 paths end where going on would shorten them.
+    Momenta are those at the ``first (k, n, dim)`` points of k paths of each chain, at the
+    ``last (n, dim)`` point, which they share, and summed over all points (k, n, dim), both ends
+    included; of these each path has ``n_points (k,)``, at least 2.
     """
     sums = momentum_sum - 0.5 * (first + last)
     way = metric.velocity(sums.reshape(-1, sums.shape[2])).reshape(sums.shape)

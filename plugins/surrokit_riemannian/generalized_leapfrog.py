@@ -17,9 +17,6 @@ from surrokit_riemannian.implicit import (
     some,
 )
 
-MAX_PRODUCTS = 12
-"""Passes with products at most. Where they are those of the metric fewer do."""
-
 
 @attrs.frozen(kw_only=True)
 class GeneralizedLeapfrog(ImplicitIntegrator):
@@ -101,13 +98,7 @@ class _Step:
 
     def _drift_from(self, phase: Phase, time: FloatArray) -> _Drift:
         start = self.start
-        return _Drift(
-            solver=start.solver,
-            potential=start.potential,
-            metric=start.metric,
-            phase=phase,
-            time=time,
-        )
+        return _Drift(start.solver, start.potential, start.metric, phase, time)
 
 
 def _returned(returned: BoolArray) -> IntArray:
@@ -198,7 +189,7 @@ class _Drift(Start):
             momenta = self.phase.momenta[rows] - momenta
             return metric.velocity(some(self.phase.cache, rows), momenta), momenta
 
-        passes = min(self.solver.max_iterations, MAX_PRODUCTS)
+        passes = min(self.solver.max_iterations, 12)  # products of the metric itself take fewer
         solver = attrs.evolve(self.solver, max_iterations=passes)
         points, status = solver.solve(residual, self.velocities, self.scale)
         settled = status == Status.OK

@@ -28,41 +28,18 @@ class FixedPoint:
     """A fixed-point iteration with Anderson acceleration.
 
     A chain that has not won a quarter of the digits in half of the passes is given up.
-
-    Parameters
-    ----------
-    tolerance
-        Norm of the residual, relative to the scale of the problem, at which a chain is done.
-    max_iterations
-        Passes at most.
     """
 
-    tolerance: float = 1e-10
+    tolerance: float = 1e-10  # norm of the residual, relative to the scale of the problem
     max_iterations: int = 20
 
     def solve(
         self, residual: Residual, start: FloatArray, scale: FloatArray, *, last_step: bool = True
     ) -> tuple[FloatArray, IntArray]:
-        """Iterate from ``start (n, dim)``; chains that are done drop out.
+        """Iterate from ``start (n, dim)``; return last points, and status ``OK`` where they solve.
 
-        Parameters
-        ----------
-        residual
-            The equation.
-        start : ndarray of shape (n, dim)
-            First points.
-        scale : ndarray of shape (n,)
-            What the tolerance is relative to.
-        last_step
-            Whether a solution is the last point with one more plain step, or the very point that
-            was evaluated last.
-
-        Returns
-        -------
-        points : ndarray of shape (n, dim)
-            The last point of each chain.
-        status : ndarray of shape (n,)
-            ``OK`` where it solves the equation.
+        Chains that are done drop out. The tolerance is relative to ``scale (n,)``. A solution is
+        the last point with one more plain step, unless it is to be the very one evaluated last.
         """
         found, status = start.copy(), np.full(len(start), int(Status.NOT_CONVERGED))
         going, points = np.arange(len(start)), start
@@ -109,18 +86,9 @@ class Anderson:
     def next(
         self, points: FloatArray, residuals: FloatArray, duals: FloatArray, sizes: FloatArray
     ) -> FloatArray:
-        """Return the next point of each chain, shape (n, dim).
+        """Return the next points (n, dim), with ``residuals`` what a plain step would add.
 
-        Parameters
-        ----------
-        points : ndarray of shape (n, dim)
-            Where the chains are.
-        residuals : ndarray of shape (n, dim)
-            What a plain step would add.
-        duals : ndarray of shape (n, dim)
-            The residuals times the matrix of the norm.
-        sizes : ndarray of shape (n,)
-            Their products: squared norms.
+        ``duals`` are these times the matrix of the norm, and ``sizes (n,)`` the squared norms.
         """
         following, now = points + residuals, [points, residuals, duals]
         if not self._last:
@@ -239,13 +207,8 @@ class ImplicitIntegrator:
             rows = np.flatnonzero((n_steps > done) & (status == Status.OK))
             if not rows.size:
                 break
-            start = Start(
-                solver=solver,
-                potential=hamiltonian.potential,
-                metric=metric,
-                phase=phase if rows.size == n else take_rows(phase, rows),
-                time=0.5 * step_size[rows, None],
-            )
+            here = phase if rows.size == n else take_rows(phase, rows)
+            start = Start(solver, hamiltonian.potential, metric, here, 0.5 * step_size[rows, None])
             after, status[rows] = self.step(start)
             good = rows[status[rows] == Status.OK]
             if good.size == n:
@@ -281,7 +244,7 @@ def some(cache: Cache, rows: IntArray) -> Cache:
     return {name: array.take(rows, 0) for name, array in cache.items()}
 
 
-@attrs.define(kw_only=True, eq=False, slots=False)
+@attrs.define(eq=False, slots=False)
 class Start:
     """Where some chains start half a step, and what an equation of it is measured by.
 

@@ -104,7 +104,7 @@ class RMHMC(Sampler):
     def suit(self, capabilities: Capabilities, given: Collection[str]) -> RMHMC:
         """Return the sampler for a potential with some capabilities.
 
-        Without Hessians, as where a surrogate learns a forward map, the metric is the potential's
+        Without Hessians, as of a target with a forward map, the metric is the potential's
         own, if it has one and no metric is among the settings ``given``.
         """
         own = attrs.evolve(self, metric=OwnMetric())

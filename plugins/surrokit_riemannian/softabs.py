@@ -229,8 +229,6 @@ CERTAIN = 19.1
 _SERIES = (2 / 3, -4 / 45, 4 / 315, -8 / 4725, 4 / 18711, -5528 / 212837625, 8 / 2606175)
 """Slope of x coth(x) around 0, by odd powers; below 0.2 the next term is 1e-17."""
 
-_SMALL = 0.2
-_CLOSE = 0.5
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 
 
@@ -477,28 +475,20 @@ def softabs_slope(x: FloatArray) -> FloatArray:
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         slope = 1.0 / np.tanh(x) - x / np.square(np.sinh(x))
     slope = np.where(np.abs(x) > CERTAIN, np.sign(x), slope)
-    return np.where(np.abs(x) < _SMALL, x * series, slope)
+    return np.where(np.abs(x) < 0.2, x * series, slope)
 
 
 def divided_differences(x: FloatArray) -> FloatArray:
     """Return (f(x_i) - f(x_j)) / (x_i - x_j) for f(x) = x coth(x), and f'(x_i) where i = j.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n, dim)
-        Arguments.
-
-    Returns
-    -------
-    ndarray of shape (n, dim, dim)
-        Symmetric. For arguments close to each other it is the mean of the slope between them, by
-        Gauss's quadrature with six points, which is exact to rounding for this function.
+    From x (n, dim), shape (n, dim, dim). For arguments close to each other it is the mean of the
+    slope between them, by Gauss's quadrature with six points, which is exact to rounding here.
     """
     gap = x[:, :, None] - x[:, None, :]
     value = softabs(x)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = (value[:, :, None] - value[:, None, :]) / gap
-    close = np.abs(gap) < _CLOSE
+    close = np.abs(gap) < 0.5
     both = np.arange(x.shape[1])
     close[:, both, both] = False
     found[:, both, both] = softabs_slope(x)

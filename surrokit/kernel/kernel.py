@@ -191,13 +191,6 @@ class TunedSampler:
     """A tuned sampler, for use without a warm-up; a warm-up tunes it afresh.
 
     All other attributes, ``bind`` included, are those of the sampler.
-
-    Parameters
-    ----------
-    sampler
-        The sampler.
-    tuning
-        Tuning that a run found for it.
     """
 
     sampler: Sampler
@@ -222,13 +215,7 @@ def warm_up(
     n_transitions: int,
     rng: np.random.Generator,
 ) -> Iterator[tuple[ChainState, StepInfo]]:
-    """Run chains from ``starts (chains, dim)``, and tune their kernel as they go.
-
-    Yields
-    ------
-    state, info
-        After each transition.
-    """
+    """Run chains from ``starts (chains, dim)``, and tune their kernel after each transition."""
     state = decider.start(starts, moves.cache(starts), moves.kernel.potential)
     for _ in range(n_transitions):
         check_deadline()
@@ -321,12 +308,9 @@ class Moves(Binding):
         return self.decider.start(positions, self.cache(positions), self.kernel.potential)
 
     def forgotten(self, positions: FloatArray) -> float:
-        """Return 1 minus the correlation of successive positions, by the covariance in use.
+        """Return 1 minus the correlation of successive positions, shape (chains, n, dim).
 
-        Parameters
-        ----------
-        positions : ndarray of shape (chains, n, dim)
-            Positions of successive iterations.
+        By the covariance in use.
         """
         if self.covariance is None:
             return 1.0

@@ -76,12 +76,7 @@ class LengthSearch:
     def update(self, info: StepInfo, moving: BoolArray) -> LengthSearch:
         """Return the statistics after an iteration with the :meth:`upcoming` length.
 
-        Parameters
-        ----------
-        info
-            What happened; without an ``excursion`` nothing changes.
-        moving : ndarray of bool, shape (chains,)
-            Chains that are not stuck.
+        Without an ``excursion`` nothing changes. Stuck chains are not ``moving (chains,)``.
         """
         excursion = info.excursion
         if excursion is None or not np.isfinite(excursion.values[moving]).all():
@@ -200,15 +195,9 @@ def pool(
     the target: where columns of a design are nearly collinear, by a factor of a thousand in the
     directions that are determined best.
 
-    Parameters
-    ----------
-    positions, gradients
-        Of each iteration of a window, shape (chains, dim). Gradients are of use only if they are
-        known throughout.
-    moving : ndarray of bool, shape (chains,)
-        Chains that are not stuck.
-    known : ndarray of shape (dim, dim), optional
-        The covariance before.
+    Positions and gradients are of each iteration of a window, shape (chains, dim). Gradients are of
+    use only if they are known throughout. ``moving (chains,)`` are the chains that are not stuck,
+    and ``known (dim, dim)`` is the covariance before.
     """
     n = int(moving.sum()) * (len(positions) - 1)
     if n < 1:
@@ -335,26 +324,14 @@ def has_to_approach(sampler: Sampler, potential: Potential, n_iterations: int) -
 
 @attrs.frozen(kw_only=True)
 class Tuner:
-    """Tunes the settings that a sampler leaves free, over a warm-up of known length.
+    """Tunes the settings that a sampler leaves free, over a warm-up of known length."""
 
-    Parameters
-    ----------
-    tunes
-        Settings that the sampler leaves free.
-    target_acceptance
-        Mean acceptance that the step size aims at.
-    largest_step
-        Upper bound of the step size; a sampler may have an attribute of this name.
-    known
-        Tuning from an earlier run, which is kept if there is no warm-up.
-    """
-
-    tunes: frozenset[str]
-    target_acceptance: float
+    tunes: frozenset[str]  # settings that the sampler leaves free
+    target_acceptance: float  # mean acceptance that the step size aims at
     n_iterations: int
     largest_step: float = math.inf
-    arrived: bool = False
-    known: Tuning | None = None
+    arrived: bool = False  # whether the chains are where the mass is
+    known: Tuning | None = None  # from an earlier run; kept if there is no warm-up
 
     @classmethod
     def of(cls, sampler: Sampler, n_iterations: int, *, arrived: bool = False) -> Tuner:
@@ -443,17 +420,10 @@ class Tuner:
         info: StepInfo,
         gradients: FloatArray | None = None,
     ) -> TunerState:
-        """Return the state after an iteration.
+        """Return the state after an iteration that took the chains to positions (chains, dim).
 
-        Parameters
-        ----------
-        positions : ndarray of shape (chains, dim)
-            Positions of the chains after the iteration.
-        info
-            What the iteration did to the chains.
-        gradients : ndarray of shape (chains, dim), optional
-            Those of the potential that chains move on, where they are; with them the covariance
-            is known from fewer positions.
+        Gradients are those there of the potential that the chains move on; with them the covariance
+        is known from fewer positions.
         """
         told = ~np.isnan(info.path_acceptance)  # NaN for a chain with nothing to decide
         recent = 0.8 * state.recent + (1 - 0.8) * info.path_acceptance  # of about five iterations

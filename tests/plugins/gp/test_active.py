@@ -9,7 +9,7 @@ from surrokit.errors import ConfigurationError, SamplingWarning
 from surrokit.interfaces import Evaluations, Start
 from surrokit_gp.active import Active, choose
 from surrokit_gp.quadratic import Heights, QuadraticPrior, QuadraticProcess, flat_from
-from surrokit_gp.quadratic_surrogate import Walled
+from surrokit_gp.quadratic_surrogate import FittedQuadraticProcess
 
 BENDS = np.array([0.5, -0.3, 0.2])
 PARTS = {"sampler": "sub-chain", "surrogate": "quadratic-gp", "explorer": "active"}
@@ -143,9 +143,11 @@ def test_it_goes_to_a_mass_outside_of_where_it_was_told_to_look():
 
 
 def test_tails_heavier_than_a_normal_density_move_the_wall(monkeypatch):
-    reaches, real = [], Walled.of
+    reaches, real = [], FittedQuadraticProcess.of
     monkeypatch.setattr(
-        Walled, "of", lambda process, *, reach: reaches.append(reach) or real(process, reach=reach)
+        FittedQuadraticProcess,
+        "of",
+        lambda process, *, reach: reaches.append(reach) or real(process, reach=reach),
     )
 
     def heavy(q):

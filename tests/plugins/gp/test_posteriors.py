@@ -41,12 +41,11 @@ def rows(rng):
     )
 
 
-def observed(rows, kind="zero", gradient_rows=(), whiten=True):
+def observed(rows, kind="zero"):
+    """Values, without gradients, about a mean function in whitened coordinates."""
     whitening = Whitening.of(rows.positions, np.ones(len(rows)))
-    gradients = np.full_like(rows.gradients, np.nan)
-    gradients[list(gradient_rows)] = rows.gradients[list(gradient_rows)]
-    rows, flat = attrs.evolve(rows, gradients=gradients), Polynomial.of("zero", np.empty(0), DIM)
-    return rows.about(whitening if whiten else whitening.shift, kind, flat)
+    rows = attrs.evolve(rows, gradients=np.full_like(rows.gradients, np.nan))
+    return rows.about(whitening, kind, Polynomial.of("zero", np.empty(0), DIM))
 
 
 def of_values(positions, values, **more):

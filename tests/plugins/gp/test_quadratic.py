@@ -13,8 +13,8 @@ from surrokit_gp.quadratic import (
     log_posterior,
 )
 from surrokit_gp.quadratic_surrogate import (
+    FittedQuadraticProcess,
     QuadraticGaussianProcess,
-    Walled,
     refocus,
     walk,
 )
@@ -106,7 +106,7 @@ def test_errors_left_out_are_those_of_processes_without_each_point():
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_walls_have_the_gradients_of_their_values(wide):
-    walled = Walled.of(process_of(), wide=wide)
+    walled = FittedQuadraticProcess.of(process_of(), wide=wide)
     z = np.concatenate([points(5), 3.0 * points(5, seed=2), 40.0 + points(2)])
     values, gradients = walled.value_and_gradient(z)
     np.testing.assert_allclose(values, walled.value(z))
@@ -117,7 +117,7 @@ def test_walls_have_the_gradients_of_their_values(wide):
 
 def test_chains_on_a_process_draw_from_it():
     standard = process_of(60, lambda z: 0.5 * np.square(z).sum(axis=1))
-    walled, rng = Walled.of(standard), np.random.default_rng(3)
+    walled, rng = FittedQuadraticProcess.of(standard), np.random.default_rng(3)
     for temperature in (1.0, 2.0):
         draws = np.concatenate(
             [walk(walled, temperature, points(64, seed=k), rng) for k in range(8)]
@@ -148,7 +148,7 @@ def test_a_normal_density_is_learnt_in_any_coordinates():
     away = MIDDLE + points(200, seed=9, scale=1.0) @ FACTOR.T
     # not better, as the noise of values and the doubts about far ones are part of it
     assert np.std(fitted.value(away) - normal(away)) < 0.05
-    assert fitted.walled.radius >= 2.0 * 4.6  # one draw in ten thousand lies beyond 4.6
+    assert fitted.radius >= 2.0 * 4.6  # one draw in ten thousand lies beyond 4.6
     assert fitted.quality.acceptance > 0.9
     assert fitted.n_gradients == 0
 
@@ -169,5 +169,5 @@ def test_it_is_conditioned_on_the_lowest_points():
     learner.observe(Evaluations(positions=positions, values=bent(positions)))
     fitted = learner.fit()
     assert fitted.n_points == 20
-    highest = fitted.whitening.undo(fitted.walled.process.z)
+    highest = fitted.whitening.undo(fitted.process.z)
     assert bent(highest).max() == pytest.approx(np.sort(bent(positions))[19])

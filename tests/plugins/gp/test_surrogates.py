@@ -302,13 +302,13 @@ def test_a_search_may_look_at_some_rows_only(factory, monkeypatch):
     full = factory is GaussianProcess
     rows = evaluations(100, gradients=True)
     assert fitted(factory(n_search=60, **QUICK), rows).n_points == 100
-    assert min(sizes) <= 60
+    assert sizes[0] <= 60
     sizes.clear()
     fitted(factory(n_search=5, mean="quadratic", **QUICK), rows)
-    assert 15 <= min(sizes) <= (40 if full else 20)
+    assert 15 <= sizes[0] <= (40 if full else 20)
     sizes.clear()
     fitted(factory(n_search=None, **QUICK), rows)
-    assert sizes[0] == (400 if full else 100)
+    assert sizes.count(400 if full else 100) > 5
 
 
 def test_a_process_may_be_conditioned_on_some_points_only():

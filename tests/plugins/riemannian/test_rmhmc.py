@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.errors import ConfigurationError
 from surrokit.interfaces import ChainState, Status, Tuning
 from surrokit.kernel.kernel import Binding
 from surrokit.testing import CountingPotential, Limited
@@ -151,21 +151,6 @@ def test_without_hessians_an_open_metric_is_the_potential_s_own():
     assert sampler.suit(own, ("metric",)) is sampler
     assert sampler.suit(frozenset({"gradient"}), ()) is sampler
     assert isinstance(sampler.suit(own, ()).metric, OwnMetric)
-
-
-def test_a_run_on_a_surrogate_of_a_forward_map_needs_no_metric_named():
-    target = sk.forward_potential(
-        lambda q: np.array([q[0], q[1] + q[0] ** 2, 0.5 * q[1]]),
-        jacobian=lambda q: np.array([[1.0, 0.0], [2.0 * q[0], 1.0], [0.0, 0.5]]),
-        data=np.array([0.5, 1.0, 0.2]),
-        noise_sd=1.0,
-        dim=2,
-    )
-    settings = {"surrogate": "additive", "warmup": 80, "draws": 5, "seed": 1, "progress": False}
-    run = sk.sample(target, sampler="rmhmc", **settings)
-    assert run.acceptance.mean() > 0.3
-    with pytest.raises(CapabilityError, match="the sampler needs hessian"):
-        sk.sample(target, sampler=("rmhmc", {"metric": "softabs"}), **settings)
 
 
 # --- who explores ---
