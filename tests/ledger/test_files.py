@@ -321,7 +321,7 @@ def test_a_full_disk_stops_the_run_and_it_goes_on_later(whole, tmp_path, monkeyp
     with pytest.raises(LedgerError, match=r"disk is full.*all that was written before is safe"):
         sk.sample(plain(Counted()), path=tmp_path / "a", **HMC)
     monkeypatch.undo()
-    assert 0 < len(sk.Ledger(tmp_path / "a")) <= 40
+    assert 0 < len(sk.Ledger(tmp_path / "a")) <= 2 * 40  # of two chains in a batch
     assert same(sk.resume(tmp_path / "a", plain(Counted())), run)
 
 
