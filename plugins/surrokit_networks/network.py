@@ -58,7 +58,11 @@ class Polynomial:
     def pull_back(self, z: FloatArray, by_outputs: FloatArray) -> FloatArray:
         """Return sum_m b_m (l_m + P_m z), shape (n, dim), for b in ``by_outputs (n, m)``."""
         gradient: FloatArray = by_outputs @ self.linear.T
-        gradient += self.hessian_product(by_outputs[:, :, None] * z[:, None, :])
+        if len(self.constant) == 1:
+            gradient += self.hessian_product(by_outputs[:, :, None] * z[:, None, :])
+        elif self.matrices is not None:  # fewer numbers than with all outputs
+            sums = by_outputs @ self.matrices.reshape(len(self.matrices), -1)
+            gradient += np.einsum("nij,nj->ni", sums.reshape(len(z), *self.matrices.shape[1:]), z)
         return gradient
 
     def hessian_product(self, weights: FloatArray) -> FloatArray:

@@ -207,28 +207,6 @@ def test_values_alone_leave_gradients_unread(small):
     assert learns.state()["rows"]["gradients"] is None
 
 
-@pytest.mark.parametrize("gradients", [False, True])
-@pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
-def test_held_out_error_is_about_that_on_fresh_points(kind, gradients):
-    # Few nodes, so that the error is no matter of a few points; within a factor of three.
-    settings = {} if kind == "quadratic" else {"n_nodes": 5, "trend": "linear"}
-    surrogate = sk.make("surrogate", kind, hold_out=0.4, **settings)
-    network = fitted(surrogate, evaluations(250, gradients=gradients))
-    quality = network.quality
-    assert quality.n_points == pytest.approx(100, abs=1)
-    fresh = np.random.default_rng(12).standard_normal((2000, DIM))
-    near = potential(fresh) < evaluations(250).values.min() + 0.3 * (2 * DIM + 10)
-    fresh = fresh[near]
-    variance = np.var(network.value(fresh) - potential(fresh))
-    assert 1 / 3 < quality.variance / variance < 3
-    if gradients:
-        left = network.gradient(fresh) - gradient(fresh)
-        error = np.linalg.norm(left) / np.linalg.norm(gradient(fresh))
-        assert 1 / 2 < quality.gradient_error / error < 2
-    else:
-        assert quality.gradient_error is None
-
-
 @pytest.mark.parametrize(("n_with", "told"), [(0, False), (1, False), (2, False), (30, True)])
 def test_a_few_gradients_among_many_values_do_not_whiten(n_with, told):
     rng = np.random.default_rng(3)
