@@ -24,7 +24,7 @@ from surrokit.ledger.known import (
     with_memo,
 )
 from surrokit.mode.starts import given_positions, read_evaluations
-from surrokit.plan.parts import check_target
+from surrokit.plan.plan import check_target
 from surrokit.plan.recipe import (
     Policy,
     Recipe,

@@ -10,7 +10,7 @@ import attrs
 from surrokit.cost.measuring import measure_starts
 from surrokit.cost.recording import RecordingPotential
 from surrokit.mode.starts import given_positions
-from surrokit.plan.parts import check_target
+from surrokit.plan.plan import check_target
 from surrokit.plan.recipe import read_seed
 from surrokit.potentials import Potential
 from surrokit.progress import Estimate, RunInfo

@@ -6,7 +6,8 @@ as a set of capabilities, which are checked before the first call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeGuard, cast, get_args
 
@@ -659,17 +660,7 @@ class Kernel(Protocol):
 
 
 class Sampler(Protocol):
-    """Settings of moves, from which kernels are bound.
-
-    Seven attributes are optional. ``largest_step`` is a step size beyond which larger steps make no
-    difference. ``kernel`` is another sampler, of which one move makes several transitions.
-    ``uses_potential`` is False for moves without any potential. ``caches_metric`` is True if caches
-    depend on the tuned covariance; they are then remade whenever the covariance changes.
-    ``longest_warmup`` is a number of iterations that is enough after an exploration.
-    ``most_steps_worth`` is one of steps, up to which tuned paths on a surrogate are worth their
-    cost whatever plain ones would take. ``suit(capabilities, given)`` returns the sampler with
-    parts that suit a potential, where they are not among the names of ``given`` settings.
-    """
+    """Settings of moves, from which kernels are bound; a sampler derives from this class."""
 
     @property
     def needs(self) -> Capabilities:
@@ -685,6 +676,45 @@ class Sampler(Protocol):
     @property
     def target_acceptance(self) -> float:
         """Mean path acceptance at which the step size is about right."""
+
+    @property
+    def metric(self) -> object:
+        """The kinetic energy; None of moves without momenta."""
+        return None
+
+    @property
+    def largest_step(self) -> float:
+        """A step size beyond which larger steps make no difference."""
+        return math.inf
+
+    @property
+    def longest_warmup(self) -> int | None:
+        """Iterations that are enough after an exploration; None where no number is known."""
+        return None
+
+    @property
+    def tuning(self) -> Tuning | None:
+        """What was tuned before; None where a run has to tune it."""
+        return None
+
+    @property
+    def uses_potential(self) -> bool:
+        """Whether moves use a potential."""
+        return True
+
+    @property
+    def caches_metric(self) -> bool:
+        """Whether caches depend on the tuned covariance, and are remade when it changes."""
+        return False
+
+    @property
+    def kernel(self) -> Sampler:
+        """The sampler of whose transitions one move consists; itself where it makes one."""
+        return self
+
+    def suit(self, capabilities: Capabilities, given: Collection[str]) -> Sampler:  # noqa: ARG002
+        """Return the sampler with parts that suit a potential, unless settings give them."""
+        return self
 
     def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
         """Return the kernel that moves on a potential; the user's settings win over ``tuning``.

@@ -36,7 +36,7 @@ from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import MODEL, Store, reading
 from surrokit.ledger.tape import Tape, last_event
 from surrokit.limits import metered
-from surrokit.plan.parts import check_target
+from surrokit.plan.plan import check_target
 from surrokit.plan.recipe import PARTS, Policy, Recipe, Sequel, is_data, make_room, split_policy
 from surrokit.potentials import Potential, predictor_of
 from surrokit.registry.catalogue import Composer, Spec, default_catalogue

@@ -11,7 +11,7 @@ import numpy as np
 from surrokit.arguments import positive, positive_integer
 from surrokit.diagnostics import mean_error
 from surrokit.interfaces import ChainState, OuterSample, Sampler, SurrogateSample
-from surrokit.kernel.kernel import STEPS, Binding, follow, mover, warm_up
+from surrokit.kernel.kernel import STEPS, Binding, follow, warm_up
 from surrokit.potentials import Potential
 from surrokit.surrogate.umbrella import Umbrella
 from surrokit.types import Capabilities, FloatArray
@@ -118,7 +118,7 @@ class Weights:
         rng: np.random.Generator,
     ) -> SurrogateSample:
         """Return draws of long chains on V, begun farther apart than draws."""
-        moves = Binding(mover(sampler), surrogate, self.chains)
+        moves = Binding(sampler.kernel, surrogate, self.chains)
         moves.tune(self.warmup, covariance=covariance, step_size=None)
         decider = Metropolis().bind(surrogate)
         starts = self._starts(surrogate, about, covariance, rng)

@@ -21,6 +21,7 @@ from surrokit.interfaces import (
     Metric,
     Phase,
     Proposal,
+    Sampler,
     Status,
     Tuning,
 )
@@ -52,7 +53,7 @@ MAX_STEPS = 512
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class HMC:
+class HMC(Sampler):
     """Paths of Hamiltonian dynamics with fresh momenta, section 2.1 of the paper.
 
     Parameters

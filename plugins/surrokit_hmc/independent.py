@@ -9,14 +9,14 @@ import numpy as np
 
 from surrokit.arguments import fraction, optional_positive
 from surrokit.capabilities import GAUSSIAN
-from surrokit.interfaces import ChainState, Proposal, Status, Tuning
+from surrokit.interfaces import ChainState, Proposal, Sampler, Status, Tuning
 from surrokit.kernel.kernel import latest
 from surrokit.potentials import GaussianPotential, Potential, with_gaussian
 from surrokit.types import Cache, Capabilities, FloatArray
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class GaussianMoves:
+class GaussianMoves(Sampler):
     """q' = mean + sqrt(1 - b^2) (q - mean) + b L z with z standard normal.
 
     The move is reversible for exp(-V), the normal distribution with this mean and covariance
@@ -108,7 +108,7 @@ class GaussianKernel:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class RandomWalk:
+class RandomWalk(Sampler):
     """Normal moves around the current position (Roberts, Gelman and Gilks 1997).
 
     Parameters

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import fraction, optional_positive, positive_integer, share
-from surrokit.interfaces import ChainState, Integrator, Metric, Proposal, Tuning
+from surrokit.interfaces import ChainState, Integrator, Metric, Proposal, Sampler, Tuning
 from surrokit.kernel.hamiltonian import PathKernel, constant_integrator, constant_metric, left_free
 from surrokit.kernel.kernel import latest
 from surrokit.potentials import Potential
@@ -15,7 +15,7 @@ from surrokit_hmc.hmc import Trajectories
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class NUTS:
+class NUTS(Sampler):
     """Paths that double until they turn back, of which one point is drawn by weight.
 
     Hoffman and Gelman (2014, arXiv:1111.4246), in the multinomial form of Betancourt (2017,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import attrs
@@ -20,7 +19,7 @@ from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class SubChain:
+class SubChain(Sampler):
     """k transitions of a kernel, each accepted on V, and then one proposal with c = V(q') - V(q).
 
     The surrogate transition method (Liu 2001, "Monte Carlo Strategies in Scientific Computing",
@@ -65,18 +64,18 @@ class SubChain:
 
     @property
     def largest_step(self) -> float:
-        """The kernel's, if it has one."""
-        return float(getattr(self.kernel, "largest_step", math.inf))
+        """The kernel's."""
+        return self.kernel.largest_step
 
     @property
     def metric(self) -> object:
         """The kernel's, if it has one."""
-        return getattr(self.kernel, "metric", None)
+        return self.kernel.metric
 
     @property
     def caches_metric(self) -> bool:
         """Whether the kernel's caches depend on the covariance."""
-        return bool(getattr(self.kernel, "caches_metric", False))
+        return self.kernel.caches_metric
 
     def bind(self, potential: Potential, tuning: Tuning) -> SubChainKernel:
         """Return sub-chains on V, of ``tuning.length`` transitions unless a length was given."""

@@ -37,7 +37,6 @@ from surrokit.interfaces import (
     StepInfo,
     Tuning,
 )
-from surrokit.kernel.kernel import mover
 from surrokit.model.model import calls_per_gradient
 from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
@@ -504,7 +503,7 @@ class _Exploration:
 
         None where it learns from values alone, which say nothing of what lies beyond.
         """
-        looks = self.by_gradients and mover(self.settings.sampler).needs <= {GRADIENT}
+        looks = self.by_gradients and self.settings.sampler.kernel.needs <= {GRADIENT}
         n = self.settings.batch
         return max(min(int(OUTER * n), n - JUDGES), 0) if looks else 0
 

@@ -22,7 +22,6 @@ from surrokit.interfaces import (
     Start,
     check_learn_from,
 )
-from surrokit.kernel.kernel import caches_metric
 from surrokit.kernel.tuning import Tuner, TunerState, has_to_approach
 from surrokit.modes import Modes
 from surrokit.surrogate.training import training_rows
@@ -113,7 +112,7 @@ class SamplerExplorer:
             found = _findings(chains, tuned, modes)
             yield Explored(findings=found, step=step, rows=rows, done=done)
             kernel = sampler.bind(exact, tuner.tuning(tuned))
-            if tuned.covariance is not before and caches_metric(sampler):
+            if tuned.covariance is not before and sampler.caches_metric:
                 chains = attrs.evolve(chains, cache=kernel.cache(chains.positions))
 
     def length(self, warmup: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from surrokit.capabilities import GRADIENT, HESSIAN
 from surrokit.errors import NumericalError
 from surrokit.interfaces import ChainState, Correction, Evaluations, Sampler, Tuning
-from surrokit.kernel.kernel import STEPS, Binding, follow, mover, warm_up
+from surrokit.kernel.kernel import STEPS, Binding, follow, warm_up
 from surrokit.limits import one_thread
 from surrokit.mode.descent import descend
 from surrokit.potentials import Potential, with_hessian
@@ -86,7 +86,7 @@ def surrogate_draws(
                 accepted.append(info.accepted)
         tuning, positions, outer = moves.tuning, state.positions, None
         if n_outer:
-            kernel = mover(sampler), tuning, correction
+            kernel = sampler.kernel, tuning, correction
             positions, outer = look_around(
                 surrogate, *kernel, region=region, starts=positions, n=n_outer, rng=rng
             )

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -119,14 +120,14 @@ class FittedNetwork(NetworkFit):
         own = CAPABILITIES | NORMAL if self.convex else CAPABILITIES
         return own if self.most is None else own & self.most
 
-    @property
+    @cached_property
     def mean(self) -> FloatArray:
         """Mean of the normal density that a convex trend is, shape (dim,)."""
         slope = self.network.whitening.inverse.T @ self.network.trend.linear[:, 0]
         factor = self.factor
         return np.asarray(self.network.whitening.mean - factor @ (factor.T @ slope))
 
-    @property
+    @cached_property
     def factor(self) -> FloatArray:
         """L, lower triangular of shape (dim, dim); L L^T is the covariance of a convex trend."""
         assert self.convex

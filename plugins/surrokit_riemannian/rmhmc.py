@@ -10,7 +10,7 @@ import attrs
 
 from surrokit.arguments import fraction, optional_positive, optional_positive_integer
 from surrokit.errors import ConfigurationError
-from surrokit.interfaces import Integrator, PositionMetric, Tuning
+from surrokit.interfaces import Integrator, PositionMetric, Sampler, Tuning
 from surrokit.kernel.hamiltonian import CountedPaths, left_free, position_metric, works_by_position
 from surrokit.kernel.kernel import latest
 from surrokit.potentials import Potential
@@ -32,7 +32,7 @@ in one that does, a few steps make a path."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class RMHMC:
+class RMHMC(Sampler):
     """Paths of Hamiltonian dynamics in a metric that changes with position.
 
     Girolami and Calderhead (2011), doi:10.1111/j.1467-9868.2010.00765.x. Potential and metric are
@@ -68,10 +68,6 @@ class RMHMC:
     n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
     randomize: bool = False
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
-
-    most_steps_worth: ClassVar[int] = 4
-    """Steps of a tuned path up to which implicit steps pay: each costs as much as some tens of
-    explicit ones, and where its metric fits, one is as long as ten."""
 
     longest_warmup: ClassVar[int] = 200
     """Iterations that are enough after an exploration, where their number is left open: the metric

@@ -168,8 +168,8 @@ def calls_paid(calls: Mapping[str, int], n_rows: int | None) -> float:
     float
         Positions of all kinds, plus single data rows as a share of all rows.
     """
-    positions = sum(n for kind, n in calls.items() if kind != "rows")
-    return positions + (calls.get("rows", 0) / n_rows if n_rows else 0)
+    rows = calls.get("rows", 0)
+    return sum(calls.values()) - rows + (rows / n_rows if n_rows else 0)
 
 
 def _least(one: Any, other: Any) -> Any:

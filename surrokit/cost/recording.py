@@ -295,62 +295,19 @@ class RecordedExpansion(WrappedExpansion):
         return results[0]
 
 
-class RecordedRows:
-    """What a recorded potential does with the rows of a summed target."""
-
-    calls_made: Calls
-    rejections: Rejections
-    target: Potential
-
-    @property
-    def n_rows(self) -> int:
-        """Terms of a summed target."""
-        return with_rows(self.target).n_rows
-
-    @users_threads()
-    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
-        """Return the exact expansions of all terms at ``centre (dim,)``, which count rows in turn.
-
-        Third-order terms cost about as much as ``dim / 2`` Hessians, and count as that many.
-        """
-        self.calls_made.count("hessian", 1 if order == 2 else 1 + self.target.dim // 2)
-        inner = with_rows(self.target).expand(centre, **of_order(order))
-        return RecordedExpansion(inner, self.n_rows, self.calls_made, self.rejections)
-
-    @users_threads()
-    def row_bounds(self, factor: FloatArray, **asked: Any) -> FloatArray:
-        """Return the bounds psi of the terms, shape (n_rows,); an order or a ball may be asked."""
-        self.calls_made.count("rows", self.n_rows)
-        return with_rows(self.target).row_bounds(factor, **asked)
-
-    @users_threads()
-    def row_draws(self, factor: FloatArray, **asked: Any) -> RowDraws:
-        """Return draws of rows by their bounds."""
-        self.calls_made.count("rows", self.n_rows)
-        return with_rows(self.target).row_draws(factor, **asked)
-
-    @users_threads()
-    def select(self, rows: IntArray) -> Potential:
-        """Return the sum of some terms alone, which counts no further calls."""
-        self.calls_made.count("rows", len(rows))
-        return with_rows(self.target).select(rows)
-
-
-class RecordingPotential(RecordedRows, ShownTarget):
-    """A target whose evaluations are counted, and kept until they are drained.
+class RecordingPotential(ShownTarget):
+    """A target whose evaluations are counted by its model, and kept until they are drained.
 
     A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is
     rejected and counted. A position where U is finite and its gradient is not counts as a failure
-    too: paths that follow the gradient end there. A warning tells of the first failure (see
-    :mod:`surrokit.failures`).
+    too: paths that follow the gradient end there.
 
-    Calls are counted where the model is called (:mod:`surrokit.model.model`).
     A position counts as ``gradient`` if its gradient is evaluated, with the value or alone, and as
     ``value`` if the value is evaluated alone; for a forward potential as ``vjp`` (``jacobian`` if
-    it has no adjoint, or a learner asks for Jacobians) and ``forward``. Products, diagonals and
-    derivatives of the Hessian count as ``hessian``, those of the metric as ``metric``, second
-    derivatives of outputs as ``jacobian``. For a summed potential an expansion of all rows counts
-    as one ``hessian``, and single rows that are evaluated, bounded or copied count as ``rows``.
+    it has no adjoint, or a learner asks for Jacobians) and ``forward``. What is made of the Hessian
+    counts as ``hessian``, of the metric as ``metric``, of second derivatives of outputs as
+    ``jacobian``. For a summed potential an expansion of all rows counts as one ``hessian``, and
+    single rows that are evaluated, bounded or copied count as ``rows``.
 
     Parameters
     ----------
@@ -385,6 +342,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
         )
         self._by_vjp, self._by_jacobian = can.VJP in self._offers, can.JACOBIAN in self._offers
         by_outputs = self._by_vjp or self._by_jacobian
+        self._n_rows = with_rows(target).n_rows if can.ROWS in self._offers else None
         self._has_lone = can.GRADIENT_ALONE in self._offers and not by_outputs
 
     @property
@@ -420,8 +378,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
     @property
     def paid(self) -> float:
         """Calls of all kinds so far; a data row counts as its share of all rows."""
-        rows = self.n_rows if can.ROWS in self.capabilities else None
-        return calls_paid(self.calls_made.counts, rows)
+        return calls_paid(self.calls_made.counts, self._n_rows)
 
     @property
     def failures(self) -> int:
@@ -585,6 +542,39 @@ class RecordingPotential(RecordedRows, ShownTarget):
         _, gradients, outputs = self._through_vjp(positions)
         return _known(outputs), gradients
 
+    @property
+    def n_rows(self) -> int:
+        """Terms of a summed target."""
+        return with_rows(self.target).n_rows if self._n_rows is None else self._n_rows
+
+    @users_threads()
+    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
+        """Return the exact expansions of all terms at ``centre (dim,)``, which count rows in turn.
+
+        Third-order terms cost about as much as ``dim / 2`` Hessians, and count as that many.
+        """
+        self.calls_made.count("hessian", 1 if order == 2 else 1 + self.target.dim // 2)
+        inner = with_rows(self.target).expand(centre, **of_order(order))
+        return RecordedExpansion(inner, self.n_rows, self.calls_made, self.rejections)
+
+    @users_threads()
+    def row_bounds(self, factor: FloatArray, **asked: Any) -> FloatArray:
+        """Return the bounds psi of the terms, shape (n_rows,); an order or a ball may be asked."""
+        self.calls_made.count("rows", self.n_rows)
+        return with_rows(self.target).row_bounds(factor, **asked)
+
+    @users_threads()
+    def row_draws(self, factor: FloatArray, **asked: Any) -> RowDraws:
+        """Return draws of rows by their bounds."""
+        self.calls_made.count("rows", self.n_rows)
+        return with_rows(self.target).row_draws(factor, **asked)
+
+    @users_threads()
+    def select(self, rows: IntArray) -> Potential:
+        """Return the sum of some terms alone, which counts no further calls."""
+        self.calls_made.count("rows", len(rows))
+        return with_rows(self.target).select(rows)
+
     def __getattr__(self, name: str) -> Any:
         """Return a counted method for matrices or contractions of them.
 
@@ -611,7 +601,8 @@ class RecordingPotential(RecordedRows, ShownTarget):
         with self.rejections.evaluating("forward", positions):
             outputs = with_forward(self._bound).forward(positions)
         values = self._energies(outputs, positions)
-        self._store(positions=positions, values=values, outputs=_or_none(outputs))
+        known = outputs if outputs.shape[1] else None  # a map may have failed everywhere
+        self._store(positions=positions, values=values, outputs=known)
         return values, outputs
 
     def _through_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -641,8 +632,8 @@ class RecordingPotential(RecordedRows, ShownTarget):
             outputs, gradients = with_vjp(self._bound).forward_and_gradient(at)
         values = self._energies(outputs, at)
         self.rejections.count_broken_gradients(at, values, gradients)
-        found = {"values": values, "gradients": gradients, "outputs": _or_none(outputs)}
-        self._store(positions=at, **found)
+        known = outputs if outputs.shape[1] else None
+        self._store(positions=at, values=values, gradients=gradients, outputs=known)
         return values, gradients, outputs
 
     def _look_at_lone(self, positions: FloatArray, gradients: FloatArray) -> None:
@@ -664,10 +655,6 @@ class RecordingPotential(RecordedRows, ShownTarget):
         self._lowest.add(found["positions"], found["values"], found.get("gradients"))
         if self._keeps:
             self._blocks.append(Evaluations(**found))
-
-
-def _or_none(outputs: FloatArray) -> FloatArray | None:
-    return outputs if outputs.shape[1] else None
 
 
 def _known(outputs: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ from surrokit.interfaces import (
     StepInfo,
     Tuning,
 )
-from surrokit.kernel.tuning import Tuner, TunerState, moves_by_gradients, tuning_of
+from surrokit.kernel.tuning import Tuner, TunerState, moves_by_gradients
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential
 from surrokit.types import Cache, FloatArray
@@ -83,7 +83,7 @@ class Binding:
     @property
     def tuned_sampler(self) -> Sampler:
         """The sampler, with its tuning if that was ever used."""
-        if self.bound is None or not self.sampler.tunes or self.tuning is tuning_of(self.sampler):
+        if self.bound is None or not self.sampler.tunes or self.tuning is self.sampler.tuning:
             return self.sampler
         settings = self.sampler
         if isinstance(settings, TunedSampler):
@@ -172,17 +172,12 @@ class Binding:
     def _use(self, state: TunerState) -> None:
         tuning = self._tuner.tuning(state)
         changed = tuning.covariance is not self.tuning.covariance
-        self._stale |= changed and caches_metric(self.sampler)
+        self._stale |= changed and self.sampler.caches_metric
         self._tuned, self.tuning = state, tuning
         self._bind()
 
     def _bind(self) -> None:
         self.bound = self.sampler.bind(self.potential, self.tuning)
-
-
-def caches_metric(sampler: Sampler) -> bool:
-    """Return whether a sampler's caches depend on the tuned covariance."""
-    return bool(getattr(sampler, "caches_metric", False))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -252,11 +247,6 @@ def follow(
         check_deadline()
         state, _ = decider.decide(state, kernel.propose(state, rng), rng)
         yield state
-
-
-def mover(sampler: Sampler) -> Sampler:
-    """Return what makes the moves of a sampler: the kernel of sub-chains, else the sampler."""
-    return cast("Sampler", getattr(sampler, "kernel", sampler))
 
 
 class Moves(Binding):

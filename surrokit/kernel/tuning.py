@@ -449,12 +449,6 @@ _FARTHEST = 200.0  # bound of log step sizes
 _STUCK = 0.1  # below this part of the median chain's acceptance a chain is stuck
 
 
-def tuning_of(sampler: Sampler) -> Tuning | None:
-    """Return the tuning that a sampler brings from an earlier run, or None."""
-    tuning = getattr(sampler, "tuning", None)
-    return tuning if isinstance(tuning, Tuning) else None
-
-
 def moves_by_gradients(sampler: Sampler) -> bool:
     """Return whether a sampler's moves follow gradients."""
     return bool(sampler.needs & {GRADIENT, GRADIENT_ALONE})
@@ -502,9 +496,9 @@ class Tuner:
             tunes=sampler.tunes,
             target_acceptance=sampler.target_acceptance,
             n_iterations=n_iterations,
-            largest_step=getattr(sampler, "largest_step", math.inf),
+            largest_step=sampler.largest_step,
             arrived=arrived,
-            known=tuning_of(sampler),
+            known=sampler.tuning,
         )
 
     def start(

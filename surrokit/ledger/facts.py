@@ -77,7 +77,6 @@ _ACCOUNT: dict[str, Any] = {
         "frozen_before_draws": bool,
         "rescues": list[dict[str, int | Text]],
         "restarts": list[dict[str, int | Text]],
-        "strays": list[dict[str, float | bool]],
         "mix": float,
         "missed": int,
         "recalled": bool,
@@ -90,7 +89,7 @@ _ACCOUNT: dict[str, Any] = {
     "chosen": {
         "parts": dict[str, Text],
         "reasons": list[Text],
-        "replaced": list[dict[str, Text | None]],
+        "fallback": list[Text],
     },
     "parts": dict[str, Text],
     "kept": int,

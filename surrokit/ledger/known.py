@@ -26,7 +26,7 @@ from surrokit.ledger.tape import APART, DONE, LEFT, Event
 from surrokit.model.calls import Call, Memo, NoJournal
 from surrokit.model.model import change_model, from_model, model_of
 from surrokit.model.outcome import Answer, Results
-from surrokit.plan.parts import is_ready
+from surrokit.plan.plan import is_ready
 from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential
 from surrokit.surrogate.training import near_least

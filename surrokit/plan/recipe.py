@@ -23,19 +23,18 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import is_number
-from surrokit.capabilities import GRADIENT, ROWS
+from surrokit.capabilities import GRADIENT
 from surrokit.compute import Compute
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError, SurrokitError
-from surrokit.interfaces import Evaluations, Findings, Learner, Past, Sampler, weighs
-from surrokit.model.calls import Journal, OnError
+from surrokit.interfaces import Evaluations, Past
+from surrokit.model.calls import OnError
 from surrokit.model.model import calls_per_gradient
-from surrokit.plan.repair import Fallback, Safety, Standby
+from surrokit.plan.repair import Fallback, Safety
 from surrokit.potentials import Potential
-from surrokit.progress import Estimate
 from surrokit.registry.catalogue import Catalogue, Composer, name_and_settings
 from surrokit.registry.components import KINDS, NO_LEARNING, Kind
-from surrokit.result.records import Choice, Replacement
+from surrokit.result.records import Choice
 from surrokit.types import FloatArray
 
 if TYPE_CHECKING:
@@ -55,39 +54,12 @@ MOST_DRAWS = 100_000
 TUNED_AFTER_DROP = 300
 """Iterations of warm-up on the exact potential where a surrogate was not worth its cost."""
 
-APPROACHED = 400
-"""Iterations at most of a warm-up of open length, where exact chains begin about modes."""
-
-TUNED_AFTER_RESTART = 100
-"""Iterations of warm-up that follow the repair when draws begin again."""
-
-SETTLING, SHORTEST = 25, 4
-"""Iterations of warm-up after an exploration that has tuned the run's sampler, and the fewest where
-it foretells an acceptance of at least :data:`SURE`.
-
-Each iteration is paid for, and few are enough: chains begin at about draws of the surrogate, and
-proposals are nearly independent.
-"""
-
-SURE, STANDING = 0.8, 1.1e-7
-"""Foretold acceptance from which on fewer iterations are enough: as many as leave a chain where it
-began with such a probability."""
-
 JUDGED = 20
 """Last iterations of the warm-up by which a surrogate is judged again; :data:`SHORTEST` are enough
 if there are no more."""
 
 PART_BEFORE_DRAWS = 0.5
 """Part of the budget that exploration and a warm-up of open length may take together."""
-
-
-def settling(foretold: float | None) -> int:
-    """Return the iterations of warm-up after an exploration, by the acceptance it foretells."""
-    if foretold is None or foretold < SURE:
-        return SETTLING
-    if foretold == 1.0:
-        return SHORTEST
-    return max(math.ceil(math.log(STANDING) / math.log1p(-foretold)), SHORTEST)
 
 
 LAST_PART = 0.1
@@ -116,10 +88,9 @@ _OF_TAILS = 4.5
 
 @attrs.frozen(kw_only=True, eq=False)
 class Recipe:
-    """The parts, sizes and limits of a run.
+    """The parts that a run is to have, by name or as objects, its sizes and its limits.
 
-    Each step returns a new recipe: a policy fills in open parts (:meth:`fill`), and
-    :func:`surrokit.plan.parts.make_parts` puts objects in the place of names.
+    A policy fills in open parts (:meth:`fill`); :func:`surrokit.plan.plan.make_plan` makes them.
 
     Parameters
     ----------
@@ -128,9 +99,7 @@ class Recipe:
     seed
         What makes the run's generator again; an ellipsis where that is not known.
     sampler, surrogate, schedule, explorer, correction
-        Names, pairs of name and settings, objects, or None where left open. Once parts are made
-        they are objects. Sampler and correction are not bound to a potential yet; the surrogate
-        is a ready potential, or None where there is none or it must learn first.
+        Names, pairs of name and settings, objects, or None where left open.
     policy
         Picks these parts where neither a sampler nor a surrogate is named; given likewise.
     chains, warmup, draws
@@ -152,24 +121,15 @@ class Recipe:
         Limits of the exploration alone, which then ends early.
     fallback
         The exact kernel that replaces a surrogate not worth its cost; None to keep the surrogate.
-    standby
-        The sampler that replaces one whose paths are too dear; None to keep the run's own.
     chosen
         The parts filled in, why, and what replaced them later; None where there are none such.
     noticed
         What was noticed of the target on the way, in sentences.
-    learner
-        The learner; None for a run that learns nothing, and before parts are made.
-    exact_sampler
-        Makes exact transitions beside those on a surrogate; None without a surrogate, or where no
-        sampler suits the target.
     workers
         Calls of the target that may go on at once.
     timed
         Seconds of a value and of a gradient at one position, None where there is no gradient; None
         where no calls were timed.
-    described
-        Kind of part to a description, for observers and the output.
     """
 
     exact: Potential
@@ -194,14 +154,10 @@ class Recipe:
     budget: Budget = attrs.field(factory=Budget)
     exploration: Budget = attrs.field(factory=Budget)
     fallback: Fallback | None = None
-    standby: Standby | None = None
     chosen: Choice | None = None
     noticed: tuple[str, ...] = ()
-    learner: Learner | None = None
-    exact_sampler: Sampler | None = None
     workers: int = 1
     timed: tuple[float, float | None] | None = None
-    described: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def choice(self) -> str | None:
@@ -221,9 +177,7 @@ class Recipe:
     @property
     def most_draws(self) -> int:
         """Most draws of each chain."""
-        if self.draws is not None:
-            return self.draws
-        return MOST_DRAWS if self.budget.looks_at_draws else DRAWS
+        return Sequel.of(self).most_draws
 
     @property
     def wanted_draws(self) -> int:
@@ -251,36 +205,6 @@ class Recipe:
             price = (1 + self.exact.dim) / 2
         iterations = self.chains * (self.most_warmup + max(self.wanted_draws, DRAWS))
         return price * iterations * (MANY_TIMES if self.is_open else NAMED_TIMES)
-
-    def expected_calls(self, *, learns: bool) -> int:
-        """Return the calls that chains are expected to take, warm-up included.
-
-        Parameters
-        ----------
-        learns
-            Whether they move on a surrogate: a draw then takes a value, as does an iteration of a
-            warm-up whose length is given.
-        """
-        if learns:
-            return self.chains * (self.wanted_draws + (self.warmup or 0))
-        # exact chains of a run whose parts are picked begin about modes
-        led = self.warmup is None and self.chosen is not None and GRADIENT in self.sampler.needs
-        iterations = self.chains * ((APPROACHED if led else self.most_warmup) + self.wanted_draws)
-        if GRADIENT not in self.sampler.needs:
-            return iterations
-        longest = getattr(self.sampler, "n_steps", None)
-        steps = GRADIENTS_A_DRAW if longest is None else math.ceil((1 + longest) / 2)
-        return steps * calls_per_gradient(self.exact) * iterations
-
-    @property
-    def exploration_limit(self) -> Budget:
-        """The budget of the exploration, from all limits that end it early.
-
-        What a search for a surrogate may cost is no limit where nothing is learnt: chains of an
-        exact sampler go on until they are where the mass is.
-        """
-        part = Budget() if self.warmup is not None else self.budget.part(PART_BEFORE_DRAWS)
-        return part if self.learner is None else part.within(self.exploration)
 
     @property
     def hurry(self) -> Budget:
@@ -314,55 +238,6 @@ class Recipe:
         given = {kind: _spell(spec) for kind, spec in specs.items() if spec}
         chosen = attrs.evolve(self.chosen or Choice(), parts=given).because(reason)
         return attrs.evolve(recipe, chosen=chosen)
-
-    def replace_sampler(self, reason: str) -> Recipe:
-        """Return the recipe that goes on with the sampler that stands by.
-
-        Parameters
-        ----------
-        reason
-            Why the run's own is not worth its cost.
-        """
-        standby = self.standby
-        assert standby is not None
-        own = self.described["sampler"]
-        return attrs.evolve(
-            self,
-            sampler=standby.sampler,
-            standby=None,
-            chosen=(self.chosen or Choice()).replace(
-                Replacement(kind="sampler", old=own, new=standby.name, reason=reason)
-            ),
-            described={**self.described, "sampler": standby.name},
-        )
-
-    def drop_surrogate(self, reason: str) -> Recipe:
-        """Return the recipe that goes on with the fallback; its parts must be made already.
-
-        Parameters
-        ----------
-        reason
-            Why the surrogate is not worth its cost.
-        """
-        fallback = self.fallback
-        assert fallback is not None
-        return attrs.evolve(
-            self,
-            sampler=fallback.sampler,
-            correction=fallback.correction,
-            schedule=fallback.schedule,
-            surrogate=None,
-            explorer=None,
-            learner=None,
-            exact_sampler=None,
-            fallback=None,
-            standby=None,
-            safety=attrs.evolve(self.safety, mix=0.0, restart=False),
-            chosen=(self.chosen or Choice()).replace(
-                Replacement(kind="surrogate", new=fallback.name, reason=reason)
-            ),
-            described={**self.described, **fallback.described},
-        )
 
 
 def _spell(spec: Any) -> str:
@@ -398,38 +273,16 @@ class Sequel:
         """Return the sizes and limits that a recipe has."""
         return cls(draws=recipe.draws, budget=recipe.budget)
 
-    def most_draws(self, recipe: Recipe) -> int:
-        """Return the most draws of each chain."""
-        return attrs.evolve(recipe, draws=self.draws, budget=self.budget).most_draws
-
-
-class Sequels:
-    """The sessions of a run, of which the journal tells the one that the run is in.
-
-    Parameters
-    ----------
-    sequels
-        At least one, in order.
-    """
-
-    def __init__(self, sequels: Sequence[Sequel], journal: Journal) -> None:
-        self._sequels = tuple(sequels)
-        self._journal = journal
-        self._most_calls: tuple[Sequel, float] | None = None
-
-    def most_calls(self, recipe: Recipe) -> float:
-        """Return the default limit on calls in the session that the run is in."""
-        now = self.now
-        if self._most_calls is None or self._most_calls[0] is not now:
-            asked = attrs.evolve(recipe, draws=now.draws, budget=now.budget)
-            self._most_calls = now, asked.most_calls
-        return self._most_calls[1]
-
     @property
-    def now(self) -> Sequel:
-        """The sizes and limits that hold now."""
-        at = self._journal.position
-        return next((each for each in self._sequels[::-1] if each.after < at), self._sequels[0])
+    def most_draws(self) -> int:
+        """Most draws of each chain."""
+        if self.draws is not None:
+            return self.draws
+        return MOST_DRAWS if self.budget.looks_at_draws else DRAWS
+
+    def asked_of(self, recipe: Recipe) -> Recipe:
+        """Return a recipe with these sizes and limits."""
+        return attrs.evolve(recipe, draws=self.draws, budget=self.budget)
 
 
 def make_room(changed: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
@@ -457,36 +310,6 @@ def make_room(changed: Mapping[str, Any], account: Mapping[str, Any]) -> dict[st
         )
     met = dict.fromkeys(GOALS) if ended_by in GOALS else {}
     return {**met, **changed}
-
-
-def warmup_length(
-    recipe: Recipe, found: Findings | None, iteration: int, *, takes_over: bool
-) -> int:
-    """Return the iterations of warm-up that are left after an exploration.
-
-    Parameters
-    ----------
-    found
-        What the exploration has found; None without one.
-    takes_over
-        Whether another kernel moved the chains until now.
-    """
-    rest = recipe.most_warmup - iteration
-    is_open = recipe.warmup is None
-    is_led = found is None or found.modes is None or found.modes.believed
-    if takes_over and is_led:
-        return TUNED_AFTER_DROP if is_open else max(rest, TUNED_AFTER_RESTART)
-    if is_open and found is not None and found.tuning is not None:
-        return 0 if found.at_draws else settling(found.acceptance)
-    if is_open and found is not None:
-        rest = min(rest, getattr(recipe.sampler, "longest_warmup", rest))
-    return max(min(rest, APPROACHED) if is_open and has_arrived(recipe, found) else rest, 0)
-
-
-def has_arrived(recipe: Recipe, found: Findings | None) -> bool:
-    """Return whether exact chains begin about modes that were found."""
-    modes = None if found is None else found.modes
-    return modes is not None and modes.believed and recipe.learner is None
 
 
 class Policy(Protocol):
@@ -528,47 +351,6 @@ class Policy(Protocol):
         recipe
             Holds the settings of the sampler that the user has named.
         """
-
-
-FEW, FEW_A_DIMENSION = 300, 30
-"""Calls from which on weighted answers are suggested, and calls for each number in a position."""
-
-
-def estimate_of(recipe: Recipe, asked: Recipe) -> Estimate:
-    """Return what a run is expected to cost.
-
-    On a surrogate each draw takes a value, and what is learnt from before is small beside that. An
-    exact sampler takes a path of gradients, or one value, in each iteration of warm-up too.
-
-    Parameters
-    ----------
-    recipe
-        What the run goes by, with its parts made.
-    """
-    value, gradient = recipe.timed or (None, None)
-    learns = recipe.learner is not None or recipe.surrogate is not None
-    few, calls = None, None
-    by_gradients = not learns and GRADIENT in recipe.sampler.needs
-    weighing = recipe.correction is not None and weighs(recipe.correction)
-    if weighing and recipe.budget.calls is not None:
-        calls = recipe.budget.calls
-    elif ROWS not in getattr(recipe.correction, "needs", ()):
-        calls = recipe.expected_calls(learns=learns)
-        is_free = asked.is_open and asked.correction is None and asked.draws is None
-        if learns and is_free and asked.budget.target_rhat is None and recipe.budget.calls is None:
-            fewer = max(FEW, FEW_A_DIMENSION * recipe.exact.dim)
-            few = fewer if 2 * fewer <= calls else None
-    by_values = by_gradients and calls_per_gradient(recipe.exact) > 1
-    is_gradient = by_gradients and not by_values
-    return Estimate(
-        seconds_a_call=gradient if is_gradient else value,
-        kind="gradient" if is_gradient else "value",
-        calls=calls,
-        workers=recipe.workers,
-        most_workers=recipe.chains * (2 if weighing else 1),  # which share a round's points
-        weighs=weighing,
-        few_calls=few,
-    )
 
 
 LARGEST = 1_000_000

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
 from surrokit.capabilities import CallKind
-from surrokit.coordinates.transforms import CoordinateMap
-from surrokit.cost.budget import Budget, Clock, Length, Pace, StopReason, calls_paid
+from surrokit.cost.budget import Budget, Clock, Length, Pace, StopReason
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat, relative_error
 from surrokit.errors import BudgetSpent, StopRun
 from surrokit.history import History
-from surrokit.plan.recipe import Sequel, Sequels
+from surrokit.model.calls import Journal
+from surrokit.plan.recipe import Recipe, Sequel
 from surrokit.types import FloatArray
 
 FIRST_LOOK = 50
@@ -44,7 +44,7 @@ def reason_of(end: BaseException) -> StopReason:
 
 
 class Stopping:
-    """Says when a run's budget is spent, or its draws are good enough.
+    """Ends a run when its budget is spent, or its draws are good enough.
 
     Parameters
     ----------
@@ -52,14 +52,10 @@ class Stopping:
         The exact potential, whose calls count.
     clock
         The clock whose seconds count.
-    transform
-        The map to the coordinates in which draws are judged.
-    chains
-        Number of chains; an exact iteration pays for at least one position of each.
     sequels
-        Sessions of the run, whose limits come instead; None for a run that is not kept.
-    most_calls
-        Returns the default limit on calls, where none is given.
+        Sessions of a run that is kept, whose limits take the place of the recipe's.
+    journal
+        Its position says in which session the run is.
 
     Attributes
     ----------
@@ -71,32 +67,43 @@ class Stopping:
 
     def __init__(
         self,
-        budget: Budget,
+        asked: Recipe,
         target: RecordingPotential,
         clock: Clock,
-        transform: CoordinateMap,
-        chains: int,
-        sequels: Sequels | None = None,
-        most_calls: Callable[[], float] = lambda: math.inf,
+        sequels: Sequence[Sequel] = (),
+        journal: Journal | None = None,
     ) -> None:
-        self._asked, self._sequels = budget, sequels
-        self._target = target
-        self._clock = clock
-        self._transform = transform
-        self._chains = chains
+        self._asked, self._journal = asked, journal
+        self._sequels = tuple(sequels) or (Sequel.of(asked),)
+        self._target, self._clock, self._chains = target, clock, asked.chains
         self.stopped: StopReason = "draws"
         self.length: Length = "fixed"
         self._pace = Pace()
         self._grace = self._reserve = 0.0
-        self._most_calls = most_calls
+        self._most_calls: tuple[Sequel, float] | None = None
         self._most_draws = 0
         self._next_look = 0
-        self._settled_by: Sequel | None = None
+        self._settled_by = self.now
+
+    @property
+    def now(self) -> Sequel:
+        """The sizes and limits of the session that the run is in."""
+        if len(self._sequels) == 1 or self._journal is None:
+            return self._sequels[0]
+        at = self._journal.position
+        return next((each for each in self._sequels[::-1] if each.after < at), self._sequels[0])
 
     @property
     def budget(self) -> Budget:
         """The limits that hold now."""
-        return self._asked if self._sequels is None else self._sequels.now.budget
+        return self.now.budget
+
+    def _default_calls(self) -> float:
+        """Return the limit on calls where none is given, in the session that the run is in."""
+        now = self.now
+        if self._most_calls is None or self._most_calls[0] is not now:
+            self._most_calls = now, now.asked_of(self._asked).most_calls
+        return self._most_calls[1]
 
     def guard(self, kind: CallKind, n: int) -> None:
         """Raise ``BudgetSpent`` before a call that the budget does not allow for.
@@ -107,13 +114,13 @@ class Stopping:
             Positions, or data rows, to be evaluated.
         """
         if not self._clock.replays:
-            more = calls_paid({kind: n}, self._target.n_rows if kind == "rows" else None)
+            more = n / self._target.n_rows if kind == "rows" else n
             self._check(more, self._clock.now())
 
     def _check(self, more: float, elapsed: float) -> None:
         seconds, calls = elapsed / (1.0 + self._grace - self._reserve), self._target.paid + more
         reason: StopReason | None = self.budget.spent(calls, seconds)
-        if reason is None and self.budget.max_calls is None and calls > self._most_calls():
+        if reason is None and self.budget.max_calls is None and calls > self._default_calls():
             reason = "default_max_calls"
         if reason is not None:
             raise BudgetSpent(reason)
@@ -167,7 +174,7 @@ class Stopping:
         """
         self.stopped, self.length, self._grace, self._reserve = "draws", "fixed", 0.0, 0.0
         self._next_look = max(self._first_look(), kept)
-        self._settled_by = self._sequel
+        self._settled_by = self.now
         most: float = max(wanted - kept, 0)
         if self.budget.calls is not None:
             rest = self.budget.calls - self._target.paid
@@ -188,13 +195,9 @@ class Stopping:
         wanted
             Draws asked for; more or fewer than when draws began where another session goes on.
         """
-        if kept >= min(self._most_draws, wanted) and self._settled_by != self._sequel:
+        if kept >= min(self._most_draws, wanted) and self._settled_by != self.now:
             self.draws_begin(wanted, kept)
         return kept < self._most_draws
-
-    @property
-    def _sequel(self) -> Sequel | None:
-        return None if self._sequels is None else self._sequels.now
 
     def _allowed(self, most: float, limit: StopReason, n: float) -> float:
         if n < most:
@@ -216,7 +219,8 @@ class Stopping:
         """Return the target that the kept draws have reached; None between looks at them."""
         if not self.budget.looks_at_draws or len(kept) < self._next_look:
             return None
-        draws = self._transform.to_bounded(kept.positions())[..., self._transform.varies]
+        transform = self._target.transform
+        draws = transform.to_bounded(kept.positions())[..., transform.varies]
         growth = _GROWTH
         if self.budget.target_ess is not None:
             ess = _least_ess(draws, self.budget.target_ess)

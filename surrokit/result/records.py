@@ -73,23 +73,8 @@ class Verdict:
 
 
 @attrs.frozen(kw_only=True)
-class Replacement:
-    """One part that a run gave up for another."""
-
-    kind: str  # "sampler" or "surrogate"
-    old: str | None = None  # the sampler before; None where it was not replaced itself
-    new: str  # the sampler from there on
-    reason: str  # with the figures measured
-
-    def __str__(self) -> str:
-        if self.old is None:
-            return f"then {self.new} instead: {self.reason}"
-        return f"later {self.new} instead of {self.old}: {self.reason}"
-
-
-@attrs.frozen(kw_only=True)
 class Choice:
-    """Parts that a policy picked, and those that took their place later.
+    """Parts that a policy picked, and the exact sampler that took over from a surrogate.
 
     Parameters
     ----------
@@ -97,13 +82,13 @@ class Choice:
         Kind of part to the part as it would be typed; empty where the user named them.
     reasons
         Why these, with the figures measured.
-    replaced
-        What was given up later, in order.
+    fallback
+        The exact sampler that took over from the surrogate, and why; empty where none did.
     """
 
     parts: Mapping[str, str] = attrs.field(factory=dict)
     reasons: tuple[str, ...] = ()
-    replaced: tuple[Replacement, ...] = ()
+    fallback: tuple[str, ...] = ()
 
     @classmethod
     def of_dict(cls, told: Mapping[str, Any] | None) -> Self | None:
@@ -113,24 +98,19 @@ class Choice:
         return cls(
             parts=dict(told["parts"]),
             reasons=tuple(told["reasons"]),
-            replaced=tuple(Replacement(**each) for each in told["replaced"]),
+            fallback=tuple(told["fallback"]),
         )
 
     def because(self, reason: str) -> Self:
         """Return it with one more reason."""
         return attrs.evolve(self, reasons=(*self.reasons, reason))
 
-    def replace(self, replacement: Replacement) -> Self:
-        """Return it with one more replacement."""
-        return attrs.evolve(self, replaced=(*self.replaced, replacement))
-
     def __str__(self) -> str:
         begun = ", ".join(f"{kind}={part}" for kind, part in self.parts.items())
-        if not begun and self.replaced:
-            begun = str(self.replaced[0].old)
         why = "; ".join(self.reasons)
         first = f"{begun}: {why}" if why else begun
-        return "; ".join([first, *map(str, self.replaced)])
+        sampler, reason = self.fallback or ("", "")
+        return f"{first}; then {sampler} instead: {reason}" if sampler else first
 
 
 @attrs.frozen(kw_only=True)
@@ -139,16 +119,6 @@ class Rescue:
 
     iteration: int
     reason: str
-
-
-@attrs.frozen(kw_only=True)
-class Stray:
-    """A chain that was found far above the others in warm-up."""
-
-    iteration: int  # of the run, counted from 1, after which it was found
-    chain: int
-    above: float  # nats by which the least potential it had seen exceeded the others' median
-    begun_again: bool  # where another chain was; else it stays, as it sits in a mode of its own
 
 
 @attrs.frozen(kw_only=True)
@@ -169,8 +139,6 @@ class Adaptation:
         Repairs of the surrogate by the safety net, in warm-up.
     restarts
         Repairs at which the draws so far became warm-up, and draws began again.
-    strays
-        Chains that were far above the others in warm-up.
     mix
         Probability with which a kept iteration was an exact transition.
     missed
@@ -190,7 +158,6 @@ class Adaptation:
     frozen_before_draws: bool
     rescues: tuple[Rescue, ...] = ()
     restarts: tuple[Rescue, ...] = ()
-    strays: tuple[Stray, ...] = ()
     mix: float = 0.0
     missed: int = 0
     recalled: bool = False
@@ -200,7 +167,7 @@ class Adaptation:
     @classmethod
     def of_dict(cls, data: Mapping[str, Any]) -> Adaptation:
         """Return what ``attrs.asdict`` made plain data of."""
-        records = {"rescues": Rescue, "restarts": Rescue, "strays": Stray}
+        records = {"rescues": Rescue, "restarts": Rescue}
         found: dict[str, Any] = {
             name: tuple(of(**each) for each in data[name]) for name, of in records.items()
         }

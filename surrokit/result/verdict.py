@@ -295,25 +295,6 @@ def _last(repairs: tuple[Rescue, ...]) -> str:
     return f"the last time after iteration {repairs[-1].iteration}: {repairs[-1].reason}"
 
 
-def _begun_again(run: Run) -> Iterator[str]:
-    if again := [stray for stray in run.adaptation.strays if stray.begun_again]:
-        last = again[-1]
-        yield (
-            f"chains were begun again where others were {_times(again)} in warm-up, the last "
-            f"time chain {last.chain} after iteration {last.iteration}: it was {last.above:.4g} "
-            "nats above them; give initial= nearer to the mass, or look whether there is a mode "
-            "that the others miss"
-        )
-
-
-def _own_modes(run: Run) -> Iterator[str]:
-    if stayed := [stray for stray in run.adaptation.strays if not stray.begun_again]:
-        which = ", ".join(
-            f"chain {stray.chain} ({stray.above:.4g} nats above the others)" for stray in stayed
-        )
-        yield f"modes of their own hold {which}; draws do not tell how much they weigh"
-
-
 def _mix(run: Run) -> Iterator[str]:
     if run.adaptation.mix:
         yield f"kept iterations were exact transitions with probability {run.adaptation.mix:g}"
@@ -327,10 +308,10 @@ def _adaptation(run: Run) -> Iterator[str]:
         )
 
 
-def _replaced(run: Run) -> Iterator[str]:
-    for each in () if run.chosen is None else run.chosen.replaced:
-        what = each.kind if each.old is None else f"{each.kind} {each.old}"
-        yield f"the {what} was given up for {each.new}: {each.reason}"
+def _fallback(run: Run) -> Iterator[str]:
+    if run.chosen is not None and run.chosen.fallback:
+        sampler, reason = run.chosen.fallback
+        yield f"the surrogate was given up for {sampler}: {reason}"
 
 
 def _divergences(run: Run) -> Iterator[str]:
@@ -410,11 +391,9 @@ _OF_COURSE: tuple[Rule, ...] = (
     ("failures", False, _failures),
     ("rescues", False, _rescues),
     ("restarts", False, _restarts),
-    ("begun_again", True, _begun_again),
-    ("own_modes", True, _own_modes),
     ("mix", False, _mix),
     ("adaptation", False, _adaptation),
-    ("fallback", False, _replaced),
+    ("fallback", False, _fallback),
     ("divergences", False, _divergences),
     ("recalled", False, _recalled),
     ("exchange", True, exchanged),

@@ -13,7 +13,7 @@ from surrokit.coordinates.transforms import CoordinateMap
 from surrokit.errors import BudgetSpent, SurrogateFitError
 from surrokit.history import History
 from surrokit.interfaces import ChainState, Correction, Evaluations, Sampler, Status, StepInfo
-from surrokit.kernel.kernel import Binding, follow, mover, warm_up
+from surrokit.kernel.kernel import Binding, follow, warm_up
 from surrokit.limits import one_thread
 from surrokit.potentials import Potential
 from surrokit.surrogate.training import near_least
@@ -71,7 +71,7 @@ def of_surrogate(
     covariance : ndarray of shape (dim, dim), optional
         With which tuning begins.
     """
-    moves = mover(sampler)
+    moves = sampler.kernel
     if not (moves.needs | correction.needs) <= surrogate.capabilities or not len(rows):
         return None
     lowest = np.argsort(rows.values, kind="stable")[:chains]

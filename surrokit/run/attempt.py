@@ -1,18 +1,17 @@
-"""An attempt at a run: the phases of one recipe, from its exploration to its draws."""
+"""An attempt at a run: the phases of one plan, from its exploration to its draws."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import attrs
 import numpy as np
 
-from surrokit.capabilities import FORWARD
+from surrokit.capabilities import FORWARD, ROWS
 from surrokit.cost.budget import Budget
-from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.exploring import next_of
 from surrokit.interfaces import (
@@ -20,31 +19,26 @@ from surrokit.interfaces import (
     Decision,
     Evaluations,
     Explored,
+    Explorer,
     Findings,
     Stage,
     Start,
     StepInfo,
+    Tuning,
     weighs,
 )
+from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.kernel.tuning import LAST
-from surrokit.limits import EXPLORING, SAMPLING, WARMING
+from surrokit.limits import EXPLORING, SAMPLING, WARMING, users_threads
 from surrokit.mode.starts import start
-from surrokit.plan.recipe import (
-    JUDGED,
-    SHORTEST,
-    TUNED_AFTER_DROP,
-    TUNED_AFTER_RESTART,
-    Recipe,
-    has_arrived,
-    warmup_length,
-)
-from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SOONER, SURE, in_words
+from surrokit.plan.plan import SHORTEST, TUNED_AFTER_RESTART, Plan
+from surrokit.plan.recipe import JUDGED
+from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SURE, SafetyNet, in_words
 from surrokit.result.records import Adaptation, Rescue, Weights
 from surrokit.result.run import Run
 from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.run.book import Book
-from surrokit.run.parts import Kernels, Learning
-from surrokit.run.repairs import SafetyNet, Strays
+from surrokit.run.learning import InUse, Learning
 from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray
@@ -53,90 +47,27 @@ Steps = tuple[Iterator[Explored], ChainState]
 """Iterations of an exploration, and the chains at their starts."""
 
 
-def begin_exploring(
-    recipe: Recipe,
-    target: RecordingPotential,
-    learning: Learning,
-    evaluated: Callable[[], Evaluations],
-    known: Evaluations | None,
-    rng: np.random.Generator,
-) -> Callable[[FloatArray], tuple[Steps, ChainState]]:
-    """Return what begins the exploration of a recipe at positions (n, dim).
-
-    Parameters
-    ----------
-    recipe
-        What the run goes by, with an explorer.
-    target
-        The exact potential. The calls that it has made so far leave the others to the exploration.
-    evaluated
-        Returns the evaluations since it was last called.
-    known
-        Evaluations of before the run; None without any.
-    """
-    most = recipe.hurry.calls
-    calls = None if most is None else max(most - math.ceil(target.paid), 1)
-
-    def begin(positions: FloatArray) -> tuple[Steps, ChainState]:
-        start = Start(
-            potential=target,
-            positions=positions,
-            warmup=recipe.most_warmup,
-            evaluated=evaluated,
-            fit=learning.fit_with,
-            calls=calls,
-            past=recipe.past,
-            known=known,
-        )
-        steps = iter(recipe.explorer.explore(start, rng))
-        chains = next_of(steps).findings.chains
-        return (steps, chains), chains
-
-    return begin
-
-
-def note_limit(recipe: Recipe, seconds: float, *, done: bool) -> Recipe:
-    """Return a recipe whose choice says that its exploration was ended by the clock, if it was.
-
-    Parameters
-    ----------
-    done
-        Whether the explorer has ended it.
-    """
-    limit = recipe.exploration.max_seconds
-    if done or limit is None or seconds <= limit or recipe.chosen is None:
-        return recipe
-    why = f"the exploration was ended at its limit of {in_words(limit)}"
-    return attrs.evolve(recipe, chosen=recipe.chosen.because(why))
-
-
-def complaint_after(found: Findings | None, recipe: Recipe, learning: Learning) -> str | None:
-    """Return why a surrogate is not worth its cost once the target is explored, or None."""
-    if (fallback := recipe.fallback) is None or found is None:
-        return None
-    if learning.surrogate is None:
-        return "no surrogate could be fitted"
-    return None if found.acceptance is None else fallback.complaint(found.acceptance)
-
-
 class Attempt:
-    """The changing state of a run that goes by one recipe."""
+    """The changing state of a run that goes by one plan."""
 
-    def __init__(self, recipe: Recipe, book: Book, rng: np.random.Generator) -> None:
-        self.recipe = recipe
+    def __init__(self, plan: Plan, book: Book, rng: np.random.Generator) -> None:
+        self.plan, recipe = plan, plan.recipe
         self._book = book
         self._rng = rng
-        self._learning = Learning(recipe, book.clock)
+        self._learning = Learning(plan, book.clock)
         learns = self._learning.learns
         self._target = book.target.fork(
             keep=learns or FORWARD in recipe.exact.capabilities,
             jacobians=self._learning.uses_jacobians,
         )
-        self._kernels = Kernels(recipe, self._target)
-        self._moves = self._kernels.moves
-        repairable = learns and self._kernels.exact is not None
-        self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairable)
-        self._strays = Strays(self._target)
+        parts = plan.sampler, plan.correction, self._target, recipe.chains
+        self._moves = Moves(*parts, surrogate=plan.surrogate)
+        self._exact: ExactMoves | None = None
+        if plan.exact_sampler is not None:
+            decider = self._moves.decider
+            self._exact = ExactMoves(plan.exact_sampler, decider, self._target, recipe.chains)
+        repairs = learns and self._exact is not None
+        self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
         self._found: Findings | None = None
         self._evaluations: list[Evaluations] = []  # of the exploration
         self._wants_gradients = False
@@ -152,16 +83,15 @@ class Attempt:
         book.attend(self.adaptation)
 
     def explore(self) -> Findings | None:
-        """Explore and learn, if the recipe has an explorer; return the findings, or None."""
-        recipe, book, learning = self.recipe, self._book, self._learning
+        """Explore and learn, if the plan has an explorer; return the findings, or None."""
+        recipe, book, learning = self.plan.recipe, self._book, self._learning
         if learning.surrogate is not None:
             book.add_surrogate(learning.surrogate, 0, "ready before the run")
-        if recipe.explorer is None:
+        if self.plan.explorer is None:
             return None
         book.enter(EXPLORING)
         with book.clock.phase("warmup"):
-            parts = self._target, learning, self._evaluated, book.known, self._rng
-            steps, begun = self._begin_with(begin_exploring(recipe, *parts))
+            steps, begun = self._begin_with(partial(self._begin_exploring, self.plan.explorer))
             check_start(self._target, begun)
         if recipe.evaluations is not None:
             learning.observe(recipe.evaluations)
@@ -175,13 +105,36 @@ class Attempt:
             found, done = explored.findings, explored.done
             self._evaluated()
             rows = Evaluations.join(self._evaluations[before:], self._target.dim)
-            book.recorder.take_outputs(rows, found.chains)
-            ended = done or book.stopping.is_used_up(recipe.exploration_limit)
+            book.take_outputs(rows, found.chains)
+            ended = done or book.stopping.is_used_up(self.plan.exploration_limit)
             self._moves.take_in(found)
             self._after("exploration", explored.step, explored.rows, explored=ended)
-        self.recipe = note_limit(recipe, book.clock.elapsed(), done=done)
-        book.begin(self.recipe)
+        limit, seconds = recipe.exploration.max_seconds, book.clock.elapsed()
+        if not (done or limit is None or seconds <= limit or recipe.chosen is None):
+            why = f"the exploration was ended at its limit of {in_words(limit)}"
+            recipe = attrs.evolve(recipe, chosen=recipe.chosen.because(why))
+            self.plan = attrs.evolve(self.plan, recipe=recipe)
+        book.begin(self.plan)
         return found
+
+    def _begin_exploring(
+        self, explorer: Explorer, positions: FloatArray
+    ) -> tuple[Steps, ChainState]:
+        """Begin an exploration at positions (n, dim), with the calls that are left to it."""
+        recipe, most = self.plan.recipe, self.plan.recipe.hurry.calls
+        begun = Start(
+            potential=self._target,
+            positions=positions,
+            warmup=recipe.most_warmup,
+            evaluated=self._evaluated,
+            fit=self._learning.fit_with,
+            calls=None if most is None else max(most - math.ceil(self._target.paid), 1),
+            past=recipe.past,
+            known=self._book.known,
+        )
+        steps = iter(explorer.explore(begun, self._rng))
+        chains = next_of(steps).findings.chains
+        return (steps, chains), chains
 
     def _evaluated(self) -> Evaluations:
         """Return the evaluations since the last call, and remember them."""
@@ -190,7 +143,7 @@ class Attempt:
 
     def weigh(self, found: Findings | None) -> bool:
         """Return whether weighted answers were to be had, and are believed or all there is."""
-        correction = self.recipe.correction
+        correction = self.plan.correction
         if found is None or not weighs(correction):
             return False
         if self._learning.surrogate is None:
@@ -199,7 +152,7 @@ class Attempt:
         from surrokit.run.weighing import Weighing  # late: runs of chains never need it
 
         self._found, parts = found, (self._book, self._learning, self._target, self._rng)
-        return Weighing(self.recipe, correction, *parts).run(found, self._deploy)
+        return Weighing(self.plan, correction, *parts).run(found, self._deploy)
 
     def begin_warmup(self, found: Findings | None) -> str | None:
         """Begin to move chains by the run's own kernel.
@@ -215,23 +168,25 @@ class Attempt:
             Why the surrogate is not worth its cost; None to go on with it.
         """
         self._found = found
-        complaint = complaint_after(found, self.recipe, self._learning)
-        if complaint is not None:
-            return complaint
+        fallback = self.plan.recipe.fallback
+        if fallback is not None and found is not None:
+            if self._learning.surrogate is None:
+                return "no surrogate could be fitted"
+            complaint = None if found.acceptance is None else fallback.complaint(found.acceptance)
+            if complaint is not None:
+                return complaint
         takes_over = found is not None and self._moves.chains is None
-        n_iterations = warmup_length(
-            self.recipe, found, self._book.recorder.iteration, takes_over=takes_over
-        )
+        n_iterations = self.plan.warmup_left(found, self._book.iteration, takes_over=takes_over)
         with self._book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
             if found is not None:
                 if takes_over:
                     self._moves.take_over(found)
-                self._kernels.prepare(found.mode)
-            arrived, tuning = has_arrived(self.recipe, found), found.tuning if found else None
-            self._kernels.begin_tuning(n_iterations, tuning, arrived=arrived)
+                self._prepare(found.mode)
+            arrived, tuning = self.plan.begins_about_modes(found), found.tuning if found else None
+            self._begin_tuning(n_iterations, tuning, arrived=arrived)
             if found is None:
                 self._begin_chains()
-                self._kernels.prepare(None)
+                self._prepare(None)
             elif self._learning.surrogate is None and not takes_over:
                 self._moves.move_on(self._target)  # the explorer's sampler need not be this one
         self._book.warm_up_for(n_iterations)
@@ -246,27 +201,23 @@ class Attempt:
         while trouble is not None:
             if trouble:
                 self._restart(trouble)
-            book.target.rejections.log.draws_begin(book.recorder.lately())
+            book.target.rejections.log.draws_begin(book.lately())
             net.draws_begin()
             book.enter(SAMPLING)
-            self._learning.begin_draws(self._kernels.in_use)
+            self._learning.begin_draws(self._in_use)
             stopping.draws_begin(book.most_draws)
             trouble = None
-            while trouble is None and stopping.allows(len(book.recorder.kept), book.most_draws):
+            while trouble is None and stopping.allows(len(book.kept), book.most_draws):
                 book.expect(draws=stopping.expected)
                 stopping.check()
                 with book.clock.phase("sampling"):
-                    if net.mixes(self._learning.surrogate, self._rng):
-                        step = self._kernels.exact_transition(self._rng, tune=False)
-                    else:
-                        step = self._moves.transition(self._rng, tune=False)
-                        net.saw(step)
+                    step = self._transition(tune=False)
                 stopping.check()  # an iteration that a limit falls into is dropped
                 self._after("sampling", step, self._take_paid_rows())
                 trouble = net.late_trouble(self._learning.surrogate)
                 if trouble is None:
                     with book.clock.phase("sampling"):
-                        if stopping.reached(book.recorder.kept):
+                        if stopping.reached(book.kept):
                             break
 
     def hand_over(self) -> Findings:
@@ -285,74 +236,90 @@ class Attempt:
         while (room := book.room) > 0:
             trouble = self._net.trouble(self._learning.surrogate, room)
             if trouble is not None:
-                self._rescue(trouble, self.recipe.safety.block)
+                self._rescue(trouble, self.plan.recipe.safety.block)
                 stopping.warmup_begins()
                 continue
-            stopping.check_before_iteration(exact=self._kernels.pay_whole_positions)
+            stopping.check_before_iteration(exact=ROWS not in self._moves.correction.needs)
             with book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
-                if self._net.mixes(self._learning.surrogate, self._rng):
-                    step = self._kernels.exact_transition(self._rng, tune=True)
-                else:
-                    step = self._moves.transition(self._rng, tune=True)
-                    self._net.saw(step)
-                self._moves.chains = self._strays.look_at(
-                    self._moves.state, book.recorder.iteration + 1, room - 1, self._rng
-                )
+                step = self._transition(tune=True)
             self._after("warmup", step, self._take_paid_rows())
             stopping.iteration_done()
-            self._relieve()
             self._end_soon()
-        self._kernels.settle()
+        self._moves.settle()
+        if self._exact is not None:
+            self._exact.freeze()
         return self._complaint_after_warm_up()
 
+    def _transition(self, *, tune: bool) -> StepInfo:
+        """Move all chains once, on the surrogate or, at random, by the exact kernel."""
+        if self._net.mixes(self._learning.surrogate, self._rng):
+            return self._exact_transition(tune=tune)
+        if self._learning.surrogate is None:  # each step is a call: threads are set once
+            with users_threads():
+                step = self._moves.transition(self._rng, tune=tune)
+        else:
+            step = self._moves.transition(self._rng, tune=tune)
+        self._net.saw(step)
+        return step
+
+    def _exact_transition(self, *, tune: bool) -> StepInfo:
+        assert self._exact is not None
+        self._moves.step_size = self._exact.step
+        with users_threads():
+            state, step = self._exact.transition(self._moves.state, self._rng, tune=tune)
+        self._moves.move_to(state, tune=tune)
+        return step
+
+    def _begin_tuning(
+        self, n_iterations: int, tuning: Tuning | None, *, arrived: bool = False
+    ) -> None:
+        moves = self._moves
+        if self._exact is not None:
+            self._exact.tune(n_iterations, covariance=moves.covariance, step_size=moves.step_size)
+        moves.start_tuning(n_iterations, tuning, arrived=arrived)
+
+    def _prepare(self, mode: FloatArray | None) -> None:
+        """Let the correction prepare itself near a mode, or near the chains without one."""
+        near = self._moves.positions.mean(axis=0) if mode is None else mode
+        if self._moves.prepare(near) and self._exact is not None:
+            self._exact.decide_by(self._moves.decider)
+
+    @property
+    def _in_use(self) -> InUse:
+        exact = () if self._exact is None else self._exact.identity
+        return (*self._moves.identity, *exact)
+
     def _end_soon(self) -> None:
-        """End a warm-up of open length once windows agree, if no chain was elsewhere."""
-        is_open = self.recipe.warmup is None and has_arrived(self.recipe, self._found)
-        if is_open and self._moves.is_settled and not self._strays.found and self._book.room > LAST:
+        """End a warm-up of open length once windows agree."""
+        is_open = self.plan.recipe.warmup is None and self.plan.begins_about_modes(self._found)
+        if is_open and self._moves.is_settled and self._book.room > LAST:
             self._book.warm_up_for(LAST)
             self._book.expect(warmup=self._book.warmup_ends)
 
-    def _relieve(self) -> None:
-        """Go on with the sampler that stands by, if the run's own is not worth its cost."""
-        book, standby = self._book, self.recipe.standby
-        if standby is None or book.since_explored < SOONER:
-            return
-        complaint = standby.complaint(book.pace())
-        if complaint is None:
-            return
-        self.recipe = self.recipe.replace_sampler(complaint)
-        book.begin(self.recipe)
-        is_open = self.recipe.warmup is None
-        n_iterations = TUNED_AFTER_DROP if is_open else max(book.room, TUNED_AFTER_RESTART)
-        with book.clock.phase("warmup"):
-            self._kernels.replace_sampler(standby.sampler, n_iterations)
-        book.warm_up_for(n_iterations)
-        self._net.look_afresh()
-        book.stopping.warmup_begins()
-
     def _learn_on_paths(self, foretold: float) -> None:
         """Learn along exact paths while a poor acceptance is foretold; V's may miss tails."""
-        book, exact, net = self._book, self._kernels.exact, self._net
-        least = LESSON + self.recipe.safety.patience
+        book, exact, net = self._book, self._exact, self._net
+        least = LESSON + self.plan.recipe.safety.patience
         if exact is None or self._learning.surrogate is None or not exact.moves_by_gradients:
             return
         for _ in range(LESSONS):
-            room = max(book.room + LESSON, least) if self.recipe.warmup is None else book.room
-            hurries = book.stopping.is_used_up(self.recipe.hurry)
+            room = max(book.room + LESSON, least) if self.plan.recipe.warmup is None else book.room
+            hurries = book.stopping.is_used_up(self.plan.recipe.hurry)
             if foretold >= POOR or hurries or not net.may_rescue(room, LESSON):
                 return
             book.warm_up_for(room)
-            with self._kernels.lesson(LESSON):
-                reason = f"an acceptance of {foretold:.2f} was foretold"
-                self._rescue(reason, LESSON, self.recipe.hurry)
+            exact.tune(LESSON, covariance=self._moves.covariance, step_size=exact.step)
+            reason = f"an acceptance of {foretold:.2f} was foretold"
+            self._rescue(reason, LESSON, self.plan.recipe.hurry)
+            self._moves.learn(exact.tuning.covariance)  # a poor surrogate tells little of scales
             foretold = self._learning.foretold(foretold)
             net.mix_in(0.0 if foretold >= SURE else MIXED)
 
     def _complaint_after_warm_up(self) -> str | None:
-        fallback, seen = self.recipe.fallback, self._book.since_explored
+        fallback, seen = self.plan.recipe.fallback, self._book.since_explored
         if fallback is None or self._learning.surrogate is None or seen < SHORTEST:
             return None
-        enough, warmup = min(seen, JUDGED), self._book.recorder.warmup
+        enough, warmup = min(seen, JUDGED), self._book.warmup
         acceptance, seconds, steps = warmup.last(enough)
         forgotten = self._moves.forgotten(warmup.positions()[:, -enough:])
         return fallback.complaint(min(acceptance, forgotten), seconds, steps)
@@ -362,23 +329,23 @@ class Attempt:
     def _restart(self, trouble: str) -> None:
         """Turn the draws so far into warm-up, and repair the surrogate."""
         book = self._book
-        self._net.restarts.append(Rescue(iteration=book.recorder.iteration, reason=trouble))
+        self._net.restarts.append(Rescue(iteration=book.iteration, reason=trouble))
         book.begin_again()
         self._learning.begin_again()
-        n_iterations = self.recipe.safety.block + TUNED_AFTER_RESTART
-        self._kernels.begin_tuning(n_iterations, None)
+        n_iterations = self.plan.recipe.safety.block + TUNED_AFTER_RESTART
+        self._begin_tuning(n_iterations, None)
         book.warm_up_for(n_iterations)
-        self._repair(trouble, self.recipe.safety.block)
+        self._repair(trouble, self.plan.recipe.safety.block)
         self.warm_up()
 
     def _rescue(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
         """Repair the surrogate in warm-up, and note it."""
-        self._net.rescues.append(Rescue(iteration=self._book.recorder.iteration, reason=trouble))
+        self._net.rescues.append(Rescue(iteration=self._book.iteration, reason=trouble))
         self._repair(trouble, transitions, limit)
 
     def _repair(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
         """Make so many exact transitions, or fewer at a limit, learn from them, and refit."""
-        book, net, exact = self._book, self._net, self._kernels.exact
+        book, net, exact = self._book, self._net, self._exact
         assert exact is not None
         exact.learn(self._moves.covariance)
         for _ in range(transitions):
@@ -386,11 +353,11 @@ class Attempt:
                 break
             book.stopping.check_before_iteration(exact=True)
             with book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
-                step = self._kernels.exact_transition(self._rng, tune=True)
+                step = self._exact_transition(tune=True)
             net.saw_exact(step)
             self._after("warmup", step, self._take_paid_rows(), repairs=True)
         self._learning.observe(net.take(self._target.dim))
-        self._deploy(f"safety net, after iteration {book.recorder.iteration}: {trouble}")
+        self._deploy(f"safety net, after iteration {book.iteration}: {trouble}")
         self._moves.tune_afresh()
         net.note_repair()
 
@@ -406,7 +373,7 @@ class Attempt:
         """Record an iteration, learn from it, and do what the schedule decides."""
         moves, learning = self._moves, self._learning
         moment = self._book.add(stage, moves.state, step, moves.step_size, explored=explored)
-        decision = self.recipe.schedule.decide(moment, self._rng)
+        decision = self.plan.schedule.decide(moment, self._rng)
         if learning.learns and not learning.frozen:
             left = self._book.take_left()
             if left is not None:
@@ -421,12 +388,12 @@ class Attempt:
                 self._net.keep(rows)
         if decision.deploy:
             self._deploy(f"schedule, after iteration {moment.iteration}")
-        learning.note(moment, decision, self._kernels.in_use)
+        learning.note(moment, decision, self._in_use)
         self._settle_records(stage, decision, repairs=repairs)
 
     def _settle_records(self, stage: Stage, decision: Decision, *, repairs: bool) -> None:
         """Decide which exact calls are kept from here on, and whether proposals pay gradients."""
-        learning, has_outputs = self._learning, self._book.recorder.has_outputs
+        learning, has_outputs = self._learning, self._book.has_outputs
         listens = self._net.listens(learning.surrogate, stage)
         for_learner = repairs or listens or not learning.frozen
         jacobians = for_learner and learning.uses_jacobians
@@ -441,7 +408,7 @@ class Attempt:
             surrogate = learning.fit()
         except SurrogateFitError as error:
             can_go_on = self._moves.sampler.needs <= self._target.capabilities
-            if learning.surrogate is None and self.recipe.fallback is None and not can_go_on:
+            if learning.surrogate is None and self.plan.recipe.fallback is None and not can_go_on:
                 raise  # without a surrogate there is nothing to move on
             warnings.warn(
                 f"no surrogate could be fitted, and the run goes on without a new one: {error}",
@@ -450,7 +417,7 @@ class Attempt:
             )
             return
         learning.surrogate = surrogate
-        self._book.recorder.deployments.append(self._book.recorder.iteration)
+        self._book.deployments.append(self._book.iteration)
         self._moves.move_on(surrogate)
         self._book.add_surrogate(surrogate, learning.n_observed, reason)
 
@@ -460,7 +427,7 @@ class Attempt:
     def _take_paid(self, state: ChainState) -> Evaluations:
         """Return the evaluations paid for since the last call."""
         rows = self._target.drain()
-        self._book.recorder.take_outputs(rows, state)
+        self._book.take_outputs(rows, state)
         return rows
 
     def _begin_chains(self) -> None:
@@ -472,12 +439,11 @@ class Attempt:
         """Return what changed so far."""
         learning, net, found = self._learning, self._net, self._found
         return Adaptation(
-            deployments=tuple(self._book.recorder.deployments),
+            deployments=tuple(self._book.deployments),
             training_rows=learning.n_observed,
             frozen_before_draws=not learning.under_adaptation,
             rescues=tuple(net.rescues),
             restarts=tuple(net.restarts),
-            strays=tuple(self._strays.found),
             mix=net.mix,
             missed=found.missed if found else 0,
             recalled=found is not None and found.at_draws,
@@ -487,15 +453,15 @@ class Attempt:
 
     def approximate(self) -> Approximation | None:
         """Return draws of a surrogate, else of the warm-up, else what evaluations tell."""
-        target, warmup = self._target, self._book.recorder.warmup
+        target, warmup = self._target, self._book.warmup
         rows = Evaluations.join([*self._evaluations, target.drain()], target.dim)
-        found = self._learning.approximate(self.recipe, rows, self._moves.covariance, self._rng)
+        found = self._learning.approximate(self.plan, rows, self._moves.covariance, self._rng)
         if found is None and (found := of_warmup(warmup)) is None:
-            chains, transform = self.recipe.chains, target.transform
+            chains, transform = self.plan.recipe.chains, target.transform
             found = of_evaluations(target.lowest(), chains, transform, self._rng)
         return found
 
     def outcome(self, unchecked: Approximation | None = None) -> Run:
         """Return the result, with the draws so far."""
         parts = self._target, self._moves, self._learning.surrogate, self._found
-        return self._book.outcome(self.recipe, *parts, self.adaptation(), unchecked)
+        return self._book.outcome(self.plan, *parts, self.adaptation(), unchecked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import attrs
@@ -24,16 +23,8 @@ from surrokit.ledger.known import read_evaluations
 from surrokit.limits import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.model.calls import NoJournal
 from surrokit.model.model import model_of
-from surrokit.plan.recipe import (
-    LAST_PART,
-    Recipe,
-    Sequel,
-    Sequels,
-    arguments_of,
-    ending,
-    estimate_of,
-)
-from surrokit.plan.repair import LATELY, Pace
+from surrokit.plan.plan import Plan, estimate_of
+from surrokit.plan.recipe import Recipe, Sequel, arguments_of, ending
 from surrokit.plan.stopping import Stopping
 from surrokit.potentials import Potential, observed_data_of, predictor_of
 from surrokit.progress import IterationInfo, Progress, RoundInfo, RunInfo
@@ -41,8 +32,8 @@ from surrokit.result.records import Adaptation, Weights
 from surrokit.result.run import Run
 from surrokit.result.verdict import judge
 from surrokit.run.approximate import Approximation
-from surrokit.targets.bounds import parameters_of, transform_of
-from surrokit.types import FloatArray, IntArray
+from surrokit.targets.bounds import parameters_of
+from surrokit.types import FloatArray
 
 EVENTS = (
     "surrokit_run_started",
@@ -115,79 +106,6 @@ class Observers:
             listener(**arguments)
 
 
-class Recorder:
-    """The record of a run's iterations, as it grows."""
-
-    def __init__(
-        self,
-        target: RecordingPotential,
-        chains: int,
-        clock: Clock,
-    ) -> None:
-        self.clock = clock
-        self.iteration = 0
-        self.deployments: list[int] = []
-        self.warmup = History(chains, target.dim)
-        self.kept = History(chains, target.dim)
-        self.has_outputs = FORWARD in target.capabilities
-        self._target = target
-        self._chains = chains
-        self._outputs: FloatArray | None = None
-
-    def take_outputs(self, paid: Evaluations, state: ChainState) -> None:
-        """Remember the forward outputs of chains whose position was just paid for."""
-        if self.has_outputs and paid.outputs is not None:
-            self._remember(paid.outputs, paid.find(state.positions))
-
-    def add(
-        self, stage: Stage, state: ChainState, step: StepInfo | None, step_size: float | None
-    ) -> IterationInfo:
-        """Take in one iteration; one that moved no chain leaves no row in the histories."""
-        self.iteration += 1
-        seconds, calls = self.clock.elapsed(), self._target.calls
-        if step is not None:
-            history = self.kept if stage == "sampling" else self.warmup
-            history.add(
-                state,
-                step,
-                step_size=step_size if step_size is not None else float("nan"),
-                seconds=seconds,
-                failures=self._target.failures,
-                calls=calls,
-                outputs=self._outputs,
-            )
-        return IterationInfo(
-            stage=stage, iteration=self.iteration, step=step, calls=calls, seconds=seconds
-        )
-
-    def places(self) -> tuple[FloatArray, FloatArray]:
-        """Return the positions of kept iterations, and of all before, each of shape (n, dim)."""
-        dim = self._target.dim
-        kept, before = self.kept.positions(), self.warmup.positions()
-        return kept.reshape(-1, dim), before.reshape(-1, dim)
-
-    def lately(self) -> FloatArray:
-        """Return the positions of the second half of the warm-up, shape (n, dim)."""
-        before = self.warmup.positions()
-        return before[:, before.shape[1] // 2 :].reshape(-1, self._target.dim)
-
-    def begin_again(self) -> None:
-        """Turn the draws so far into warm-up."""
-        self.warmup.extend(self.kept)
-        self.kept = History(self._chains, self._target.dim)
-
-    def keep_first(self, n: int) -> None:
-        """Turn draws after the first n of each chain into warm-up."""
-        self.kept, later = self.kept.split(n)
-        self.warmup.extend(later)
-
-    def _remember(self, paid: FloatArray, found: IntArray) -> None:
-        if self._outputs is None:
-            self._outputs = np.full((self._chains, paid.shape[1]), np.nan)
-        fresh = found >= 0
-        self._outputs = np.where(fresh[:, None], paid[found], self._outputs)
-
-
 ENDS = (BudgetSpent, KeyboardInterrupt, Exception)
 """Exceptions that end a run."""
 
@@ -214,8 +132,8 @@ class Book:
         The exact potential, recorded; all evaluations are kept.
     clock, recorder, stopping
         Seconds, iterations, and what is spent.
-    recipe, info
-        The recipe in use, and what observers know of it; None before there is one.
+    plan, info
+        The plan in use, and what observers know of it; None before there is one.
     warmup_ends
         The last iteration of the warm-up, as far as is known.
     weights
@@ -230,34 +148,29 @@ class Book:
         sequels: Sequence[Sequel] = (),
     ) -> None:
         self._asked, self._file = asked, file or NoFile()
-        self._sequels = Sequels(sequels or [Sequel.of(asked)], self._file.journal)
         self.clock = Clock(self._file.journal, model_of(asked.exact).memo)
         self.target = RecordingPotential(
             asked.exact, keep=True, on_error=asked.on_error, retries=asked.retries
         )
         self.target.rejections.log.waits = True
-        self.recorder = Recorder(self.target, asked.chains, self.clock)
-        self.stopping = Stopping(
-            asked.budget,
-            self.target,
-            self.clock,
-            transform_of(asked.exact),
-            asked.chains,
-            self._sequels,
-            partial(self._sequels.most_calls, asked),
-        )
+        self.iteration = 0
+        self.deployments: list[int] = []
+        self.warmup = History(asked.chains, self.target.dim)
+        self.kept = History(asked.chains, self.target.dim)
+        self.has_outputs = FORWARD in asked.exact.capabilities
+        self._outputs: FloatArray | None = None
+        self.stopping = Stopping(asked, self.target, self.clock, sequels, self._file.journal)
         self._file.tell(self._account, lambda: self.weights)
         self._adaptation: Callable[[], Adaptation] = _nothing_changed
         self.target.guard(self.stopping.guard, self._file.journal)
         self.warmup_ends = asked.most_warmup
         self._hurry = asked.hurry if asked.warmup is None else None
         self._explored_at: int | None = None
-        self._explorer_steps = math.inf
         self.weights: Weights | None = None
         self._chains_decide = False
         self._endless: tuple[str, ...] = ()
         self._exchange: Exchange | None = None
-        self.recipe: Recipe | None = None
+        self.plan: Plan | None = None
         self.info: RunInfo | None = None
         self._observers = observers
         self._meter = self.target.calls_made.meter
@@ -267,27 +180,27 @@ class Book:
         self._meter.read = self.progress
         self._meter.every(INTERVAL, lambda: self._file.write_progress(self.progress()))
 
-    def begin(self, recipe: Recipe) -> None:
-        """Go by a recipe from here on; the first one starts the run."""
-        self.recipe = recipe
-        self.stopping.hold_back(recipe.learner is not None)
+    def begin(self, plan: Plan) -> None:
+        """Go by a plan from here on; the first one starts the run."""
+        self.plan, recipe = plan, plan.recipe
+        self.stopping.hold_back(plan.learner is not None)
         if self.info is not None:
-            self.info = attrs.evolve(self.info, parts=recipe.described)
+            self.info = attrs.evolve(self.info, parts=plan.described)
             return
         self.info = RunInfo(
             dim=self.target.dim,
             chains=recipe.chains,
             warmup=recipe.most_warmup,
             draws=recipe.most_draws,
-            parts=recipe.described,
-            estimate=estimate_of(recipe, self._asked),
+            parts=plan.described,
+            estimate=estimate_of(plan, self._asked),
         )
         self._tell("surrokit_run_started")
 
     def enter(self, stage: str) -> None:
         """Note what the run does from here on."""
         self._meter.stage = stage
-        self._at = stage, self.recorder.iteration, self.clock.now()
+        self._at = stage, self.iteration, self.clock.now()
 
     def progress(self) -> Progress:
         """Return how far the run is; it leaves no trace, and another thread may ask for it."""
@@ -313,7 +226,7 @@ class Book:
         something: seconds are sure, and calls are taken to last as long as those so far, fits of
         the surrogate included.
         """
-        (stage, first, since), iteration, limits = self._at, self.recorder.iteration, [math.inf]
+        (stage, first, since), iteration, limits = self._at, self.iteration, [math.inf]
         budget, done = self.stopping.budget, iteration - first
         if budget.max_seconds is not None:
             limits.append(budget.max_seconds - seconds)
@@ -324,13 +237,30 @@ class Book:
         if stage == WEIGHING and calls < self._expected_calls < math.inf:
             likely = (self._expected_calls - calls) * seconds / calls
         elif stage in (WARMING, SAMPLING) and done >= _ENOUGH and self.info is not None:
-            rest = self.info.draws - len(self.recorder.kept)
+            rest = self.info.draws - len(self.kept)
             rest += self.room if stage == WARMING else 0
             likely = max(rest, 0) * (seconds - since) / done
         if likely:
             limits.append(wide * likely)
         most = max(min(limits), 0.0)
         return min(likely / wide, most), most
+
+    def take_outputs(self, rows: Evaluations, state: ChainState) -> None:
+        """Remember the forward outputs of chains whose position was just evaluated."""
+        if not self.has_outputs or rows.outputs is None:
+            return
+        found = rows.find(state.positions)
+        if self._outputs is None:
+            self._outputs = np.full((self._asked.chains, rows.outputs.shape[1]), np.nan)
+        self._outputs = np.where((found >= 0)[:, None], rows.outputs[found], self._outputs)
+
+    def _places(self, history: History) -> FloatArray:
+        return history.positions().reshape(-1, self.target.dim)
+
+    def lately(self) -> FloatArray:
+        """Return the positions of the second half of the warm-up, shape (n, dim)."""
+        before = self.warmup.positions()
+        return before[:, before.shape[1] // 2 :].reshape(-1, self.target.dim)
 
     @property
     def known(self) -> Evaluations | None:
@@ -340,32 +270,33 @@ class Book:
     @property
     def room(self) -> int:
         """Iterations left in the warm-up."""
-        return self.warmup_ends - self.recorder.iteration
+        return self.warmup_ends - self.iteration
 
     @property
     def since_explored(self) -> int:
         """Iterations since the exploration ended, or since the run began if there was none."""
-        return self.recorder.iteration - (self._explored_at or 0)
+        return self.iteration - (self._explored_at or 0)
 
     @property
     def most_draws(self) -> int:
         """Most draws of each chain, by the sizes and limits that hold now."""
-        assert self.recipe is not None
-        return self._sequels.now.most_draws(self.recipe)
+        return self.stopping.now.most_draws
 
     @property
     def wanted(self) -> int | None:
         """Draws asked for of each chain; None where left open."""
-        return self._sequels.now.draws
+        return self.stopping.now.draws
 
     def keep_first(self, n: int) -> None:
         """Turn draws after the first n of each chain into warm-up."""
-        self.recorder.keep_first(n)
+        self.kept, later = self.kept.split(n)
+        self.warmup.extend(later)
         self._file.begin_again()
 
     def begin_again(self) -> None:
         """Turn the draws so far into warm-up."""
-        self.recorder.begin_again()
+        self.warmup.extend(self.kept)
+        self.kept = History(self._asked.chains, self.target.dim)
         self._file.begin_again()
 
     def take_left(self) -> Evaluations | None:
@@ -375,43 +306,18 @@ class Book:
 
     def begin_chains(self) -> None:
         """Count from here on: on the draws before nothing decided."""
-        self._explored_at = self.recorder.iteration
+        self._explored_at = self.iteration
         self._chains_decide = True
-
-    def pace(self) -> Pace:
-        """Return how the warm-up goes."""
-        enough = min(self.since_explored, LATELY)
-        _, seconds, steps = self.recorder.warmup.last(enough)
-        most, elapsed = self.stopping.budget.max_seconds, self.clock.elapsed()
-        if most is None:
-            left, used = math.inf, 0.0
-        else:
-            left, used = most - elapsed - self._rest(seconds, elapsed), elapsed / most
-        return Pace(
-            iterations=self.since_explored,
-            steps=steps,
-            explorer_steps=self._explorer_steps,
-            seconds=seconds,
-            draws=left / seconds,
-            used=used,
-        )
-
-    def _rest(self, seconds: float, elapsed: float) -> float:
-        """Return how many seconds the rest of the warm-up will take."""
-        rest = self.room * seconds
-        if self._hurry is None or self._hurry.max_seconds is None:
-            return rest
-        return min(rest, max(self._hurry.max_seconds - elapsed, 0.0) + LAST_PART * elapsed)
 
     @property
     def has_draws(self) -> bool:
         """Whether draws are kept, or weighted answers are there."""
         answered = self.weights is not None and self.weights.answer is not None
-        return answered or len(self.recorder.kept) > 0
+        return answered or len(self.kept) > 0
 
     def warm_up_for(self, iterations: int) -> None:
         """End the warm-up after so many more iterations."""
-        self.warmup_ends = self.recorder.iteration + iterations
+        self.warmup_ends = self.iteration + iterations
 
     def expect(self, *, warmup: int | None = None, draws: int | None = None) -> None:
         """Update the expected length of the run, of which observers are told."""
@@ -431,15 +337,26 @@ class Book:
         explored: bool,
     ) -> Moment:
         """Record one iteration, tell observers, and return the moment after it."""
-        info = self.recorder.add(stage, state, step, step_size)
+        self.iteration += 1
+        seconds, calls = self.clock.elapsed(), self.target.calls
+        if step is not None:
+            (self.kept if stage == "sampling" else self.warmup).add(
+                state,
+                step,
+                step_size=math.nan if step_size is None else step_size,
+                seconds=seconds,
+                failures=self.target.failures,
+                calls=calls,
+                outputs=self._outputs,
+            )
+        info = IterationInfo(
+            stage=stage, iteration=self.iteration, step=step, calls=calls, seconds=seconds
+        )
         self._meter.left(0)
         self._file.iteration_done(stage, info.iteration, state, self._histories)
         self._tell_transition(state, info)
         if explored:
             self._explored_at = info.iteration
-            if len(self.recorder.warmup) > LATELY:
-                steps = self.recorder.warmup.last(LATELY)[2]
-                self._explorer_steps = steps if steps > 1.0 else math.inf  # or it has no paths
         if stage == "warmup" and self._hurry is not None and self.stopping.is_used_up(self._hurry):
             self.warmup_ends = min(self.warmup_ends, ending(info.iteration))
         return Moment(
@@ -473,7 +390,7 @@ class Book:
 
     def outcome(
         self,
-        recipe: Recipe,
+        plan: Plan,
         exact: RecordingPotential,
         moves: Moves,
         surrogate: Potential | None,
@@ -485,7 +402,7 @@ class Book:
 
         Parameters
         ----------
-        recipe
+        plan
             What the last attempt went by.
         exact
             The exact potential, as this attempt recorded it.
@@ -496,13 +413,13 @@ class Book:
             such ones.
         """
         modes = None if found is None else found.modes
-        transform, recorder = exact.transform, self.recorder
-        kept = recorder.kept if unchecked is None else unchecked.kept
+        transform = exact.transform
+        kept = self.kept if unchecked is None else unchecked.kept
         run = Run(
             parameters=parameters_of(exact.target),
             kept=kept.trace(transform),
             unchecked=None if unchecked is None else unchecked.what,
-            warmup=recorder.warmup.trace(transform),
+            warmup=self.warmup.trace(transform),
             calls=exact.calls,
             n_rows=exact.n_rows if ROWS in exact.capabilities else None,
             failures=exact.failures,
@@ -513,11 +430,11 @@ class Book:
             adaptation=adaptation,
             stopped=self.stopping.stopped,
             length=self.stopping.length,
-            chosen=recipe.chosen,
-            noticed=(*recipe.noticed, *self._departures()),
+            chosen=plan.recipe.chosen,
+            noticed=(*plan.recipe.noticed, *self._departures()),
             endless=self._endless,
             exchange=self._exchange,
-            parts=recipe.described,
+            parts=plan.described,
             surrogate=surrogate,
             sampler=moves.tuned_sampler,
             kernel=moves.bound,
@@ -531,14 +448,14 @@ class Book:
 
     def look_again(self) -> None:
         """Evaluate positions once more at which the target failed near the chains, if any."""
-        draws, before = self.recorder.places()[0], self.recorder.lately()
+        draws, before = self._places(self.kept), self.lately()
         with self.clock.phase("sampling" if len(draws) else "warmup"):
             evaluate_again(self.target, draws if len(draws) else before)
 
     def look_beyond(self) -> None:
         """Look where chains have not been: far away if they disagree, and across exchanges."""
-        kept = self.recorder.kept if self.has_draws else self.recorder.warmup
-        self._exchange = find_exchange(self.target, self.recorder.places()[0])
+        kept = self.kept if self.has_draws else self.warmup
+        self._exchange = find_exchange(self.target, self._places(self.kept))
         if self.weights is None or self.weights.answer is None:
             self._endless = endless_along(self.target, kept.positions())
 
@@ -546,14 +463,16 @@ class Book:
         """Remove the budget's guard, and close the file; calls from here on are in no file."""
         self.target.guard(None, NoJournal())
         self._meter.stop()
-        if self.recipe is None:
+        if self.plan is None:
             self._file.discard()
         else:
             self._file.close(self._histories)
 
     def warn_of_failures(self) -> None:
         """Warn of failed evaluations that lie near the draws, unless that was done."""
-        self.target.rejections.log.settle(*self.recorder.places(), self.target.target)
+        self.target.rejections.log.settle(
+            self._places(self.kept), self._places(self.warmup), self.target.target
+        )
 
     def finish(self, outcome: Run) -> None:
         """Tell observers the outcome of the run."""
@@ -561,7 +480,7 @@ class Book:
 
     @property
     def _histories(self) -> tuple[History, History]:
-        return self.recorder.warmup, self.recorder.kept
+        return self.warmup, self.kept
 
     def attend(self, adaptation: Callable[[], Adaptation]) -> None:
         """Ask an attempt for what changed, from here on."""
@@ -569,9 +488,8 @@ class Book:
 
     def _account(self) -> dict[str, Any]:
         """Return what the run has done so far, as plain data."""
-        recipe, target = self.recipe, self.target
-        sampler = None if recipe is None else recipe.sampler
-        chosen = None if recipe is None else recipe.chosen
+        plan, target = self.plan, self.target
+        chosen = None if plan is None else plan.recipe.chosen
         return {
             "calls": target.calls,
             "n_rows": target.n_rows if ROWS in target.capabilities else None,
@@ -579,16 +497,16 @@ class Book:
             "failure_kinds": {name: kind.to_dict() for name, kind in self._kinds().items()},
             "recheck": attrs.asdict(target.rejections.account.recheck),
             "seconds": dict(self.clock.seconds),
-            "iteration": self.recorder.iteration,
+            "iteration": self.iteration,
             "adaptation": attrs.asdict(self._adaptation()),
             "sampler": {
-                "needs": sorted(getattr(sampler, "needs", ())),
-                "tunes": sorted(getattr(sampler, "tunes", ())),
+                "needs": [] if plan is None else sorted(plan.sampler.needs),
+                "tunes": [] if plan is None else sorted(plan.sampler.tunes),
             },
             "stopped": self.stopping.stopped,
             "length": self.stopping.length,
             "chosen": None if chosen is None else attrs.asdict(chosen),
-            "parts": {} if recipe is None else dict(recipe.described),
+            "parts": {} if plan is None else dict(plan.described),
             "kept": self._n_kept,
             "weights": None if self.weights is None else self.weights.account(),
         }
@@ -598,10 +516,9 @@ class Book:
         """Draws of each chain so far, without those of a round that has not come to its end."""
         answer = None if self.weights is None else self.weights.answer
         if self.weights is None or self._chains_decide:
-            return len(self.recorder.kept)
+            return len(self.kept)
         rounds = () if answer is None else answer.rounds
-        assert self.recipe is not None
-        return sum(map(len, rounds)) // self.recipe.chains
+        return sum(map(len, rounds)) // self._asked.chains
 
     def _departures(self) -> tuple[str, ...]:
         """Return in a sentence how many evaluations lie on paths that the run has left, if any."""

@@ -18,7 +18,7 @@ from surrokit.interfaces import Evaluations, weighs
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.limits import deadline, one_thread
 from surrokit.model.source import as_failure
-from surrokit.plan.parts import check_recipe, make_parts
+from surrokit.plan.plan import Plan, check_plan, make_plan
 from surrokit.plan.recipe import WARMUP, Policy, Recipe, Sequel
 from surrokit.plan.stopping import reason_of
 from surrokit.registry.catalogue import Composer
@@ -30,13 +30,13 @@ from surrokit.run.attempt import Attempt
 from surrokit.run.book import ENDS, Book, Observers
 
 
-def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generator) -> Recipe:
-    """Return the recipe of a run with its parts made; a few calls are timed if parts are open.
+def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generator) -> Plan:
+    """Return the plan of a run; a few calls are timed if parts are open.
 
     Parameters
     ----------
     book
-        The run's; if timing is cut short, it goes by a plain recipe, and nothing is drawn.
+        The run's; if timing is cut short, it goes by a plain one, and nothing is drawn.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generat
                 "a policy is named as sampler, but a surrogate is named too, so that nothing is "
                 "left to pick; leave one of them out"
             )
-        return check_recipe(make_parts(composer, asked, rng))
+        return check_plan(make_plan(composer, asked, rng))
     _check_given(composer, asked)
     policy: Policy = composer.make("policy", asked.policy or composer.catalogue.pick("policy"))
     try:
@@ -62,10 +62,14 @@ def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generat
     except ENDS as end:
         bare = attrs.evolve(asked, schedule=None, explorer=None, correction=None)
         reason = f"nothing was measured, {reason_of(end)} came first"
-        book.begin(make_parts(composer, policy.plain(composer, bare, reason), rng))
+        book.begin(make_plan(composer, policy.plain(composer, bare, reason), rng))
         raise
-    recipe = check_recipe(make_parts(composer, picked, rng))
-    return recipe if recipe.learner is None else _add_paid(recipe, paid)
+    plan = check_plan(make_plan(composer, picked, rng))
+    blocks = [rows for rows in (picked.evaluations, paid) if rows is not None and len(rows)]
+    if plan.learner is None or not blocks:
+        return plan
+    known = Evaluations.join(blocks, picked.exact.dim)
+    return attrs.evolve(plan, recipe=attrs.evolve(plan.recipe, evaluations=known))
 
 
 def _measure_and_pick(
@@ -116,12 +120,6 @@ def _tell_of_rows(picked: Recipe) -> Recipe:
     if why is None or picked.chosen is None:
         return picked
     return attrs.evolve(picked, chosen=picked.chosen.because(why))
-
-
-def _add_paid(recipe: Recipe, paid: Evaluations) -> Recipe:
-    blocks = [block for block in (recipe.evaluations, paid) if block is not None and len(block)]
-    joined = Evaluations.join(blocks, recipe.exact.dim) if blocks else None
-    return attrs.evolve(recipe, evaluations=joined)
 
 
 def _check_given(composer: Composer, asked: Recipe) -> None:
@@ -175,11 +173,11 @@ def run(
     book, attempt = Book(asked, observers, file, sequels), None
     try:
         with one_thread(), deadline(book.stopping.check_time):
-            recipe = choose(asked, composer, book, rng)
-            book.begin(recipe)
-            attempt = Attempt(recipe, book, rng)
+            plan = choose(asked, composer, book, rng)
+            book.begin(plan)
+            attempt = Attempt(plan, book, rng)
             found = attempt.explore()
-            if weighs(recipe.correction):  # its rounds may use up all calls
+            if weighs(plan.correction):  # its rounds may use up all calls
                 book.look_again()
             weighed = attempt.weigh(found)
             while not weighed:
@@ -187,18 +185,18 @@ def run(
                 if complaint is None:
                     break
                 found = attempt.hand_over()
-                recipe = attempt.recipe.drop_surrogate(complaint)
-                book.begin(recipe)
-                attempt = Attempt(recipe, book, rng)
+                plan = attempt.plan.drop_surrogate(complaint)
+                book.begin(plan)
+                attempt = Attempt(plan, book, rng)
             if not weighed:
                 book.look_again()
                 attempt.draw()
             book.look_again()
             book.look_beyond()
     except (*ENDS, SystemExit) as end:
-        if book.recipe is None:  # the recipe cannot work
+        if book.plan is None:  # the recipe cannot work
             _refuse(end)
-        attempt = attempt or Attempt(book.recipe, book, rng)
+        attempt = attempt or Attempt(book.plan, book, rng)
         _end(end, attempt, book)
     finally:
         book.close()
@@ -259,7 +257,7 @@ def _carry(error: Exception, outcome: Run) -> None:
 def _raise_if_nowhere_finite(outcome: Run, book: Book) -> None:
     """Raise if a limit ended a run that has nothing, as its target was finite nowhere."""
     tried = sum(outcome.calls[kind] for kind in _VALUED)
-    if book.has_draws or outcome.stopped not in LIMITS or not tried or len(book.recorder.warmup):
+    if book.has_draws or outcome.stopped not in LIMITS or not tried or len(book.warmup):
         return
     if np.isfinite(book.target.lowest().values).any():
         return

@@ -24,11 +24,11 @@ from surrokit.interfaces import (
 )
 from surrokit.limits import WEIGHING, one_thread
 from surrokit.model.model import calls_per_gradient
-from surrokit.plan.recipe import Recipe
+from surrokit.plan.plan import Plan
 from surrokit.potentials import Potential, unnormalized_of
 from surrokit.result.records import Weights
 from surrokit.run.book import Book
-from surrokit.run.parts import Learning
+from surrokit.run.learning import Learning
 from surrokit.surrogate.umbrella import Edges
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
@@ -71,13 +71,13 @@ class Weighing:
 
     Parameters
     ----------
-    recipe
+    plan
         One whose correction is a weigher.
     """
 
     def __init__(
         self,
-        recipe: Recipe,
+        plan: Plan,
         weigher: Weigher,
         book: Book,
         learning: Learning,
@@ -87,7 +87,7 @@ class Weighing:
         self._believed: list[_Believed] = []
         self._refused: str | None = "no round came to its end"
         self._rejected = 0
-        self._recipe, self._weigher = recipe, weigher
+        self._recipe, self._sampler, self._weigher = plan.recipe, plan.sampler, weigher
         self._book, self._learning, self._target, self._rng = book, learning, target, rng
 
     @property
@@ -108,7 +108,7 @@ class Weighing:
         """
         book, learning = self._book, self._learning
         self._note()
-        book.target.rejections.log.draws_begin(book.recorder.lately())
+        book.target.rejections.log.draws_begin(book.lately())
         book.enter(WEIGHING)
         failed, before, learnt = 0, 0, learning.n_observed
         try:
@@ -192,7 +192,7 @@ class Weighing:
         assert surrogate is not None
         with clock.phase("sampling"), one_thread():
             about, covariance = found.chains.positions, found.covariance
-            sample = self._weigher.draw(surrogate, recipe.sampler, about, covariance, self._rng)
+            sample = self._weigher.draw(surrogate, self._sampler, about, covariance, self._rng)
             n = min(n, _most(sample, recipe.chains))
             payments = choose(sample, surrogate, n, self._rng)
             edges = Edges.of(sample.flat, sample.values.ravel(), surrogate, EDGES, self._rng)
@@ -281,7 +281,7 @@ class Weighing:
         chains = self._recipe.chains
         for at in range(0, len(positions), chains):
             state = _state(positions[at : at + chains], values[at : at + chains])
-            self._book.recorder.take_outputs(rows, state)
+            self._book.take_outputs(rows, state)
             self._book.add(stage, state, _still(chains), None, explored=False)
 
     def _forget(self) -> None:

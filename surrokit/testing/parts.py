@@ -11,7 +11,16 @@ import attrs
 import numpy as np
 
 from surrokit.coordinates.transforms import products
-from surrokit.interfaces import ChainState, Decider, Kernel, Proposal, Status, StepInfo, Tuning
+from surrokit.interfaces import (
+    ChainState,
+    Decider,
+    Kernel,
+    Proposal,
+    Sampler,
+    Status,
+    StepInfo,
+    Tuning,
+)
 from surrokit.kernel.hamiltonian import carry_out, metropolis
 from surrokit.potentials import Potential
 from surrokit.testing.targets import Gaussian, of_form, of_trace
@@ -57,7 +66,7 @@ def transitions(
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class PlainSampler:
+class PlainSampler(Sampler, Kernel):
     """Base of samplers with nothing to tune that use no potential: each is its own kernel."""
 
     needs: ClassVar[Capabilities] = frozenset()
@@ -65,23 +74,9 @@ class PlainSampler:
     target_acceptance: ClassVar[float] = 0.5
     uses_potential: ClassVar[bool] = False
 
-    @property
-    def potential(self) -> Potential | None:
-        """None: moves need no potential."""
-        return None
-
-    @property
-    def step(self) -> float | None:
-        """None: there is no step size."""
-        return None
-
     def bind(self, potential: Potential, tuning: Tuning) -> Self:  # noqa: ARG002
         """Return itself."""
         return self
-
-    def cache(self, positions: FloatArray) -> Cache:  # noqa: ARG002
-        """Return an empty cache."""
-        return {}
 
 
 def proposal_at(positions: FloatArray, log_correction: FloatArray, **others: Any) -> Proposal:

@@ -20,7 +20,7 @@ from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import PluginError, SurrokitError
-from surrokit.plan.parts import make_parts
+from surrokit.plan.plan import make_plan
 from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential
 from surrokit.registry import hooks
@@ -197,7 +197,7 @@ of_choices = partial(check, "policy", cases=_cases)
 
 def _demand_made(choice: Recipe, what: str) -> None:
     try:
-        make_parts(Composer(default_catalogue()), choice, np.random.default_rng(1605))
+        make_plan(Composer(default_catalogue()), choice, np.random.default_rng(1605))
     except SurrokitError as error:
         raise AssertionError(f"what was picked for {what} cannot be made: {error}") from error
 

@@ -141,7 +141,7 @@ def check_path_quantities(make: Factory, target: Target) -> None:
     for name, array in kernel.cache(proposal.positions[ok]).items():
         what = f"{name} in a proposal's cache against the same evaluated there"
         demand_close(proposal.cache[name][ok], array, what, rtol=1e-7, atol=1e-8)
-    uses, ratio = getattr(make(), "uses_potential", True), proposal.log_path_ratio
+    uses, ratio = make().uses_potential, proposal.log_path_ratio
     demand(
         (kernel.potential is not None) == (proposal.source is not None) == uses,
         "a sampler that moves without any potential has a false uses_potential, its kernel no "
@@ -220,7 +220,7 @@ def check_binding(make: Factory, target: Target) -> None:
 @on_banana()
 def check_caches_declared(make: Factory, target: Target) -> None:
     """Caches do not depend on the tuning, unless ``caches_metric`` is true."""
-    if getattr(make(), "caches_metric", False):
+    if make().caches_metric:
         return
     positions = target.sample(np.random.default_rng(22), N_STARTED)
     retuned = Tuning(step_size=0.2, covariance=np.array([[3.0, 0.0], [0.0, 0.5]]), n_steps=2)
@@ -305,7 +305,7 @@ def check_tuning(make: Factory, target: Target) -> None:
 
 def _takes_shape(sampler: Any) -> bool:
     """Return whether a covariance shapes moves; a metric by position takes only units from it."""
-    by_position = changes_with_position(getattr(sampler, "metric", None))
+    by_position = changes_with_position(sampler.metric)
     return {"step_size", "metric"} <= sampler.tunes and not by_position
 
 

@@ -15,10 +15,10 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import relative_error
 from surrokit.errors import BudgetSpent, ConfigurationError
 from surrokit.plan import stopping as stopping_file
+from surrokit.plan.recipe import Recipe
 from surrokit.plan.stopping import FIRST_LOOK, Stopping
 from surrokit.result.advice import advice
 from surrokit.result.verdict import judge
-from surrokit.targets.bounds import transform_of
 from surrokit.testing.targets import Gaussian
 from surrokit.testing.wrappers import CountingPotential
 
@@ -189,7 +189,7 @@ def test_a_run_stops_at_its_goal(goal, reaches):
 
 
 def test_draws_that_never_move_do_not_stop_a_run_by_their_errors():
-    stopping = Stopping(Budget(target_mcse=0.1), _recorded(), Clock(), _identity(), 2)
+    stopping = Stopping(asked(2, target_mcse=0.1), _recorded(), Clock())
     stopping.draws_begin(500)
     assert stopping.reached(_Still(100)) is None
 
@@ -225,7 +225,7 @@ def test_looks_become_rare(monkeypatch):
         return np.full(2, draws.shape[1] / (5.0 if kind == "bulk" else 10.0))
 
     monkeypatch.setattr(stopping_file, "effective_sample_size", ess)
-    stopping = Stopping(Budget(target_ess=1000.0), _recorded(), Clock(), _identity(), 2)
+    stopping = Stopping(asked(2, target_ess=1000.0), _recorded(), Clock())
     stopping.draws_begin(20_000)
     reached = [n for n in range(1, 10_500, 50) if stopping.reached(_Draws(n))]
     assert 10_001 <= reached[0] < 10_600
@@ -249,8 +249,8 @@ def _recorded():
     return RecordingPotential(Gaussian(), keep=False)
 
 
-def _identity():
-    return transform_of(Gaussian())
+def asked(chains, **goal):
+    return Recipe(exact=Gaussian(), chains=chains, budget=Budget(**goal))
 
 
 class _Draws:
@@ -325,7 +325,9 @@ def test_rows_count_towards_the_calls(regression):
 
 def test_rows_that_are_too_many_are_not_touched(regression):
     recording = RecordingPotential(regression, keep=False)
-    stopping = Stopping(Budget(max_calls=1), recording, Clock(), transform_of(regression), chains=1)
+    stopping = Stopping(
+        Recipe(exact=regression, chains=1, budget=Budget(max_calls=1)), recording, Clock()
+    )
     recording.guard(stopping.guard)
     recording.select(np.arange(1999))
     recording.select(np.arange(1))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.interfaces import Excursion, StepInfo
+from surrokit.interfaces import Excursion, Sampler, StepInfo
 from surrokit.kernel.tuning import FIRST_LENGTH, MAX_LENGTH, LengthSearch, Tuner, windows
 
 DIM = 10
@@ -148,7 +148,7 @@ def test_what_is_old_counts_less():
 
 
 @attrs.frozen
-class Free:
+class Free(Sampler):
     """A sampler of which nothing matters but what it leaves free."""
 
     tunes: frozenset = frozenset({"step_size", "length"})

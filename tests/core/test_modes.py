@@ -9,17 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.coordinates.transforms import Transform
-from surrokit.cost.budget import Budget, Clock
-from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import PluginError
 from surrokit.interfaces import ChainState, Explored, Findings
 from surrokit.modes import NEGLIGIBLE, Modes
-from surrokit.plan.recipe import Recipe
 from surrokit.result.advice import advice
 from surrokit.result.mode_visits import ENOUGH, ModeVisits
 from surrokit.result.verdict import judge
-from surrokit.run.attempt import begin_exploring
-from surrokit.run.parts import Learning
 from surrokit.testing.demands import write_and_read
 from surrokit.testing.targets import Gaussian
 
@@ -220,17 +215,17 @@ def test_one_that_finds_the_first_points_of_rounds_is_held_to_it_too():
         sk.sample(Gaussian(), explorer=rounds, **options)
 
 
-def test_an_explorer_that_asks_is_told_what_is_left():
-    target = RecordingPotential(Gaussian(), keep=False)
-    target.value(np.zeros((7, 2)))
-
-    def told(most):
-        recipe = Recipe(exact=target, explorer=Planner(), budget=Budget(max_calls=most))
-        learning = Learning(recipe, Clock())
-        rng = np.random.default_rng(1)
-        begin_exploring(recipe, target, learning, target.drain, None, rng)(np.zeros((2, 2)))
-        return recipe.explorer.calls
-
-    assert told(110) == 43  # a part of the budget is left to the draws
-    assert told(3) == 1
-    assert told(None) is None
+@pytest.mark.parametrize(("most", "left"), [(110, 50), (3, 1), (None, None)])
+def test_an_explorer_knows_what_is_left_to_it(most, left):
+    """A part of the budget is left to the draws."""
+    planner = Planner()
+    with pytest.raises(PluginError):
+        sk.sample(
+            Gaussian(),
+            sampler="hmc",
+            surrogate="quadratic",
+            explorer=planner,
+            max_calls=most,
+            progress=False,
+        )
+    assert planner.calls == left

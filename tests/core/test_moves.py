@@ -14,7 +14,7 @@ from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Start, Tuning
 from surrokit.kernel.kernel import Moves
 from surrokit.kernel.tuning import LAST, agree, windows
-from surrokit.plan.recipe import SETTLING
+from surrokit.plan.plan import SETTLING
 from surrokit.testing.targets import Gaussian
 
 SMALL = {"chains": 3, "warmup": 40, "draws": 30, "seed": 4, "progress": False}

@@ -16,11 +16,10 @@ from surrokit.cost import budget as run_clock
 from surrokit.cost.budget import Budget, Clock, Pace, length_bias, settle
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent, SamplingWarning
-from surrokit.plan.recipe import ending
+from surrokit.plan.recipe import Recipe, ending
 from surrokit.plan.stopping import GRACE, Stopping
 from surrokit.result.advice import advice
 from surrokit.result.verdict import judge
-from surrokit.targets.bounds import transform_of
 from surrokit.testing.statistics import CHECK_RATE
 from surrokit.testing.targets import Gaussian
 
@@ -115,7 +114,7 @@ def kept(rng, *, settles):
     seconds = 2.84 + 12.0 * above
     budget = Budget(max_seconds=seconds[:n_warmup].sum() + 57.0)
     recorded = RecordingPotential(Gaussian(), keep=False)
-    stopping = Stopping(budget, recorded, clock, transform_of(Gaussian()), 1)
+    stopping = Stopping(Recipe(exact=Gaussian(), chains=1, budget=budget), recorded, clock)
     stopping.warmup_begins()
     for cost in seconds[:n_warmup]:
         clock.now += cost
@@ -300,6 +299,6 @@ def test_calls_that_vary_and_cut_a_few_draws_off_are_complained_of(bounded_run):
 
 def test_a_stopping_begins_with_a_clock_of_its_own():
     recorded = RecordingPotential(Gaussian(), keep=False)
-    stopping = Stopping(Budget(), recorded, Clock(), transform_of(Gaussian()), 1)
+    stopping = Stopping(Recipe(exact=Gaussian(), chains=1), recorded, Clock())
     assert stopping.draws_begin(7) == stopping.expected == 7
     assert (stopping.stopped, stopping.length) == ("draws", "fixed")

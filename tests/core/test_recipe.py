@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surrokit.cost.budget import Budget
-from surrokit.plan.parts import make_parts
+from surrokit.plan.plan import make_plan
 from surrokit.plan.recipe import DRAWS, MOST_DRAWS, WARMUP, Recipe
 from surrokit.plan.repair import Safety
 from surrokit.registry.catalogue import Composer, default_catalogue
@@ -19,7 +19,7 @@ def asked(**given):
 
 def made(**given):
     composer = Composer(default_catalogue())
-    return make_parts(composer, asked(**given), np.random.default_rng(1))
+    return make_plan(composer, asked(**given), np.random.default_rng(1))
 
 
 @pytest.mark.parametrize(

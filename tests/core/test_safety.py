@@ -13,11 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
 from surrokit.interfaces import StepInfo, Tuning
-from surrokit.plan import parts
-from surrokit.plan.repair import LESSON, LESSONS, MIXED, MOST_RESTARTS
+from surrokit.plan import plan as parts
+from surrokit.plan.repair import LESSON, LESSONS, MIXED, MOST_RESTARTS, SafetyNet
 from surrokit.result.verdict import judge
-from surrokit.run import parts as learning
-from surrokit.run.repairs import SafetyNet, Watch
+from surrokit.run import learning
 from surrokit.testing.parts import ReferenceCorrection
 from surrokit.testing.samplers import N_CHAINS, NARROW, WIDE, invariance
 from surrokit.testing.statistics import normality
@@ -486,10 +485,10 @@ def info(accepted, acceptance, paths):
 
 
 def watched(step, times=40):
-    watch = Watch.of(sk.Safety(), len(step.accepted))
+    net = SafetyNet(sk.Safety(), len(step.accepted), repairs=True)
     for _ in range(times):
-        watch = watch.after(step)
-    return watch
+        net.saw(step)
+    return net
 
 
 @pytest.mark.parametrize(
@@ -506,21 +505,23 @@ def watched(step, times=40):
     ],
 )
 def test_what_counts_as_a_collapse(step, promised, complaint):
-    found = watched(step).complaint(sk.Safety(), promised)
+    found = watched(step).complaint(promised)
     assert found is None if complaint is None else complaint in found
 
 
 def test_a_chain_that_has_nowhere_to_go_is_stuck():
     step = info([False, True], [np.nan, 0.9], [1e-9, 0.9])
-    assert watched(step).complaint(sk.Safety(), None) == ("chain 0 had not moved for 40 iterations")
+    assert watched(step).complaint(None) == ("chain 0 had not moved for 40 iterations")
 
 
 def test_nothing_is_said_before_there_is_enough_to_see():
     bad = info([False, False], [0.0, 0.0], [0.9, 0.9])
-    assert watched(bad, 39).complaint(sk.Safety(), None) is None
-    assert watched(bad, 40).complaint(sk.Safety(), None) is not None
-    moved = watched(bad).after(info([True, True], [1.0, 1.0], [0.9, 0.9]))
-    assert_array_equal(moved.standing, 0)
+    surrogate, room = Gaussian(), 1000
+    assert watched(bad, 39).trouble(surrogate, room) is None
+    assert watched(bad, 40).trouble(surrogate, room) is not None
+    moved = watched(bad)
+    moved.saw(info([True, True], [1.0, 1.0], [0.9, 0.9]))
+    assert "had not moved" not in (moved.trouble(surrogate, room) or "")
 
 
 # --- what is refused ---

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.interfaces import StepInfo, Tuning
+from surrokit.interfaces import Sampler, StepInfo, Tuning
 from surrokit.kernel.tuning import STEPS_BEFORE_COVARIANCE, Tuner, pool, windows
 
 ALL = frozenset({"step_size", "n_steps", "metric"})
@@ -28,7 +28,7 @@ def info(acceptance):
 
 
 @attrs.frozen
-class Free:
+class Free(Sampler):
     """A sampler of which nothing matters but what it leaves free."""
 
     tunes: frozenset = ALL

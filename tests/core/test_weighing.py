@@ -26,7 +26,7 @@ from surrokit.errors import (
 )
 from surrokit.run import weighing
 from surrokit.run.attempt import Attempt
-from surrokit.run.parts import Learning
+from surrokit.run.learning import Learning
 from surrokit.run.weighing import EDGES, Weighing
 from surrokit.weighted import rounds as quality
 from surrokit.weighted.answer import Answer, Figures

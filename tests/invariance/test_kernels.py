@@ -39,7 +39,7 @@ SHORT = {"rmhmc": {"n_steps": 1}}  # implicit steps of thousands of chains take 
 
 
 def by_position(sampler):
-    return changes_with_position(getattr(sampler, "metric", None))
+    return changes_with_position(sampler.metric)
 
 
 def with_parts(fitting=True):

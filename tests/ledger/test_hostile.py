@@ -428,7 +428,7 @@ def test_names_and_messages_are_shown_as_text(tmp_path):
 
 def test_what_a_hostile_file_says_is_shown_as_text(small, tmp_path):
     path = shutil.copy(small[1], tmp_path / "a")
-    chosen = {"parts": {"sampler": f"hmc{CLEAR}"}, "reasons": ["fast"], "replaced": []}
+    chosen = {"parts": {"sampler": f"hmc{CLEAR}"}, "reasons": ["fast"], "fallback": []}
     odd = {"chosen": chosen, "state": f"ended{CLEAR}", "stopped": f"draws{CLEAR}"}
     set_fact(path, "account", fact(path, "account") | odd)
     printed = command("show", path)

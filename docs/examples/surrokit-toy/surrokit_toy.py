@@ -21,7 +21,7 @@ def bowl(rows, _):
     return sp.potential(value_and_gradient=both, dim=dim, batched=True)
 
 
-class Walk(sp.Kernel):  # a sampler that moves without a potential is its own kernel
+class Walk(sp.Sampler, sp.Kernel):  # a sampler that moves without a potential is its own kernel
     needs, tunes, target_acceptance, uses_potential = frozenset(), frozenset(), 0.3, False
 
     def bind(self, potential, tuning):  # noqa: ARG002

@@ -63,7 +63,7 @@ class Kernel:
     @property
     def by_position(self) -> bool:
         """Whether its steps are implicit, and so a hundred times dearer than others."""
-        return changes_with_position(getattr(self.make(), "metric", None))
+        return changes_with_position(self.make().metric)
 
 
 _SOFTABS = ("softabs", {"hardness": 5.0})  # with a harder one exact steps in far tails fail
@@ -230,7 +230,7 @@ def settings(case: Case, kernel: Kernel) -> Iterator[tuple[str, Any, Potential, 
         potential = exact if name == EXACT else fitted(case, name)
         if sampler.needs <= potential.capabilities:
             yield name, sampler, potential, exact
-            if not getattr(sampler, "uses_potential", True):  # it moves the same on any
+            if not sampler.uses_potential:  # it moves the same on any
                 return
 
 

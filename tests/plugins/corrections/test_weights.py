@@ -89,6 +89,7 @@ class Quick:
         self._sampler = sampler
 
     needs = frozenset({"gradient", "hessian"})
+    kernel = property(lambda self: self)
 
     def __getattr__(self, name):
         return getattr(self._sampler, name)

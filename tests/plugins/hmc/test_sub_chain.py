@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.interfaces import ChainState, Proposal, Status, Tuning
+from surrokit.interfaces import ChainState, Proposal, Sampler, Status, Tuning
 from surrokit.kernel.hamiltonian import carry_out, metropolis
 from surrokit.kernel.tuning import FIRST_LENGTH
 from surrokit.testing.targets import Banana, Gaussian
@@ -99,7 +99,7 @@ def test_chains_that_did_not_move_cost_no_exact_call():
 
 
 @attrs.frozen
-class Failing:
+class Failing(Sampler):
     """A kernel of which every other chain's path fails, wherever it would have gone."""
 
     potential: object = None

@@ -22,9 +22,9 @@ from surrokit.errors import (
     SurrogateFitError,
     TargetError,
 )
-from surrokit.plan import recipe as recipes
-from surrokit.plan.parts import make_parts
-from surrokit.plan.recipe import SETTLING, SHORTEST, Recipe, settling
+from surrokit.plan import plan as plans
+from surrokit.plan.plan import SETTLING, SHORTEST, Plan, make_plan, settling
+from surrokit.plan.recipe import Recipe
 from surrokit.plan.repair import in_words
 from surrokit.registry.catalogue import Catalogue, Composer, default_catalogue
 from surrokit.run import loop as first_phase
@@ -539,7 +539,7 @@ def test_the_length_of_a_warm_up_after_an_exploration_has_bounds(foretold, n):
 
 
 def test_it_is_longer_where_the_exploration_is_not_sure_of_the_acceptance(dear, monkeypatch):
-    monkeypatch.setattr(recipes, "SURE", 1.1)
+    monkeypatch.setattr(plans, "SURE", 1.1)
     run = sk.sample(Gaussian(), **SMALL)
     (deployed,) = run.adaptation.deployments
     assert len(run.warmup) == SETTLING + deployed
@@ -614,7 +614,7 @@ def test_the_correction_that_decides_after_a_drop_is_among_the_parts():
     parts = {"sampler": "gaussian", "surrogate": "quadratic", "correction": "subsampled"}
     fallback = picked(target, DEAR, {"draws": 300, "warmup": 0}).fallback
     named = asked(target, fallback=fallback, safety=sk.Safety(mix=0.1), **parts)
-    made = make_parts(composer(), named, rng)
+    made = make_plan(composer(), named, rng)
     assert made.described["correction"] == "subsampled"
     after = made.drop_surrogate("it is not worth it")
     assert after.described == {
@@ -625,10 +625,12 @@ def test_the_correction_that_decides_after_a_drop_is_among_the_parts():
         "explorer": made.described["explorer"],
         "correction": "metropolis",
     }
-    assert (after.learner, after.explorer, after.exact_sampler, after.fallback) == (None,) * 4
+    assert (after.learner, after.explorer, after.exact_sampler, after.recipe.fallback) == (
+        None,
+    ) * 4
     assert (after.sampler, after.correction) == (fallback.sampler, fallback.correction)
-    assert after.safety.mix == 0.0
-    assert after.choice.endswith("; then hmc instead: it is not worth it")
+    assert after.recipe.safety.mix == 0.0
+    assert after.recipe.choice.endswith("; then hmc instead: it is not worth it")
 
 
 def test_a_fit_that_fails_is_no_end(monkeypatch, misled):
@@ -770,7 +772,6 @@ def test_a_slow_first_call_does_not_end_the_way_to_the_mass():
     """As one that compiles is: the limit in seconds is of a search for a surrogate."""
     target, hurry = offering("gradient"), Budget(max_calls=1, max_seconds=0.01)
     recipe = attrs.evolve(picked(target, CHEAP), exploration=hurry)
-    assert recipe.learner is None
-    assert recipe.exploration_limit.max_seconds is None
-    learning = attrs.evolve(recipe, learner=object())
-    assert learning.exploration_limit.max_seconds == 0.01
+    plan = Plan(recipe=recipe, sampler=None, correction=None, schedule=None, described={})
+    assert plan.exploration_limit.max_seconds is None
+    assert attrs.evolve(plan, learner=object()).exploration_limit.max_seconds == 0.01

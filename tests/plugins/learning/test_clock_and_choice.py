@@ -151,7 +151,7 @@ def test_reasons_stand_beside_parts_whose_settings_hold_colons():
     assert second == "chains would take 4000 calls, so answers are weighted"
     parts = ", ".join(f"{kind}={part}" for kind, part in run.chosen.parts.items())
     assert run.choice == f"{parts}: {first}; {second}"
-    assert run.chosen.replaced == ()
+    assert run.chosen.fallback == ()
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
@@ -171,4 +171,4 @@ def test_a_choice_is_read_again_from_a_file(tmp_path):
     opened = sk.open_run(path)
     assert opened.chosen == run.chosen
     assert opened.choice == run.choice
-    assert [each.kind for each in opened.chosen.replaced] == ["surrogate"]
+    assert opened.chosen.fallback[0] == "hmc"

@@ -191,43 +191,6 @@ def test_a_run_on_a_surrogate_of_a_forward_map_needs_no_metric_named():
         sk.sample(target, sampler=("rmhmc", {"metric": "softabs"}), **settings)
 
 
-# --- who takes over ---
-
-DEAR = {"surrogate": "additive", "seed": 1, "progress": False}
-
-
-def test_short_steps_call_for_the_sampler_that_stands_by():
-    explorer = (
-        "sampler",
-        {"sampler": ("hmc", {"n_steps": 2, "randomize": False}), "iterations": 60},
-    )
-    dear = {"sampler": ("rmhmc", {"target_acceptance": 0.999}), "explorer": explorer}
-    run = sk.sample(Banana(), warmup=160, draws=20, **dear, **DEAR)
-    (finding,) = run.verdict.named("fallback")
-    assert finding.message.startswith(
-        "the sampler rmhmc(target_acceptance=0.999) was given up for hmc: "
-    )
-    assert "steps, as longer ones failed, where 2 were enough while exploring" in finding.message
-    assert run.parts["sampler"] == "hmc"
-    assert run.draws.shape == (4, 20, 2)
-    kept = {"sampler": ("rmhmc", {"target_acceptance": 0.999, "n_steps": 5})}
-    run = sk.sample(Gaussian(), warmup=100, draws=5, explorer=explorer, **kept, **DEAR)
-    assert not run.verdict.named("fallback")
-
-
-@pytest.mark.filterwarnings("ignore:max_seconds cut:surrokit.errors.SamplingWarning")
-def test_a_forecast_of_few_draws_calls_for_the_sampler_that_stands_by():
-    """A hundred thousand draws in four seconds are out of reach for implicit steps."""
-    explorer = ("sampler", {"sampler": "hmc", "iterations": 30})
-    limited = {"explorer": explorer, "warmup": 150, "draws": 100_000, "max_seconds": 4.0}
-    run = sk.sample(Gaussian(), sampler="rmhmc", **limited, **DEAR)
-    (finding,) = run.verdict.named("fallback")
-    assert "and the time left would allow" in finding.message
-    assert run.parts["sampler"] == "hmc"
-    assert run.stopped == "max_seconds"
-    assert len(run.kept) > 0
-
-
 # --- who explores ---
 
 

@@ -1,22 +1,17 @@
-"""What an attempt moves chains with, and what it learns with."""
+"""What an attempt learns with: its learner, and the surrogate in use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from surrokit.capabilities import ROWS
 from surrokit.cost.budget import Clock
-from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
-from surrokit.interfaces import Decision, Evaluations, Moment, Sampler, StepInfo, Tuning
-from surrokit.kernel.kernel import ExactMoves, Moves
+from surrokit.interfaces import Decision, Evaluations, Moment
 from surrokit.limits import FITTING, stage, threads_for
-from surrokit.plan.parts import uses_derivatives
-from surrokit.plan.recipe import Recipe
+from surrokit.plan.plan import Plan, uses_derivatives
 from surrokit.potentials import Potential
 from surrokit.run.approximate import Approximation, fit_near, of_surrogate
 from surrokit.surrogate.quality import fit_quality_of
@@ -24,94 +19,6 @@ from surrokit.types import FloatArray
 
 InUse = tuple[object, ...]
 """The frozen parts that move chains and decide; any change makes another object."""
-
-
-class Kernels:
-    """Both kernels, which move the same chains.
-
-    Attributes
-    ----------
-    moves
-        The kernel that the recipe names, and the chains.
-    exact
-        The exact kernel beside it; None where there is no surrogate.
-    """
-
-    def __init__(self, recipe: Recipe, target: RecordingPotential) -> None:
-        chains = recipe.chains
-        self._target = target
-        self.moves = Moves(
-            recipe.sampler, recipe.correction, target, chains, surrogate=recipe.surrogate
-        )
-        self.exact: ExactMoves | None = None
-        if recipe.exact_sampler is not None:
-            self.exact = ExactMoves(recipe.exact_sampler, self.moves.decider, target, chains)
-
-    @property
-    def in_use(self) -> InUse:
-        """The parts that move chains and decide, to be compared by identity."""
-        return (*self.moves.identity, *(() if self.exact is None else self.exact.identity))
-
-    @property
-    def pay_whole_positions(self) -> bool:
-        """Whether a transition may pay for whole positions; else it pays for data rows alone."""
-        return ROWS not in self.moves.correction.needs
-
-    def begin_tuning(
-        self, n_iterations: int, tuning: Tuning | None, *, arrived: bool = False
-    ) -> None:
-        """Begin to tune for so many iterations, from what is known already.
-
-        Parameters
-        ----------
-        tuning
-            What was found elsewhere, and is not searched.
-        arrived
-            Whether the chains are where the mass is.
-        """
-        moves = self.moves
-        if self.exact is not None:
-            self.exact.tune(n_iterations, covariance=moves.covariance, step_size=moves.step_size)
-        moves.start_tuning(n_iterations, tuning, arrived=arrived)
-
-    def replace_sampler(self, sampler: Sampler, n_iterations: int) -> None:
-        """Move the chains by another sampler on the same potential, and begin to tune it."""
-        moves = self.moves
-        moves.sampler, moves.step_size = sampler, None
-        self.begin_tuning(n_iterations, None)
-        moves.move_on(moves.potential)
-
-    @contextmanager
-    def lesson(self, transitions: int) -> Iterator[None]:
-        """Tune the exact kernel by so many transitions in the block, and take over its covariance.
-
-        A surrogate that is poor may have told little of the target's scales.
-        """
-        assert self.exact is not None
-        step = self.exact.step
-        self.exact.tune(transitions, covariance=self.moves.covariance, step_size=step)
-        yield
-        self.moves.learn(self.exact.tuning.covariance)
-
-    def settle(self) -> None:
-        """Stop tuning, and keep what was tuned."""
-        self.moves.settle()
-        if self.exact is not None:
-            self.exact.freeze()
-
-    def prepare(self, mode: FloatArray | None) -> None:
-        """Let the correction prepare itself near a mode, or near the chains without one."""
-        near = self.moves.positions.mean(axis=0) if mode is None else mode
-        if self.moves.prepare(near) and self.exact is not None:
-            self.exact.decide_by(self.moves.decider)
-
-    def exact_transition(self, rng: np.random.Generator, *, tune: bool) -> StepInfo:
-        """Make one exact transition of all chains."""
-        assert self.exact is not None
-        self.moves.step_size = self.exact.step
-        state, step = self.exact.transition(self.moves.state, rng, tune=tune)
-        self.moves.move_to(state, tune=tune)
-        return step
 
 
 class Learning:
@@ -122,7 +29,7 @@ class Learning:
 
     Parameters
     ----------
-    recipe
+    plan
         One with a learner, a ready surrogate, or neither.
     clock
         Charged with the time, as training.
@@ -141,12 +48,12 @@ class Learning:
         Whether draws were kept under adaptation.
     """
 
-    def __init__(self, recipe: Recipe, clock: Clock) -> None:
-        self.surrogate: Potential | None = recipe.surrogate
+    def __init__(self, plan: Plan, clock: Clock) -> None:
+        self.surrogate: Potential | None = plan.surrogate
         self.n_observed = self._n_numbers = 0
         self.frozen = self.under_adaptation = False
         self.though_frozen: list[int] = []
-        self._learner = recipe.learner
+        self._learner = plan.learner
         self._clock = clock
         self._last: tuple[int, Potential] | None = None
         self._kernel: InUse = ()
@@ -219,7 +126,7 @@ class Learning:
 
     def approximate(
         self,
-        recipe: Recipe,
+        plan: Plan,
         rows: Evaluations,
         covariance: FloatArray | None,
         rng: np.random.Generator,
@@ -239,11 +146,11 @@ class Learning:
         self.surrogate = surrogate
         return of_surrogate(
             surrogate,
-            recipe.sampler,
-            recipe.correction,
+            plan.sampler,
+            plan.correction,
             rows=rows,
             covariance=covariance,
-            chains=recipe.chains,
+            chains=plan.recipe.chains,
             rng=rng,
         )
 
