@@ -121,6 +121,9 @@ def choose(
 class NetworkLearner(KeepingLearner):
     """Fits a network to all that was observed; the seed draws the same nodes at every fit.
 
+    ``energy`` is that of a forward potential whose outputs are learnt; None where U itself is.
+    CapabilityError is raised if outputs are to be learnt of a target that has none.
+
     Parameters
     ----------
     n_nodes
@@ -130,9 +133,6 @@ class NetworkLearner(KeepingLearner):
         Ways to draw the nodes, of which the best is chosen; by default there is the trend alone.
     known, most
         What is taken of U as it is, and all that its sum with a network may offer.
-    energy
-        Of a forward potential whose outputs are learnt; None to learn U itself. CapabilityError is
-        raised if outputs are to be learnt of a target that has none.
     """
 
     problem: LearningProblem
