@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from smooth import DIM, evaluations, gradient, potential
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
@@ -14,26 +15,6 @@ from surrokit_networks.surrogates import Additive, Quadratic, Rbf
 from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows
 from surrokit_networks.trend import tells_more
-
-DIM = 3
-
-
-def potential(positions):
-    return 0.5 * (positions**2).sum(axis=1) + np.log1p(np.exp(positions[:, 0] - positions[:, 1]))
-
-
-def gradient(positions):
-    slope = 1.0 / (1.0 + np.exp(positions[:, 1] - positions[:, 0]))
-    return positions + slope[:, None] * np.array([1.0, -1.0, 0.0])
-
-
-def evaluations(n=150, seed=0, shift=0.0, gradients=False):
-    positions = np.random.default_rng(seed).standard_normal((n, DIM))
-    return Evaluations(
-        positions=positions,
-        values=potential(positions) + shift,
-        gradients=gradient(positions) if gradients else None,
-    )
 
 
 def learner(surrogate, seed=7, dim=DIM):
@@ -118,7 +99,7 @@ def test_affine_reparametrisation_changes_nothing(default, gradients, matrix):
     # a ridge near nothing magnifies rounding
     assert_allclose(other.value(there), one.value(fresh), rtol=1e-4, atol=1e-4)
     # Gradients in q are those in the other coordinates times the matrix.
-    assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), atol=1e-3)
+    assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), atol=5e-3)
 
 
 @pytest.mark.parametrize("n_nodes", [20, 200])
