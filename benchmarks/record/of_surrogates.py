@@ -113,7 +113,7 @@ def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
         "once/sklearn": lambda: drawn(smooth(), surrogate=("sklearn", RIDGE)),
         "once/sklearn-differences": lambda: drawn(
             smooth(gradient=False),
-            surrogate=("sklearn", {**RIDGE, "gradient": "differences", "whiten": False}),
+            surrogate=("sklearn", {"estimator": "surrokit_sklearn.ready_made.polynomial_ridge"}),
         ),
         "once/batch": lambda: drawn(smooth(), surrogate=sk.batch_surrogate(parabola)),
         "once/bounds": lambda: drawn(bounded(), surrogate="additive"),
