@@ -12,67 +12,40 @@ the acceptance, and exact calls.
 
 from __future__ import annotations
 
-import time
-
 import click
 import numpy as np
 
 import surrokit as sk
-from surrokit.diagnostics import effective_sample_size, r_hat
+from harness import Measured, measured
+from surrokit.diagnostics import r_hat
 
 TARGETS = ("a9a", "a9a-61", "bank")
 HMC = "dense HMC"
+SURROGATE = {"sampler": "sub-chain", "explorer": "rounds"}
 METHODS = {
     HMC: {"sampler": ("hmc", {"metric": "dense"})},
-    "rows": {"surrogate": "rows"},
-    "additive": {"surrogate": "additive"},
-    "quadratic": {"surrogate": "quadratic"},
-    "gaussian": {"surrogate": "quadratic", "sampler": "gaussian"},  # independent draws from it
+    "rows": {**SURROGATE, "surrogate": "rows"},
+    "additive": {**SURROGATE, "surrogate": "additive"},
+    "quadratic": {**SURROGATE, "surrogate": "quadratic"},
+    # independent draws from it
+    "gaussian": {**SURROGATE, "surrogate": "quadratic", "sampler": "gaussian"},
 }
-SURROGATE = {"sampler": "sub-chain", "explorer": "rounds"}
 
 
-def target_named(name: str, a9a: str, bank: str) -> sk.Potential:
-    """Return one of :data:`TARGETS`."""
-    if name == "bank":
-        return sk.make("potential", "bank", path=bank)
-    return sk.make("potential", "a9a", path=a9a, projected=60 if name == "a9a-61" else None)
-
-
-def figures(run: sk.Run, seconds: float, processor: float) -> dict[str, float]:
-    """Return what is compared; ``processor`` is the time that the processor worked."""
+def figures(one: Measured) -> dict[str, float]:
+    """Return what is compared."""
+    run, least = one.run, min(one.ess, one.ess_squares)
     away = np.square(run.draws - run.draws.mean(axis=(0, 1)))
-    ess = [float(effective_sample_size(each, "bulk").min()) for each in (run.draws, away)]
     return {
-        "ess of q": ess[0],
-        "ess of (q - mean)^2": ess[1],
-        "min ess a second": min(ess) / seconds,
-        "min ess a processor second": min(ess) / processor,
-        "seconds": seconds,
+        "ess of q": one.ess,
+        "ess of (q - mean)^2": one.ess_squares,
+        "min ess a second": least / one.seconds,
+        "min ess a processor second": least / one.processor,
+        "seconds": one.seconds,
         "R-hat": float(max(r_hat(run.draws).max(), r_hat(away).max())),
         "acceptance": float(run.acceptance.mean()),
         **{f"{kind} calls": float(count) for kind, count in run.calls.items() if count},
     }
-
-
-def sampled(
-    target: sk.Potential, method: str, draws: int, chains: int, seed: int, warmup: int = 1000
-) -> sk.Run:
-    """Run one method from a standing start; ``warmup`` is that of HMC."""
-    settings = dict(METHODS[method])
-    if method != HMC:
-        settings = {**SURROGATE, **settings}
-    else:
-        settings["warmup"] = warmup
-    return sk.sample(
-        target,
-        **settings,
-        chains=chains,
-        draws=draws,
-        initial=np.zeros(target.dim),
-        seed=seed,
-        progress=False,
-    )
 
 
 @click.command()
@@ -85,32 +58,22 @@ def sampled(
 @click.option("--hmc-warmup", default=1000, show_default=True)
 @click.option("--chains", default=4, show_default=True)
 @click.option("--seed", default=1, show_default=True)
-def main(
-    a9a: str,
-    bank: str,
-    targets: tuple[str, ...],
-    methods: tuple[str, ...],
-    draws: int,
-    hmc_draws: int,
-    hmc_warmup: int,
-    chains: int,
-    seed: int,
-) -> None:
+def main(a9a, bank, targets, methods, draws, hmc_draws, hmc_warmup, **sizes) -> None:
     """Run the methods one after the other on each target and print the comparison."""
     for name in targets:
-        target = target_named(name, a9a, bank)
-        target.value_and_gradient(np.zeros((chains, target.dim)))  # warm the cache for the first
-        print(f"{name}, {target.dim} parameters, {chains} chains")
+        projected = 60 if name == "a9a-61" else None
+        data = {"path": bank} if name == "bank" else {"path": a9a, "projected": projected}
+        target = sk.make("potential", name.partition("-")[0], **data)
+        start = np.zeros(target.dim)
+        target.value_and_gradient(np.tile(start, (sizes["chains"], 1)))  # warm the cache
+        print(f"{name}, {target.dim} parameters, {sizes['chains']} chains")
         rates = {}
         for method in methods:
-            began, worked = time.perf_counter(), time.process_time()
-            n_draws = hmc_draws if method == HMC else draws
-            run = sampled(target, method, n_draws, chains, seed, hmc_warmup)
-            found = figures(run, time.perf_counter() - began, time.process_time() - worked)
-            rates[method] = np.array(
-                [found[f"min ess a {what}second"] for what in ("", "processor ")]
-            )
-            wall, processor = rates[method] / rates.get(HMC, np.nan)
+            of_hmc = {"draws": hmc_draws, "warmup": hmc_warmup}
+            lengths = of_hmc if method == HMC else {"draws": draws}
+            found = figures(measured(target, **METHODS[method], **lengths, initial=start, **sizes))
+            rates[method] = [found[f"min ess a {what}second"] for what in ("", "processor ")]
+            wall, processor = np.divide(rates[method], rates.get(HMC, np.nan))
             ratio = f"{wall:5.1f} ({processor:.1f}) x HMC, " if HMC in rates else ""
             text = ", ".join(f"{key} {value:.4g}" for key, value in found.items())
             print(f"  {method:10s} {ratio}{text}", flush=True)

@@ -24,6 +24,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import surrokit as sk
+from harness import in_turns, measured
 
 ROUNDS = ("rounds", {"evaluations": 900, "batch": 100})
 LONG = ("hmc", {"shortest": 0.5, "path_length": 5.0, "target_acceptance": 0.65})
@@ -48,27 +49,17 @@ def price(target: sk.Potential, repeats: int = 30) -> dict[str, float]:
         "vjp": lambda: target.forward_and_gradient(one),
         "jacobian": lambda: target.forward_and_jacobian(one),
     }
-    fastest = dict.fromkeys(calls, np.inf)
-    for _ in range(repeats):
-        for kind, call in calls.items():
-            call()  # after another kind the processor's caches would be cold
-            began = time.process_time()
-            call()
-            fastest[kind] = min(fastest[kind], time.process_time() - began)
-    return {kind: seconds / fastest["forward"] for kind, seconds in fastest.items()}
-
-
-def solves(calls: Mapping[str, int], prices: Mapping[str, float]) -> float:
-    """Return what calls come to, in solves."""
-    return sum(prices[kind] * int(n) for kind, n in calls.items() if n)
+    # after another kind the processor's caches would be cold, so each is made five times
+    found = in_turns(calls, repeats, each=5, clock=time.process_time)
+    return {kind: seconds.min() / found["forward"].min() for kind, seconds in found.items()}
 
 
 def report(name: str, run: sk.Run, prices: Mapping[str, float], seconds: float) -> None:
     """Print a line of figures."""
     ess = run.ess("bulk")
-    before = {kind: each[-1] for kind, each in run.warmup.calls.items()}
-    total = solves(run.calls, prices)
-    sampling = total - solves(before, prices)
+    total = sum(prices[kind] * n for kind, n in run.calls.items() if n)
+    before = sum(prices[kind] * each[-1] for kind, each in run.warmup.calls.items() if each[-1])
+    sampling = total - before
     made = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n)
     print(f"{name}: {made}; {total:.0f} solves, {seconds:.0f} s")
     print(
@@ -92,11 +83,10 @@ def main(only: str, draws: int, seed: int) -> None:
     for name, method in METHODS.items():
         if only not in name:
             continue
-        began = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            run = sk.sample(target, draws=draws, seed=seed, progress=False, **method)
-        report(name, run, prices, time.process_time() - began)
+            one = measured(target, draws=draws, seed=seed, **method)
+        report(name, one.run, prices, one.processor)
 
 
 if __name__ == "__main__":

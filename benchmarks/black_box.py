@@ -2,11 +2,10 @@
 
 Prints three tables. Acceptance against the evaluations that the explorer ``rounds`` may pay for:
 learning the forward outputs or U alone from values, and the outputs with their Jacobians; it is
-that of the kept draws, and beside it stands what the explorer predicted for independent draws of
-the surrogate. Then exact values for each effective draw, everything counted, of the same with
-plain settings, of adaptive Metropolis and of emcee's ensemble (from a thousand draws of the prior
-the best walkers; its effective draws by its own autocorrelation time). Last, how far means and
-standard deviations are from a long run of HMC.
+that of the kept draws. Then exact values for each effective draw, everything counted, of the same
+with plain settings, of adaptive Metropolis and of emcee's ensemble (from a thousand draws of the
+prior the best walkers; its effective draws by its own autocorrelation time). Last, how far means
+and standard deviations are from a long run of HMC.
 
     pip install emcee
     python benchmarks/black_box.py
@@ -16,7 +15,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -24,7 +22,7 @@ import click
 import numpy as np
 
 import surrokit as sk
-from surrokit.diagnostics import effective_sample_size
+from harness import Measured, measured
 from surrokit.errors import EvaluationWarning
 
 VALUES, U_ALONE, JACOBIANS = "outputs, values", "U, values", "outputs, Jacobians"
@@ -33,7 +31,6 @@ BUDGETS = {
     U_ALONE: (300, 500, 700),
     JACOBIANS: (40, 80, 150),
 }
-SUB_CHAIN = {"surrogate": "additive", "sampler": "sub-chain"}
 
 
 @attrs.frozen(kw_only=True)
@@ -46,24 +43,34 @@ class Outcome:
     values: int
     seconds: float
 
+    @classmethod
+    def of(cls, name: str, one: Measured) -> Outcome:
+        """Return that of a run of ours."""
+        return cls(
+            name=name,
+            draws=one.run.draws,
+            ess=min(one.ess, one.ess_squares),
+            values=exact_calls(one.run),
+            seconds=one.seconds,
+        )
 
-def target_of(way: str) -> sk.Potential:
-    """Return the problem with no more of it on offer than a way of learning takes."""
-    return sk.make(
-        "potential", "elliptic-pde", outputs=way != U_ALONE, derivatives=way == JACOBIANS
-    )
+
+def problem(*, outputs: bool = False, derivatives: bool = False) -> Any:
+    """Return the problem with no more of it on offer."""
+    return sk.make("potential", "elliptic-pde", outputs=outputs, derivatives=derivatives)
 
 
-def sampled(way: str, evaluations: int | None, draws: int, seed: int) -> sk.Run:
+def sampled(way: str, evaluations: int | None, draws: int, seed: int) -> Measured:
     """Explore in rounds, learn, and sample; warm-up and exploration are the run's own."""
-    explorer: tuple[str, Mapping[str, Any]] = ("rounds", {})
+    explorer: Any = "rounds"
     if evaluations is not None:
         # no early stop: the table says what each budget gives
         budget = {"evaluations": evaluations, "acceptance": 0.999, "patience": 1000}
         explorer = ("rounds", budget)
-    return sk.sample(
-        target_of(way), explorer=explorer, draws=draws, seed=seed, progress=False, **SUB_CHAIN
-    )
+    # no more is on offer than a way of learning takes
+    target = problem(outputs=way != U_ALONE, derivatives=way == JACOBIANS)
+    parts = {"surrogate": "additive", "sampler": "sub-chain", "explorer": explorer}
+    return measured(target, draws=draws, seed=seed, **parts)
 
 
 def exact_calls(run: sk.Run) -> int:
@@ -71,73 +78,28 @@ def exact_calls(run: sk.Run) -> int:
     return sum(run.calls[kind] for kind in ("value", "forward", "jacobian", "gradient"))
 
 
-def least_ess(draws: np.ndarray) -> float:
-    """Return the least bulk ESS, of parameters and of their squared distances from the mean."""
-    away = np.square(draws - draws.mean(axis=(0, 1)))
-    return float(min(effective_sample_size(each, "bulk").min() for each in (draws, away)))
-
-
 def acceptances(seeds: int, draws: int) -> None:
     """Print the first table."""
-    for way, budgets in BUDGETS.items():
-        for evaluations in budgets:
-            runs = [sampled(way, evaluations, draws, seed) for seed in range(1, seeds + 1)]
-            accepted = ", ".join(f"{run.acceptance.mean():.2f}" for run in runs)
-            seconds = np.mean([run.seconds["warmup"] + run.seconds["training"] for run in runs])
-            before = np.mean([exact_calls(run) - draws * 4 for run in runs])
-            print(
-                f"{way:20s} {evaluations:4d} evaluations explored: acceptance {accepted}; "
-                f"ESS a draw {np.mean([least_ess(run.draws) / draws / 4 for run in runs]):.2f}; "
-                f"{before:.0f} exact calls beside the draws', {seconds:.1f} s before them",
-                flush=True,
-            )
-
-
-def of_ours(way: str, draws: int, seed: int) -> Outcome:
-    """Return a run with the explorer left as it comes."""
-    start = time.perf_counter()
-    run = sampled(way, None, draws, seed)
-    seconds = time.perf_counter() - start
-    return Outcome(
-        name=f"surrogate, {way}",
-        draws=run.draws,
-        ess=least_ess(run.draws),
-        values=exact_calls(run),
-        seconds=seconds,
-    )
-
-
-def of_metropolis(draws: int, seed: int) -> Outcome:
-    """Return a run of adaptive Metropolis: covariance and step from its warm-up."""
-    target = sk.make("potential", "elliptic-pde", outputs=False, derivatives=False)
-    start = time.perf_counter()
-    run = sk.sample(
-        target,
-        sampler="random-walk",
-        warmup=draws // 4,
-        draws=draws,
-        seed=seed,
-        progress=False,
-    )
-    seconds = time.perf_counter() - start
-    return Outcome(
-        name="adaptive Metropolis",
-        draws=run.draws,
-        ess=least_ess(run.draws),
-        values=exact_calls(run),
-        seconds=seconds,
-    )
+    for way, evaluations in [(way, n) for way, budgets in BUDGETS.items() for n in budgets]:
+        found = [sampled(way, evaluations, draws, seed) for seed in range(1, seeds + 1)]
+        runs = [one.run for one in found]
+        accepted = ", ".join(f"{run.acceptance.mean():.2f}" for run in runs)
+        seconds = np.mean([run.seconds["warmup"] + run.seconds["training"] for run in runs])
+        before = np.mean([exact_calls(run) - draws * 4 for run in runs])
+        ess = np.mean([min(one.ess, one.ess_squares) / draws / 4 for one in found])
+        print(
+            f"{way:20s} {evaluations:4d} evaluations explored: acceptance {accepted}; ESS a draw "
+            f"{ess:.2f}; {before:.0f} exact calls beside the draws', {seconds:.1f} s before them",
+            flush=True,
+        )
 
 
 def of_emcee(steps: int, walkers: int, seed: int) -> Outcome:
     """Return a run of emcee with its own moves; the first fifth is left out of the draws."""
     import emcee
 
-    target = sk.make("potential", "elliptic-pde", outputs=False, derivatives=False)
-    rng = np.random.default_rng(seed)
-    start = time.perf_counter()
-    positions = target.initial(rng, walkers)
-    counted = walkers
+    target, rng = problem(), np.random.default_rng(seed)
+    start, counted = time.perf_counter(), 0
 
     def log_density(rows: np.ndarray) -> np.ndarray:
         nonlocal counted
@@ -146,7 +108,7 @@ def of_emcee(steps: int, walkers: int, seed: int) -> Outcome:
 
     sampler = emcee.EnsembleSampler(walkers, target.dim, log_density, vectorize=True)
     sampler.random_state = np.random.RandomState(seed).get_state()
-    sampler.run_mcmc(positions, steps)
+    sampler.run_mcmc(target.initial(rng, walkers), steps)
     kept = sampler.get_chain(discard=steps // 5)
     away = np.square(kept - kept.mean(axis=(0, 1)))
     times = [emcee.autocorr.integrated_time(each, tol=0).max() for each in (kept, away)]
@@ -154,18 +116,17 @@ def of_emcee(steps: int, walkers: int, seed: int) -> Outcome:
         name="emcee",
         draws=kept.transpose(1, 0, 2),
         ess=kept[..., 0].size / max(times),
-        values=counted - walkers,
+        values=counted,
         seconds=time.perf_counter() - start,
     )
 
 
 def costs(draws: int, seed: int) -> list[Outcome]:
     """Print the second table, and return what it was made of."""
+    walk = {"sampler": "random-walk", "warmup": 25 * draws // 4, "draws": 25 * draws, "seed": seed}
     outcomes = [
-        of_ours(VALUES, draws, seed),
-        of_ours(U_ALONE, draws, seed),
-        of_ours(JACOBIANS, draws, seed),
-        of_metropolis(25 * draws, seed),
+        *(Outcome.of(f"surrogate, {way}", sampled(way, None, draws, seed)) for way in BUDGETS),
+        Outcome.of("adaptive Metropolis", measured(problem(), **walk)),
         of_emcee(6 * draws, 64, seed),
     ]
     for outcome in outcomes:
@@ -179,8 +140,7 @@ def costs(draws: int, seed: int) -> list[Outcome]:
 
 def moments(outcomes: list[Outcome], draws: int, seed: int) -> None:
     """Print the third table."""
-    gradients = sk.make("potential", "elliptic-pde", outputs=False)
-    run = sk.sample(gradients, sampler="hmc", draws=4 * draws, seed=seed + 1, progress=False)
+    run = measured(problem(derivatives=True), sampler="hmc", draws=4 * draws, seed=seed + 1).run
     mean, sd = run.draws.mean(axis=(0, 1)), run.draws.std(axis=(0, 1))
     for outcome in outcomes:
         errors = np.abs(outcome.draws.mean(axis=(0, 1)) - mean) / sd

@@ -27,7 +27,7 @@ from peers.methods import DEFAULT_METHODS, METHODS
 from peers.problems import PROBLEMS
 from peers.table import markdown, versions
 
-SETTINGS = ("chains", "seconds", "mass", "warmup", "draws", "seed", "rows", "core")
+SETTINGS = ("chains", "seconds", "mass", "warmup", "draws", "seed", "core")
 """Options that the results quote."""
 
 FAR_TOO_LONG, FOR_COMPILATION = 2.0, 60.0
@@ -61,12 +61,6 @@ def compared(problem: str, methods: tuple[str, ...], order: dict[str, Any]) -> d
         "machine": machine(),
         "lines": lines,
     }
-
-
-def added(found: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
-    """Return the results of an earlier run with the lines of another in their place."""
-    lines = {**earlier["lines"], **found["lines"]}
-    return {**earlier, "lines": {name: lines[name] for name in METHODS if name in lines}}
 
 
 def _report(line: dict[str, Any], title: str, seconds: float) -> None:
@@ -123,9 +117,7 @@ def report(folder: Path) -> list[Path]:
 @click.option("--warmup", type=int, help="Iterations; by default the problem's.")
 @click.option("--chains", default=4, show_default=True)
 @click.option("--seed", default=1, show_default=True)
-@click.option("--rows", type=int, help="Only so many rows of the data, for a quick look.")
 @click.option("--core", type=int, default=-1, help="Processor core; by default the last.")
-@click.option("--add", is_flag=True, help="Keep the lines of other methods from an earlier run.")
 @click.option("--only-report", is_flag=True, help="Table and picture of results in the folder.")
 def main(
     problems: tuple[str, ...],
@@ -133,7 +125,6 @@ def main(
     data: Path | None,
     output: Path,
     core: int,
-    add: bool,
     only_report: bool,
     **order: Any,
 ) -> None:
@@ -147,8 +138,6 @@ def main(
         click.echo(PROBLEMS[problem].title)
         found = compared(problem, methods or DEFAULT_METHODS, order)
         file = output / f"{problem}.json"
-        if add and file.is_file():
-            found = added(found, json.loads(file.read_text("utf-8")))
         file.write_text(json.dumps(found, indent=1), encoding="utf-8")
         click.echo(f"  {time.perf_counter() - start:.0f} s in all")
     for file in report(output):

@@ -33,9 +33,8 @@ from scipy.linalg import cho_solve_banded, cholesky_banded
 from threadpoolctl import threadpool_limits
 
 import surrokit as sk
-from surrokit.diagnostics import effective_sample_size
+from harness import in_turns, measured
 
-CHAINS = 4
 OUTPUTS, PLAIN = True, False
 ROUNDS = {"surrogate": "additive", "explorer": "rounds"}
 PAPER = {"sampler": ("hmc", {"step_size": 0.16, "n_steps": 10, "metric": "identity"})}
@@ -89,38 +88,19 @@ def sampled(mesh: int, name: str, ess: float, wanted: float, seed: int) -> Outco
     clock = Processor()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = sk.sample(
-            target,
-            chains=CHAINS,
-            target_ess=ess,
-            seed=seed,
-            progress=False,
-            observers=[clock],
-            **settings,
-        )
-    reached = float(np.min(run.ess("bulk")))
-    squares = np.square(run.draws - run.draws.mean(axis=(0, 1)))
+        one = measured(target, target_ess=ess, seed=seed, observers=[clock], **settings)
+    run, reached = one.run, one.ess
     before = {kind: int(calls[-1]) for kind, calls in run.warmup.calls.items()}
     prepared, share = sum(before.values()), wanted / reached
     return Outcome(
         acceptance=float(run.acceptance.mean()),
         evaluations=prepared,
         rate=reached / clock.sampling,
-        squares_rate=float(np.min(effective_sample_size(squares, "bulk"))) / clock.sampling,
+        squares_rate=one.ess_squares / clock.sampling,
         calls=prepared + share * (run.total_calls - prepared),
         seconds=clock.preparing + share * clock.sampling,
         preparing=clock.preparing,
     )
-
-
-def least_seconds(function: Callable[[], object], repeats: int) -> float:
-    """Return the least time of a call."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def print_costs(mesh: int) -> None:
@@ -142,7 +122,8 @@ def print_costs(mesh: int) -> None:
         "outputs and Jacobian": lambda: target.forward_and_jacobian(position),
     }
     with threadpool_limits(1):
-        seconds = {name: least_seconds(call, repeats) for name, call in calls.items()}
+        found = in_turns(calls, repeats)
+    seconds = {name: each.min() for name, each in found.items()}
     unit = seconds["bare factorisation and solve"]
     for name, took in seconds.items():
         print(f"{name:30s} {1e3 * took:8.3f} ms  {took / unit:5.2f} times the bare one")

@@ -11,13 +11,13 @@ mass matrix and tunes itself for 250 iterations; it makes 4 x 200 draws, so its 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 import surrokit as sk
+from harness import measured
 from surrokit_corrections.subsampled import Subsampled
 
 DIM = 20
@@ -75,16 +75,6 @@ FAMILIES = (
 )
 
 
-def measured(target: Any, **options: Any) -> tuple[float, float, float, float]:
-    """Return seconds in all, seconds of 1,000 effective draws alone, acceptance and R-hat."""
-    begun = time.process_time()
-    run = sk.sample(target, seed=1, progress=False, **options)
-    seconds = time.process_time() - begun
-    ess = float(run.ess("bulk").min())
-    drawing = run.seconds["sampling"]
-    return seconds, 1000.0 * drawing / ess, float(run.acceptance.mean()), float(run.rhat().max())
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -98,8 +88,10 @@ def main() -> None:
         correction = Subsampled().bind(target).prepare(np.zeros(target.dim))
         columns = [f"{correction.expected_rows:.3g}", correction.thinning.order]
         for options in (BY_ROWS,) if asked.no_hmc else (BY_ROWS, BY_HMC):
-            seconds, drawing, acceptance, rhat = measured(target, **options)
-            columns += [f"{acceptance:.2f}", f"{drawing:.3g}", f"{seconds:.3g}", f"{rhat:.3f}"]
+            one = measured(target, seed=1, **options)
+            drawing = 1000.0 * one.run.seconds["sampling"] / one.ess
+            columns += [f"{one.run.acceptance.mean():.2f}", f"{drawing:.3g}"]
+            columns += [f"{one.processor:.3g}", f"{one.run.rhat().max():.3f}"]
         print(f"| `{family}` | " + " | ".join(map(str, columns)) + " |", flush=True)
 
 

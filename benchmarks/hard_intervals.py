@@ -19,11 +19,10 @@ import numpy as np
 import scipy.special
 
 import surrokit as sk
+from intervals import FIGURES, figures_of
 from surrokit.weighted.answer import Answering, Figures
 
-FIGURES = ("mean", "sd", "q05", "q50", "q95")
 DIRECT, MOVES, CHAINS, CHAINS_ON_V = 4_000_000, 16_000, 4, 32
-FEW_DEGREES = 2.0
 
 
 def mixture(shares, centres):
@@ -45,17 +44,6 @@ def draw_mixture(shares, centres):
     rng, centres = np.random.default_rng(0), np.asarray(centres, dtype=float)
     which = rng.choice(len(shares), DIRECT, p=shares)
     return centres[which] + rng.standard_normal((DIRECT, centres.shape[1]))
-
-
-def normal(mean, covariance):
-    """Return a normal density."""
-    mean, precision = np.asarray(mean), np.linalg.inv(covariance)
-
-    def both(q):
-        slopes = (q - mean) @ precision
-        return 0.5 * np.einsum("nd,nd->n", q - mean, slopes), slopes
-
-    return sk.potential(value_and_gradient=both, dim=len(mean), batched=True)
 
 
 def student(degrees):
@@ -136,12 +124,6 @@ def _grid(centre, width, low, high, n):
     return np.log(centre) + width * np.sinh(at), width * np.cosh(at) * (at[1] - at[0])
 
 
-def figures_of(draws):
-    """Return the figures of draws (n, dim), shape (5, dim)."""
-    quantiles = np.quantile(draws, [0.05, 0.5, 0.95], axis=0)
-    return np.array([draws.mean(axis=0), draws.std(axis=0), *quantiles])
-
-
 @attrs.frozen(kw_only=True)
 class Case:
     """A target, a surrogate that is ready or right, and what is true.
@@ -174,9 +156,9 @@ CASES = {
         surrogate=lambda: mixture((0.35, 0.35, 0.3), THREE),
     ),
     "ridge": Case(
-        target=lambda: normal((0.0, 0.0), RIDGE),
+        target=lambda: sk.make("potential", "gaussian", mean=(0.0, 0.0), covariance=RIDGE),
         truth=lambda: np.outer([0.0, 1.0, -1.6448536, 0.0, 1.6448536], np.ones(2)),
-        surrogate=lambda: normal((0.2, 0.0), RIDGE),
+        surrogate=lambda: sk.make("potential", "gaussian", mean=(0.2, 0.0), covariance=RIDGE),
         sampler=SHORT,
     ),
     "decay": Case(
@@ -252,7 +234,7 @@ def count(truth: np.ndarray, answers: Iterable[Answering]) -> tuple[np.ndarray, 
         figures = [Figures.of(answer).named[each] for each in FIGURES]
         ends = zip(truth, (each.interval() for each in figures), strict=True)
         hits.append([(low <= at) & (at <= high) for at, (low, high) in ends])
-        wide.append([each.degrees < FEW_DEGREES for each in figures])
+        wide.append([each.degrees < 2.0 for each in figures])
     return np.array(hits), np.array(wide)
 
 

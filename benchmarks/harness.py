@@ -1,4 +1,4 @@
-"""What benchmarks with a process for each run share: methods, processes, rows, tables."""
+"""What benchmarks share: runs and calls that are measured, methods, processes, rows, tables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import attrs
 import click
+import numpy as np
 
 HERE = Path(__file__).parent
 
@@ -77,6 +79,54 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         **{name: installed_version(name) for name in ("numpy", "scipy", "surrokit")},
     }
+
+
+def in_turns(
+    calls: Mapping[str, Callable[[], object]],
+    rounds: int,
+    each: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, np.ndarray]:
+    """Return seconds of a call in each round, after one to warm up.
+
+    Calls take turns, so that others on the machine disturb all alike.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds + 1):
+        for name, call in calls.items():
+            began = clock()
+            for _ in range(each):
+                call()
+            seconds[name].append((clock() - began) / each)
+    return {name: np.array(found[1:]) for name, found in seconds.items()}
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Measured:
+    """A run, seconds by the clock and of the processor, least bulk ESS of q and (q - mean)^2."""
+
+    run: Any
+    seconds: float
+    processor: float
+    ess: float
+    ess_squares: float
+
+
+def measured(target: Any, **options: Any) -> Measured:
+    """Sample without a progress bar, and measure it."""
+    import surrokit as sk
+
+    began, worked = time.perf_counter(), time.process_time()
+    run = sk.sample(target, progress=False, **options)
+    seconds, processor = time.perf_counter() - began, time.process_time() - worked
+    away = np.square(run.draws - run.draws.mean(axis=(0, 1)))
+    return Measured(
+        run=run,
+        seconds=seconds,
+        processor=processor,
+        ess=float(run.ess("bulk").min()),
+        ess_squares=float(sk.effective_sample_size(away, "bulk").min()),
+    )
 
 
 @attrs.frozen(kw_only=True)

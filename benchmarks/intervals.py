@@ -5,11 +5,10 @@ can be made directly, the truth is that of a million of them. Else it is that of
 sub-chains, on each draw of which the exact potential decides. With ``--exact 0`` it is the average
 of all repeats, which sees no error that all share. Intervals are of 95 %. It asserts nothing.
 
-    python benchmarks/intervals.py banana lynx-hare --repeats 40 --folder intervals
-    python benchmarks/intervals.py bank kilpisjarvi_mod-kilpisjarvi --data path/to/data
+    python benchmarks/intervals.py banana lynx-hare-250 --repeats 40 --folder intervals
 
-Repeats and long runs are kept in the folder, and are not done again. The folder of data has
-``bank-additional-full.csv.gz`` and ``posteriordb``; posteriors of the latter need JAX."""
+Repeats and long runs are kept in the folder, and are not done again.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +23,13 @@ import click
 import numpy as np
 
 import surrokit as sk
-from real_posteriors.cases import CASES
-from real_posteriors.targets import Posterior
 from surrokit import capabilities as can
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.types import Capabilities
 from surrokit_problems.lynx_hare import LynxHare
 
 BENDS, NARROW = np.array([0.5, -0.3, 0.2]), 0.5
-SCHOOLS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
-ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
-DEGREES, LINKED = 3.0, 0.7
-DIRECT, FINE = 1_000_000, 0.008
+DIRECT = 1_000_000
 
 
 def banana():
@@ -59,46 +53,6 @@ def draw_banana(rng):
     return q
 
 
-def student():
-    """Return a Student-t in three dimensions with three degrees of freedom, correlated."""
-    precision = np.linalg.inv(np.full((3, 3), LINKED) + (1.0 - LINKED) * np.eye(3))
-    power = 0.5 * (DEGREES + 3.0)
-
-    def both(q):
-        scaled = q @ precision
-        squares = 1.0 + np.sum(q * scaled, axis=1) / DEGREES
-        return power * np.log(squares), 2.0 * power * scaled / (DEGREES * squares[:, None])
-
-    return sk.potential(value_and_gradient=both, dim=3, batched=True)
-
-
-def draw_student(rng):
-    """Return direct draws of it."""
-    factor = np.linalg.cholesky(np.full((3, 3), LINKED) + (1.0 - LINKED) * np.eye(3))
-    normal = rng.standard_normal((DIRECT, 3)) @ factor.T
-    return normal / np.sqrt(rng.chisquare(DEGREES, DIRECT) / DEGREES)[:, None]
-
-
-def eight_schools():
-    """Return Rubin's eight schools, non-centred, with half-Cauchy scale 5."""
-
-    def log_density(q):
-        mu, log_tau, raw = q[:, 0], q[:, 1], q[:, 2:]
-        tau = np.exp(log_tau)
-        away = (SCHOOLS - mu[:, None] - tau[:, None] * raw) / ERRORS
-        value = -0.5 * np.square(mu / 5.0) - np.log1p(np.square(tau / 5.0)) + log_tau
-        value += -0.5 * np.square(raw).sum(axis=1) - 0.5 * np.square(away).sum(axis=1)
-        pulls = away / ERRORS
-        slopes = np.empty_like(q)
-        slopes[:, 0] = -mu / 25.0 + pulls.sum(axis=1)
-        of_prior = 1.0 - 2.0 * np.square(tau / 5.0) / (1.0 + np.square(tau / 5.0))
-        slopes[:, 1] = of_prior + tau * np.sum(pulls * raw, axis=1)
-        slopes[:, 2:] = -raw + tau[:, None] * pulls
-        return -value, -slopes
-
-    return sk.potential(value_and_gradient=log_density, dim=10, batched=True)
-
-
 class MapOfLynxHare(LynxHare):
     """The Lotka-Volterra model without its Jacobian."""
 
@@ -114,60 +68,25 @@ def lynx_hare_by_map():
 class Problem:
     """A target, the calls that it may cost, and direct draws of it where there are any.
 
-    The target takes the folder with data, which few need. Where an error is aimed at, a run may end
-    before it has used its calls.
+    Where an error is aimed at, a run may end before it has used its calls.
     """
 
-    target: Callable[[Path | None], object]
+    target: Callable[[], object]
     max_calls: int
     draw: Callable[[np.random.Generator], np.ndarray] | None = None
-    surrogate: object = "additive"
-    aim: float = 0.02
-
-
-def of_posteriordb(name):
-    """Return a problem of posteriordb, with 100 calls and 20 for each dimension."""
-
-    def target(data):
-        return Posterior.read(name, data / "posteriordb").with_gradient()
-
-    return Problem(target, 100 + 20 * CASES[name].dim, aim=FINE)
-
-
-def bank(data):
-    """Return the regression of the Bank Marketing data."""
-    return sk.make("potential", "bank", path=str(data / "bank-additional-full.csv.gz"))
+    aim: float = 0.008
 
 
 PROBLEMS = {
-    "banana": Problem(lambda _: banana(), 300, draw_banana),
-    "student": Problem(lambda _: student(), 200, draw_student),
-    "student-few-nodes": Problem(
-        lambda _: student(), 200, draw_student, ("additive", {"n_nodes": 5})
-    ),
-    "eight-schools": Problem(lambda _: eight_schools(), 300),
-    "lynx-hare": Problem(lambda _: "lynx-hare", 150),
-    "elliptic-pde": Problem(lambda _: "elliptic-pde", 300),
-    "lynx-hare-250": Problem(lambda _: "lynx-hare", 250, aim=FINE),
-    "lynx-hare-map": Problem(lambda _: lynx_hare_by_map(), 500, aim=FINE),
+    "banana": Problem(banana, 300, draw_banana, aim=0.02),
+    "lynx-hare-250": Problem(lambda: "lynx-hare", 250),
+    "lynx-hare-map": Problem(lynx_hare_by_map, 500),
+    "elliptic-pde-fine": Problem(lambda: "elliptic-pde", 300),
     "elliptic-pde-map": Problem(
-        lambda _: sk.make("potential", "elliptic-pde", derivatives=False), 500, aim=FINE
+        lambda: sk.make("potential", "elliptic-pde", derivatives=False), 500
     ),
-    "elliptic-pde-fine": Problem(lambda _: "elliptic-pde", 300, aim=FINE),
-    "bank": Problem(bank, 500),
-    **{name: of_posteriordb(name) for name in CASES},
 }
 """By name."""
-
-BY_DEFAULT = (
-    "banana",
-    "student",
-    "student-few-nodes",
-    "eight-schools",
-    "lynx-hare",
-    "elliptic-pde",
-)
-
 
 FIGURES = ("mean", "sd", "q05", "q50", "q95")
 PARTS = {"sampler": "sub-chain", "explorer": "rounds", "progress": False}
@@ -176,12 +95,12 @@ SPREADS = (1.0, 0.71, 2.11, 1.25, 2.11)
 """Errors of the figures of independent normal draws, over that of the mean."""
 
 
-def repeat(problem: Problem, data: Path | None, seed: int) -> dict[str, np.ndarray]:
+def repeat(problem: Problem, seed: int) -> dict[str, np.ndarray]:
     """Return figures and half intervals of one run, shape (figures, dim); none where refused."""
     began = time.perf_counter()
     run = sk.sample(
-        problem.target(data),
-        surrogate=problem.surrogate,
+        problem.target(),
+        surrogate="additive",
         correction="weights",
         max_calls=problem.max_calls,
         seed=seed,
@@ -207,7 +126,7 @@ Truth: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Figures and their own errors, each of shape (figures, dim)."""
 
 
-def truth_of(name: str, data: Path | None, exact: int, folder: Path) -> Truth | None:
+def truth_of(name: str, exact: int, folder: Path) -> Truth | None:
     """Return what direct or exact draws say; None for no draws."""
     problem, path = PROBLEMS[name], folder / f"{name}-truth-{exact}.npy"
     if problem.draw is not None:
@@ -217,7 +136,7 @@ def truth_of(name: str, data: Path | None, exact: int, folder: Path) -> Truth | 
         return None
     if not path.exists():
         run = sk.sample(
-            problem.target(data), surrogate="additive", draws=exact, seed=LONG_SEED, **PARTS
+            problem.target(), surrogate="additive", draws=exact, seed=LONG_SEED, **PARTS
         )
         said = "; ".join(each.message for each in run.verdict.warnings) or "no warning"
         click.echo(
@@ -293,21 +212,20 @@ def _tell_hits(of: str, hits: np.ndarray) -> None:
 @click.argument("names", nargs=-1, type=click.Choice(list(PROBLEMS)))
 @click.option("--repeats", default=10, show_default=True)
 @click.option("--folder", default="intervals", show_default=True, type=click.Path(path_type=Path))
-@click.option("--data", envvar="SURROKIT_DATA", type=click.Path(path_type=Path))
 @click.option("--exact", default=10_000, show_default=True, help="Draws of each of four chains.")
-def main(names: tuple[str, ...], repeats: int, folder: Path, data: Path | None, exact: int) -> None:
+def main(names: tuple[str, ...], repeats: int, folder: Path, exact: int) -> None:
     """Print how often intervals of weighted answers hold."""
     warnings.simplefilter("ignore", sk.errors.SamplingWarning)
     folder.mkdir(exist_ok=True)
-    for name in names or BY_DEFAULT:
+    for name in names or PROBLEMS:
         found = []
         for seed in range(1, repeats + 1):
             path = folder / f"{name}-{seed}.npz"
             if not path.exists():
-                np.savez(path, **repeat(PROBLEMS[name], data, seed))
+                np.savez(path, **repeat(PROBLEMS[name], seed))
             with np.load(path) as kept:
                 found.append(dict(kept))
-        tell(name, truth_of(name, data, exact, folder), found)
+        tell(name, truth_of(name, exact, folder), found)
 
 
 if __name__ == "__main__":

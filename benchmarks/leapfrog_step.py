@@ -11,32 +11,18 @@ from __future__ import annotations
 
 import cProfile
 import pstats
-import time
 from collections.abc import Callable
 
 import numpy as np
 from scipy.special import expit
 
-from surrokit.interfaces import Evaluations, LearningProblem, Phase
+from harness import in_turns
+from surrokit.interfaces import Evaluations, Hamiltonian, LearningProblem, Phase
+from surrokit_hmc.leapfrog import Leapfrog
+from surrokit_hmc.metrics import IdentityMetric
 from surrokit_networks.surrogates import Additive
 
 DIM, NODES, POINTS, STEPS, REPEATS = 50, 1000, 400, 20, 200
-
-
-def medians(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Median time of each call in microseconds.
-
-    The calls take turns, so that a busy machine hurts all of them; in its turn each is run
-    ``STEPS`` times in a row, so that its arrays are in the cache as they are on a path.
-    """
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(REPEATS):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(1 if name == "leapfrog step" else STEPS):
-                call()
-            seconds[name].append((time.perf_counter() - start) / STEPS)
-    return {name: float(np.median(times)) * 1e6 for name, times in seconds.items()}
 
 
 def surrogate(rng: np.random.Generator):
@@ -64,15 +50,8 @@ def bare(
     return run
 
 
-def leapfrog(fitted, positions: np.ndarray) -> Callable[[], object] | None:
-    """A path of ``STEPS`` steps; None if the integrator is not there."""
-    try:
-        from surrokit.interfaces import Hamiltonian
-        from surrokit_hmc.leapfrog import Leapfrog
-        from surrokit_hmc.metrics import IdentityMetric
-    except ImportError as error:
-        print(f"no leapfrog to time: {error}")
-        return None
+def leapfrog(fitted, positions: np.ndarray) -> Callable[[], object]:
+    """A path of ``STEPS`` steps."""
     integrator = Leapfrog()
     hamiltonian = Hamiltonian(potential=fitted, metric=IdentityMetric())
     phase = Phase(
@@ -89,29 +68,27 @@ def main() -> None:
     rng = np.random.default_rng(0)
     fitted = surrogate(rng)
     print(f"{NODES} nodes, dim {DIM}; medians in microseconds of {REPEATS} interleaved repeats")
-    path = None
     for chains in (1, 4, 16):
         positions = rng.standard_normal((chains, DIM))
+        path = leapfrog(fitted, positions)
+        # each STEPS times in a row, so that arrays are in the cache as they are on a path
         calls: dict[str, Callable[[], object]] = {
             "bare": bare(positions, rng, np.tanh),
             "bare with expit": bare(positions, rng, expit),
             "gradient": lambda positions=positions: fitted.gradient(positions),
             "value and gradient": lambda positions=positions: fitted.value_and_gradient(positions),
         }
-        path = leapfrog(fitted, positions)
-        if path is not None:
-            calls["leapfrog step"] = path
-        times = medians(calls)
+        repeated = {
+            name: lambda call=call: [call() for _ in range(STEPS)] for name, call in calls.items()
+        }
+        seconds = in_turns({**repeated, "leapfrog step": path}, REPEATS)
+        times = {name: 1e6 * float(np.median(each)) / STEPS for name, each in seconds.items()}
         for name, microseconds in times.items():
             ratio = microseconds / times["bare"]
             print(f"{chains:3d} chains  {name:20s} {microseconds:8.1f}  x {ratio:.2f}")
-    if path is not None:
-        profile = cProfile.Profile()
-        profile.enable()
-        for _ in range(100):
-            path()
-        profile.disable()
-        pstats.Stats(profile).sort_stats("tottime").print_stats(12)
+    profile = cProfile.Profile()
+    profile.runcall(lambda: [path() for _ in range(100)])
+    pstats.Stats(profile).sort_stats("tottime").print_stats(12)
 
 
 if __name__ == "__main__":

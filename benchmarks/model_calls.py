@@ -1,65 +1,84 @@
 """What a gradient of a model of another library takes beyond that library's own compiled call.
 
-    python benchmarks/model_calls.py
+    python benchmarks/model_calls.py jax pymc numpyro stan
 
-The models are a normal regression of 20 coefficients on 100 rows, in PyMC and in NumPyro, and a
-model with BridgeStan's face that costs next to nothing. Rounds of both take turns, so that others
-on the machine disturb both alike; printed are the least and the median over rounds of the
-microseconds of a call.
+The models are the eight schools in JAX, a normal regression of 20 coefficients on 100 rows in PyMC
+and in NumPyro, and a model with BridgeStan's face that costs next to nothing. Printed are the least
+and the median over rounds of the microseconds of a call, for one and for four chains.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
+import click
 import numpy as np
 
-ROUNDS, CALLS, DIM = 30, 500, 20
+import surrokit as sk
+from harness import in_turns
+
+DIM = 20
+_RNG = np.random.default_rng(1)
+DESIGN = _RNG.normal(size=(100, DIM - 1))
+RESPONSE = DESIGN @ _RNG.normal(size=DIM - 1) + _RNG.normal(size=100)
+
+Pair = tuple[Callable[[Any], object], Any]
+"""The library's own call, of rows of positions, and the target of surrokit."""
 
 
-def regression() -> Any:
-    """Return a model of PyMC."""
+def of_jax() -> Pair:
+    import jax
+    import jax.numpy as jnp
+
+    from surrokit_jax import from_jax
+
+    jax.config.update("jax_enable_x64", True)
+
+    def density(mu: Any, tau: Any, eta: Any) -> Any:
+        effects = jnp.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
+        errors = jnp.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+        prior = -0.5 * (mu / 5.0) ** 2 - jnp.log1p((tau / 5.0) ** 2) - 0.5 * jnp.sum(eta**2)
+        return prior - 0.5 * jnp.sum(((effects - mu - tau * eta) / errors) ** 2)
+
+    target = from_jax(density, {"mu": None, "tau": (0.0, None), "eta": sk.vector(8)})
+    bare = jax.jit(jax.vmap(jax.value_and_grad(target.function)))  # type: ignore[attr-defined]
+    return lambda z: jax.block_until_ready(bare(z)), target
+
+
+def of_pymc() -> Pair:
     import pymc
 
-    rng = np.random.default_rng(1)
-    design = rng.normal(size=(100, DIM - 1))
-    response = design @ rng.normal(size=DIM - 1) + rng.normal(size=100)
+    from surrokit_pymc import from_pymc
+
     with pymc.Model() as model:
         slope = pymc.Normal("slope", 0.0, 1.0, shape=DIM - 1)
         sigma = pymc.HalfNormal("sigma", 1.0)
-        pymc.Normal("y", design @ slope, sigma, observed=response)
-    return model
+        pymc.Normal("y", DESIGN @ slope, sigma, observed=RESPONSE)
+    call = model.logp_dlogp_function(ravel_inputs=True)
+    return lambda z: [call(row) for row in z], from_pymc(model)
 
 
-def numpyro_regression() -> Any:
-    """Return the same as a model of NumPyro."""
+def of_numpyro() -> Pair:
+    import jax
     import numpyro
+    from jax.flatten_util import ravel_pytree
     from numpyro import distributions as dist
+    from numpyro.infer.util import initialize_model
 
-    rng = np.random.default_rng(1)
-    design = rng.normal(size=(100, DIM - 1))
-    response = design @ rng.normal(size=DIM - 1) + rng.normal(size=100)
+    from surrokit_jax import from_numpyro
+
+    jax.config.update("jax_enable_x64", True)
 
     def model() -> None:
         slope = numpyro.sample("slope", dist.Normal(0.0, 1.0).expand([DIM - 1]).to_event(1))
         sigma = numpyro.sample("sigma", dist.HalfNormal(1.0))
-        numpyro.sample("y", dist.Normal(design @ slope, sigma), obs=response)
-
-    return model
-
-
-def numpyro_call(model: Any) -> Callable[[Any], object]:
-    """Return NumPyro's own potential with its gradient, compiled, for one vector."""
-    import jax
-    from jax.flatten_util import ravel_pytree
-    from numpyro.infer.util import initialize_model
+        numpyro.sample("y", dist.Normal(DESIGN @ slope, sigma), obs=RESPONSE)
 
     info = initialize_model(jax.random.PRNGKey(0), model)
     _, unravel = ravel_pytree(info.param_info.z)
     both = jax.jit(jax.value_and_grad(lambda z: info.potential_fn(unravel(z))))
-    return lambda z: jax.block_until_ready(both(z))
+    return lambda z: [jax.block_until_ready(both(row)) for row in z], from_numpyro(model)
 
 
 class Free:
@@ -92,56 +111,37 @@ class Free:
         return float(-0.5 * theta_unc @ theta_unc), -theta_unc
 
 
-def microseconds(call: Callable[[], object]) -> float:
-    """Return what one of many calls takes."""
-    start = time.perf_counter()
-    for _ in range(CALLS):
-        call()
-    return (time.perf_counter() - start) / CALLS * 1e6
-
-
-def compare(what: str, bare: Callable[[Any], object], target: Any) -> None:
-    """Print what calls of one and of four chains take, and what is added for each chain."""
-    rng = np.random.default_rng(1)
-    for n in (1, 4):
-        z = 0.1 * rng.normal(size=(n, DIM))
-        rows = list(z)
-        calls: dict[str, Callable[[], object]] = {
-            "bare": lambda rows=rows: [bare(row) for row in rows],
-            "surrokit": lambda z=z: target.value_and_gradient(z),
-        }
-        rounds: dict[str, list[float]] = {name: [] for name in calls}
-        for _ in range(ROUNDS + 1):
-            for name, call in calls.items():
-                rounds[name].append(microseconds(call))
-        least = {name: min(taken[1:]) for name, taken in rounds.items()}
-        median = {name: float(np.median(taken[1:])) for name, taken in rounds.items()}
-        added = {
-            "least": (least["surrokit"] - least["bare"]) / n,
-            "median": (median["surrokit"] - median["bare"]) / n,
-        }
-        print(
-            f"{what}, {n} chains: bare {least['bare']:.1f} ({median['bare']:.1f}), surrokit "
-            f"{least['surrokit']:.1f} ({median['surrokit']:.1f}), added for each chain "
-            f"{added['least']:.1f} ({added['median']:.1f}) us"
-        )
-
-
-def main() -> None:
-    """Print all comparisons."""
-    import jax
-
-    from surrokit_jax import from_numpyro
-    from surrokit_pymc import from_pymc
+def of_stan() -> Pair:
     from surrokit_stan import from_stan
 
-    model = regression()
-    compare("PyMC", model.logp_dlogp_function(ravel_inputs=True), from_pymc(model))
-    jax.config.update("jax_enable_x64", True)
-    written = numpyro_regression()
-    compare("NumPyro", numpyro_call(written), from_numpyro(written))
     free = Free()
-    compare("Stan", free.log_density_gradient, from_stan(free))
+    return lambda z: [free.log_density_gradient(row) for row in z], from_stan(free)
+
+
+LIBRARIES = {"jax": of_jax, "pymc": of_pymc, "numpyro": of_numpyro, "stan": of_stan}
+
+
+@click.command()
+@click.argument("libraries", nargs=-1, type=click.Choice(list(LIBRARIES)))
+def main(libraries: tuple[str, ...]) -> None:
+    """Print comparisons, by default all."""
+    for name in libraries or LIBRARIES:
+        bare, target = LIBRARIES[name]()
+        for n in (1, 4):
+            z = 0.1 * np.random.default_rng(1).normal(size=(n, target.dim))
+            calls = {
+                "bare": lambda z=z, bare=bare: bare(z),
+                "surrokit": lambda z=z, target=target: target.value_and_gradient(z),
+            }
+            found = in_turns(calls, rounds=30, each=500)
+            told = {
+                what: (1e6 * taken.min(), 1e6 * np.median(taken)) for what, taken in found.items()
+            }
+            told["added for each chain"] = tuple(
+                (ours - own) / n for ours, own in zip(told["surrokit"], told["bare"], strict=True)
+            )
+            shown = (f"{what} {least:.1f} ({mid:.1f})" for what, (least, mid) in told.items())
+            click.echo(f"{name}, {n} chains: {', '.join(shown)} us")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Fourteen posteriors of posteriordb: who is right, who is wrong, and who says so.
 
-Every method of surrokit's grid, and samplers of others where they are installed, on the same
-densities, from default starts and with default settings, three seeds each. A run is right if R-hat
+Every method of surrokit's grid on the same densities, from default starts and with default
+settings, three seeds each. A run is right if R-hat
 is below 1.02, means are within 0.12 sd of the reference's and sds within 12 %. A wrong result
 without a warning is the worst that can come out, and stands in bold.
 

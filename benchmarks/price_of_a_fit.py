@@ -7,22 +7,20 @@ each: seconds of the processor, which company on the machine hardly changes, of 
 ``newton-cholesky`` (both with scikit-learn's own stopping rules) and of the estimator with 1000
 effective draws of every coefficient, each the least of some repeats in turn; the ratios; the least
 effective sample size; the acceptance; and the largest distance of a posterior mean from the fit,
-in posterior standard deviations. ``--profile`` says where the time of the estimator goes.
+in posterior standard deviations.
 """
 
 from __future__ import annotations
 
 import argparse
-import cProfile
-import pstats
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
+from harness import in_turns
 from surrokit_sklearn import BayesianGLMRegressor, BayesianLogisticRegression
 
 SIZES = ((1_000_000, 20), (100_000, 50))
@@ -52,14 +50,13 @@ def competitors(family: str) -> dict[str, Callable[[], Any]]:
 def run(family: str, n_rows: int, dim: int, repeats: int) -> str:
     """Return a row of the table."""
     features, response = make_data(family, n_rows, dim)
-    seconds: dict[str, list[float]] = {}
-    fitted = {}
-    for _ in range(repeats):
-        for name, make in competitors(family).items():
-            began = time.process_time()
-            fitted[name] = make().fit(features, response)
-            seconds.setdefault(name, []).append(time.process_time() - began)
-    least = {name: min(each) for name, each in seconds.items()}
+    fitted: dict[str, Any] = {}
+    calls = {
+        name: lambda name=name, make=make: fitted.update({name: make().fit(features, response)})
+        for name, make in competitors(family).items()
+    }
+    seconds = in_turns(calls, repeats, clock=time.process_time)
+    least = {name: each.min() for name, each in seconds.items()}
     ours, best = fitted["posterior"], fitted["newton-cholesky"]
     apart = np.ravel(ours.coef_ - best.coef_) / np.ravel(ours.coef_draws_.std(axis=0))
     cells = [
@@ -74,38 +71,18 @@ def run(family: str, n_rows: int, dim: int, repeats: int) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def profile(family: str, n_rows: int, dim: int, lines: int) -> None:
-    """Print where the time of the estimator goes."""
-    features, response = make_data(family, n_rows, dim)
-    estimator = competitors(family)["posterior"]()
-    watch = cProfile.Profile()
-    watch.runcall(estimator.fit, features, response)
-    pstats.Stats(watch).sort_stats("cumulative").print_stats(lines)
-
-
 def main() -> None:
     """Print the table, or profiles."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--families", nargs="*", default=["logistic", "poisson"])
-    parser.add_argument("--profile", type=int, metavar="LINES")
     asked = parser.parse_args()
-    # what is imported at a first fit is not its price
-    few = np.random.default_rng(0).standard_normal((30_000, 2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        quick = BayesianLogisticRegression(target_ess=200, random_state=0)
-        quick.fit(few, few[:, 0] > np.random.default_rng(1).standard_normal(len(few)))
     names = ["family", "rows", *SOLVERS, "posterior", "/ lbfgs", "/ newton", "ESS", "acceptance"]
-    if not asked.profile:
-        print("| " + " | ".join([*names, "distance"]) + " |")
-        print("|---" * (len(names) + 1) + "|")
+    print("| " + " | ".join([*names, "distance"]) + " |")
+    print("|---" * (len(names) + 1) + "|")
     for family in asked.families:
         for n_rows, dim in SIZES:
-            if asked.profile:
-                profile(family, n_rows, dim, asked.profile)
-            else:
-                print(run(family, n_rows, dim, asked.repeats), flush=True)
+            print(run(family, n_rows, dim, asked.repeats), flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from typing import Any
 import click
 
 from record.clock import simulated, stopwatch
-from record.comparison import differences, other_versions
 
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
 
@@ -57,7 +56,11 @@ def record(only: tuple[str, ...] = ()) -> Mapping[str, Any]:
     with simulated():
         from record.runner import all_runs, package_folder, recorded
 
-        chosen = {name: run for name, run in all_runs().items() if _is_asked_for(name, only)}
+        chosen = {
+            name: run
+            for name, run in all_runs().items()
+            if not only or any(fnmatch(name, f"*{pattern}*") for pattern in only)
+        }
         if not chosen:
             raise click.ClickException(f"no run is named like {', '.join(only)}")
         click.echo(f"runs of the surrokit in {package_folder()}")
@@ -68,8 +71,8 @@ def record(only: tuple[str, ...] = ()) -> Mapping[str, Any]:
 
 def report(before: Mapping[str, Any], after: Mapping[str, Any], *, all_runs: bool = True) -> int:
     """Print what differs between two records, and return the exit status."""
-    for line in other_versions(before, after):
-        click.echo(f"made with other versions, so hashes may differ: {line}")
+    for name, was, now in _unequal(before["made_with"], after["made_with"]):
+        click.echo(f"made with other versions, so hashes may differ: {name}: {was}, now {now}")
     found = differences(before, after, all_runs=all_runs)
     for line in found:
         click.echo(f"DIFFERS  {line}")
@@ -77,16 +80,40 @@ def report(before: Mapping[str, Any], after: Mapping[str, Any], *, all_runs: boo
     return 1 if found else 0
 
 
-def _is_asked_for(name: str, only: tuple[str, ...]) -> bool:
-    return not only or any(fnmatch(name, f"*{pattern}*") for pattern in only)
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], *, all_runs: bool = True
+) -> list[str]:
+    """Return a line for each run that differs, with the names of what differs in it."""
+    found = []
+    for name, run in before["runs"].items():
+        if name not in after["runs"]:
+            found += [f"{name}: only before"] if all_runs else []
+        elif run != after["runs"][name]:
+            found.append(f"{name}: {_what_differs(run, after['runs'][name])}")
+    return found + [f"{name}: only after" for name in after["runs"] if name not in before["runs"]]
 
 
-def _with_one_thread() -> None:
-    """Start again with one thread, unless that is so: libraries read it once, when loaded."""
-    if any(os.environ.get(name) != number for name, number in ONE_THREAD.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})
+def _what_differs(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    groups = []
+    for group in dict.fromkeys([*before, *after]):
+        told = []
+        for name, was, now in _unequal(before.get(group, {}), after.get(group, {})):
+            is_hash = any(isinstance(value, str) and value.startswith("#") for value in (was, now))
+            told.append(name if is_hash else f"{name} {was} -> {now}")
+        if told:
+            groups.append(f"{group} ({', '.join(told)})")
+    return ", ".join(groups)
+
+
+def _unequal(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    for name in dict.fromkeys([*before, *after]):
+        was, now = before.get(name), after.get(name)
+        if was != now:
+            yield name, was, now
 
 
 if __name__ == "__main__":
-    _with_one_thread()
+    # libraries read the number of threads once, when loaded
+    if any(os.environ.get(name) != number for name, number in ONE_THREAD.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})
     main()

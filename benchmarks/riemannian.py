@@ -14,7 +14,6 @@ and to exact RMHMC; exact calls and seconds of exploration and training apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -31,136 +30,70 @@ class Problem:
 
     name: str
     target: Potential
-    hmc: tuple[float, int]
-    rmhmc: tuple[float, int]
+    hmc: dict[str, Any]
+    rmhmc: dict[str, Any]
     n_nodes: int
 
+    def methods(self, draws: int, exact_draws: int, training: int) -> dict[str, dict[str, Any]]:
+        """Return settings of runs by the name in the table."""
+        hmc = ("hmc", {"metric": "identity", **self.hmc})
+        # harder than the default, since U is convex and its surrogates nearly so
+        metric = ("softabs", {"hardness": 200.0})
+        paper = {"sampler": ("rmhmc", {"metric": metric, **self.rmhmc}), "draws": draws}
+        midpoint = {"integrator": "implicit-midpoint", "step_size": 2.2, "n_steps": 1}
 
-@attrs.frozen(kw_only=True)
-class Method:
-    """Settings of a run, by the name in the table."""
+        def learnt(rows: int, surrogate: Any) -> dict[str, Any]:
+            # four chains pay for about 3.5 gradients an iteration each
+            iterations = max(10, int(rows / (2.0 * (self.hmc["n_steps"] + 1))))
+            explored = {"sampler": hmc, "iterations": iterations, "discard": iterations // 5}
+            explorer = ("sampler", explored)
+            return {"surrogate": surrogate, "explorer": explorer, "warmup": iterations + 100}
 
-    name: str
-    draws: int
-    warmup: int
-    settings: Mapping[str, Any]
-
-
-ALONE = {"trend": "constant", "train_on": "values", "learns": "potential"}
-"""The paper's surrogate: nodes without a trend, trained on values. Inputs are whitened."""
-
-METRIC = ("softabs", {"hardness": 200.0})
-"""Harder than the default, since U is convex and its surrogates nearly so."""
-
-MIDPOINT = "implicit-midpoint"
-
-
-def _explored(iterations: int, step_size: float, n_steps: int) -> tuple[str, dict[str, Any]]:
-    """Return an explorer with the paper's HMC."""
-    sampler = ("hmc", {"metric": "identity", "step_size": step_size, "n_steps": n_steps})
-    return "sampler", {
-        "sampler": sampler,
-        "iterations": iterations,
-        "discard": iterations // 5,
-    }
-
-
-def _methods(problem: Problem, draws: int, exact_draws: int, training: int) -> list[Method]:
-    step_size, n_steps = problem.hmc
-    paper_step, paper_steps = problem.rmhmc
-    paper = {"step_size": paper_step, "n_steps": paper_steps}
-    riemannian = ("rmhmc", {"metric": METRIC, **paper})
-    # four chains pay for about 3.5 gradients an iteration each
-    many = max(10, int(training / (2.0 * (n_steps + 1))))
-    few = max(10, int(300 / (2.0 * (n_steps + 1))))
-    of_paper = {
-        "surrogate": ("additive", {"n_nodes": problem.n_nodes, **ALONE}),
-        "explorer": _explored(many, *problem.hmc),
-    }
-    of_ours = {"surrogate": "additive", "explorer": _explored(few, *problem.hmc)}
-    longer = {"step_size": 2.2, "n_steps": 1}
-    midpoint = ("rmhmc", {"metric": METRIC, "integrator": MIDPOINT, **longer})
-    return [
-        Method(
-            name="HMC",
-            draws=draws,
-            warmup=100,
-            settings={
-                "sampler": (
-                    "hmc",
-                    {"metric": "identity", "step_size": step_size, "n_steps": n_steps},
-                )
+        # the paper's surrogate: nodes without a trend, trained on values; inputs are whitened
+        alone = {"trend": "constant", "train_on": "values", "learns": "potential"}
+        ours = learnt(300, "additive")
+        return {
+            "HMC": {"sampler": hmc, "draws": draws, "warmup": 100},
+            "RMHMC": {
+                "sampler": ("rmhmc", {"metric": "fisher", **self.rmhmc}),
+                "draws": exact_draws,
+                "warmup": 10,
             },
-        ),
-        Method(
-            name="RMHMC",
-            draws=exact_draws,
-            warmup=10,
-            settings={"sampler": ("rmhmc", {"metric": "fisher", **paper})},
-        ),
-        Method(
-            name="RNS-RMHMC, network alone",
-            draws=draws,
-            warmup=many + 100,
-            settings={"sampler": riemannian, **of_paper},
-        ),
-        Method(
-            name="RNS-RMHMC, default",
-            draws=draws,
-            warmup=few + 100,
-            settings={"sampler": riemannian, **of_ours},
-        ),
-        Method(
-            name="RNS-RMHMC, default, midpoint",
-            draws=draws,
-            warmup=few + 100,
-            settings={"sampler": midpoint, **of_ours},
-        ),
-    ]
+            "RNS-RMHMC, network alone": {
+                **paper,
+                **learnt(training, ("additive", {"n_nodes": self.n_nodes, **alone})),
+            },
+            "RNS-RMHMC, default": {**paper, **ours},
+            "RNS-RMHMC, default, midpoint": {
+                **paper,
+                **ours,
+                "sampler": ("rmhmc", {"metric": metric, **midpoint}),
+            },
+        }
 
 
-def _printed(name: str, run: sk.Run, baselines: dict[str, float], acceptances: dict[str, float]):
-    ess, seconds = run.ess("bulk"), run.seconds
-    efficiency = ess.min() / seconds["sampling"]
-    acceptance = float(run.acceptance.mean())
-    baselines[name], acceptances[name] = efficiency, acceptance
-    iterations = run.draws.shape[1]
-    print(
-        f"{name:30s} acceptance {acceptance:.3f}, "
-        f"ESS/draw min {ess.min() / run.draws[..., 0].size:.3f}, "
-        f"{1e3 * seconds['sampling'] / iterations:.2f} ms an iteration, min ESS a second "
-        f"{efficiency:.1f}: {efficiency / baselines['HMC']:.2f} times HMC's, "
-        f"{efficiency / baselines.get('RMHMC', np.nan):.1f} times RMHMC's; acceptance "
-        f"{acceptance / acceptances.get('RMHMC', np.nan):.2f} times RMHMC's",
-        flush=True,
-    )
-    before = {kind: int(calls[-1]) for kind, calls in run.warmup.calls.items() if calls[-1]}
-    print(
-        f"{'':30s} before the draws: {before}, {seconds['warmup']:.1f} s, "
-        f"training {seconds['training']:.1f} s; R-hat {run.rhat().max():.3f}",
-        flush=True,
-    )
-
-
-def _compared(problem: Problem, methods: list[Method], chains: int, seed: int) -> None:
+def compare(problem: Problem, methods: dict[str, dict[str, Any]], chains: int, seed: int) -> None:
+    """Run methods one after the other, each from where the last one ended, and print figures."""
     print(f"{problem.name}: {chains} chains", flush=True)
-    start = np.zeros(problem.target.dim)
-    baselines: dict[str, float] = {}
-    acceptances: dict[str, float] = {}
-    times: dict[str, float] = {}
-    for method in methods:
-        run = sk.sample(
-            problem.target,
-            chains=chains,
-            warmup=method.warmup,
-            draws=method.draws,
-            initial=start,
-            seed=seed,
-            progress=False,
-            **method.settings,
+    start, rates, accepted, times = np.zeros(problem.target.dim), {}, {}, {}
+    for name, settings in methods.items():
+        given = {"chains": chains, "initial": start, "seed": seed, "progress": False, **settings}
+        run = sk.sample(problem.target, **given)
+        ess, seconds = run.ess("bulk").min(), run.seconds
+        rate = rates[name] = ess / seconds["sampling"]
+        acceptance = accepted[name] = float(run.acceptance.mean())
+        times[name] = seconds["sampling"] / run.draws.shape[1]
+        before = {kind: int(calls[-1]) for kind, calls in run.warmup.calls.items() if calls[-1]}
+        print(
+            f"{name:30s} acceptance {acceptance:.3f}, ESS/draw min "
+            f"{ess / run.draws[..., 0].size:.3f}, {1e3 * times[name]:.2f} ms an iteration, min ESS "
+            f"a second {rate:.1f}: {rate / rates['HMC']:.2f} times HMC's, "
+            f"{rate / rates.get('RMHMC', np.nan):.1f} times RMHMC's; acceptance "
+            f"{acceptance / accepted.get('RMHMC', np.nan):.2f} times RMHMC's\n"
+            f"{'':30s} before the draws: {before}, {seconds['warmup']:.1f} s, training "
+            f"{seconds['training']:.1f} s; R-hat {run.rhat().max():.3f}",
+            flush=True,
         )
-        _printed(method.name, run, baselines, acceptances)
-        times[method.name] = run.seconds["sampling"] / run.draws.shape[1]
         start = run.draws[:, -1]
     print(f"an iteration of RMHMC takes as long as {times['RMHMC'] / times['HMC']:.1f} of HMC")
 
@@ -172,16 +105,14 @@ def _compared(problem: Problem, methods: list[Method], chains: int, seed: int) -
 @click.option("--chains", default=4, show_default=True)
 @click.option("--training", default=4000, show_default=True, help="Rows for the network alone.")
 @click.option("--seed", default=1, show_default=True)
-def main(
-    bank: str | None, draws: int, exact_draws: int, chains: int, training: int, seed: int
-) -> None:
+def main(bank: str | None, chains: int, seed: int, **sizes: int) -> None:
     """Run all methods and print the comparison."""
     problems = [
         Problem(
             name="simulated logistic regression, 100000 x 50",
             target=sk.make("potential", "simulated-logistic"),
-            hmc=(0.045, 6),
-            rmhmc=(0.54, 2),
+            hmc={"step_size": 0.045, "n_steps": 6},
+            rmhmc={"step_size": 0.54, "n_steps": 2},
             n_nodes=2000,
         )
     ]
@@ -190,13 +121,13 @@ def main(
             Problem(
                 name="Bank Marketing, 40197 x 25",
                 target=sk.make("potential", "bank", path=bank),
-                hmc=(0.012, 45),
-                rmhmc=(0.4, 6),
+                hmc={"step_size": 0.012, "n_steps": 45},
+                rmhmc={"step_size": 0.4, "n_steps": 6},
                 n_nodes=1000,
             )
         )
     for problem in problems:
-        _compared(problem, _methods(problem, draws, exact_draws, training), chains, seed)
+        compare(problem, problem.methods(**sizes), chains, seed)
 
 
 if __name__ == "__main__":

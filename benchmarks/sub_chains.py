@@ -15,8 +15,6 @@ import numpy as np
 import surrokit as sk
 from surrokit.diagnostics import effective_sample_size
 
-CHAINS, WARMUP, DRAWS = 4, 400, 500
-
 
 def normal(dim: int, widest: float = 1.0):
     covariance = np.diag(np.logspace(0.0, 2.0 * np.log10(widest), dim))
@@ -33,24 +31,15 @@ def skewed(skew: float, dim: int):
     )
 
 
-def measured(target, sampler, surrogate=None) -> str:
+def described(target, sampler, surrogate=None) -> str:
     """Run once, and describe what came of it."""
+    parts = {"sampler": sampler, "surrogate": surrogate, "progress": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = sk.sample(
-            target,
-            sampler=sampler,
-            surrogate=surrogate,
-            chains=CHAINS,
-            warmup=WARMUP,
-            draws=DRAWS,
-            seed=1,
-            progress=False,
-        )
+        run = sk.sample(target, chains=4, warmup=400, draws=500, seed=1, **parts)
         away = run.draws - run.draws.mean(axis=(0, 1))
-        count = CHAINS * DRAWS
-        of_draws = effective_sample_size(run.draws, "bulk").mean() / count
-        of_squares = effective_sample_size(np.square(away), "bulk").mean() / count
+        of_draws = effective_sample_size(run.draws, "bulk").mean() / 2000
+        of_squares = effective_sample_size(np.square(away), "bulk").mean() / 2000
     steps = run.kept.n_steps.mean()
     length = getattr(run.kernel, "n_transitions", 1)
     return (
@@ -66,15 +55,15 @@ def main() -> None:
         for widest in (1.0, 10.0):
             target = normal(dim, widest)
             for name in ("hmc", "nuts", "sub-chain"):
-                found = measured(target, name)
+                found = described(target, name)
                 print(f"dim {dim:3d}  widest {widest:4.0f}  {name:10s} {found}", flush=True)
     print("a normal surrogate of skewed targets, dim 20")
     for skew in (0.2, 0.3, 0.5, 0.7):
         for length in (None, 1, 2, 4, 8, 16):
             sampler = ("sub-chain", {"length": length})
-            found = measured(skewed(skew, 20), sampler, normal(20))
+            found = described(skewed(skew, 20), sampler, normal(20))
             print(f"skew {skew:.1f}  length {'tuned' if length is None else length!s:5s} {found}")
-        found = measured(skewed(skew, 20), "gaussian", normal(20))
+        found = described(skewed(skew, 20), "gaussian", normal(20))
         print(f"skew {skew:.1f}  gaussian      {found}", flush=True)
 
 

@@ -30,7 +30,6 @@ from surrokit.model.model import one_by_one
 from surrokit.plan.repair import Safety
 from surrokit.programs.potential import command_potential
 from surrokit.registry.components import Component, Part
-from surrokit.registry.discovery import say_where_plugins_are
 from surrokit.registry.hooks import hookimpl
 from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
@@ -51,8 +50,6 @@ try:
     __version__ = version("surrokit")
 except PackageNotFoundError:  # a bare checkout on the path
     __version__ = "0+unknown"
-
-say_where_plugins_are()
 
 __all__ = [
     # targets

@@ -15,35 +15,22 @@ import numpy.typing as npt
 from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeError
 from surrokit.types import FloatArray
 
-_MARK = "surrokit"
-
 Mark: TypeAlias = Callable[[str], bool] | None
 """Tells which settings of a record the part offers as its own; None for a hidden field."""
 
 
 @attrs.frozen
 class Limits:
-    """A validator of a field.
+    """A validator of a field, which raises ConfigurationError where ``hold`` is not true.
 
-    Parameters
-    ----------
-    expected
-        The valid values, in words that follow "must be".
-    hold
-        Returns whether a value is valid.
+    ``expected`` are the valid values, in words that follow "must be".
     """
 
     expected: str
     hold: Callable[[Any], bool]
 
     def __call__(self, _: Any, attribute: Any, value: Any) -> None:
-        """Refuse an invalid value.
-
-        Raises
-        ------
-        ConfigurationError
-            If the value is invalid.
-        """
+        """Refuse an invalid value."""
         if not self.hold(value):
             raise ConfigurationError(f"{attribute.name} must be {self.expected}, got {value!r}")
 
@@ -112,39 +99,28 @@ def one_of(*choices: str | bool) -> Limits:
 def spread(*names: str, without: Collection[str] = ()) -> dict[str, Mark]:
     """Return the metadata of a field whose record of settings the part offers as its own.
 
-    Parameters
-    ----------
-    *names
-        Settings of the record that the part offers; by default all.
-    without
-        Settings that the part does not offer.
+    It offers the settings of these names, by default all, ``without`` some.
     """
-    return {_MARK: lambda name: (not names or name in names) and name not in without}
+    return {"surrokit": lambda name: (not names or name in names) and name not in without}
 
 
-HIDDEN: dict[str, Mark] = {_MARK: None}
+HIDDEN: dict[str, Mark] = {"surrokit": None}
 """Metadata of a field that is no setting, since a run sets it."""
 
 
 def is_hidden(field: attrs.Attribute[Any]) -> bool:
     """Return whether a field is no setting."""
-    return _MARK in field.metadata and field.metadata[_MARK] is None
+    return "surrokit" in field.metadata and field.metadata["surrokit"] is None
 
 
 def offers_of(field: attrs.Attribute[Any]) -> Mark:
     """Return the mark of a field that is spread, None for any other field."""
-    mark: Mark = field.metadata.get(_MARK)
+    mark: Mark = field.metadata.get("surrokit")
     return mark
 
 
 def check_positions(positions: npt.ArrayLike, dim: int) -> FloatArray:
-    """Return positions as a double-precision array of shape (n, dim), copied only where necessary.
-
-    Raises
-    ------
-    ShapeError
-        If positions are not rows of ``dim`` numbers.
-    """
+    """Return positions in double precision; ShapeError unless they are rows of ``dim`` numbers."""
     array = np.asarray(positions, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != dim:
         raise ShapeError(
@@ -160,35 +136,17 @@ def all_finite(array: FloatArray) -> bool:
 
 
 def check_vectors(vectors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
-    """Return one vector for each position as a double-precision array of shape (n, dim).
-
-    Raises
-    ------
-    ShapeError
-        If vectors do not have the shape (n, dim) of ``positions``.
-    """
+    """Return vectors in double precision; ShapeError unless there is one for each position."""
     return _check("vectors", vectors, positions.shape)
 
 
 def check_matrices(matrices: npt.ArrayLike, positions: FloatArray) -> FloatArray:
-    """Return one matrix for each position as a double-precision array of shape (n, dim, dim).
-
-    Raises
-    ------
-    ShapeError
-        If matrices have another shape.
-    """
+    """Return matrices in double precision; ShapeError unless they are (n, dim, dim)."""
     return _check("matrices", matrices, (*positions.shape, positions.shape[1]))
 
 
 def check_weights(weights: npt.ArrayLike, positions: FloatArray) -> FloatArray:
-    """Return weights of the Jacobian at each position, in double precision, shape (n, m, dim).
-
-    Raises
-    ------
-    ShapeError
-        If weights have another shape; m may be any number.
-    """
+    """Return weights of Jacobians; ShapeError unless they are (n, m, dim), m being any number."""
     array = np.asarray(weights, dtype=np.float64)
     n, dim = positions.shape
     if array.ndim != 3 or array.shape[0] != n or array.shape[2] != dim:
@@ -209,13 +167,7 @@ def _check(what: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArra
 
 
 def check_functions(**functions: object) -> None:
-    """Refuse an argument that is neither a function nor None.
-
-    Raises
-    ------
-    ConfigurationError
-        If an argument is neither; the message names it.
-    """
+    """Raise ConfigurationError, by name, unless an argument is a function or None."""
     for name, function in functions.items():
         if function is not None and not callable(function):
             raise ConfigurationError(
@@ -225,43 +177,21 @@ def check_functions(**functions: object) -> None:
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse a value that is neither True nor False.
-
-    Raises
-    ------
-    ConfigurationError
-        If the value is neither.
-    """
+    """Raise ConfigurationError unless a value is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ConfigurationError(f"{name} must be True or False, got {value!r}")
 
 
 def check_seconds(name: str, value: object) -> None:
-    """Refuse a value that is neither None nor a finite number of seconds above 0.
-
-    Raises
-    ------
-    ConfigurationError
-        If the value is neither.
-    """
+    """Raise ConfigurationError unless a value is None or a finite number of seconds above 0."""
     if value is not None and not _finite(value) > 0:
         raise ConfigurationError(f"{name} must be a number of seconds above 0, got {value!r}")
 
 
 def check_methods(name: str, given: object, methods: tuple[str, ...], such_as: str) -> None:
-    """Refuse an object without the methods that will be called, or a class in place of an object.
+    """Raise ConfigurationError unless an object, or None, has the methods that will be called.
 
-    Parameters
-    ----------
-    given
-        Object to check; None passes.
-    such_as
-        Example of a suitable object, for the message.
-
-    Raises
-    ------
-    ConfigurationError
-        If a method is missing, or a class is given.
+    ``such_as`` is an example, for the message.
     """
     missing = [method for method in methods if not callable(getattr(given, method, None))]
     if given is not None and (missing or isinstance(given, type)):
@@ -275,46 +205,33 @@ def numbers(what: str, value: object) -> FloatArray:
     """Return numbers in double precision, copied only where necessary; NaN where a mask hides them.
 
     Text is refused even where it spells a number, and None too, which NumPy would read as NaN.
-
-    Parameters
-    ----------
-    what
-        Name of the numbers, for the message.
-    value
-        Number, list, or anything else that NumPy turns into an array.
-
-    Raises
-    ------
-    ShapeError
-        If the value holds anything but real numbers, or lists of different lengths.
+    ShapeError, which says ``what`` it is, is raised if the value holds anything but real numbers,
+    or lists of different lengths.
     """
     try:
         array = np.asarray(unmasked(value))
-        if array.dtype.kind in "USTMm" or (array.dtype.kind == "O" and _foreign(array)):
-            raise TypeError
-        if array.dtype.kind == "c":
+        foreign = array.dtype.kind == "O" and any(
+            item is None or isinstance(item, str | bytes) for item in array.flat
+        )
+        if array.dtype.kind in "USTMmc" or foreign:
             raise TypeError
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        text = repr(value)
         raise ShapeError(
-            f"{what} must be numbers, equally many in each row, got {_shorten(value)}"
+            f"{what} must be numbers, equally many in each row, got "
+            f"{text if len(text) <= 200 else f'{text[:200]} ...'}"
         ) from error
 
 
 def unmasked(value: Any) -> Any:
     """Return a value with NaN in place of numbers that a mask hides, which are missing.
 
-    NumPy would take the numbers behind the mask.
-
-    Parameters
-    ----------
-    value
-        Anything; masked arrays are looked for in lists and tuples, too.
+    NumPy would take the numbers behind the mask. Masked arrays are looked for in lists and tuples,
+    too.
     """
     if isinstance(value, np.ma.MaskedArray):
-        if not np.ma.is_masked(value):
-            return value.data
-        if value.dtype.kind not in "iubfcO":
+        if not np.ma.is_masked(value) or value.dtype.kind not in "iubfcO":
             return value.data
         whole: Any = value.astype(np.float64) if value.dtype.kind in "iub" else value
         return whole.filled(np.nan)
@@ -324,33 +241,12 @@ def unmasked(value: Any) -> Any:
     return value
 
 
-def _foreign(array: np.ndarray) -> bool:
-    return any(item is None or isinstance(item, str | bytes) for item in array.flat)
-
-
-def _shorten(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]} ..."
-
-
 def matched(values: Any, name: str, like: Any, whose: str) -> Any:
     """Return values with a row for each of another array's, matched by index where both have one.
 
-    Parameters
-    ----------
-    values
-        A pandas Series or frame, or anything else, which is returned as it is.
-    name
-        What it is called, for the message.
-    like
-        The array whose rows these are to be.
-    whose
-        What that is called, for the message.
-
-    Raises
-    ------
-    ConfigurationError
-        If both have an index, and the rows of one are not all among those of the other.
+    What is no pandas Series or frame is returned as it is. ``name`` and ``whose`` are what both are
+    called. ConfigurationError is raised if both have an index, and the rows of one are not all
+    among those of the other.
     """
     own, other = _index(values), _index(like)
     if own is None or other is None or own.equals(other):
@@ -364,18 +260,7 @@ def matched(values: Any, name: str, like: Any, whose: str) -> Any:
 
 
 def matched_rows(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arrays with the same rows, each matched to the first of them that has an index.
-
-    Parameters
-    ----------
-    values
-        Arrays by what they are called; what is no pandas object is returned as it is.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`matched`.
-    """
+    """Return arrays by what they are called, each :func:`matched` to the first with an index."""
     first = next((name for name, each in values.items() if _index(each) is not None), None)
     if first is None:
         return dict(values)
@@ -390,19 +275,9 @@ def _index(values: Any) -> Any:
 
 
 def load_library(name: str, extra: str, purpose: str = "for this target") -> Any:
-    """Return an optional library.
+    """Return an optional library, which an extra of surrokit brings.
 
-    Parameters
-    ----------
-    extra
-        The extra of surrokit that brings it.
-    purpose
-        What it is needed for, in words that follow "is needed".
-
-    Raises
-    ------
-    MissingDependencyError
-        If it cannot be imported.
+    ``purpose`` follows "is needed". MissingDependencyError is raised if it cannot be imported.
     """
     try:
         return import_module(name)

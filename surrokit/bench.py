@@ -19,9 +19,6 @@ from surrokit.registry.components import GRADIENTS, VALUES
 from surrokit.result.run import Run
 from surrokit.types import FloatArray
 
-LEVEL = 0.01
-"""Probability that a run is called wrong whose draws are the target's."""
-
 
 @attrs.frozen(kw_only=True)
 class Outcome:
@@ -57,18 +54,8 @@ def compare(
 ) -> Iterator[Outcome]:
     """Yield the outcome of each run, of all parts on all targets with all seeds.
 
-    Parameters
-    ----------
-    targets
-        Name to a target, as :func:`surrokit.sample` takes it.
-    parts
-        Name to keywords of :func:`surrokit.sample`.
-    seeds
-        One run has each of them.
-    references
-        Name of a target to its exact run.
-    **sizes
-        More keywords, the same for every run.
+    Parts are keywords of :func:`surrokit.sample` by name, to which ``sizes`` are added; targets and
+    their exact runs are by name, too.
     """
     for target, exact in targets.items():
         for name, given in parts.items():
@@ -87,32 +74,27 @@ def rows_of(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for each in outcomes:
         groups.setdefault((each.target, each.parts), []).append(each)
-    return [_row(found) for found in groups.values()]
-
-
-def _row(runs: Sequence[Outcome]) -> dict[str, Any]:
-    figures = [(r.error, r.calls, r.calls / r.ess, r.seconds) for r in runs if r.failure is None]
-    medians = np.median(figures, axis=0).tolist() if figures else [np.nan] * 4
-    return {
-        "target": runs[0].target,
-        "parts": runs[0].parts,
-        "runs": len(runs),
-        "right": sum(bool(each.right) for each in runs),
-        "warned": sum(each.warned for each in runs),
-        "silently_wrong": sum(each.right is False and not each.warned for each in runs),
-        **dict(zip(("error", "calls", "calls_per_ess", "seconds"), medians, strict=True)),
-        "failure": next((each.failure for each in runs if each.failure is not None), None),
-    }
+    rows = []
+    for (target, parts), runs in groups.items():
+        ended = [r for r in runs if r.failure is None]
+        figures = [(r.error, r.calls, r.calls / r.ess, r.seconds) for r in ended]
+        medians = np.median(figures, axis=0).tolist() if figures else [np.nan] * 4
+        row = {
+            "target": target,
+            "parts": parts,
+            "runs": len(runs),
+            "right": sum(bool(each.right) for each in runs),
+            "warned": sum(each.warned for each in runs),
+            "silently_wrong": sum(each.right is False and not each.warned for each in runs),
+            **dict(zip(("error", "calls", "calls_per_ess", "seconds"), medians, strict=True)),
+            "failure": next((each.failure for each in runs if each.failure is not None), None),
+        }
+        rows.append(row)
+    return rows
 
 
 def draw_picture(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Draw calls an effective draw, a point for each run; runs that are wrong have a cross.
-
-    Raises
-    ------
-    MissingDependencyError
-        If Matplotlib is not installed.
-    """
+    """Draw calls an effective draw, a point for each run; runs that are wrong have a cross."""
     targets = list(dict.fromkeys(each.target for each in outcomes))
     parts = list(dict.fromkeys(each.parts for each in outcomes))
     with drawing():
@@ -148,7 +130,8 @@ def _judged(run: Run, exact: Run, about: Mapping[str, Any]) -> Outcome:
     scale = known["sd"]
     apart = np.array([figures["mean"] - known["mean"], figures["sd"] - scale]) / scale
     errors = np.hypot(_errors(run, exact), _errors(exact, exact)) / scale
-    likely = norm.isf(LEVEL / (2 * apart.size))
+    # one run in a hundred is called wrong by chance
+    likely = norm.isf(0.01 / (2 * apart.size))
     right = np.isfinite(apart).all() and (np.abs(apart) <= likely * errors).all()
     return Outcome(
         **about,

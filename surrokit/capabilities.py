@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import attrs
 import numpy.typing as npt
 
-from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_vectors, check_weights
 from surrokit.errors import CapabilityError
 from surrokit.types import FloatArray
 
 if TYPE_CHECKING:
     from surrokit.types import Capabilities
-
-
-_NONE: Mapping[str, str] = MappingProxyType({})
 
 GRADIENT = "gradient"
 """``value_and_gradient(positions) -> (n,), (n, dim)``."""
@@ -131,27 +126,15 @@ def require(
     offered: Capabilities,
     whose: str,
     advice: str,
-    reasons: Mapping[str, str] = _NONE,
+    reasons: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise unless a potential offers every capability that a part needs.
+    """Raise CapabilityError unless a potential offers every capability that a part needs.
 
-    Parameters
-    ----------
-    who
-        Name of the part, for the message.
-    whose
-        Name of the potential, for the message.
-    reasons
-        Why capabilities are missing, where that is known.
-
-    Raises
-    ------
-    CapabilityError
-        If a capability is missing.
+    ``who`` names the part and ``whose`` the potential; ``reasons`` say why some are missing.
     """
     missing = sorted(needs - offered)
     if missing:
-        known = "".join(f"; {reasons[name]}" for name in missing if name in reasons)
+        known = "".join(f"; {reasons[name]}" for name in missing if reasons and name in reasons)
         raise CapabilityError(
             f"{who} needs {', '.join(missing)} from {whose}, which offers "
             f"{', '.join(sorted(offered)) or 'values only'}{known}; {advice}"
@@ -170,24 +153,15 @@ CALL_KINDS: tuple[CallKind, ...] = get_args(CallKind)
 Factor: TypeAlias = Literal["vectors", "matrices", "weights"]
 """Second argument of a method, of shape ``(n, dim)``, ``(n, dim, dim)`` or ``(n, m, dim)``."""
 
-_CHECKS = {"vectors": check_vectors, "matrices": check_matrices, "weights": check_weights}
-
 
 @attrs.frozen
 class Method:
     """A method that evaluates a potential at positions.
 
-    Parameters
-    ----------
-    capability
-        Capability that promises it; None for a method of every potential.
-    kind
-        Kind that a call counts as; None for a call that is not counted.
-    factor
-        Second argument, with one item for each position; None for no second argument.
-    gives
-        The axes of each array that it returns, after that of the positions: ``q`` for one of dim
-        numbers, and ``m`` for one of the outputs of a forward map.
+    ``capability`` promises it; None for a method of every potential. Calls count as ``kind``, None
+    for not at all. ``factor`` is the second argument, with one item for each position. ``gives``
+    are the axes of each array that it returns, after that of the positions: ``q`` for one of dim
+    numbers, and ``m`` for one of the outputs of a forward map.
     """
 
     name: str
@@ -197,42 +171,36 @@ class Method:
     gives: tuple[str, ...] = ("",)
 
     def check_factors(self, factors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
-        """Return the second argument, for ``positions (n, dim)``, as a double-precision array.
-
-        Raises
-        ------
-        ShapeError
-            If its shape is not what this method takes.
-        """
-        assert self.factor is not None
-        return _CHECKS[self.factor](factors, positions)
+        """Return the second argument in double precision; ShapeError if its shape is not right."""
+        checks = {"vectors": check_vectors, "matrices": check_matrices, "weights": check_weights}
+        return checks[str(self.factor)](factors, positions)
 
 
 METHODS: tuple[Method, ...] = (
     Method("value", None, "value"),
-    Method("value_and_gradient", can.GRADIENT, "gradient", gives=("", "q")),
-    Method("gradient", can.GRADIENT_ALONE, "gradient", gives=("q",)),
-    Method("hessian", can.HESSIAN, "hessian", gives=("qq",)),
-    Method("hessian_trace_gradient", can.HESSIAN_DERIVATIVE, "hessian", "matrices", ("q",)),
-    Method("hessian_form_gradient", can.HESSIAN_DERIVATIVE, "hessian", "vectors", ("q",)),
-    Method("hessian_product", can.HESSIAN_PRODUCT, "hessian", "vectors", ("q",)),
-    Method("hessian_diagonal", can.HESSIAN_DIAGONAL, "hessian", gives=("q",)),
-    Method("hessian_diagonal_gradient", can.HESSIAN_DIAGONAL, "hessian", "vectors", ("q",)),
-    Method("metric", can.METRIC, "metric", gives=("qq",)),
-    Method("metric_trace_gradient", can.METRIC_DERIVATIVE, "metric", "matrices", ("q",)),
-    Method("metric_form_gradient", can.METRIC_DERIVATIVE, "metric", "vectors", ("q",)),
-    Method("metric_product", can.METRIC_PRODUCT, "metric", "vectors", ("q",)),
-    Method("forward", can.FORWARD, "forward", gives=("m",)),
-    Method("forward_and_jacobian", can.JACOBIAN, "jacobian", gives=("m", "mq")),
-    Method("forward_and_gradient", can.VJP, "vjp", gives=("m", "q")),
-    Method("forward_hessian_product", can.FORWARD_HESSIAN, "jacobian", "weights", ("q",)),
-    Method("variance", can.VARIANCE, None),
+    Method("value_and_gradient", GRADIENT, "gradient", gives=("", "q")),
+    Method("gradient", GRADIENT_ALONE, "gradient", gives=("q",)),
+    Method("hessian", HESSIAN, "hessian", gives=("qq",)),
+    Method("hessian_trace_gradient", HESSIAN_DERIVATIVE, "hessian", "matrices", ("q",)),
+    Method("hessian_form_gradient", HESSIAN_DERIVATIVE, "hessian", "vectors", ("q",)),
+    Method("hessian_product", HESSIAN_PRODUCT, "hessian", "vectors", ("q",)),
+    Method("hessian_diagonal", HESSIAN_DIAGONAL, "hessian", gives=("q",)),
+    Method("hessian_diagonal_gradient", HESSIAN_DIAGONAL, "hessian", "vectors", ("q",)),
+    Method("metric", METRIC, "metric", gives=("qq",)),
+    Method("metric_trace_gradient", METRIC_DERIVATIVE, "metric", "matrices", ("q",)),
+    Method("metric_form_gradient", METRIC_DERIVATIVE, "metric", "vectors", ("q",)),
+    Method("metric_product", METRIC_PRODUCT, "metric", "vectors", ("q",)),
+    Method("forward", FORWARD, "forward", gives=("m",)),
+    Method("forward_and_jacobian", JACOBIAN, "jacobian", gives=("m", "mq")),
+    Method("forward_and_gradient", VJP, "vjp", gives=("m", "q")),
+    Method("forward_hessian_product", FORWARD_HESSIAN, "jacobian", "weights", ("q",)),
+    Method("variance", VARIANCE, None),
 )
 """All methods; ``kind`` is that of potentials without a forward map."""
 
 OF_MAPS: tuple[Method, ...] = (
-    Method("forward_hessian", can.FORWARD_HESSIAN, "jacobian", gives=("mqq",)),
-    Method("forward_to_second_order", can.FORWARD_HESSIAN, "jacobian", gives=("m", "mq", "mqq")),
+    Method("forward_hessian", FORWARD_HESSIAN, "jacobian", gives=("mqq",)),
+    Method("forward_to_second_order", FORWARD_HESSIAN, "jacobian", gives=("m", "mq", "mqq")),
 )
 """What a forward map evaluates besides: its second derivatives, alone or with all before them."""
 

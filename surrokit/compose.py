@@ -119,8 +119,7 @@ def sample(
     schedule
         When to learn; by default ``once`` with a surrogate that learns, else ``never``. A
         :class:`Safety`, alone or as the second of a pair, says what to do when proposals on the
-        surrogate are hardly ever accepted; the default one repairs the surrogate in warm-up and
-        warns later.
+        surrogate are hardly ever accepted.
     explorer
         Explores before there is a surrogate. By default this is the exact sampler's own burn-in,
         for a quarter of the warm-up where it pays for gradients, else for half.
@@ -133,24 +132,22 @@ def sample(
         exploration tunes the sampler, as ``rounds`` does, None means the length of the exploration
         and 4 to 25 iterations more; the exploration then spends about half of the budget.
     draws
-        Draws kept of each chain. None means 1000; with a goal for them, such as ``target_ess``, it
-        means as many as the goal takes.
+        Draws kept of each chain. None means 1000, or with a goal as many as it takes.
     initial : array_like of shape (dim,) or (chains, dim), or dict by name, optional
         Starting positions, in the user's coordinates.
     warm_start
-        File of earlier runs of the same target, or several: the surrogate learns from what is in
-        them, and no position in them is evaluated again. With explorer ``rounds`` nothing else is
-        evaluated before the first draw, if they hold draws by which the surrogate is good. Or exact
+        Files of earlier runs of the same target: the surrogate learns from what is in them, and no
+        position in them is evaluated again. With explorer ``rounds`` nothing else is evaluated
+        before the first draw, if they hold draws by which the surrogate is good. Or exact
         evaluations to learn from: an :class:`Evaluations`, or a tuple of positions, potentials U
         and perhaps gradients, in the user's coordinates.
     seed
         Whole number or generator.
     max_calls, max_seconds, target_ess
-        Limits of the whole run, exploration and warm-up included, and the effective sample size at
-        which it stops, once every parameter reaches it. The first to be reached ends the run.
+        Limits of the whole run, exploration and warm-up included, and the effective sample size of
+        every parameter at which it stops. The first to be reached ends the run.
     budget
-        These and more limits and goals together: R-hat, and the Monte Carlo error of means,
-        standard deviations and quantiles.
+        These and more limits and goals together: R-hat, and Monte Carlo errors.
     compute
         Where exact calls are made, by how many workers, and what to do where one fails.
     path
@@ -185,7 +182,12 @@ def sample(
     """
     from surrokit.run.loop import run  # late: importing the package stays fast
 
-    _check_sizes(chains, warmup, draws)
+    for name, value, least in (("chains", chains, 1), ("warmup", warmup, 0), ("draws", draws, 1)):
+        left_open = value is None and name != "chains"
+        if not left_open and not is_whole(value, least):
+            raise ConfigurationError(
+                f"{name} must be a whole number of at least {least}, got {value!r}"
+            )
     compute = check_compute(compute)
     check_flag("progress", progress)
     observers = list_observers(observers)
@@ -226,23 +228,20 @@ def sample(
     return outcome if file is None else let_extend(outcome, file, target, asked, compute)
 
 
-_OF_SAMPLER = ("step_size", "n_steps", "metric", "integrator")
-_OF_BUDGET = ("target_rhat", "target_mcse")
-
-
 def regroup(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments of :func:`sample` from options by name, as a command line has them.
 
-    Parameters
-    ----------
-    options
-        Arguments, and settings of the sampler, of :class:`Budget` and of :class:`Compute`.
+    Options are arguments, and settings of the sampler, of :class:`Budget` and of :class:`Compute`.
     """
     given = {name: value for name, value in options.items() if value is not None}
     policy = given.pop("policy", None)
+    groups: tuple[tuple[str, ...], ...] = (
+        ("step_size", "n_steps", "metric", "integrator"),
+        ("target_rhat", "target_mcse"),
+        tuple(each.name for each in attrs.fields(Compute)),
+    )
     moves, limits, calls = (
-        {name: given.pop(name) for name in names if name in given}
-        for names in (_OF_SAMPLER, _OF_BUDGET, [each.name for each in attrs.fields(Compute)])
+        {name: given.pop(name) for name in names if name in given} for names in groups
     )
     if moves:
         sampler = given.get("sampler") or default_catalogue().pick("sampler")
@@ -269,24 +268,9 @@ def _exact(
     exact = check_target(target)
     if not knows_coordinates(surrogate, sampler):
         exact = scaled(exact)
-    is_open = sampler is None and surrogate is None
-    by_differences = is_open or _explores_by_differences(explorer)
+    by_differences = sampler is None and surrogate is None
+    if explorer is not None:  # one to which all is left, and that prefers gradients
+        wanted = default_catalogue().serving("explorer", DIFFERENCES)
+        named = name_and_settings(explorer)
+        by_differences |= wanted is not None and named == (wanted.name, {})
     return Differences(exact) if by_differences and suits_differences(exact, max_calls) else exact
-
-
-def _explores_by_differences(explorer: object) -> bool:
-    """Return whether an explorer is named to which all is left, and that prefers gradients."""
-    if explorer is None:
-        return False
-    named = name_and_settings(explorer)
-    wanted = default_catalogue().serving("explorer", DIFFERENCES)
-    return wanted is not None and named == (wanted.name, {})
-
-
-def _check_sizes(chains: int, warmup: int | None, draws: int | None) -> None:
-    for name, value, least in (("chains", chains, 1), ("warmup", warmup, 0), ("draws", draws, 1)):
-        left_open = value is None and name != "chains"
-        if not left_open and not is_whole(value, least):
-            raise ConfigurationError(
-                f"{name} must be a whole number of at least {least}, got {value!r}"
-            )

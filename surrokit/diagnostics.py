@@ -1,7 +1,9 @@
 """Diagnostics of draws: effective sample size, R-hat, Monte Carlo error, error of the mean.
 
-Rank-normalised bulk and tail ESS and split R-hat (Vehtari et al. 2021, doi:10.1214/20-BA1221) come
-from the ArviZ project; the paper's own estimator is here because its tables need it.
+Rank-normalised bulk and tail ESS and split R-hat are those of Vehtari et al. (2021,
+doi:10.1214/20-BA1221), as ArviZ computes them, for all parameters at once: every run needs them,
+and ArviZ takes most of a second to import. All functions raise a ShapeError where arrays have other
+shapes than these.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import is_number
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import BoolArray, FloatArray
 
@@ -23,11 +26,7 @@ EssKind: TypeAlias = Literal["least", "bulk", "tail", "square", "paper"]
 LEAST_OF: tuple[EssKind, ...] = ("tail", "square", "bulk")
 """The three kinds behind ``least``, the quickest to compute first."""
 
-MIN_DRAWS = 4
-"""Least number of draws of each chain; with fewer, every diagnostic is NaN."""
-
-MOST_AT_ONCE = 2**24
-"""Numbers of which a diagnostic makes copies at a time; of more, parameters take turns."""
+MIN_DRAWS = 4  #: Least number of draws of each chain; with fewer, every diagnostic is NaN.
 
 LARGEST_RHAT = 1.01
 """R-hat above which chains disagree (Vehtari et al. 2021, doi:10.1214/20-BA1221)."""
@@ -40,11 +39,7 @@ LEAST_INFORMATION = 0.3
 """Energy fraction of missing information below which tails are not reached (Betancourt 2016,
 arXiv:1604.00695)."""
 
-MISSING = "missing"
-"""Stands in a table for NaN."""
-
-_EXPONENTS = (-1021, 1023)  # of powers of two that are normal doubles
-_ROUNDING = 1e7  # R-hat above which the variance within chains is only rounding error
+MISSING = "missing"  #: Stands in a table for NaN.
 
 
 def _check(draws: npt.ArrayLike) -> FloatArray:
@@ -73,23 +68,7 @@ def units(draws: FloatArray) -> FloatArray:
     a power of two is exact: results that do not depend on scale keep every bit.
     """
     exponents = np.frexp(np.abs(draws).max(axis=(0, 1), initial=0.0))[1]
-    return np.asarray(np.ldexp(1.0, np.clip(exponents, *_EXPONENTS)))
-
-
-def _by_parameter(function: Callable[..., Any], draws: FloatArray, **options: Any) -> FloatArray:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):  # NaN is the answer in such cases
-        warnings.simplefilter("ignore")
-        result = function(draws, chain_axis=0, draw_axis=1, **options)
-    return np.asarray(result, dtype=np.float64)
-
-
-def _in_turns(function: Callable[[FloatArray], FloatArray], draws: FloatArray) -> FloatArray:
-    """Return a figure of each parameter, where those of all are too many for one copy."""
-    return np.concatenate([function(draws[..., i : i + 1]) for i in range(draws.shape[2])])
-
-
-def _are_many(draws: FloatArray) -> bool:
-    return draws.shape[2] > 1 and draws.size > MOST_AT_ONCE
+    return np.asarray(np.ldexp(1.0, np.clip(exponents, -1021, 1023)))  # a normal double
 
 
 def _moving(draws: FloatArray) -> BoolArray:
@@ -97,11 +76,107 @@ def _moving(draws: FloatArray) -> BoolArray:
     return np.asarray((draws.max(axis=1) > draws.min(axis=1)).any(axis=0))
 
 
-def _of_moving(draws: FloatArray, figure: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def _of_moving(draws: FloatArray, figure: Callable[[FloatArray], npt.ArrayLike]) -> FloatArray:
     """Return a figure of draws in units of their own; NaN where they stand still or are few."""
     if draws.shape[1] < MIN_DRAWS:
         return np.full(draws.shape[2], np.nan)
-    return np.where(_moving(draws), figure(draws / units(draws)), np.nan)
+    parts = [draws]
+    if draws.size > 2**22:  # figures make copies, for which parameters take turns
+        parts = [draws[..., i : i + 1] for i in range(draws.shape[2])]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # NaN is the answer in such cases
+        warnings.simplefilter("ignore")
+        found = np.concatenate([np.asarray(figure(part / units(part))) for part in parts])
+    return np.where(_moving(draws), found, np.nan)
+
+
+def _halves(draws: FloatArray) -> FloatArray:
+    half = draws.shape[1] // 2
+    return np.concatenate([draws[:, :half], draws[:, -half:]])
+
+
+def _normal_scores(draws: FloatArray) -> FloatArray:
+    """Return normal quantiles of the ranks of all draws of a parameter; equal draws share one."""
+    from scipy.special import ndtri
+
+    flat = draws.reshape(-1, draws.shape[2])
+    order, n = np.argsort(flat, axis=0, kind="stable"), len(flat)
+    in_order = np.take_along_axis(flat, order, axis=0)
+    ends = np.ones((n + 1, flat.shape[1]), dtype=bool)  # of runs of equal draws
+    ends[1:-1] = in_order[1:] != in_order[:-1]
+    at = np.arange(n)[:, None]
+    first = np.maximum.accumulate(np.where(ends[:-1], at, 0), axis=0)
+    last = np.minimum.accumulate(np.where(ends[1:], at, n)[::-1], axis=0)[::-1]
+    ranks = np.empty(flat.shape)
+    np.put_along_axis(ranks, order, 0.5 * (first + last) + 1.0, axis=0)
+    return np.asarray(ndtri((ranks - 0.375) / (n + 0.25)).reshape(draws.shape))
+
+
+def _effective(draws: FloatArray) -> FloatArray:
+    """Return the draws over their autocorrelation time, by Geyer's initial monotone sequence."""
+    chains, n, dim = draws.shape
+    if dim == 0:
+        return np.empty(0)
+    covariance = _autocovariance(draws).mean(axis=0) / n
+    within = covariance[0] * n / (n - 1.0)
+    means = draws.mean(axis=1)
+    total = covariance[0] + (means.var(axis=0, ddof=1) if chains > 1 else 0.0)
+    correlation = 1.0 - (within - covariance) / total
+    correlation[0] = 1.0
+    k, each = np.arange(n // 2)[:, None], np.arange(dim)
+    pairs = correlation[: 2 * len(k)].reshape(len(k), 2, dim).sum(axis=1)
+    n_pairs = np.argmax((pairs <= 0.0) | (2 * k + 1 >= n - 3), axis=0)
+    sums = np.where(k < n_pairs, np.minimum.accumulate(pairs, axis=0), 0.0).sum(axis=0)
+    rest = correlation[2 * n_pairs, each]
+    rest = np.where((rest > 0.0) | (pairs[n_pairs, each] >= 0.0), rest, 0.0)
+    time = np.maximum(2.0 * sums - 1.0 + rest, 1.0 / np.log10(chains * n))
+    still = np.ptp(draws, axis=(0, 1)) < 1e-15
+    return np.asarray(np.where(still, chains * n, chains * n / time))
+
+
+def _autocovariance(draws: FloatArray) -> FloatArray:
+    """Return sums of products of centred draws by their distance, shape (chains, draws, dim)."""
+    centred = draws - draws.mean(axis=1, keepdims=True)
+    padded = 1 << (2 * draws.shape[1] - 1).bit_length()
+    spectrum = np.fft.rfft(centred, n=padded, axis=1)
+    products = np.fft.irfft(np.square(np.abs(spectrum)), n=padded, axis=1)
+    return np.asarray(products[:, : draws.shape[1]])
+
+
+def _effective_below(draws: FloatArray, probability: float) -> FloatArray:
+    """Return the effective sample size of being below a quantile."""
+    below = draws <= np.quantile(draws, probability, axis=(0, 1))
+    return _effective(_halves(below.astype(np.float64)))
+
+
+def _error_of_quantile(draws: FloatArray, probability: float) -> FloatArray:
+    from scipy.special import betaincinv
+
+    effective, n = _effective_below(draws, probability), draws.shape[0] * draws.shape[1]
+    sides = effective * probability + 1.0, effective * (1.0 - probability) + 1.0
+    low, high = (betaincinv(*sides, share) * n - 1.0 for share in (0.1586553, 0.8413447))
+    ordered, each = np.sort(draws.reshape(n, -1), axis=0), np.arange(draws.shape[2])
+    at = np.floor(np.fmax(low, 0.0)), np.ceil(np.fmin(high, n - 1.0))
+    lower, upper = (ordered[place.astype(np.int64), each] for place in at)
+    return np.asarray(0.5 * (upper - lower))
+
+
+def _error_of_sd(draws: FloatArray) -> FloatArray:
+    squares = np.square(draws - draws.mean(axis=(0, 1)))
+    variance = squares.mean(axis=(0, 1))
+    spread = np.square(squares).mean(axis=(0, 1)) - np.square(variance)
+    return np.asarray(np.sqrt(spread / _effective(_halves(draws)) / variance / 4.0))
+
+
+def _error_of_mean(draws: FloatArray) -> FloatArray:
+    return np.asarray(draws.std(axis=(0, 1), ddof=1) / np.sqrt(_effective(_halves(draws))))
+
+
+def _ratio(draws: FloatArray) -> FloatArray:
+    """Return R-hat of draws as they are."""
+    n = draws.shape[1]
+    between = n * draws.mean(axis=1).var(axis=0, ddof=1)
+    within = draws.var(axis=1, ddof=1).mean(axis=0)
+    return np.asarray(np.sqrt((between / within + n - 1.0) / n))
 
 
 def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> FloatArray:
@@ -122,8 +197,6 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
 
     Raises
     ------
-    ShapeError
-        If draws are not three-dimensional.
     ConfigurationError
         If the kind is unknown.
     """
@@ -133,23 +206,19 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
             f"kind of effective sample size must be one of {', '.join(get_args(EssKind))}, "
             f"got {kind!r}"
         )
-    if _are_many(array):
-        return _in_turns(lambda part: effective_sample_size(part, kind), array)
     if kind == "least":
         return np.asarray(np.min([effective_sample_size(array, one) for one in LEAST_OF], axis=0))
     if kind == "paper":
         return _of_moving(array, _initial_monotone)
-    return _of_moving(array, lambda scaled: _ess_of_arviz(scaled, kind))
-
-
-def _ess_of_arviz(draws: FloatArray, kind: EssKind) -> FloatArray:
-    from arviz_stats.base import array_stats
-
     if kind == "tail":
-        return _by_parameter(array_stats.ess, draws, method="tail", prob=(0.05, 0.95))
+        return _of_moving(
+            array, lambda x: np.minimum(_effective_below(x, 0.05), _effective_below(x, 0.95))
+        )
     if kind == "square":  # distances have the ranks of their squares
-        draws = np.abs(draws - draws.mean(axis=(0, 1)))
-    return _by_parameter(array_stats.ess, draws, method="bulk")
+        return _of_moving(
+            array, lambda x: _effective(_normal_scores(_halves(np.abs(x - x.mean(axis=(0, 1))))))
+        )
+    return _of_moving(array, lambda x: _effective(_normal_scores(_halves(x))))
 
 
 def r_hat(draws: npt.ArrayLike) -> FloatArray:
@@ -158,32 +227,23 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
     It is of draws (chains, draws, dim); a single chain is first cut into two. NaN for parameters
     that stand still in every half chain, or with fewer than four draws; infinite where the variance
     within chains is only rounding error.
-
-    Raises
-    ------
-    ShapeError
-        If draws are not three-dimensional.
     """
     array = _check(draws)
-    if _are_many(array):
-        return _in_turns(r_hat, array)
     if len(array) == 1 and array.shape[1] >= MIN_DRAWS:
         array = _halves(array)
-    found = _of_moving(array, _rank_normalised)
+    found = _of_moving(array, _largest_ratio)
     if array.shape[1] < MIN_DRAWS:
         return found
-    return np.where(_moving(_halves(array)), np.where(found > _ROUNDING, np.inf, found), np.nan)
+    found[found > 1e7] = np.inf  # the variance within chains is only rounding error
+    return np.where(_moving(_halves(array)), found, np.nan)
 
 
-def _rank_normalised(draws: FloatArray) -> FloatArray:
-    from arviz_stats.base import array_stats
-
-    return _by_parameter(array_stats.rhat, draws, method="rank")
-
-
-def _halves(draws: FloatArray) -> FloatArray:
-    half = draws.shape[1] // 2
-    return np.concatenate([draws[:, :half], draws[:, -half:]])
+def _largest_ratio(draws: FloatArray) -> FloatArray:
+    """Return the larger R-hat of ranks of draws, and of their distances from the median."""
+    halves = _halves(draws)
+    distances = np.abs(halves - np.median(halves, axis=(0, 1)))
+    ratios = [_ratio(_normal_scores(each)) for each in (halves, distances)]
+    return np.asarray(np.fmax(*ratios))
 
 
 def energy_information(energy: npt.ArrayLike) -> FloatArray:
@@ -193,11 +253,6 @@ def energy_information(energy: npt.ArrayLike) -> FloatArray:
     that fresh momenta make up (Betancourt 2016, arXiv:1604.00695, equation 3): low where the energy
     varies much more than momenta can change it in one transition. NaN where an energy is not
     finite, or with fewer than four draws.
-
-    Raises
-    ------
-    ShapeError
-        If energies are not two-dimensional.
     """
     array = np.asarray(energy, dtype=np.float64)
     if array.ndim != 2:
@@ -205,23 +260,18 @@ def energy_information(energy: npt.ArrayLike) -> FloatArray:
     known = np.asarray(np.isfinite(array).all(axis=1))
     if array.shape[1] < MIN_DRAWS or not known.any():
         return np.full(len(array), np.nan)
-    from arviz_stats.base import array_stats
-
     with np.errstate(all="ignore"):  # of a constant energy NaN
-        found = array_stats.bfmi(np.where(known[:, None], array, 0.0))
+        found = np.square(np.diff(array)).mean(axis=1) / array.var(axis=1, ddof=1)
     return np.where(known, found, np.nan)
 
 
 def highest_density(draws: npt.ArrayLike, probability: float) -> FloatArray:
     """Return the shortest interval of each parameter that holds so much, shape (dim, 2).
 
-    It is ArviZ's highest-density interval of draws (chains, draws, dim), all chains together; NaN
-    without draws.
+    It is of draws (chains, draws, dim), all chains together; NaN without draws.
 
     Raises
     ------
-    ShapeError
-        If draws are not three-dimensional.
     ConfigurationError
         If the probability is not between zero and one.
     """
@@ -229,41 +279,25 @@ def highest_density(draws: npt.ArrayLike, probability: float) -> FloatArray:
     check_probability(probability)
     if not array.shape[1]:
         return np.full((array.shape[2], 2), np.nan)
-    from arviz_stats.base import array_stats
-
-    unit = units(array)
-    flat = (array / unit).reshape(-1, array.shape[2])
-    if len(flat) < 2:
-        return np.column_stack([flat[0], flat[0]]) * unit[:, None]
-    found = array_stats.hdi(flat, prob=float(probability), axis=0)
-    return np.asarray(found, dtype=np.float64) * unit[:, None]
+    ordered = np.sort(array.reshape(-1, array.shape[2]), axis=0)
+    inside, scaled = int(probability * len(ordered)), ordered / units(array)
+    first = np.argmin(scaled[inside:] - scaled[: len(ordered) - inside], axis=0)
+    each = np.arange(array.shape[2])
+    return np.stack([ordered[first, each], ordered[first + inside, each]], axis=1)
 
 
 def check_probability(probability: object) -> None:
-    """Check the probability of an interval.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no number between zero and one.
-    """
-    number = isinstance(probability, int | float | np.number) and not isinstance(probability, bool)
-    if not number or not 0.0 < float(cast(Any, probability)) < 1.0:
+    """Check that the probability of an interval is a number between zero and one."""
+    if not is_number(probability) or not 0.0 < float(cast(Any, probability)) < 1.0:
         raise ConfigurationError(
             f"interval must be a number between zero and one, such as 0.9, got {probability!r}"
         )
 
 
 def mean_error(draws: npt.ArrayLike) -> FloatArray:
-    """Return the Monte Carlo standard error of each mean, shape (dim,), of draws (..., dim).
-
-    Raises
-    ------
-    ShapeError
-        If draws are not three-dimensional.
-    """
+    """Return the Monte Carlo standard error of each mean, shape (dim,), of draws (..., dim)."""
     array = _check(draws)
-    return units(array) * _of_moving(array, lambda scaled: _error_of_arviz(scaled, method="mean"))
+    return units(array) * _of_moving(array, _error_of_mean)
 
 
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
@@ -275,27 +309,14 @@ def relative_error(draws: npt.ArrayLike) -> FloatArray:
 
     It is the largest of those of mean, standard deviation and the :data:`QUANTILES` of draws
     (chains, draws, dim); NaN for parameters that no chain moved, or with fewer than four draws.
-
-    Raises
-    ------
-    ShapeError
-        If draws are not three-dimensional.
     """
-    return _of_moving(_check(draws), _largest_error)
 
-
-def _largest_error(draws: FloatArray) -> FloatArray:
-    ways: list[dict[str, Any]] = [{"method": "mean"}, {"method": "sd"}]
-    ways += [{"method": "quantile", "prob": probability} for probability in QUANTILES.values()]
-    errors = [_error_of_arviz(draws, **way) for way in ways]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    def largest(draws: FloatArray) -> FloatArray:
+        errors = [_error_of_mean(draws), _error_of_sd(draws)]
+        errors += [_error_of_quantile(draws, probability) for probability in QUANTILES.values()]
         return np.asarray(np.max(errors, axis=0) / draws.std(axis=(0, 1)))
 
-
-def _error_of_arviz(draws: FloatArray, **way: Any) -> FloatArray:
-    from arviz_stats.base import array_stats
-
-    return _by_parameter(array_stats.mcse, draws, **way)
+    return _of_moving(_check(draws), largest)
 
 
 def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatArray:
@@ -306,8 +327,6 @@ def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatAr
 
     Raises
     ------
-    ShapeError
-        If the mean does not fit the draws.
     ConfigurationError
         If the mean is zero, where no relative error exists.
     """
@@ -330,10 +349,7 @@ def _initial_monotone(draws: FloatArray) -> FloatArray:
     for at most its B draws, as in the paper's tables; the sizes of the chains are added.
     """
     n_chains, n_draws, dim = draws.shape
-    centred = draws - draws.mean(axis=1, keepdims=True)
-    padded = 1 << (2 * n_draws - 1).bit_length()
-    spectrum = np.fft.rfft(centred, n=padded, axis=1)
-    covariance = np.fft.irfft(np.square(np.abs(spectrum)), n=padded, axis=1)[:, :n_draws]
+    covariance = _autocovariance(draws)
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = covariance / covariance[:, :1]
     n_pairs = n_draws // 2

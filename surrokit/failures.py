@@ -6,13 +6,13 @@ import math
 import warnings
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
 
 from surrokit.capabilities import CallKind
-from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.errors import EvaluationWarning
 from surrokit.model.outcome import BROKEN_GRADIENT, MINUS_INFINITY, Cause, Cure
 from surrokit.potentials import Potential
@@ -22,23 +22,13 @@ from surrokit.types import BoolArray, FloatArray
 REMEMBERED = 50
 """Latest failed positions that are kept, for some of them to be evaluated once more."""
 
-_EVALUATED_AGAIN: tuple[CallKind, ...] = ("value", "gradient", "forward", "jacobian", "vjp")
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class FailureKind:
-    """Failures of one kind.
+    """Failures of one kind: positions that were rejected for it, and those that a retry cured.
 
-    Parameters
-    ----------
-    count
-        Positions that were rejected for it.
-    cured
-        Positions that failed in this way first, and could be evaluated by a retry.
-    message
-        What the target did the first time.
-    position : ndarray of shape (dim,), optional
-        Where that was, in the user's coordinates; None for single data rows.
+    ``message`` is what the target did the first time, and ``position (dim,)`` where that was, in
+    the user's coordinates; None for single data rows.
     """
 
     count: int = 0
@@ -66,20 +56,10 @@ class FailureKind:
 class Recheck:
     """What came of evaluating positions once more.
 
-    Parameters
-    ----------
-    tried
-        Failed positions that were evaluated once more.
-    worked
-        Those of them that did not fail again.
-    apart
-        Two values of U at one position that differ; None where none were met.
-    retries
-        How often each had been evaluated again, and failed, before it was rejected.
-    infinite
-        Positions of infinite U that were evaluated once more.
-    finite
-        Those of them where U was finite then.
+    ``tried`` of those that had failed were evaluated, after so many ``retries`` each, and
+    ``worked`` did not fail again. ``infinite`` of those with an infinite U were, and ``finite`` had
+    a finite one. ``apart`` are two values of U at one position that differ; None where there are
+    none.
     """
 
     tried: int = 0
@@ -94,24 +74,13 @@ class Recheck:
         """Part of the calls that fail at these positions, about; never quite 0 or 1."""
         return (self.tried - self.worked + 0.5) / (self.tried + 1)
 
-    @property
-    def infinite_rate(self) -> float:
-        """Like :attr:`rate`, of the calls that give an infinite U."""
-        return (self.infinite - self.finite + 0.5) / (self.infinite + 1)
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class BrokenGradients:
-    """Positions at which U is finite and its gradient is not.
+    """How many positions a run met at which U is finite and its gradient is not.
 
-    Parameters
-    ----------
-    count
-        Number of these positions that a run met.
-    value
-        Least U among them, in the sampling coordinates; ``inf`` if there are none.
-    position : ndarray of shape (dim,), optional
-        Position of the least U, in the user's coordinates; None if there are none.
+    ``value`` is the least U among them, in the sampling coordinates, and ``position (dim,)`` its
+    place in the user's; ``inf`` and None if there are none.
     """
 
     count: int = 0
@@ -143,7 +112,8 @@ class FailureAccount:
         """Count positions, shape (n, ...), that are rejected; numbers (n,) are no positions."""
         self._first(name, message, rows)
         self.kinds[name] = self.kinds[name].add(count=len(rows))
-        if call in _EVALUATED_AGAIN and name != MINUS_INFINITY:
+        again = call in ("value", "gradient", "forward", "jacobian", "vjp")
+        if again and name != MINUS_INFINITY:
             self.lately.extend((call, row.copy()) for row in rows[-REMEMBERED:])
 
     def cure(self, cure: Cure) -> None:
@@ -171,19 +141,11 @@ class FailureAccount:
     def tell(self, transform: CoordinateMap, dim: int) -> Mapping[str, FailureKind]:
         """Return the kinds with positions in the user's coordinates, the most frequent first."""
         ordered = sorted(self.kinds.items(), key=lambda item: -item[1].count - item[1].cured)
-        return {
-            name: kind
-            if kind.position is None
-            else attrs.evolve(kind, position=_bounded(kind.position[:dim], transform))
-            for name, kind in ordered
-        }
+        return {name: _in_users(kind, transform, dim) for name, kind in ordered}
 
     def tell_broken(self, transform: CoordinateMap) -> BrokenGradients:
         """Return the broken gradients with their position in the user's coordinates."""
-        broken = self.broken_gradients
-        if broken.position is None:
-            return broken
-        return attrs.evolve(broken, position=_bounded(broken.position, transform))
+        return _in_users(self.broken_gradients, transform)
 
     def note_values(self, first: float, again: float) -> None:
         """Take in U of one position, evaluated twice."""
@@ -201,17 +163,21 @@ NOISE = 0.01
 and sums of many rows in single precision may differ by as much."""
 
 
-def _bounded(position: FloatArray, transform: CoordinateMap) -> FloatArray:
+Told = TypeVar("Told", FailureKind, BrokenGradients)
+
+
+def _in_users(told: Told, transform: CoordinateMap, dim: int | None = None) -> Told:
+    if told.position is None:
+        return told
     with np.errstate(all="ignore"):
-        return transform.to_bounded(position)
+        return attrs.evolve(told, position=transform.to_bounded(told.position[:dim]))
 
 
-LITTLE = 1e-3
-"""Part of the density that may be lost to failures by chance: less than draws can show."""
-
-SURE, UNLIKELY = 20, 0.05
+SURE = 20
 """Rejected positions that fail again when tried once more, from which on they are taken to fail for
-a reason; and the probability of fewer such, by chance, below which they are too."""
+a reason; so are fewer, where the probability of that by chance is below 0.05."""
+
+_LITTLE = 1e-3  # of the density may be lost to failures by chance: less than draws can show
 
 
 def tell_chance(again: Recheck, cured: int, rejected: int, *, doubt: bool) -> str | None:
@@ -220,8 +186,14 @@ def tell_chance(again: Recheck, cured: int, rejected: int, *, doubt: bool) -> st
     ``cured`` positions failed first, and could be evaluated by a retry. ``doubt`` tells whether the
     message is wanted that draws may be wrong, or the one that they are not.
     """
-    by_chance = bool(cured or again.worked)
-    if not by_chance or doubt != (_lost(again, cured, rejected) >= LITTLE):
+    # the part of the calls that fail: of positions that fail at first, retries fail at its power
+    rate = again.rate
+    if cured:
+        rate = float((rejected / (cured + rejected)) ** (1.0 / max(again.retries, 1)))
+    for_a_reason = bool(again.tried) and not again.worked
+    for_a_reason &= again.tried >= SURE or rate**again.tried < 0.05
+    lost = rate ** (again.retries + 1) if rejected and not for_a_reason else 0.0
+    if not (cured or again.worked) or doubt != (lost >= _LITTLE):
         return None
     if not again.retries:
         return (
@@ -239,11 +211,10 @@ def tell_chance(again: Recheck, cured: int, rejected: int, *, doubt: bool) -> st
     if again.tried:
         works = again.worked or "none"
         message += f" ({works} of {again.tried} could be evaluated when tried once more)"
-    if _fail_for_a_reason(again, cured, rejected):
+    if for_a_reason:
         return f"{message}; these fail for another reason, and draws are right"
-    rate = _rate(again, cured, rejected)
     return (
-        f"{message}. Where these failed by chance, up to about {rate ** (again.retries + 1):.2g} "
+        f"{message}. Where these failed by chance, up to about {lost:.2g} "
         f"of the density is lost, which makes another target; give compute more "
         f"retries={_needed(rate)}, or mend the model"
     )
@@ -253,52 +224,25 @@ def tell_infinite(again: Recheck) -> str | None:
     """Return that U is infinite by chance, if so."""
     if not again.finite:
         return None
+    rate = (again.infinite - again.finite + 0.5) / (again.infinite + 1)
     return (
         f"the target's U is infinite by chance: of {again.infinite} positions at which it was, "
         f"{again.finite} had a finite one when evaluated once more. Draws are then those of its "
         "density times the chance of a finite U, which is another target where that chance "
-        f"changes: about {again.infinite_rate:.0%} of the density is lost at such positions. Let "
+        f"changes: about {rate:.0%} of the density is lost at such positions. Let "
         "the model raise an exception, or return NaN, where it fails, and pass "
-        f"compute=sk.Compute(on_error='retry', retries={_needed(again.infinite_rate)}); or mend "
+        f"compute=sk.Compute(on_error='retry', retries={_needed(rate)}); or mend "
         "the model"
     )
 
 
-def _lost(again: Recheck, cured: int, rejected: int) -> float:
-    """Return about the part of the density that is lost where the target fails by chance."""
-    if not rejected or _fail_for_a_reason(again, cured, rejected):
-        return 0.0
-    return _rate(again, cured, rejected) ** (again.retries + 1)
-
-
-def _rate(again: Recheck, cured: int, rejected: int) -> float:
-    """Return about the part of the calls that fail, where the target fails by chance.
-
-    Of positions that fail at first, retries fail at the rate's power. It is less where some
-    positions are rejected for a reason.
-    """
-    if not cured:
-        return again.rate
-    return float((rejected / (cured + rejected)) ** (1.0 / max(again.retries, 1)))
-
-
-def _fail_for_a_reason(again: Recheck, cured: int, rejected: int) -> bool:
-    """Return whether positions that were rejected after retries would fail time and again."""
-    if again.worked or not again.tried:
-        return False
-    all_again = _rate(again, cured, rejected) ** again.tried
-    return again.tried >= SURE or all_again < UNLIKELY
-
-
 def _needed(rate: float) -> int:
     """Return the retries by which far less is lost than draws can show."""
-    return max(1, math.ceil(math.log(0.1 * LITTLE) / math.log(rate)) - 1)
+    return max(1, math.ceil(math.log(0.1 * _LITTLE) / math.log(rate)) - 1)
 
 
 MOST_NUMBERS = 10**7
 """Failures wait no longer once their positions hold more numbers than this."""
-
-_AROUND = 1.0  # near draws: by so many of their widths outside, in each coordinate
 
 
 class FailureLog:
@@ -322,9 +266,10 @@ class FailureLog:
         """
         if self._told:
             return
-        if self.waits and overflow and positions.ndim > 1 and not self._expects(positions):
+        if self.waits and overflow and positions.ndim > 1:
+            expected = self._expected is not None and self._expected.holds(positions).any()
             self._waiting.append((what, positions.copy()))
-            if sum(array.size for _, array in self._waiting) <= MOST_NUMBERS:
+            if not expected and sum(row.size for _, row in self._waiting) <= MOST_NUMBERS:
                 return
         self._tell(
             f"the target {what}; such positions are rejected and counted, and further failures are "
@@ -351,28 +296,21 @@ class FailureLog:
             for row in rows
             if around is None or around.holds(row[None])[0] or been.holds(row[None])[0]
         ]
-        if inside and not self._told:
-            self._tell(_late(inside, len(draws), target), stacklevel=5)  # the caller of sample
-
-    def _expects(self, positions: FloatArray) -> bool:
-        """Return whether draws are expected at one of these positions."""
-        return self._expected is not None and bool(self._expected.holds(positions).any())
+        if not inside or self._told:
+            return
+        what, first = inside[0]
+        n = len({row.tobytes() for _, row in inside})
+        where = "in the region of the chains" if len(draws) else "before there were any draws"
+        self._tell(
+            f"the target {what}, at {'one position' if n == 1 else f'{n} positions'} {where}, "
+            f"first at ({describe_position(target, first)}); such positions are rejected and "
+            "counted, so the draws lack the probability there",
+            stacklevel=5,  # the caller of sample
+        )
 
     def _tell(self, message: str, stacklevel: int = 4) -> None:
         self._told, self._waiting = True, []
         warnings.warn(message, EvaluationWarning, stacklevel=stacklevel + 1)
-
-
-def _late(inside: list[tuple[str, FloatArray]], n_draws: int, target: Potential) -> str:
-    what, first = inside[0]
-    n = len({row.tobytes() for _, row in inside})
-    where = "in the region of the chains" if n_draws else "before there were any draws"
-    positions = "one position" if n == 1 else f"{n} positions"
-    return (
-        f"the target {what}, at {positions} {where}, first at "
-        f"({describe_position(target, first)}); such positions are rejected and counted, so the "
-        "draws lack the probability there"
-    )
 
 
 @attrs.frozen(eq=False)
@@ -385,18 +323,14 @@ class Box:
     @classmethod
     def of(cls, points: FloatArray) -> Box:
         """Return the smallest box around points (n, dim); it is empty if there are none."""
-        if not len(points):
-            return cls(np.full(points.shape[1], np.inf), np.full(points.shape[1], -np.inf))
-        return cls(points.min(axis=0), points.max(axis=0))
+        return cls(points.min(axis=0, initial=np.inf), points.max(axis=0, initial=-np.inf))
 
     @classmethod
     def around(cls, points: FloatArray) -> Box | None:
-        """Return the box of points, widened on each side; None if some width is zero."""
+        """Return the box of points, widened by its width on each side; None if some is zero."""
         box = cls.of(points)
         width = box.high - box.low
-        if not (width > 0.0).all():
-            return None
-        return cls(box.low - _AROUND * width, box.high + _AROUND * width)
+        return cls(box.low - width, box.high + width) if (width > 0.0).all() else None
 
     def holds(self, positions: FloatArray) -> BoolArray:
         """Return whether each row is inside; columns beyond the box's are ignored."""

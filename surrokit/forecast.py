@@ -16,8 +16,6 @@ from surrokit.potentials import Potential
 from surrokit.progress import Estimate, RunInfo
 from surrokit.registry.catalogue import Composer, Spec, default_catalogue
 
-_NOT_FOR_IT = ("path", "progress", "observers")
-
 
 def estimate(target: Potential | Spec, **options: Any) -> Estimate:
     """Return what a run would cost, by a few timed calls at the starts of its chains.
@@ -44,7 +42,8 @@ def estimate(target: Potential | Spec, **options: Any) -> Estimate:
     """
     from surrokit.compose import sample  # late: importing the package stays fast
 
-    given = {name: value for name, value in options.items() if name not in _NOT_FOR_IT}
+    left_out = ("path", "progress", "observers")
+    given = {name: value for name, value in options.items() if name not in left_out}
     if "seed" in given:
         given["seed"] = copy.deepcopy(given["seed"])
     try:
@@ -53,7 +52,16 @@ def estimate(target: Potential | Spec, **options: Any) -> Estimate:
         expected = started.estimate
     if expected.seconds_a_call is not None:
         return expected
-    return attrs.evolve(expected, seconds_a_call=_time(target, expected.kind, given))
+    # parts were named, so that no call was timed
+    composer = Composer(default_catalogue())
+    exact, chains = check_target(composer.make("potential", target)), given.get("chains", 4)
+    initial = given.get("initial")
+    starts = None if initial is None else given_positions(initial, exact, chains)
+    recorded = RecordingPotential(exact, keep=False)
+    _, costs = measure_starts(recorded, starts, chains, read_seed(given.get("seed")))
+    value, gradient = costs.a_position(chains, 1)
+    seconds = gradient if expected.kind == "gradient" else value
+    return attrs.evolve(expected, seconds_a_call=seconds)
 
 
 class _Started(BaseException):
@@ -70,15 +78,3 @@ class _AtStart:
     def surrokit_run_started(self, run: RunInfo) -> None:
         assert run.estimate is not None
         raise _Started(run.estimate)
-
-
-def _time(target: Potential | Spec, kind: str, given: dict[str, Any]) -> float | None:
-    """Return the seconds of a call of a run whose parts were named, so that none was timed."""
-    composer = Composer(default_catalogue())
-    exact, chains = check_target(composer.make("potential", target)), given.get("chains", 4)
-    initial = given.get("initial")
-    starts = None if initial is None else given_positions(initial, exact, chains)
-    recorded = RecordingPotential(exact, keep=False)
-    _, costs = measure_starts(recorded, starts, chains, read_seed(given.get("seed")))
-    value, gradient = costs.a_position(chains, 1)
-    return gradient if kind == "gradient" else value

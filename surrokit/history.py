@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.capabilities import CALL_KINDS
-from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.interfaces import ChainState, Status, StepInfo
 from surrokit.types import BoolArray, FloatArray, IntArray
 

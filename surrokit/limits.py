@@ -6,13 +6,11 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
-from types import TracebackType
 from typing import Any
 
-import attrs
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
@@ -63,17 +61,8 @@ def ended_after(seconds: float | None, end: Callable[[], object]) -> Iterator[th
 
 STARTING, EXPLORING, FITTING = "starting", "exploring", "fitting the surrogate"
 WARMING, SAMPLING, WEIGHING = "warm-up", "sampling", "weighing"
-"""Stages of a run, in words."""
-
 SEARCHING = "searching for the mode"
-"""The stage of a search, within any of the others."""
-
-
-@attrs.define
-class _Tick:
-    seconds: float
-    call: Callable[[], None]
-    due: float
+"""Stages of a run, in words; the last one is within any of the others."""
 
 
 class Meter:
@@ -85,7 +74,8 @@ class Meter:
         self.read: Callable[[], Any] | None = None
         """Returns how far the run is; None before it has begun, and after its end."""
         self._out, self._at = 0, time.perf_counter()
-        self._next, self._ticks = math.inf, list[_Tick]()
+        self._next = math.inf
+        self._ticks: list[list[Any]] = []  # when one is due, seconds between two, and the call
 
     @property
     def in_flight(self) -> int:
@@ -120,8 +110,8 @@ class Meter:
 
     def every(self, seconds: float, call: Callable[[], None]) -> None:
         """Call something from here on when calls begin or come back, so many seconds apart."""
-        self._ticks.append(_Tick(seconds, call, time.perf_counter() + seconds))
-        self._next = min(tick.due for tick in self._ticks)
+        self._ticks.append([time.perf_counter() + seconds, seconds, call])
+        self._next = min(due for due, _, _ in self._ticks)
 
     def stop(self) -> None:
         """Call nothing from here on; how far the run is stays as it is now."""
@@ -133,10 +123,10 @@ class Meter:
     def _tick(self, now: float) -> float:
         """Call what is due, and return the time after that: it is no time of calls."""
         for tick in self._ticks:
-            if now >= tick.due:
-                tick.due = now + tick.seconds
-                tick.call()
-        self._next = min(tick.due for tick in self._ticks)
+            if now >= tick[0]:
+                tick[0] = now + tick[1]
+                tick[2]()
+        self._next = min(due for due, _, _ in self._ticks)
         return time.perf_counter()
 
 
@@ -170,16 +160,11 @@ def stage(name: str) -> Iterator[None]:
         meter.stage = before
 
 
-EDGE = 1e30
-"""Potential, in nats, from which on a density is zero: no model of data gets there."""
+EDGE = 1e30  #: Potential, in nats, from which on a density is zero: no model of data gets there.
 
 PENALTY = 1e6
 """Potential, in nats, from which on equal values at different positions are a penalty: no model of
 data gives the same number, to the last digit, at three of them."""
-
-_STEEP = 100.0  # times the height itself, a rise over the step of a difference that is a cliff
-_SHARED = 3  # positions
-_DIGITS = 10
 
 
 def without_penalties(values: FloatArray) -> FloatArray:
@@ -195,7 +180,7 @@ def without_cliffs(values: FloatArray) -> FloatArray:
     values = without_penalties(values)
     with np.errstate(invalid="ignore"):
         here = values[:, :1]
-        rises = values[:, 1:] - here > np.maximum(PENALTY, _STEEP * np.abs(here))
+        rises = values[:, 1:] - here > np.maximum(PENALTY, 100.0 * np.abs(here))
     values[:, 1:] = np.where(rises, np.inf, values[:, 1:])
     return values
 
@@ -211,46 +196,48 @@ class Penalties:
 
         They are minus the logarithm of the user's density, without any Jacobian.
         """
-        found = np.zeros(len(densities), dtype=bool)
+        found, shared = np.zeros(len(densities), dtype=bool), 3  # positions
         high = np.flatnonzero((densities >= PENALTY) & (densities < np.inf))
-        keys = {int(i): float(f"{densities[i]:.{_DIGITS}e}") for i in high}
+        keys = {int(i): float(f"{densities[i]:.10e}") for i in high}
         for i, key in keys.items():
             places = self._seen.setdefault(key, set())
-            if len(places) < _SHARED:
+            if len(places) < shared:
                 places.add(positions[i].tobytes())
         for i, key in keys.items():
-            found[i] = len(self._seen[key]) == _SHARED
+            found[i] = len(self._seen[key]) == shared
         return found
 
 
-FEW = 20_000
-"""Numbers that evaluations hold, values and slopes, below which a fit to them is small."""
+FEW = 20_000  #: Numbers that evaluations hold, below which a fit to them is small.
 
 
-class _Limit:
-    """One thread in the whole process while any block asks for it.
+_LOCK, _CHANGED = threading.RLock(), list[tuple[Callable[[int], Any], int]]()
+_BLOCKS = 0
+_HELD: ContextVar[int] = ContextVar("one_thread", default=0)
+"""Blocks of :func:`one_thread` that the present code runs in."""
 
-    The number of threads belongs to the process, not to a thread of Python. So blocks are counted:
-    the first one notes what there was and sets one thread, the last one restores it, in whatever
-    order the blocks of several runs end.
+
+def _count(by: int) -> None:
+    """Count so many blocks more, or fewer, that ask for one thread.
+
+    The number of threads belongs to the process, not to a thread of Python: the first block notes
+    what there was and sets one thread, the last one restores it, in whatever order the blocks of
+    several runs end.
     """
-
-    def __init__(self) -> None:
-        self._lock, self._blocks = threading.RLock(), 0
-        self._before: list[tuple[Callable[[int], Any], int]] = []
-
-    def change(self, by: int) -> None:
-        """Count so many blocks more, or fewer."""
-        with self._lock:
-            was, self._blocks = self._blocks, self._blocks + by
-            if not was and self._blocks:
-                found = [(each.set_num_threads, each.num_threads) for each in _libraries()]
-                self._before = [(set_number, number) for set_number, number in found if number > 1]
-                for set_number, _ in self._before:
-                    set_number(1)
-            elif was and not self._blocks:
-                for set_number, number in self._before:
-                    set_number(number)
+    global _BLOCKS
+    with _LOCK:
+        was, _BLOCKS = _BLOCKS, _BLOCKS + by
+        if not was and _BLOCKS:
+            _CHANGED[:] = [
+                (library.set_num_threads, library.num_threads)
+                for library in _libraries()
+                if library.num_threads > 1
+            ]
+            for set_number, _ in _CHANGED:
+                set_number(1)
+        elif was and not _BLOCKS:
+            for set_number, number in _CHANGED:
+                set_number(number)
 
 
 @cache
@@ -261,54 +248,40 @@ def _libraries() -> list[Any]:
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-_LIMIT = _Limit()
-_HELD: ContextVar[int] = ContextVar("one_thread", default=0)
-"""Blocks of :func:`one_thread` that the present code runs in."""
+@contextmanager
+def _holding(change: int) -> Iterator[None]:
+    if not change:
+        yield
+        return
+    _HELD.set(_HELD.get() + change)
+    _count(change)
+    try:
+        yield
+    finally:
+        _HELD.set(_HELD.get() - change)
+        _count(-change)
 
 
-class _Held(ContextDecorator):
-    """A block in which the present code holds one block more, or none of those that it held."""
-
-    def __init__(self, by: int | None) -> None:
-        self._by, self._change = by, 0
-
-    def _recreate_cm(self) -> _Held:
-        return _Held(self._by)
-
-    def __enter__(self) -> None:
-        held = _HELD.get()
-        self._change = -held if self._by is None else self._by
-        if self._change:
-            _HELD.set(held + self._change)
-            _LIMIT.change(self._change)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._change:
-            _HELD.set(_HELD.get() - self._change)
-            _LIMIT.change(-self._change)
-
-
-def one_thread() -> AbstractContextManager[None]:
+@contextmanager
+def one_thread() -> Iterator[None]:
     """Run linear algebra in one thread within the block.
 
     Batches of a surrogate are small: threads gain nothing there, and where other processes run they
     wait for each other most of the time. A whole run is one such block; what a user wrote is called
     in :func:`users_threads`.
     """
-    return _Held(1)
+    with _holding(1):
+        yield
 
 
-def users_threads() -> _Held:
+@contextmanager
+def users_threads() -> Iterator[None]:
     """Run linear algebra in as many threads as before :func:`one_thread`; also a decorator.
 
     It takes some microseconds. Outside of :func:`one_thread` it changes nothing.
     """
-    return _Held(None)
+    with _holding(-_HELD.get()):
+        yield
 
 
 def threads_for(numbers: int) -> AbstractContextManager[None]:

@@ -25,27 +25,15 @@ from surrokit.result.records import Verdict
 from surrokit.result.run import Run
 from surrokit.sessions import Watch, open_run
 
-LOOPBACK = "127.0.0.1"
-"""Where a server listens if nothing else is asked for."""
-
-PART = 0.1
-"""Part of the time that is spent on pages at most, however many readers there are."""
-
-_WEB = 80
-_LARGEST_PORT = 65535
-_TOKEN_BYTES = 32
+LOOPBACK = "127.0.0.1"  #: Where a server listens if nothing else is asked for.
 
 
 class Watched:
     """A run that is watched; any number of readers share one page.
 
     Reading has no effect on the run, which another process may write, kill or resume meanwhile.
-
-    Parameters
-    ----------
-    every
-        Seconds between two pages at least. Where pages take longer than a tenth of that to make,
-        they are made more rarely.
+    Pages are ``every`` so many seconds apart at least, and more where they take longer to make than
+    a tenth of that: however many readers there are, no more of the time is spent on pages.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float) -> None:
@@ -60,23 +48,19 @@ class Watched:
         with self._lock:
             begun = time.monotonic()
             if begun >= self._next:
-                self._look()
+                try:
+                    watch = Watch.of(self.path)
+                    if watch != self._of or not self._page:
+                        self._page, self._of = self._write(watch), watch
+                except SurrokitError as error:
+                    self._page, self._of = waiting_page(str(error), self._refresh), None
                 ended = time.monotonic()
-                self._next = ended + max(self.every, (ended - begun) * (1.0 / PART - 1.0))
+                self._next = ended + max(self.every, 9.0 * (ended - begun))
             return self._page
-
-    def _look(self) -> None:
-        try:
-            watch = Watch.of(self.path)
-            if watch != self._of or not self._page:
-                self._page, self._of = self._write(watch), watch
-        except SurrokitError as error:
-            self._page, self._of = waiting_page(str(error), self._refresh), None
 
     def _write(self, watch: Watch) -> str:
         if watch.state == "starting":
-            what = watch.note or "No iteration is written yet."
-            return waiting_page(what, self._refresh)
+            return waiting_page(watch.note or "No iteration is written yet.", self._refresh)
         run, note = look_at(self.path, watch)
         if note is None:
             return page_of(run)
@@ -85,13 +69,7 @@ class Watched:
 
 
 def look_at(path: Path, watch: Watch) -> tuple[Run, str | None]:
-    """Return a run as far as its file is written, and the note on a page about one that goes on.
-
-    Raises
-    ------
-    LedgerError
-        If the file cannot be read, or nothing is written yet.
-    """
+    """Return a run as far as its file is written, and the note on a page about one that goes on."""
     run = open_run(path)
     if not watch.goes_on:
         return run, None
@@ -106,58 +84,23 @@ def look_at(path: Path, watch: Watch) -> tuple[Run, str | None]:
     return attrs.evolve(run, verdict=Verdict(findings)), note
 
 
-@attrs.frozen
-class Address:
-    """An address of this machine, looked up once.
+def look_up(host: str) -> tuple[socket.AddressFamily, str]:
+    """Return the number behind the name of an address, and its family.
 
-    The number behind a name may change between two questions, so a server listens on the same
-    number by which it was judged.
+    The number may change between two questions, so a server listens on the same one by which it
+    was judged.
     """
-
-    given: str  # the name or number that was asked for
-    number: str
-    family: socket.AddressFamily
-
-    @classmethod
-    def of(cls, host: str) -> Address:
-        """Return an address by its name or number.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is none of that name.
-        """
-        try:
-            if not host:
-                raise OSError("there is no name")
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise ConfigurationError(
-                f"there is no address for host {host!r} ({reason}); give a name or an address of "
-                f"this machine, such as {LOOPBACK}, or 0.0.0.0 for all"
-            ) from error
-        family, *_, place = found[0]
-        return cls(host, str(place[0]), family)
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
-        return ipaddress.ip_address(self.number).is_loopback
-
-    @property
-    def name(self) -> str:
-        """What a browser asks for; of "all addresses", the name of this machine."""
-        if ipaddress.ip_address(self.number).is_unspecified:
-            return socket.gethostname()
-        host = self.number if self.is_loopback else self.given
-        return f"[{host}]" if ":" in host else host
-
-    def hosts(self, port: int) -> frozenset[str]:
-        """Return the hosts that browsers of this machine name, where only those reach it."""
-        names = (self.name, "localhost")
-        plain = names if port == _WEB else ()
-        return frozenset((*plain, *(f"{name}:{port}" for name in names)))
+    try:
+        if not host:
+            raise OSError("there is no name")
+        family, *_, place = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ConfigurationError(
+            f"there is no address for host {host!r} ({reason}); give a name or an address of "
+            f"this machine, such as {LOOPBACK}, or 0.0.0.0 for all"
+        ) from error
+    return family, str(place[0])
 
 
 class Server(ThreadingHTTPServer):
@@ -175,30 +118,32 @@ class Server(ThreadingHTTPServer):
 
     Attributes
     ----------
+    name
+        What a browser asks for; of "all addresses", the name of this machine.
     token
         What a request must have in its address; None on the loopback.
     patience
         Seconds that a connection may be silent.
-
-    Raises
-    ------
-    ConfigurationError
-        If the port is none, or there is no such address, or they are in use.
     """
 
     daemon_threads = True
+    token: str | None
     patience = 30.0
 
     def __init__(self, watched: Watched, port: int = 0, host: str = LOOPBACK) -> None:
-        if not is_whole(port, 0) or port > _LARGEST_PORT:
-            raise ConfigurationError(
-                f"port must be a whole number from 0 to {_LARGEST_PORT}, got {port!r}"
-            )
-        self.watched, self.address = watched, Address.of(host)
-        self.token = None if self.address.is_loopback else secrets.token_urlsafe(_TOKEN_BYTES)
-        self.address_family = self.address.family
+        if not is_whole(port, 0) or port > 65535:
+            raise ConfigurationError(f"port must be a whole number from 0 to 65535, got {port!r}")
+        self.watched = watched
+        self.address_family, self.number = look_up(host)
+        self.token = secrets.token_urlsafe(32)
+        number, name = ipaddress.ip_address(self.number), host
+        if number.is_unspecified:  # all addresses
+            name = socket.gethostname()
+        elif number.is_loopback:  # only this machine reaches it
+            self.token, name = None, self.number
+        self.name = f"[{name}]" if ":" in name else name
         try:
-            super().__init__((self.address.number, int(port)), _Handler)
+            super().__init__((self.number, int(port)), _Handler)
         except OSError as error:
             raise ConfigurationError(
                 f"cannot listen on port {port} of {host} ({error.strerror or error}); give another "
@@ -208,19 +153,22 @@ class Server(ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Listen, without a question to name servers."""
         socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.address.name, self.server_address[1]
+        self.server_name, self.server_port = self.name, self.server_address[1]
 
     @property
     def url(self) -> str:
         """Where the page is, with the token."""
         token = "" if self.token is None else f"?token={self.token}"
-        return f"http://{self.address.name}:{self.server_port}/{token}"
+        return f"http://{self.name}:{self.server_port}/{token}"
 
     def admits(self, host: str | None, query: str) -> bool:
         """Return whether a request is answered, by its header Host and what follows ``?``."""
         if self.token is None:
-            # a page elsewhere may have its name point here, but not the name that a browser asks
-            return host in self.address.hosts(self.server_port)
+            # a page elsewhere may have its name point here, but not the name that a browser asks,
+            # which leaves out the port of the web
+            port = self.server_port
+            names = {f"{name}:{port}" for name in (self.name, "localhost")}
+            return host in names | ({self.name, "localhost"} if port == 80 else set())
         # in the address alone: a cookie would go to all servers of this machine, whoever's they are
         given = parse_qs(query).get("token", [""])[-1]
         return secrets.compare_digest(given.encode(errors="replace"), self.token.encode())

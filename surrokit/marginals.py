@@ -7,32 +7,21 @@ import numpy as np
 
 from surrokit.types import BoolArray, FloatArray
 
-_MOST_LEAN, _MOST_TAIL = 2.0, 3.0  # farther from normal than this, a few draws cannot tell
-_STRENGTH = 10.0  # draws that speak for no change of shape
-_NORMAL = 0.5 - np.log(2.0)  # the misfit of standardised draws as they are
-_WORTH = 10.0  # nats by which a shape must be more likely than the normal one
-
-HEAVY = 4.0
-"""Distance of a tail from the median, in that of the quartile on its side, from which it is heavy.
-
-Tails are 0.025 and 0.975 quantiles. It is 2.9 for a normal distribution, 3.5 for Student's with
-five degrees of freedom, 4.2 with three, and 12.7 for a Cauchy distribution.
-"""
-
-_FEWEST = 100  # rows from which on a tail is known well enough
-_QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
-
 
 def heavy_tails(positions: FloatArray) -> BoolArray:
     """Return which columns of positions (n, dim) have heavy tails on both sides, shape (dim,).
 
-    By quantiles, which no single draw changes much. A tail on one side alone is that of a curved
-    density as often as not, which no warp of each parameter makes normal.
+    By quantiles, which no single draw changes much. The distance from the median of the 0.025 and
+    0.975 quantiles, in that of the quartile on their side, is 2.9 for a normal distribution, 3.5
+    for Student's with five degrees of freedom, 4.2 with three, and 12.7 for a Cauchy distribution;
+    from 4 on a tail is heavy. One on one side alone is that of a curved density as often as not,
+    which no warp of each parameter makes normal. Less than 100 rows tell nothing.
     """
-    if len(positions) < _FEWEST:
+    if len(positions) < 100:
         return np.zeros(positions.shape[1], dtype=bool)
-    low, left, middle, right, high = np.quantile(positions, _QUANTILES, axis=0)
-    heavy = (middle - low >= HEAVY * (middle - left)) & (high - middle >= HEAVY * (right - middle))
+    quantiles = (0.025, 0.25, 0.5, 0.75, 0.975)
+    low, left, middle, right, high = np.quantile(positions, quantiles, axis=0)
+    heavy = (middle - low >= 4.0 * (middle - left)) & (high - middle >= 4.0 * (right - middle))
     return np.asarray(heavy & (low < left) & (right < high))
 
 
@@ -67,21 +56,13 @@ def _fit_one(column: FloatArray) -> FloatArray:
     middle, spread = float(np.median(column)), float(column.std())
     if not (np.isfinite(spread) and spread > 0):
         return np.array([middle, 1.0, 0.0, 1.0])
-    units = (column - middle) / spread
-    found = minimize(
-        _misfit,
-        np.zeros(4),
-        args=(units,),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[
-            (-3.0, 3.0),
-            (-3.0, 3.0),
-            (-_MOST_LEAN, _MOST_LEAN),
-            (-np.log(_MOST_TAIL), np.log(_MOST_TAIL)),
-        ],
-    )
-    if not len(units) * (_NORMAL - found.fun) > _WORTH:
+    units, most = (column - middle) / spread, np.log(3.0)
+    # farther from normal than a lean of 2 and a tail of 3, a few draws cannot tell
+    bounds = [(-3.0, 3.0), (-3.0, 3.0), (-2.0, 2.0), (-most, most)]
+    start = np.zeros(4)
+    found = minimize(_misfit, start, args=(units,), jac=True, method="L-BFGS-B", bounds=bounds)
+    normal = 0.5 - np.log(2.0)  # the misfit of standardised draws as they are
+    if not len(units) * (normal - found.fun) > 10.0:  # nats by which it must be more likely
         return np.array([float(column.mean()), spread, 0.0, 1.0])
     centre, log_scale, lean, log_tail = found.x
     return np.array([middle + spread * centre, spread * np.exp(log_scale), lean, np.exp(log_tail)])
@@ -90,30 +71,24 @@ def _fit_one(column: FloatArray) -> FloatArray:
 def _misfit(setting: FloatArray, units: FloatArray) -> tuple[float, FloatArray]:
     """Return -log likelihood over the number of draws, penalty included, and its gradient.
 
-    Settings are centre, log scale, lean and log tail.
+    Settings are centre, log scale, lean and log tail. The penalty is that of ten draws that speak
+    for no change of shape.
     """
     centre, log_scale, lean, log_tail = setting
     scale, tail = np.exp(log_scale), np.exp(log_tail)
     w = (units - centre) / scale
-    root = np.sqrt(1.0 + w * w)
-    arc = np.arcsinh(w)
+    root, arc = np.sqrt(1.0 + w * w), np.arcsinh(w)
     bent = tail * arc - lean
     z = np.sinh(bent)
     # dz/dx = cosh(bent) tail / (scale root)
     each = 0.5 * z * z - np.logaddexp(bent, -bent) + np.log(root)
     by_bent = z * np.cosh(bent) - np.tanh(bent)
     by_w = by_bent * tail / root + w / (root * root)
-    weight = _STRENGTH / len(units)
+    weight = 10.0 / len(units)
     value = each.mean() + log_scale - log_tail + 0.5 * weight * (lean**2 + log_tail**2)
-    gradient = np.array(
-        [
-            -by_w.mean() / scale,
-            1.0 - (by_w * w).mean(),
-            -by_bent.mean() + weight * lean,
-            tail * (by_bent * arc).mean() - 1.0 + weight * log_tail,
-        ]
-    )
-    return float(value), gradient
+    by_tail = tail * (by_bent * arc).mean() - 1.0 + weight * log_tail
+    gradient = [-by_w.mean() / scale, 1.0 - (by_w * w).mean(), -by_bent.mean() + weight * lean]
+    return float(value), np.array([*gradient, by_tail])
 
 
 @attrs.frozen(kw_only=True, eq=False)

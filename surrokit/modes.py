@@ -7,13 +7,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 NEGLIGIBLE = 1e-4
 """Share of the probability, by Laplace approximations, below which a mode is neglected."""
-
-_PROBABILITY = 0.95  # of the bound of what no search has seen
 
 
 @attrs.frozen(kw_only=True)
@@ -136,7 +134,7 @@ class Modes:
         once, all_of_them = int((ended == 1).sum()), int(self.ended.sum())
         if once >= all_of_them:
             return 1.0, 1.0
-        bound = betaincinv(once + 1.0, all_of_them - once, _PROBABILITY)
+        bound = betaincinv(once + 1.0, all_of_them - once, 0.95)
         return once / all_of_them, float(bound)
 
     def count(self) -> Searches:
@@ -146,22 +144,13 @@ class Modes:
 
     def take(self, rows: BoolArray | IntArray) -> Modes:
         """Return the modes chosen by an index or a mask."""
-        return attrs.evolve(
-            self,
-            positions=self.positions[rows],
-            values=self.values[rows],
-            covariances=self.covariances[rows],
-            ended=self.ended[rows],
-            converged=self.converged[rows],
-            places=self.places[rows],
-        )
+        names = ("positions", "values", "covariances", "ended", "converged", "places")
+        return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in names})
 
     def nearest(self, positions: FloatArray) -> IntArray:
         """Return the mode (n,) whose Laplace approximation is densest at ``positions (n, dim)``."""
-        return np.asarray(np.argmin([self._energy(k, positions) for k in range(len(self))], axis=0))
-
-    def _energy(self, k: int, positions: FloatArray) -> FloatArray:
-        return np.asarray(self.values[k] + 0.5 * self.squares(k, positions))
+        squares = [self.squares(k, positions) for k in range(len(self))]
+        return np.asarray(np.argmin(self.values[:, None] + 0.5 * np.array(squares), axis=0))
 
     def squares(self, k: int, positions: FloatArray) -> FloatArray:
         """Return squared distances (n,) of ``positions (n, dim)`` from mode k, in its own sds."""

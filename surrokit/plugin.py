@@ -77,80 +77,26 @@ from surrokit.registry.hooks import hookimpl
 from surrokit.surrogate.batch import batch_surrogate
 from surrokit.targets.functions import potential
 
-__all__ = [
-    # protocols of parts
-    "Sampler",
-    "Kernel",
-    "Correction",
-    "Decider",
-    "Surrogate",
-    "Learner",
-    "Explorer",
-    "Schedule",
-    "Metric",
-    "PositionMetric",
-    "Integrator",
-    # protocols of potentials, and of the energies of forward maps
-    "Potential",
-    "GradientPotential",
-    "GradientAlonePotential",
-    "InitialPotential",
-    "HessianPotential",
-    "HessianDerivativePotential",
-    "MetricPotential",
-    "ForwardPotential",
-    "Energy",
-    "CurvedEnergy",
-    # records that travel between parts
-    "ChainState",
-    "Proposal",
-    "StepInfo",
-    "Status",
-    "Phase",
-    "Tuning",
-    "Excursion",
-    "Evaluations",
-    "LearningProblem",
-    "Start",
-    "Explored",
-    "Findings",
-    "Past",
-    "Stage",
-    "Moment",
-    "Decision",
-    "RunInfo",
-    "IterationInfo",
-    # what potentials may offer
-    "GRADIENT",
-    "HESSIAN",
-    "METRIC",
-    "FORWARD",
-    "JACOBIAN",
-    "VJP",
-    "ROWS",
-    # functions of parts
-    "potential",
-    "with_gradient",
-    "batch_surrogate",
-    "metropolis",
-    "carry_out",
-    "proposed_values",
-    "state_at",
-    # settings
-    "positive",
-    "positive_integer",
-    "not_negative",
-    "fraction",
-    "one_of",
-    # registration
-    "Component",
-    "Part",
-    "hookimpl",
-    # errors
-    "SurrokitError",
-    "ConfigurationError",
-    "CapabilityError",
-    "NumericalError",
-    "ShapeError",
-    "SurrogateFitError",
-]
+# protocols of parts
+__all__ = ["Sampler", "Kernel", "Correction", "Decider", "Surrogate", "Learner", "Explorer"]
+__all__ += ["Schedule", "Metric", "PositionMetric", "Integrator"]
+# protocols of potentials, and of the energies of forward maps
+__all__ += ["Potential", "GradientPotential", "GradientAlonePotential", "InitialPotential"]
+__all__ += ["HessianPotential", "HessianDerivativePotential", "MetricPotential", "ForwardPotential"]
+__all__ += ["Energy", "CurvedEnergy"]
+# records that travel between parts
+__all__ += ["ChainState", "Proposal", "StepInfo", "Status", "Phase", "Tuning", "Excursion"]
+__all__ += ["Evaluations", "LearningProblem", "Start", "Explored", "Findings", "Past", "Stage"]
+__all__ += ["Moment", "Decision", "RunInfo", "IterationInfo"]
+# what potentials may offer
+__all__ += ["GRADIENT", "HESSIAN", "METRIC", "FORWARD", "JACOBIAN", "VJP", "ROWS"]
+# functions of parts
+__all__ += ["potential", "with_gradient", "batch_surrogate", "metropolis", "carry_out"]
+__all__ += ["proposed_values", "state_at"]
+# settings
+__all__ += ["positive", "positive_integer", "not_negative", "fraction", "one_of"]
+# registration
+__all__ += ["Component", "Part", "hookimpl"]
+# errors
+__all__ += ["SurrokitError", "ConfigurationError", "CapabilityError", "NumericalError"]
+__all__ += ["ShapeError", "SurrogateFitError"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import attrs
@@ -10,9 +10,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.capabilities import (
-    CONVEX,
     FORWARD,
-    FORWARD_HESSIAN,
     GAUSSIAN,
     GRADIENT,
     GRADIENT_ALONE,
@@ -22,7 +20,7 @@ from surrokit.capabilities import (
     require,
 )
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.types import Capabilities, FloatArray, IntArray
+from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 
 
 class Potential(Protocol):
@@ -47,7 +45,7 @@ class Potential(Protocol):
 class GradientPotential(Potential, Protocol):
     """A potential with capability ``gradient``."""
 
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
 
 
@@ -63,10 +61,6 @@ class InitialPotential(Potential, Protocol):
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return positions, shape (n, dim), from which chains may start."""
-
-
-class ConvexPotential(Potential, Protocol):
-    """A potential with capability ``convex``: its Hessian is positive definite everywhere."""
 
 
 class GaussianPotential(Potential, Protocol):
@@ -90,11 +84,8 @@ def observed_data_of(potential: Potential) -> Mapping[str, Any]:
 
     A potential may have an attribute ``observed_data``. The one that it wraps is asked otherwise.
     """
-    for asked in _from_the_outside(potential):
-        found = getattr(asked, "observed_data", None)
-        if isinstance(found, Mapping):
-            return found
-    return {}
+    found = _from_the_outside(potential, "observed_data", lambda told: isinstance(told, Mapping))
+    return {} if found is None else found
 
 
 def unnormalized_of(potential: Potential) -> tuple[str, ...]:
@@ -103,11 +94,8 @@ def unnormalized_of(potential: Potential) -> tuple[str, ...]:
     A potential may have an attribute ``unnormalized``. The one that it wraps is asked otherwise;
     nothing is known of one that says nothing.
     """
-    for asked in _from_the_outside(potential):
-        found = getattr(asked, "unnormalized", None)
-        if isinstance(found, tuple):
-            return found
-    return ("the density",)
+    found = _from_the_outside(potential, "unnormalized", lambda told: isinstance(told, tuple))
+    return ("the density",) if found is None else found
 
 
 def predictor_of(potential: Potential) -> Any:
@@ -116,17 +104,16 @@ def predictor_of(potential: Potential) -> Any:
     A potential may have an attribute ``predictor``. The one that it wraps is asked if it has none
     at all; None there means that nothing is predicted.
     """
-    for asked in _from_the_outside(potential):
-        if hasattr(asked, "predictor"):
-            return asked.predictor
-    return None
+    return _from_the_outside(potential, "predictor", lambda _: True)
 
 
-def _from_the_outside(potential: Any) -> Iterator[Any]:
-    """Yield a potential, the one that it wraps, and so on."""
+def _from_the_outside(potential: Any, name: str, fits: Callable[[Any], bool]) -> Any:
+    """Return an attribute of a potential, or of the first that it wraps with one that fits."""
     while potential is not None:
-        yield potential
+        if hasattr(potential, name) and fits(found := getattr(potential, name)):
+            return found
         potential = getattr(potential, "inner", None)
+    return None
 
 
 Offering = TypeVar("Offering", bound=Potential, covariant=True)
@@ -139,20 +126,10 @@ class Typed(Generic[Offering]):
     capability: str
 
     def __call__(self, potential: Potential) -> Offering:
-        """Return the potential.
-
-        Raises
-        ------
-        CapabilityError
-            If the potential lacks the capability.
-        """
-        require(
-            "this computation",
-            frozenset({self.capability}),
-            potential.capabilities,
-            type(potential).__name__,
-            "use a potential that has it",
-        )
+        """Return the potential; CapabilityError is raised if it lacks the capability."""
+        offered, whose = potential.capabilities, type(potential).__name__
+        needs = frozenset({self.capability})
+        require("this computation", needs, offered, whose, "use a potential that has it")
         return cast("Offering", potential)
 
 
@@ -161,9 +138,6 @@ with_gradient = Typed[GradientPotential](GRADIENT)
 
 with_gradient_alone = Typed[GradientAlonePotential](GRADIENT_ALONE)
 """A potential that gives gradients without values."""
-
-with_convex = Typed[ConvexPotential](CONVEX)
-"""A potential whose Hessian is positive definite everywhere."""
 
 with_gaussian = Typed[GaussianPotential](GAUSSIAN)
 """A potential that is exactly that of a normal distribution."""
@@ -180,20 +154,15 @@ class HessianDerivativePotential(HessianPotential, Protocol):
     """A potential with capability ``hessian-derivative``: its Hessian G(q) can be differentiated.
 
     The forces of Riemannian dynamics, equations (7) to (9) of the paper, need two contractions of
-    the third derivatives, and never the ``dim`` matrices d_k G themselves.
+    the third derivatives, and never the ``dim`` matrices d_k G themselves. Each row has its own
+    symmetric matrix A, and its own vector u.
     """
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, shape (n, dim).
-
-        Each row has its own symmetric A, in ``matrices`` of shape (n, dim, dim).
-        """
+        """Return tr(A d_k G) for each k, shape (n, dim), with A in ``matrices (n, dim, dim)``."""
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, shape (n, dim).
-
-        Each row has its own u, in ``vectors`` of shape (n, dim).
-        """
+        """Return u^T d_k G u for each k, shape (n, dim), with u in ``vectors (n, dim)``."""
 
 
 class MetricPotential(Potential, Protocol):
@@ -207,10 +176,7 @@ class HessianProductPotential(Potential, Protocol):
     """A potential with capability ``hessian-product``."""
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``.
-
-        It costs less than the Hessian.
-        """
+        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``; cheaper than G."""
 
 
 class HessianDiagonalPotential(Potential, Protocol):
@@ -227,23 +193,10 @@ class MetricDerivativePotential(MetricPotential, Protocol):
     """A potential with capability ``metric-derivative``: its metric G(q) can be differentiated."""
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, shape (n, dim).
-
-        Each row has its own symmetric A, in ``matrices`` of shape (n, dim, dim).
-        """
+        """Return tr(A d_k G) for each k, shape (n, dim), with A in ``matrices (n, dim, dim)``."""
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim), with u in ``vectors (n, dim)``."""
-
-
-class MetricProductPotential(MetricPotential, Protocol):
-    """A potential with capability ``metric-product``."""
-
-    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``.
-
-        It costs less than the metric.
-        """
 
 
 with_hessian = Typed[HessianPotential](can.HESSIAN)
@@ -252,20 +205,11 @@ with_hessian = Typed[HessianPotential](can.HESSIAN)
 with_hessian_derivative = Typed[HessianDerivativePotential](can.HESSIAN_DERIVATIVE)
 """A potential that gives contractions of its Hessian's derivative."""
 
-with_hessian_product = Typed[HessianProductPotential](can.HESSIAN_PRODUCT)
-"""A potential that gives products of its Hessian with vectors."""
-
 with_hessian_diagonal = Typed[HessianDiagonalPotential](can.HESSIAN_DIAGONAL)
 """A potential that gives the diagonal of its Hessian."""
 
 with_metric = Typed[MetricPotential](can.METRIC)
 """A potential that gives its Fisher or Gauss-Newton matrix."""
-
-with_metric_derivative = Typed[MetricDerivativePotential](can.METRIC_DERIVATIVE)
-"""A potential that gives contractions of its metric's derivative."""
-
-with_metric_product = Typed[MetricProductPotential](can.METRIC_PRODUCT)
-"""A potential that gives products of its metric with vectors."""
 
 
 FormsAt: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
@@ -277,10 +221,8 @@ u^T d_k G u or tr(A d_k G), shape (k, dim)."""
 class MatrixField:
     """G(q) and its derivative: the four methods that both kinds of matrix have.
 
-    Parameters
-    ----------
-    name
-        ``"hessian"``: second derivatives of U. ``"metric"``: Fisher or Gauss-Newton matrix.
+    ``name`` says which: ``"hessian"`` is that of second derivatives of U, ``"metric"`` the Fisher
+    or Gauss-Newton matrix. CapabilityError is raised if a potential does not offer something.
     """
 
     name: Literal["hessian", "metric"]
@@ -296,38 +238,26 @@ class MatrixField:
         return f"{self.name}-product"
 
     def matrix(self, potential: Potential, positions: FloatArray) -> FloatArray:
-        """Return G at positions (n, dim), shape (n, dim, dim).
-
-        Raises
-        ------
-        CapabilityError
-            If the potential does not offer it; the other methods raise this too.
-        """
-        return self._method(potential, self.name, self.name)(positions)
+        """Return G at positions (n, dim), shape (n, dim, dim)."""
+        return self._call(potential, self.name, "", positions)
 
     def product(
         self, potential: Potential, positions: FloatArray, vectors: FloatArray
     ) -> FloatArray:
         """Return G u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        return self._method(potential, self.quick_product, f"{self.name}_product")(
-            positions, vectors
-        )
+        return self._call(potential, self.quick_product, "_product", positions, vectors)
 
     def trace_gradient(
         self, potential: Potential, positions: FloatArray, matrices: FloatArray
     ) -> FloatArray:
         """Return tr(A d_k G) for each k, shape (n, dim), with A in ``matrices (n, dim, dim)``."""
-        return self._method(potential, self.derivative, f"{self.name}_trace_gradient")(
-            positions, matrices
-        )
+        return self._call(potential, self.derivative, "_trace_gradient", positions, matrices)
 
     def form_gradient(
         self, potential: Potential, positions: FloatArray, vectors: FloatArray
     ) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim), with u in ``vectors (n, dim)``."""
-        return self._method(potential, self.derivative, f"{self.name}_form_gradient")(
-            positions, vectors
-        )
+        return self._call(potential, self.derivative, "_form_gradient", positions, vectors)
 
     def forms_at(self, potential: Potential, positions: FloatArray) -> FormsAt:
         """Return what :meth:`form_gradient` is of some rows of ``positions (n, dim)``.
@@ -335,31 +265,26 @@ class MatrixField:
         A potential may have a method ``hessian_forms_at`` or ``metric_forms_at`` that works out
         once what does not depend on the vectors; ``traces_at`` is the like for matrices.
         """
-        return self._at(potential, positions, "forms_at", self.form_gradient)
+        return self._at(potential, positions, "_forms_at") or (
+            lambda vectors, rows: self.form_gradient(potential, positions[rows], vectors)
+        )
 
     def traces_at(self, potential: Potential, positions: FloatArray) -> FormsAt:
         """Return what :meth:`trace_gradient` is of some rows of ``positions (n, dim)``."""
-        return self._at(potential, positions, "traces_at", self.trace_gradient)
-
-    def _at(
-        self,
-        potential: Potential,
-        positions: FloatArray,
-        name: str,
-        plainly: Callable[[Potential, FloatArray, FloatArray], FloatArray],
-    ) -> FormsAt:
-        prepare: Callable[[FloatArray], FormsAt] | None = getattr(
-            potential, f"{self.name}_{name}", None
+        return self._at(potential, positions, "_traces_at") or (
+            lambda matrices, rows: self.trace_gradient(potential, positions[rows], matrices)
         )
-        if prepare is not None and self.derivative in potential.capabilities:
-            return prepare(positions)
-        return lambda factors, rows: plainly(potential, positions[rows], factors)
 
-    def _method(
-        self, potential: Potential, capability: str, name: str
-    ) -> Callable[..., FloatArray]:
-        function: Callable[..., FloatArray] = getattr(Typed[Any](capability)(potential), name)
-        return function
+    def _at(self, potential: Potential, positions: FloatArray, name: str) -> FormsAt | None:
+        prepare: Callable[[FloatArray], FormsAt] | None = getattr(potential, self.name + name, None)
+        offered = self.derivative in potential.capabilities
+        return prepare(positions) if prepare is not None and offered else None
+
+    def _call(
+        self, potential: Potential, capability: str, name: str, *given: FloatArray
+    ) -> FloatArray:
+        found: FloatArray = getattr(Typed[Any](capability)(potential), self.name + name)(*given)
+        return found
 
 
 HESSIAN_FIELD = MatrixField("hessian")
@@ -399,48 +324,10 @@ class CurvedEnergy(Energy, Protocol):
     def capabilities(self) -> Capabilities:
         """Names of what it can do beyond its gradients."""
 
-    def curvatures(
-        self, outputs: FloatArray, positions: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return C and R at outputs of shape (n, m) and positions of shape (n, dim).
+    def curvatures(self, outputs: FloatArray, positions: FloatArray) -> Pair:
+        """Return C, shape (n, m, m) or its diagonals (n, m), and R, shape (n, dim, dim).
 
-        Returns
-        -------
-        by_outputs : ndarray of shape (n, m) or (n, m, m)
-            C, positive semi-definite; only its diagonals where it is diagonal.
-        by_positions : ndarray of shape (n, dim, dim)
-            R, positive semi-definite.
-        """
-
-
-class ForwardPotential(Potential, Protocol):
-    """A potential with capability ``forward``, and perhaps ``jacobian``."""
-
-    @property
-    def energy(self) -> Energy:
-        """The cheap exact part of U."""
-
-    def forward(self, positions: FloatArray) -> FloatArray:
-        """Return the outputs of the expensive map, shape (n, m)."""
-
-    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-
-
-class AdjointPotential(ForwardPotential, Protocol):
-    """A forward potential with capability ``vjp``, whose gradients need no Jacobian."""
-
-    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
-
-
-class ForwardHessianPotential(ForwardPotential, Protocol):
-    """A forward potential with capability ``forward-hessian``."""
-
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m for each k, shape (n, dim).
-
-        F is the forward map, and each row has its own W, in ``weights`` of shape (n, m, dim).
+        Outputs have shape (n, m), and positions (n, dim).
         """
 
 
@@ -456,27 +343,33 @@ class CurvedDerivativeEnergy(CurvedEnergy, Protocol):
         positions: FloatArray,
         by_outputs_weights: FloatArray,
         by_positions_weights: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the gradients of sum(X * C) + tr(B R).
+    ) -> Pair:
+        """Return the gradients of sum(X * C) + tr(B R) in the outputs, and in the positions.
 
-        Parameters
-        ----------
-        outputs : ndarray of shape (n, m)
-            Outputs of the forward map.
-        positions : ndarray of shape (n, dim)
-            Positions of these outputs.
-        by_outputs_weights : ndarray of the shape of C
-            X; symmetric where C is a matrix.
-        by_positions_weights : ndarray of shape (n, dim, dim)
-            B, symmetric.
-
-        Returns
-        -------
-        by_outputs : ndarray of shape (n, m)
-            Gradient in the outputs.
-        by_positions : ndarray of shape (n, dim)
-            Gradient in the positions, with the outputs held fixed.
+        The weights X have the shape of C and B that of R; matrices are symmetric. The gradients
+        have shapes (n, m) and (n, dim); each is taken with the other argument held fixed.
         """
+
+
+class ForwardPotential(Potential, Protocol):
+    """A potential with capability ``forward``, and perhaps ``jacobian``."""
+
+    @property
+    def energy(self) -> Energy:
+        """The cheap exact part of U."""
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs of the expensive map, shape (n, m)."""
+
+    def forward_and_jacobian(self, positions: FloatArray) -> Pair:
+        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+
+
+class AdjointPotential(ForwardPotential, Protocol):
+    """A forward potential with capability ``vjp``, whose gradients need no Jacobian."""
+
+    def forward_and_gradient(self, positions: FloatArray) -> Pair:
+        """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
 
 
 class ForwardDerivatives(Protocol):
@@ -511,12 +404,8 @@ with_forward = Typed[ForwardPotential](FORWARD)
 with_vjp = Typed[AdjointPotential](VJP)
 """A potential that gives its outputs and the gradient of U by an adjoint."""
 
-with_forward_hessian = Typed[ForwardHessianPotential](FORWARD_HESSIAN)
-"""A potential that gives second derivatives of its outputs."""
-
 CURVATURES = "curvatures"
 """Capability of an energy: ``curvatures(outputs, positions)``."""
-
 
 CURVATURE_DERIVATIVES = "curvature-derivatives"
 """Capability of an energy that has ``curvature_gradients`` besides."""
@@ -534,13 +423,7 @@ def offers_curvatures(energy: Energy) -> bool:
 
 
 def with_curvatures(energy: Energy) -> CurvedEnergy:
-    """Return the energy, typed as one that gives its curvatures.
-
-    Raises
-    ------
-    CapabilityError
-        If the energy lacks the capability.
-    """
+    """Return an energy that gives its curvatures; CapabilityError is raised for any other."""
     if not offers_curvatures(energy):
         raise CapabilityError(
             f"a Gauss-Newton matrix needs an energy with 'curvatures' among its capabilities, but "
@@ -556,13 +439,7 @@ def offers_curvature_derivatives(energy: Energy) -> bool:
 
 
 def with_curvature_derivatives(energy: Energy) -> CurvedDerivativeEnergy:
-    """Return the energy, typed as one that differentiates its curvatures.
-
-    Raises
-    ------
-    CapabilityError
-        If the energy lacks either capability.
-    """
+    """Return an energy that differentiates its curvatures; CapabilityError for any other."""
     if not offers_curvature_derivatives(energy):
         raise CapabilityError(
             f"the derivative of a Gauss-Newton matrix needs an energy with 'curvatures' and "
@@ -608,27 +485,16 @@ class RowExpansion(Protocol):
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
         """Return D_i(q), shape (m,), for each pair of a row and a position.
 
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            Positions q.
-        rows : ndarray of int, shape (m,)
-            Row i of each pair; repeats are allowed.
-        owners : ndarray of int, shape (m,)
-            Number of the position in each pair.
+        ``rows (m,)`` are the row i of each pair, with repeats, and ``owners (m,)`` the number of
+        its position.
         """
 
     def changes(
         self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
     ) -> FloatArray:
-        """Return D_i(q') - D_i(q), shape (m,), for each pair of a row and a move.
+        """Return D_i(q') - D_i(q), shape (m,), for each pair of a row and a move, q to q'.
 
-        Parameters
-        ----------
-        before, after : ndarray of shape (n, dim)
-            q and q' of each move.
-        rows, owners : ndarray of int, shape (m,)
-            As in :meth:`remainders`.
+        The ends have shape (n, dim); ``rows`` and ``owners`` are as in :meth:`remainders`.
         """
 
     def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
@@ -682,26 +548,14 @@ class WrappedExpansion:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Ball:
-    """The positions q with |L^-1 (q - centre)| <= radius, L the factor it is given with.
-
-    Parameters
-    ----------
-    centre : ndarray of shape (dim,)
-        Its middle.
-    """
+    """The positions q with |L^-1 (q - centre (dim,))| <= radius, L the factor it is given with."""
 
     centre: FloatArray
     radius: float
 
 
 def check_ball(ball: Ball | None, whose: str) -> Ball:
-    """Return the ball that was given.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none.
-    """
+    """Return the ball that was given; ConfigurationError is raised if there is none."""
     if ball is None:
         raise ConfigurationError(
             f"{whose} have no bound at every position; give row_bounds a ball in which it is to "
@@ -724,12 +578,26 @@ class RowDraws(Protocol):
         """
 
 
-class SummedPotential(Potential, Protocol):
-    """A potential with capability ``rows``: U(q) = sum over rows of U_i(q) + rest(q)."""
+class Terms(Protocol):
+    """The methods of a potential with capability ``rows`` that do not evaluate all rows."""
 
     @property
     def n_rows(self) -> int:
         """Number of terms."""
+
+    def select(self, rows: IntArray) -> Potential:
+        """Return the sum of some terms alone, without the rest, by their numbers (m,).
+
+        The sum holds a copy of these rows (a row given twice counts twice), and offers
+        ``gradient``, ``gradient-alone`` and ``hessian``.
+        """
+
+    def row_bounds(self, factor: FloatArray) -> FloatArray:
+        """Return psi_i, shape (n_rows,); see :meth:`SummedPotential.row_bounds`."""
+
+
+class SummedPotential(Terms, Potential, Protocol):
+    """A potential with capability ``rows``: U(q) = sum over rows of U_i(q) + rest(q)."""
 
     def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
         """Return the expansions of all terms at ``centre (dim,)``, in one pass over the rows.
@@ -759,18 +627,6 @@ class SummedPotential(Potential, Protocol):
     def row_draws(self, factor: FloatArray, order: int = 2, ball: Ball | None = None) -> RowDraws:
         """Return draws by the bounds of :meth:`row_bounds`, with capability ``rows-drawn``."""
 
-    def select(self, rows: IntArray) -> Potential:
-        """Return the sum of some terms alone, without the rest.
-
-        The sum holds a copy of these rows (a row given twice counts twice), and offers
-        ``gradient``, ``gradient-alone`` and ``hessian``.
-
-        Parameters
-        ----------
-        rows : ndarray of int, shape (m,)
-            Numbers of the rows.
-        """
-
 
 def of_order(order: int, ball: Ball | None = None) -> dict[str, Any]:
     """Return keyword arguments for an order and a ball; none for 2 and None.
@@ -781,36 +637,13 @@ def of_order(order: int, ball: Ball | None = None) -> dict[str, Any]:
     return chosen if ball is None else {**chosen, "ball": ball}
 
 
-class Terms(Protocol):
-    """The methods of a potential with capability ``rows`` that do not evaluate all rows.
-
-    See :class:`~surrokit.potentials.SummedPotential`.
-    """
-
-    @property
-    def n_rows(self) -> int:
-        """Number of terms."""
-
-    def select(self, rows: IntArray) -> Potential:
-        """Return the sum of the terms of some rows, shape (m,), alone."""
-
-    def row_bounds(self, factor: FloatArray) -> FloatArray:
-        """Return psi_i, shape (n_rows,), for a factor L of shape (dim, dim)."""
-
-
 @attrs.frozen(eq=False, repr=False)
 class SummedTerms:
-    """The terms of a summed potential, of which a surrogate may copy some.
+    """The terms of a ``target`` with capability ``rows``, of which a surrogate may copy some.
 
     None of this counts as an exact call: time spent on a copy is time spent on the surrogate, in
-    proportion to its rows. A copy of all rows would be as slow as the target.
-
-    Parameters
-    ----------
-    target
-        A potential with capability ``rows``.
-    local
-        Whether its bounds hold in balls alone, as capability ``rows-in-balls`` says.
+    proportion to its rows. A copy of all rows would be as slow as the target. ``local`` says
+    whether bounds hold in balls alone, as of capability ``rows-in-balls``.
     """
 
     _target: Terms = attrs.field(alias="target")
@@ -822,27 +655,15 @@ class SummedTerms:
         return self._target.n_rows
 
     def select(self, rows: IntArray) -> Potential:
-        """Return the sum of some terms alone, as a copy of their rows.
-
-        Parameters
-        ----------
-        rows : ndarray of int, shape (m,)
-            Numbers of the rows.
-        """
+        """Return the sum of some terms alone, as a copy of their rows, by their numbers (m,)."""
         return self._target.select(rows)
 
     def row_bounds(self, factor: FloatArray, about: FloatArray) -> FloatArray:
         """Return how far each term can be from its expansion, shape (n_rows,), in nats.
 
-        psi_i with |U_i - its expansion to second order at c| <= psi_i |L^-1 (q - c)|^3 for any c;
-        where terms have no bound at every position, for positions with |L^-1 (q - about)| <= 1.
-
-        Parameters
-        ----------
-        factor : ndarray of shape (dim, dim)
-            L.
-        about : ndarray of shape (dim,)
-            Where bounds are to hold that do not hold everywhere.
+        psi_i with |U_i - its expansion to second order at c| <= psi_i |L^-1 (q - c)|^3 for any c,
+        with L the ``factor (dim, dim)``; where terms have no bound at every position, for positions
+        with |L^-1 (q - about (dim,))| <= 1.
         """
         ball = Ball(centre=about, radius=1.0) if self._local else None
         bounds = self._target.row_bounds(factor, **of_order(USUAL_ORDER, ball))

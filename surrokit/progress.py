@@ -10,9 +10,6 @@ import attrs
 
 from surrokit.interfaces import Stage, StepInfo
 
-MATTERS = 60.0
-"""Seconds of all calls from which on the cost of a run is reported before it goes on."""
-
 
 @attrs.frozen(kw_only=True)
 class Progress:
@@ -37,9 +34,8 @@ class Progress:
             said.append(f"{duration(self.seconds_a_call)} a call")
         if self.failures:
             said.append(f"{self.failures} failed")
-        so_far = duration(self.seconds, whole=True)
         limit = "" if self.most_seconds is None else f" of {duration(self.most_seconds)}"
-        said.append(f"{so_far}{limit} so far")
+        said.append(f"{duration(self.seconds, whole=True)}{limit} so far")
         least, most = (duration(each, whole=True) for each in self.left)
         if 0.0 < self.left[1] < math.inf:
             likely = most if least == most else f"{least} to {most}"
@@ -49,39 +45,31 @@ class Progress:
 
 @attrs.frozen(kw_only=True)
 class Estimate:
-    """What a run is expected to cost, by a few timed calls; ``str`` says it in one sentence.
+    """What a run is expected to cost, by a few timed calls; ``str`` says it in one sentence."""
 
-    Parameters
-    ----------
-    seconds_a_call
-        Seconds of a call at one position; None where none was timed.
-    kind
-        What a call is: a value of the density, or a gradient with it.
-    calls
-        Calls that the run is expected to take, for about as many independent draws as are wanted;
-        None where few data rows decide, so that calls say little.
-    most_workers
-        Workers that can be of use.
-    weighs
-        Whether the calls are those of weighted answers, and not of chains.
-    few_calls
-        Calls for which weighted answers are to be had instead; None where they are not.
-    """
-
-    seconds_a_call: float | None
-    kind: Literal["value", "gradient"]
+    seconds_a_call: float | None  #: Of a call at one position; None where none was timed.
+    kind: Literal["value", "gradient"]  #: A call is a value of the density, or a gradient with it.
+    #: Calls that the run is expected to take, for about as many independent draws as are wanted;
+    #: None where few data rows decide, so that calls say little.
     calls: int | None
     workers: int = 1
-    most_workers: int = 1
-    weighs: bool = False
+    most_workers: int = 1  #: Workers that can be of use.
+    weighs: bool = False  #: Whether the calls are those of weighted answers, and not of chains.
+    #: Calls for which weighted answers are to be had instead; None where they are not.
     few_calls: int | None = None
 
     def seconds(self, workers: int | None = None) -> float:
-        """Return the seconds of all calls on so many workers; None for those that the run has.
+        """Return the seconds of all calls on so many workers, by default those that the run has.
 
         They are NaN where calls are not known.
         """
         return self._seconds(self.calls, workers)
+
+    def _seconds(self, calls: int | None, workers: int | None) -> float:
+        if calls is None or self.seconds_a_call is None:
+            return math.nan
+        at_once = min(self.workers if workers is None else workers, self.most_workers)
+        return calls * self.seconds_a_call / max(at_once, 1)
 
     @property
     def few_seconds(self) -> float:
@@ -90,20 +78,14 @@ class Estimate:
 
     @property
     def matters(self) -> bool:
-        """Whether all calls take more than :data:`MATTERS` seconds."""
-        return self.seconds() > MATTERS
+        """Whether all calls take more than a minute, so that the cost is reported beforehand."""
+        return self.seconds() > 60.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as plain data, with the sentence."""
         figures = {"seconds": self.seconds(), "few_seconds": self.few_seconds}
         known = {name: None if math.isnan(each) else each for name, each in figures.items()}
         return {**attrs.asdict(self), **known, "text": str(self)}
-
-    def _seconds(self, calls: int | None, workers: int | None) -> float:
-        if calls is None or self.seconds_a_call is None:
-            return math.nan
-        at_once = min(self.workers if workers is None else workers, self.most_workers)
-        return calls * self.seconds_a_call / max(at_once, 1)
 
     def __str__(self) -> str:
         what = "a gradient" if self.kind == "gradient" else "a call"
@@ -114,16 +96,19 @@ class Estimate:
             said.append("few data rows decide, so that the number of calls is not predicted")
             return "; ".join(said)
         need = "weighted answers take" if self.weighs else "chains need"
-        calls = f"{need} about {_round(self.calls):,} calls"
+        # more than two digits are not known
+        rounded = round(self.calls, min(1 - math.floor(math.log10(max(self.calls, 1))), 0))
+        calls = f"{need} about {rounded:,} calls"
         if self.seconds_a_call is not None:
             most = self.workers if self.workers > 1 else self.most_workers
             calls += f", {duration(self.seconds(1))} on 1 worker"
             calls += f", {duration(self.seconds(most))} on {most}" if most > 1 else ""
         said.append(calls)
         if self.few_calls is not None:
-            takes = duration(self.few_seconds)
-            in_about = "" if self.seconds_a_call is None else f" in about {takes}"
-            said.append(f"`max_calls={self.few_calls}` gives weighted answers{in_about}")
+            takes = (
+                f" in about {duration(self.few_seconds)}" if self.seconds_a_call is not None else ""
+            )
+            said.append(f"`max_calls={self.few_calls}` gives weighted answers{takes}")
         return "; ".join(said)
 
 
@@ -145,58 +130,29 @@ def duration(seconds: float, *, whole: bool = False) -> str:
     return f"{number:.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"
 
 
-def _round(calls: int) -> int:
-    """Return a number of calls with two leading digits: more is not known of it."""
-    return round(calls, min(1 - math.floor(math.log10(max(calls, 1))), 0))
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class RunInfo:
-    """Facts about a run as a whole.
-
-    Parameters
-    ----------
-    dim, chains, warmup, draws
-        Sizes; ``warmup`` includes the exploration. A ``warmup`` or ``draws`` that is left open is
-        the present estimate.
-    parts
-        Kind to a description of the part in use.
-    estimate
-        What the run is expected to cost; None where that is not known.
-    """
+    """Facts about a run as a whole; sizes that are left open are the present estimates."""
 
     dim: int
     chains: int
-    warmup: int
+    warmup: int  #: With the exploration.
     draws: int
-    parts: Mapping[str, str]
-    estimate: Estimate | None = None
+    parts: Mapping[str, str]  #: Kind to a description of the part in use.
+    estimate: Estimate | None = None  #: What the run is expected to cost, where that is known.
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class RoundInfo:
-    """Facts about weighted answers after one round of them.
+    """Facts about weighted answers after one round of them."""
 
-    Parameters
-    ----------
-    error
-        The largest error of any figure so far, in posterior standard deviations; infinite as long
-        as no answer is believed.
-    draws
-        Draws that correct the answers so far.
-    aim
-        The error that is good enough; None for no aim.
-    calls
-        Exact calls paid for so far, exploration included.
-    most_calls
-        Calls that may be paid for; None for no limit.
-    """
-
+    #: The largest error of any figure so far, in posterior standard deviations; infinite as long as
+    #: no answer is believed.
     error: float
-    draws: int
-    aim: float | None
-    calls: float
-    most_calls: int | None
+    draws: int  #: That correct the answers so far.
+    aim: float | None  #: The error that is good enough; None for no aim.
+    calls: float  #: Exact calls so far, exploration included.
+    most_calls: int | None  #: Calls that are allowed; None for no limit.
 
     @property
     def expected_calls(self) -> float:
@@ -209,20 +165,10 @@ class RoundInfo:
 
 @attrs.frozen(kw_only=True, eq=False)
 class IterationInfo:
-    """Facts about one iteration.
-
-    Parameters
-    ----------
-    iteration
-        Iterations done in the whole run, this one included.
-    step
-        What happened to the chains; None where an exploration made no transition.
-    calls
-        Exact calls by kind since the run began.
-    """
+    """Facts about one iteration."""
 
     stage: Stage
-    iteration: int
-    step: StepInfo | None
-    calls: Mapping[str, int]
+    iteration: int  #: Iterations done in the whole run, this one included.
+    step: StepInfo | None  #: What happened to the chains; None where an exploration made no move.
+    calls: Mapping[str, int]  #: Exact calls by kind since the run began.
     seconds: float

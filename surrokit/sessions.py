@@ -353,7 +353,7 @@ def observed(observers: Sequence[object], *, progress: bool) -> Iterator[Observe
 
     with metered() as meter, progress_bar(meter, enabled=progress) as bar:
         listeners = Observers([*observers, *bar, *log_observers()])
-        listeners.add_hooks(default_plugins().manager.hook)
+        listeners.add_hooks(default_plugins().hook)
         yield listeners
 
 

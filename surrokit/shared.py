@@ -81,13 +81,17 @@ def model(
     given = [name for name, each in stray.items() if each is not None]
     if given:
         raise ConfigurationError(f"{given[0]} is no part of a {kind}; leave it out")
-    memo = Memo(grows=True)
+    memo, store = Memo(grows=True), None
+    if path is not None:  # which is known by no bounds and no priors, as these may change
+        specs = declare_parameters(dim, parameters).specs
+        shapes = [[name, list(shape)] for name, shape in _shapes(specs)]
+        store = _fill(memo, Path(path), {"kind": kind, "parameters": shapes})
     return SharedModel(
         functions=of_map if log_likelihood is None else of_density,
         declared={"dim": dim, "parameters": parameters, "plausible": plausible},
         batched=batched,
         memo=memo,
-        store=None if path is None else _fill(memo, Path(path), _describe(dim, parameters, kind)),
+        store=store,
     )
 
 
@@ -97,13 +101,6 @@ class SharedModel:
 
     Evaluations are kept in memory as long as the model is, and in its file if it has one. Gradients
     by an adjoint depend on the data, and are not kept.
-
-    Parameters
-    ----------
-    declared
-        Parameters of the model, their number, and plausible ranges.
-    store
-        The file of evaluations; None for memory alone.
     """
 
     functions: Mapping[str, Any]
@@ -150,15 +147,18 @@ class SharedModel:
         """
         declared: dict[str, Any] = {**self.declared, "batched": self.batched}
         if parameters is not None:
-            declared |= {"parameters": self._checked(parameters), "dim": None}
+            own = self.declared["parameters"]
+            if own is None or _shapes(parameters) != _shapes(own):
+                raise ConfigurationError(
+                    "parameters of a posterior must have the names and shapes of the model's own, "
+                    f"in their order, got {', '.join(parameters)}; declare the model's parameters "
+                    "by name"
+                )
+            declared |= {"parameters": parameters, "dim": None}
         if plausible is not None:
             declared |= {"plausible": plausible}
-        observed: dict[str, Any] = {
-            "data": data,
-            "noise_sd": noise_sd,
-            "prior": prior,
-            "energy": energy,
-        }
+        observed: dict[str, Any] = {"data": data, "noise_sd": noise_sd}
+        observed |= {"prior": prior, "energy": energy}
         if "forward" in self.functions:
             target = forward_potential(**self.functions, **observed, **declared)
         else:
@@ -170,32 +170,14 @@ class SharedModel:
                 )
             target = potential(**self.functions, **declared)
         if self.store is not None and not self._compared:
-            _check(self.store, target)
             self._compared.append(self.store.path)
+            if model_of(target).columns is None:  # else the file has a part of the position alone
+                check_row(self.store, target)  # evaluated again, uncounted
         return change_model(target, lambda inner: attrs.evolve(inner, memo=self.memo, shared=True))
-
-    def _checked(self, parameters: Declared) -> Declared:
-        own = self.declared["parameters"]
-        if own is None or _shapes(parameters) != _shapes(own):
-            raise ConfigurationError(
-                "parameters of a posterior must have the names and shapes of the model's own, in "
-                f"their order, got {', '.join(parameters)}; declare the model's parameters by name"
-            )
-        return parameters
 
 
 def _shapes(parameters: Declared) -> list[tuple[str, tuple[int, ...]]]:
     return [(name, spec.shape) for name, spec in Parameters.declare(parameters).specs.items()]
-
-
-# --- the file of a model ---
-
-
-def _describe(dim: int | None, parameters: Declared | None, kind: str) -> dict[str, Any]:
-    """Return what the file of a model is known by: no bounds and no priors, which may change."""
-    specs = declare_parameters(dim, parameters).specs
-    shapes = [[name, list(shape)] for name, shape in _shapes(specs)]
-    return {"kind": kind, "parameters": shapes}
 
 
 def _fill(memo: Memo, path: Path, described: Mapping[str, Any]) -> Store:
@@ -225,9 +207,3 @@ def _fill(memo: Memo, path: Path, described: Mapping[str, Any]) -> Store:
 
     memo.write = write
     return store
-
-
-def _check(store: Store, target: Potential) -> None:
-    """Evaluate one position of a file again, uncounted, and compare."""
-    if model_of(target).columns is None:  # else a position of the file is a part of the target's
-        check_row(store, target)

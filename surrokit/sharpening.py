@@ -16,18 +16,8 @@ from surrokit.result.run import Run
 from surrokit.types import FloatArray
 from surrokit.weighted.sharpened import Sharpened
 
-LEAST_ACCEPTANCE = 0.9
-"""Part of the moves that the target must accept; else errors are told by too few rejections, each
-of which lasts for long."""
-
-
 MOVES = 50_000
 """Moves on the surrogate, from all draws together, by default."""
-
-LEAST_MOVES = 4
-"""Moves from each draw at least; with fewer their own noise is too large."""
-
-_AT_ONCE = 1024  # positions that move together: their batch stays in the processor's cache
 
 
 def sharpen(run: Run, seed: int | np.random.Generator | None = None, *, moves: int = MOVES) -> Run:
@@ -59,10 +49,13 @@ def sharpen(run: Run, seed: int | np.random.Generator | None = None, *, moves: i
     kept = run.kept
     assert kept.ends is not None
     acceptance = float(run.acceptance.mean())
-    if acceptance < LEAST_ACCEPTANCE:
-        return _as_it_is(run, f"the target accepted {acceptance:.2f} of the moves only")
+    if acceptance < 0.9:  # errors would be told by too few rejections, each of which lasts for long
+        reason = f"the target accepted {acceptance:.2f} of the moves only"
+        message = f"answers were not sharpened: {reason}; draw more instead"
+        finding = Finding(name="sharpen", message=message, warns=True)
+        return attrs.evolve(run, verdict=Verdict((finding, *run.verdict.findings)))
     flat = kept.positions.reshape(-1, kept.positions.shape[2])
-    each = max(-(-moves // len(flat)), LEAST_MOVES)
+    each = max(-(-moves // len(flat)), 4)  # the noise of fewer is too large
     with one_thread():
         ends = _move(run, flat, each, np.random.default_rng(seed))
     sharpened = Sharpened(
@@ -77,21 +70,16 @@ def sharpen(run: Run, seed: int | np.random.Generator | None = None, *, moves: i
 def _move(run: Run, positions: FloatArray, each: int, rng: np.random.Generator) -> FloatArray:
     """Return where moves of the run's kernel from positions (n, dim) end, shape (each, n, dim)."""
     assert run.surrogate is not None
-    kernel = Binding(run.sampler, run.surrogate, _AT_ONCE).kernel
+    at_once = 1024  # a batch that stays in the processor's cache
+    kernel = Binding(run.sampler, run.surrogate, at_once).kernel
     ends = np.empty((each, *positions.shape))
-    for at in range(0, len(positions), _AT_ONCE):
-        here = positions[at : at + _AT_ONCE]
+    for at in range(0, len(positions), at_once):
+        here = positions[at : at + at_once]
         cache = kernel.cache(here)
         state = ChainState(positions=here, values=cache["value"], cache=cache)
         for i in range(each):
-            ends[i, at : at + _AT_ONCE] = kernel.propose(state, rng).positions
+            ends[i, at : at + at_once] = kernel.propose(state, rng).positions
     return ends
-
-
-def _as_it_is(run: Run, reason: str) -> Run:
-    message = f"answers were not sharpened: {reason}; draw more instead"
-    finding = Finding(name="sharpen", message=message, warns=True)
-    return attrs.evolve(run, verdict=Verdict((finding, *run.verdict.findings)))
 
 
 def _check(run: Run) -> None:

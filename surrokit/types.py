@@ -9,6 +9,9 @@ import numpy.typing as npt
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 """Double-precision array; the docstring that uses it gives the shape."""
 
+Pair: TypeAlias = tuple[FloatArray, FloatArray]
+"""Two arrays, such as U (n,) and its gradient (n, dim)."""
+
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 """Array of truth values, one for each chain or row."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from harness import in_turns
 from surrokit.diagnostics import effective_sample_size, mean_error, r_hat
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray
@@ -171,9 +172,6 @@ def run_chains(
 Shares = Mapping[str, float]
 """Cost of one call of each kind, in gradients; ``rows``: of one data row."""
 
-REPEATS = 7
-"""Timings of each kind of call; their median counts."""
-
 
 def measured_shares(target: Any, starts: FloatArray, n_rows: int) -> dict[str, float]:
     """Time the target's kinds of calls, and return each as a part of a value with its gradient."""
@@ -183,14 +181,7 @@ def measured_shares(target: Any, starts: FloatArray, n_rows: int) -> dict[str, f
     }
     if hasattr(target, "hessian"):
         calls["hessian"] = lambda: target.hessian(starts)
-    times: dict[str, list[float]] = {kind: [] for kind in calls}
-    for repeat in range(REPEATS + 1):
-        for kind, call in calls.items():
-            start = time.perf_counter()
-            call()
-            if repeat:  # the first is not counted
-                times[kind].append(time.perf_counter() - start)
-    medians = {kind: float(np.median(found)) for kind, found in times.items()}
+    medians = {kind: float(np.median(found)) for kind, found in in_turns(calls, 7).items()}
     shares = {kind: seconds / medians["gradient"] for kind, seconds in medians.items()}
     shares["rows"] = shares["value"] / n_rows
     shares["milliseconds"] = 1e3 * medians["gradient"] / len(starts)
@@ -218,7 +209,7 @@ def figures(outcome: Outcome, shares: Shares) -> dict[str, Any]:
     """
     draws = outcome.draws
     squares = np.square(draws - draws.mean(axis=(0, 1)))
-    ess, ess_squares = (_least(effective_sample_size(x, "bulk")) for x in (draws, squares))
+    ess, ess_squares = (float(np.min(effective_sample_size(x, "bulk"))) for x in (draws, squares))
     seconds = sum(outcome.seconds[phase] for phase in PHASES)
     paid = gradient_equivalents(outcome.calls, shares)
     found = {
@@ -235,7 +226,7 @@ def figures(outcome: Outcome, shares: Shares) -> dict[str, Any]:
         "sampling_rate": float(np.minimum(ess, ess_squares)) / outcome.seconds["sampling"],
         "per_call": ess / paid,
         "per_call_squares": ess_squares / paid,
-        "rhat": _largest(r_hat(draws)),
+        "rhat": float(np.max(r_hat(draws))),
         "acceptance": outcome.acceptance,
         "note": outcome.note,
         "mean": draws.mean(axis=(0, 1)).tolist(),
@@ -267,14 +258,6 @@ def tolerance(dim: int, false_alarms: float = 1e-3) -> float:
     from scipy.stats import norm
 
     return float(norm.isf(false_alarms / (4 * dim)))
-
-
-def _least(sizes: FloatArray) -> float:
-    return float(np.min(sizes))
-
-
-def _largest(values: FloatArray) -> float:
-    return float(np.max(values))
 
 
 def _without_nan(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
     python -m peers.worker ORDER
 
-``ORDER`` is JSON: ``problem``, ``method``, ``data``, ``rows``, ``chains``, ``mass``, ``warmup``,
+``ORDER`` is JSON: ``problem``, ``method``, ``data``, ``chains``, ``mass``, ``warmup``,
 ``draws``, ``seconds``, ``seed``, ``core``, ``shares`` and ``result``, the file for the figures.
 """
 
@@ -29,21 +29,13 @@ def pin(core: int | None) -> bool:
 
 def task_of(order: dict[str, Any]) -> Any:
     """Return the problem with its data, and what may be spent on it."""
-    import numpy as np
-
-    import surrokit as sk
     from peers.outcome import Task
     from peers.problems import PRIOR_VARIANCE, PROBLEMS
 
     problem = PROBLEMS[order["problem"]]
     data = None if order["data"] is None else Path(order["data"])
     design, response = problem.arrays(data)
-    if order["rows"] is None:
-        target = problem.target(data)
-    else:
-        some = np.linspace(0, len(design) - 1, order["rows"]).astype(int)
-        design, response = design[some], response[some]
-        target = sk.make("potential", "logistic", design=design, response=response)
+    target = problem.target(data)
     return Task(
         target=target,
         design=design,

@@ -85,7 +85,7 @@ class Case:
     """One posterior."""
 
     name: str  # of its folder
-    density: str  # function of ``in_jax`` that makes its log density
+    density: str | None = None  # function of ``in_jax`` that makes its log density, if any
     # names and bounds, as :func:`surrokit.potential` takes them, in the order of positions
     parameters: Mapping[str, Parameter | Bounds | None]
     # function of ``by_hand`` that makes U with a gradient written by hand, if there is one
@@ -94,8 +94,7 @@ class Case:
     registered: str | None = None
     # takes draws of any shape (..., dim) to the reference's names
     named: Callable[[Case, FloatArray], Named] = keep_names
-    # takes the reference to centres and scales of the coordinates, for samplers that must
-    # be told where to look
+    # takes the reference to centres and scales of the coordinates
     typical: Callable[[Reference], tuple[list[float], list[float]]] = typical_numbers
 
     @property
@@ -168,7 +167,6 @@ CASES = {
         ),
         Case(
             name="hudson_lynx_hare-lotka_volterra",
-            density="populations",
             parameters={**_LYNX_HARE, "sigma": sk.vector(2, lower=0.0)},
             registered="lynx-hare",
         ),

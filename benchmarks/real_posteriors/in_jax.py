@@ -35,11 +35,6 @@ def inverse_gamma(x: jax.Array, shape: float, scale: float) -> jax.Array:
     return -(shape + 1.0) * jnp.log(x) - scale / x
 
 
-def lognormal(x: jax.Array, log_median: jax.Array | float, sd: jax.Array | float) -> jax.Array:
-    """Return the sum over all elements of positive x."""
-    return normal(jnp.log(x), log_median, sd) - jnp.sum(jnp.log(x))
-
-
 Data: TypeAlias = Mapping[str, Any]
 Density: TypeAlias = Callable[[jax.Array], jax.Array]
 """Log density of one position, shape (dim,)."""
@@ -212,51 +207,6 @@ def accelerations(data: Data) -> Density:
     return log_density
 
 
-STEPS_A_YEAR = 20
-
-
-def populations(data: Data) -> Density:
-    """Return the density of ``lotka_volterra``: theta, z_init, sigma."""
-    counts = jnp.concatenate([jnp.array([data["y_init"]]), jnp.array(data["y"])])
-    years = len(data["ts"])
-
-    def log_density(q: jax.Array) -> jax.Array:
-        theta, begun, sigma = q[:4], q[4:6], q[6:]
-        logs = _solve(theta, jnp.log(begun), years)
-        centre, spread = jnp.array([1.0, 0.05, 1.0, 0.05]), jnp.array([0.5, 0.05, 0.5, 0.05])
-        prior = normal(theta, centre, spread) + lognormal(sigma, -1.0, 1.0)
-        return prior + lognormal(begun, jnp.log(10.0), 1.0) + lognormal(counts, logs, sigma)
-
-    return log_density
-
-
-def _solve(theta: jax.Array, begun: jax.Array, years: int) -> jax.Array:
-    """Return log populations after each year, the first included, shape (years + 1, 2)."""
-    h = 1.0 / STEPS_A_YEAR
-
-    def slope(logs: jax.Array) -> jax.Array:
-        hare, lynx = jnp.exp(logs)
-        return jnp.array([theta[0] - theta[1] * lynx, theta[3] * hare - theta[2]])
-
-    def step(_: int, logs: jax.Array) -> jax.Array:
-        first = slope(logs)
-        second = slope(logs + 0.5 * h * first)
-        third = slope(logs + 0.5 * h * second)
-        last = slope(logs + h * third)
-        return logs + h / 6.0 * (first + 2.0 * second + 2.0 * third + last)
-
-    def year(logs: jax.Array, _: None) -> Any:
-        logs = jax.lax.fori_loop(0, STEPS_A_YEAR, step, logs)
-        return logs, logs
-
-    _, after = jax.lax.scan(year, begun, None, length=years)
-    return jnp.concatenate([begun[None], after])
-
-
-SIZES = (4, 16, 64)
-"""Rows are filled up to one of these, for JAX compiles a function for every shape anew."""
-
-
 def in_rows(
     log_density: Callable[[jax.Array], jax.Array],
 ) -> tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]]:
@@ -272,20 +222,15 @@ def _rowwise(function: Any, tail: tuple[int, ...]) -> Callable[[FloatArray], Flo
     compiled = jax.jit(jax.vmap(function))
 
     def evaluate(rows: FloatArray) -> FloatArray:
-        parts = [_filled(compiled, part) for part in _pieces(rows)]
-        shape = (0, *(rows.shape[k] for k in tail))
-        return np.concatenate(parts) if parts else np.empty(shape)
+        parts = [np.empty((0, *(rows.shape[k] for k in tail)))]
+        for start in range(0, len(rows), 64):
+            part = rows[start : start + 64]
+            # filled up to one of few sizes, for JAX compiles a function for every shape anew
+            more = next(size for size in (4, 16, 64) if size >= len(part)) - len(part)
+            full = np.concatenate([part, np.repeat(part[-1:], more, axis=0)])
+            found = np.asarray(compiled(full))
+            assert found.dtype == np.float64, f"{found.dtype} is not double precision"
+            parts.append(found[: len(part)])
+        return np.concatenate(parts)
 
     return evaluate
-
-
-def _pieces(rows: FloatArray) -> list[FloatArray]:
-    return [rows[i : i + SIZES[-1]] for i in range(0, len(rows), SIZES[-1])]
-
-
-def _filled(compiled: Any, rows: FloatArray) -> FloatArray:
-    size = next(size for size in SIZES if size >= len(rows))
-    full = np.concatenate([rows, np.repeat(rows[-1:], size - len(rows), axis=0)])
-    found = np.asarray(compiled(full))
-    assert found.dtype == np.float64, f"{found.dtype} is not double precision"
-    return found[: len(rows)]

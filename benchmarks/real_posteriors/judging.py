@@ -35,9 +35,7 @@ class Judgement:
         return not self.wrong
 
 
-def judge(
-    named: Named, reference: Reference, *, chains: bool = True, ess: float | None = None
-) -> Judgement:
+def judge(named: Named, reference: Reference) -> Judgement:
     """Judge draws by the reference's names."""
     if set(named) != set(reference):
         odd = ", ".join(sorted(set(named) ^ set(reference)))
@@ -50,13 +48,12 @@ def judge(
     with np.errstate(invalid="ignore", over="ignore"):
         off = np.abs(scaled.mean(axis=(0, 1)))
         ratio = np.abs(scaled.std(axis=(0, 1)) - 1.0)
-    rhat = r_hat(scaled) if chains else np.zeros(len(names))
-    least = np.min(effective_sample_size(scaled)) if ess is None else ess
+    rhat = r_hat(scaled)
     return Judgement(
-        rhat=_finite(rhat.max()) if chains else None,
+        rhat=_finite(rhat.max()),
         mean=_finite(off.max()),
         sd=_finite(ratio.max()),
-        ess=_finite(least),
+        ess=_finite(np.min(effective_sample_size(scaled))),
         wrong=(
             *complaints(names, rhat, LARGEST_RHAT, "R-hat of {name} is {value:.4g}"),
             *complaints(names, off, OFF_MEAN, "mean of {name} is off by {value:.2g} sd"),

@@ -73,21 +73,16 @@ class Posterior:
 
     def compiled(self) -> tuple[Function, Function]:
         """Return U and its gradient, each a function of rows, by JAX."""
-        from real_posteriors.in_jax import in_rows
+        from real_posteriors import in_jax
 
-        return in_rows(self.log_density())
+        assert self.case.density is not None, f"{self.case.name} has no density in JAX"
+        return in_jax.in_rows(getattr(in_jax, self.case.density)(self.data))
 
     def functions_by_hand(self) -> tuple[Function, Function]:
         """Return U and its gradient, each a function of rows, without JAX."""
         assert self.case.by_hand is not None, f"{self.case.name} has no gradient by hand"
         both = getattr(by_hand, self.case.by_hand)(self.data)
         return (lambda q: both(q)[0]), (lambda q: both(q)[1])
-
-    def log_density(self) -> Any:
-        """Return the log density of one position in JAX, in the user's coordinates."""
-        from real_posteriors import in_jax
-
-        return getattr(in_jax, self.case.density)(self.data)
 
     def typical_range(self) -> tuple[FloatArray, FloatArray]:
         """Return a centre and a scale of each unbounded coordinate, from the reference.

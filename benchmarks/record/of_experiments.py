@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from record.fingerprint import of_figures
+from record.runner import of_figures
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 import surrokit as sk
-from record.fingerprint import digest, of_run
+from record.runner import digest, of_run
 from record.targets import (
     FIXED,
     Interrupting,
     Slow,
     banana,
-    bounded,
     drawn,
-    forward,
     gaussian,
     regression,
     smooth,
@@ -34,31 +32,16 @@ def _budgets() -> Mapping[str, Callable[[], sk.Run]]:
     rows = {"sampler": "gaussian", "surrogate": "quadratic", "correction": "subsampled"}
     return {
         "calls/in-exploration": lambda: drawn(smooth(), surrogate="additive", max_calls=100),
-        "calls/in-warm-up": lambda: drawn(smooth(), surrogate="additive", max_calls=550),
         "calls/in-draws": lambda: drawn(smooth(), surrogate="additive", max_calls=800),
         "calls/exact": lambda: drawn(banana(), sampler="nuts", max_calls=1500),
-        "calls/open-warm-up": lambda: drawn(smooth(), **learnt, warmup=None, max_calls=150),
         "calls/open": lambda: drawn(
             smooth(), surrogate="additive", warmup=None, draws=None, max_calls=900
         ),
         "calls/rows": lambda: drawn(regression(n_rows=4000), **rows, max_calls=468),
-        "calls/mixed": lambda: drawn(
-            smooth(),
-            surrogate=gaussian((3.0, 3.0, 3.0)),
-            schedule=sk.Safety(mix=0.5),
-            max_calls=700,
-        ),
         "seconds/exact": lambda: drawn(
             Slow(banana(), 0.01), sampler="hmc", warmup=60, draws=None, max_seconds=8.005
         ),
-        "seconds/open-warm-up": lambda: drawn(
-            Slow(smooth(), 0.01), **learnt, warmup=None, draws=None, max_seconds=1.005
-        ),
         "ess/surrogate": lambda: drawn(smooth(), **learnt, warmup=None, draws=None, target_ess=400),
-        "ess/exact": lambda: drawn(bounded(), sampler="hmc", draws=400, target_ess=150),
-        "rhat/surrogate": lambda: drawn(
-            smooth(), **learnt, warmup=None, draws=None, budget=sk.Budget(target_rhat=1.02)
-        ),
         "ess-and-rhat/exact": lambda: drawn(
             banana(), sampler="nuts", draws=None, budget=sk.Budget(target_ess=100, target_rhat=1.05)
         ),
@@ -84,11 +67,8 @@ def _interrupts() -> Mapping[str, Callable[[], sk.Run]]:
 
     return {
         "interrupt/exploring": lambda: at(12),
-        "interrupt/rounds": lambda: at(3, explorer="rounds"),
         "interrupt/warm-up": lambda: at(70, schedule="greville"),
         "interrupt/draws": lambda: at(150),
-        "interrupt/last": lambda: at(180),
-        "interrupt/outputs": lambda: at(140, forward()),
         "interrupt/rows": lambda: at(
             130,
             regression(n_rows=2000),
@@ -104,22 +84,15 @@ def _sizes() -> Mapping[str, Callable[[], sk.Run]]:
     given = {"step_size": 0.4, "n_steps": 4, "metric": "identity"}
     return {
         "warm-up/none": lambda: drawn(smooth(), sampler="hmc", warmup=0, **FIXED),
-        "warm-up/none-untuned": lambda: drawn(smooth(), sampler="nuts", warmup=0),
         "warm-up/none-ready": lambda: drawn(smooth(), surrogate=gaussian(), warmup=0, **given),
-        "warm-up/one": lambda: drawn(smooth(), sampler="hmc", warmup=1),
         "warm-up/all-explored": lambda: drawn(
             smooth(), surrogate="additive", explorer=("sampler", {"iterations": 40}), warmup=40
         ),
-        "warm-up/default": lambda: drawn(gaussian(), sampler="hmc", warmup=None),
         "chains/one": lambda: drawn(banana(), sampler="hmc", chains=1),
         "chains/one-learns": lambda: drawn(
             smooth(), surrogate="additive", schedule="greville", chains=1
         ),
-        "chains/one-rounds": lambda: drawn(
-            smooth(), sampler="sub-chain", surrogate="rbf", explorer="rounds", chains=1
-        ),
         "chains/many": lambda: drawn(smooth(), sampler="nuts", chains=20, warmup=40, draws=10),
-        "draws/one": lambda: drawn(smooth(), surrogate="additive", draws=1),
         "seed/generator": lambda: drawn(smooth(), sampler="hmc", seed=np.random.default_rng(3)),
     }
 
@@ -166,17 +139,7 @@ def _observed() -> Mapping[str, Callable[[], Any]]:
     return {
         "observed/exact": lambda: listened(smooth(), sampler="hmc"),
         "observed/surrogate": lambda: listened(smooth(), surrogate="additive"),
-        "observed/rounds": lambda: listened(
-            forward(), surrogate="additive", explorer="rounds", warmup=None
-        ),
-        "observed/greville": lambda: listened(
-            smooth(), surrogate="quadratic", schedule="greville", sampler="nuts"
-        ),
-        "observed/good-enough": lambda: listened(
-            smooth(), sampler="sub-chain", surrogate="additive", draws=None, target_ess=200
-        ),
         "observed/picked": lambda: listened(Slow(smooth(), 0.02), warmup=None),
-        "observed/ready": lambda: listened(smooth(), surrogate=gaussian(), sampler="gaussian"),
         "observed/rows": lambda: listened(
             regression(n_rows=2000),
             sampler="gaussian",

@@ -9,13 +9,10 @@ import numpy as np
 
 import surrokit as sk
 from record.targets import (
-    FIXED,
     Interrupting,
     bent,
     bent_gradient,
     drawn,
-    forward,
-    gaussian,
     smooth,
 )
 from surrokit.errors import SurrogateFitError
@@ -67,34 +64,16 @@ def wrong() -> Any:
 
 def _repaired() -> Mapping[str, Callable[[], sk.Run]]:
     hasty = sk.Safety(patience=20, block=5, rescues=2)
-    given = ("sub-chain", {"kernel": ("hmc", FIXED)})
     flat = {"trend": "constant", "ridge": 1e6, "n_nodes": 5}
     return {
         "rescue/once": lambda: drawn(smooth(), surrogate=corrected_later(wrong()), **LONG),
         "rescue/twice": lambda: drawn(
             smooth(), surrogate=corrected_later(wrong(), wrong()), schedule=hasty, **LONG
         ),
-        # with a given step a path always leaves its start; else standing still passes for a move
-        "rescue/sub-chain": lambda: drawn(
-            smooth(), sampler=given, surrogate=corrected_later(wrong()), **LONG
-        ),
-        "rescue/nuts": lambda: drawn(
-            smooth(), sampler="nuts", surrogate=corrected_later(wrong()), step_size=0.4, **LONG
-        ),
-        "rescue/by-walk": lambda: drawn(
-            smooth(gradient=False), surrogate=corrected_later(wrong()), **LONG
-        ),
         "rescue/greville": lambda: drawn(
             smooth(), surrogate=corrected_later(*20 * [wrong()]), schedule="greville", **LONG
         ),
-        "rescue/never-right": lambda: drawn(
-            smooth(), surrogate=sk.batch_surrogate(lambda evaluations, rng: wrong()), **LONG
-        ),
         "rescue/never-good": lambda: drawn(smooth(), surrogate=("additive", flat), **LONG),
-        "rescue/outputs": lambda: drawn(forward(), surrogate=("additive", flat), **LONG),
-        "rescue/spent": lambda: drawn(
-            smooth(), surrogate=corrected_later(wrong()), max_calls=1100, **LONG
-        ),
         "rescue/interrupted": lambda: drawn(
             smooth(),
             surrogate=corrected_later(wrong()),
@@ -121,7 +100,6 @@ def _restarted() -> Mapping[str, Callable[[], sk.Run]]:
     return {
         "restart/once": lambda: spoilt(270),
         "restart/always": lambda: spoilt(270, *9 * [180]),
-        "restart/not-asked-for": lambda: spoilt(270, safety=None),
         "restart/mixed": lambda: spoilt(270, safety=mixed),
     }
 
@@ -130,11 +108,6 @@ def _mixed() -> Mapping[str, Callable[[], sk.Run]]:
     mixed = sk.Safety(mix=0.3)
     return {
         "mix/additive": lambda: drawn(smooth(), surrogate="additive", schedule=mixed),
-        "mix/ready": lambda: drawn(smooth(), surrogate=gaussian(), schedule=mixed),
-        "mix/by-walk": lambda: drawn(
-            smooth(gradient=False), surrogate="additive", sampler="nuts", schedule=mixed
-        ),
-        "mix/greville": lambda: drawn(smooth(), surrogate="additive", schedule=("greville", mixed)),
         "mix/rmhmc": lambda: drawn(
             smooth(),
             sampler="rmhmc",
@@ -157,12 +130,5 @@ def _not_repaired() -> Mapping[str, Callable[[], sk.Run]]:
             smooth(), surrogate=corrected_later(wrong()), schedule=sk.Safety(rescues=0)
         ),
         "no-rescue/ready": lambda: drawn(smooth(), surrogate=wrong()),
-        "no-rescue/no-time": lambda: drawn(smooth(), surrogate=corrected_later(wrong()), warmup=60),
-        "no-rescue/step-too-large": lambda: drawn(
-            smooth(), surrogate="additive", step_size=50.0, n_steps=5, **LONG
-        ),
         "no-fit/goes-on": lambda: drawn(smooth(), surrogate=sk.batch_surrogate(hopeless)),
-        "no-fit/stops": lambda: drawn(
-            smooth(gradient=False), surrogate=sk.batch_surrogate(hopeless)
-        ),
     }

@@ -13,7 +13,6 @@ from record.targets import (
     banana,
     bounded,
     bounded_banana,
-    bounded_rows,
     drawn,
     forward,
     gaussian,
@@ -31,56 +30,32 @@ def runs() -> Mapping[str, Callable[[], sk.Run]]:
 def _of_constant_metrics() -> Mapping[str, Callable[[], sk.Run]]:
     unit = {"metric": "identity", "randomize": False}
     shorter = {"shortest": 0.4, "target_acceptance": 0.9}
-    shallow = {"max_depth": 3, "metric": "diagonal"}
     return {
         "hmc/tuned": lambda: drawn(banana(), sampler="hmc"),
         "hmc/fixed": lambda: drawn(smooth(), sampler=("hmc", unit), **FIXED),
         "hmc/diagonal": lambda: drawn(joint(), sampler=("hmc", shorter), metric="diagonal"),
-        "hmc/given-mass": lambda: drawn(
-            banana(),
-            sampler="hmc",
-            metric=("dense", {"inverse_mass": ((1.0, 0.3), (0.3, 0.5))}),
-            n_steps=5,
-        ),
         "hmc/bounds": lambda: drawn(bounded(), sampler="hmc"),
         "hmc/rows": lambda: drawn(regression(sparse=True), sampler="hmc"),
         "nuts/tuned": lambda: drawn(banana(), sampler="nuts"),
-        "nuts/diagonal": lambda: drawn(smooth(), sampler=("nuts", shallow), step_size=0.3),
-        "nuts/bounds": lambda: drawn(bounded(), sampler="nuts", metric="identity", warmup=60),
         "nuts/forward": lambda: drawn(forward(parameters=BOUNDS), sampler="nuts"),
     }
 
 
 def _riemannian() -> Mapping[str, Callable[[], sk.Run]]:
     few = {"warmup": 12, "draws": 8, "chains": 2, "sampler": ("rmhmc", {"n_steps": 2})}
-    midpoint = ("implicit-midpoint", {"tolerance": 1e-9})
     return {
         "rmhmc/softabs": lambda: drawn(banana(), **few),
-        "rmhmc/midpoint": lambda: drawn(banana(), **few, integrator=midpoint),
         "rmhmc/hessian": lambda: drawn(regression(), **few, metric="hessian", step_size=0.4),
         "rmhmc/fisher": lambda: drawn(regression(), **few, metric="fisher"),
         "rmhmc/gauss-newton": lambda: drawn(forward(hessian=True), **few, metric="gauss-newton"),
-        "rmhmc/gauss-newton-bounds": lambda: drawn(
-            forward(hessian=True, parameters=BOUNDS), **few, metric="gauss-newton"
-        ),
         "rmhmc/diagonal": lambda: drawn(regression(), **few, metric="hessian-diagonal"),
-        "rmhmc/tuned-length": lambda: drawn(
-            gaussian(), **{**few, "sampler": ("rmhmc", {"randomize": True, "n_steps": None})}
-        ),
         "rmhmc/bounds": lambda: drawn(bounded_banana(), **few, step_size=0.2),
-        "rmhmc/fisher-bounds": lambda: drawn(bounded_rows(), **few, metric="fisher"),
-        "rmhmc/too-long": lambda: drawn(
-            banana(), **few, step_size=1.5, integrator="generalized-leapfrog"
-        ),
     }
 
 
 def _without_paths() -> Mapping[str, Callable[[], sk.Run]]:
     return {
         "random-walk/tuned": lambda: drawn(bounded(gradient=False), sampler="random-walk"),
-        "random-walk/fixed": lambda: drawn(
-            smooth(gradient=False), sampler="random-walk", step_size=0.6
-        ),
         "gaussian/exact": lambda: drawn(gaussian(), sampler="gaussian"),
         "sub-chain/exact": lambda: drawn(
             gaussian(), sampler=("sub-chain", {"kernel": ("hmc", {"n_steps": 3}), "length": 3})

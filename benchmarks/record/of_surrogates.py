@@ -11,7 +11,6 @@ import surrokit as sk
 from record.targets import (
     FIXED,
     banana,
-    bounded,
     decay,
     decay_jacobian,
     drawn,
@@ -75,54 +74,27 @@ class Counts:
 
 def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
     values = {"train_on": "values"}
-    waves = {"activation": "cosine", "draws": "gaussian"}
     burn_in = ("sampler", {"evaluations": 300, "discard": 5, "learn_from": "states"})
     return {
         "once/additive": lambda: drawn(smooth(), surrogate="additive"),
         "once/additive-values": lambda: drawn(smooth(), surrogate=("additive", values)),
-        "once/additive-cosine": lambda: drawn(smooth(), surrogate=("additive", waves)),
-        "once/additive-laplace": lambda: drawn(
-            smooth(), surrogate=("additive", {"trend": "laplace", "n_nodes": 30})
-        ),
         "once/additive-paper": lambda: drawn(
             smooth(), surrogate=("additive-paper", {"n_nodes": 100}), explorer=burn_in, **FIXED
         ),
         "once/rbf": lambda: drawn(banana(), surrogate="rbf"),
-        "once/rbf-data": lambda: drawn(
-            smooth(), surrogate=("rbf", {"draws": "data", "n_nodes": 40, "tail": "full"}), **FIXED
-        ),
         "once/rbf-paper": lambda: drawn(
             smooth(), surrogate=("rbf-paper", {"n_nodes": 100}), explorer=burn_in, **FIXED
         ),
         "once/quadratic": lambda: drawn(smooth(), surrogate="quadratic"),
-        "once/gp": lambda: drawn(banana(), surrogate=("gp", {"n_starts": 1, "n_search": 100})),
-        "once/gp-values": lambda: drawn(
-            smooth(),
-            surrogate=("gp", {"gradients": False, "kernel_scales": "per-dimension", "n_starts": 1}),
-            explorer=("sampler", {"evaluations": 100}),
-        ),
-        "once/fitc": lambda: drawn(smooth(), surrogate=("fitc", {"n_inducing": 25, "n_starts": 1})),
-        "once/fitc-given": lambda: drawn(
-            banana(), surrogate=("fitc", {"inducing": "data", "n_inducing": 20, "n_starts": 1})
-        ),
-        "once/fitc-optimised": lambda: drawn(
-            smooth(),
-            surrogate=("fitc", {"inducing": "optimised", "n_inducing": 10, "n_starts": 1}),
-            explorer=("sampler", {"evaluations": 60}),
-        ),
+        "once/gp": lambda: drawn(banana(), surrogate=("gp", {"n_search": 100})),
+        "once/fitc": lambda: drawn(smooth(), surrogate=("fitc", {"n_inducing": 25})),
         "once/sklearn": lambda: drawn(smooth(), surrogate=("sklearn", RIDGE)),
-        "once/sklearn-differences": lambda: drawn(
-            smooth(gradient=False),
-            surrogate=("sklearn", {"estimator": "surrokit_sklearn.ready_made.polynomial_ridge"}),
-        ),
         "once/batch": lambda: drawn(smooth(), surrogate=sk.batch_surrogate(parabola)),
-        "once/bounds": lambda: drawn(bounded(), surrogate="additive"),
         "once/no-gradient": lambda: drawn(
             smooth(gradient=False), surrogate="additive", sampler="nuts"
         ),
         "never/ready": lambda: drawn(smooth(), surrogate=gaussian()),
         "never/ready-nuts": lambda: drawn(smooth(), surrogate=gaussian(), sampler="nuts"),
-        "never/ready-gaussian": lambda: drawn(smooth(), surrogate=gaussian(), sampler="gaussian"),
     }
 
 
@@ -133,12 +105,7 @@ def _outputs_learnt() -> Mapping[str, Callable[[], sk.Run]]:
         "outputs/values": lambda: drawn(
             forward(jacobian=False, batched=False), surrogate="additive", explorer=box, warmup=None
         ),
-        "outputs/rbf": lambda: drawn(forward(), surrogate=("rbf", {"n_nodes": 30})),
         "outputs/quadratic": lambda: drawn(forward(), surrogate="quadratic", sampler="nuts"),
-        "outputs/potential": lambda: drawn(
-            forward(), surrogate=("additive", {"learns": "potential"})
-        ),
-        "outputs/greville": lambda: drawn(forward(), surrogate="additive", schedule="greville"),
         "outputs/energy": lambda: drawn(
             sk.forward_potential(decay, decay_jacobian, energy=Counts(), dim=2, batched=True),
             surrogate="additive",
@@ -164,19 +131,8 @@ def _by_other_samplers() -> Mapping[str, Callable[[], sk.Run]]:
     return {
         "nuts/additive": lambda: drawn(smooth(), sampler="nuts", surrogate="additive"),
         "sub-chain/additive": lambda: drawn(smooth(), sampler="sub-chain", surrogate="additive"),
-        "sub-chain/gp": lambda: drawn(
-            banana(), sampler=("sub-chain", {"length": 4}), surrogate=("gp", {"n_starts": 1})
-        ),
         "sub-chain/nuts": lambda: drawn(
             smooth(), sampler=("sub-chain", {"kernel": "nuts"}), surrogate="quadratic"
-        ),
-        "sub-chain/random-walk": lambda: drawn(
-            smooth(gradient=False),
-            sampler=("sub-chain", {"kernel": "random-walk"}),
-            surrogate="additive",
-        ),
-        "sub-chain/gaussian": lambda: drawn(
-            smooth(), sampler=("sub-chain", {"kernel": "gaussian"}), surrogate="quadratic"
         ),
         "sub-chain/rmhmc": lambda: drawn(
             smooth(),
@@ -184,18 +140,10 @@ def _by_other_samplers() -> Mapping[str, Callable[[], sk.Run]]:
             surrogate="quadratic",
         ),
         "gaussian/quadratic": lambda: drawn(smooth(), sampler="gaussian", surrogate="quadratic"),
-        "gaussian/fixed": lambda: drawn(
-            smooth(), sampler="gaussian", surrogate="quadratic", step_size=0.7
-        ),
         "rmhmc/additive": lambda: drawn(smooth(), surrogate=("additive", nodes), **few),
         "rmhmc/quadratic": lambda: drawn(smooth(), surrogate="quadratic", metric="hessian", **few),
-        "rmhmc/ready": lambda: drawn(smooth(), surrogate=gaussian(), **few),
-        "rmhmc/rbf": lambda: drawn(smooth(), surrogate=("rbf", nodes), **few),
         "rmhmc/additive-diagonal": lambda: drawn(
             smooth(), surrogate=("additive", nodes), metric="hessian-diagonal", **few
-        ),
-        "rmhmc/gp": lambda: drawn(
-            smooth(), surrogate=("gp", {"n_starts": 1}), step_size=0.3, **few
         ),
     }
 
@@ -219,29 +167,9 @@ def _learnt_all_along() -> Mapping[str, Callable[[], sk.Run]]:
             warmup=300,
             **FIXED,
         ),
-        # the search for a step size goes so far out that no fit without weights can succeed
-        "greville/fits-fail": lambda: along(
-            smooth(), surrogate=("additive-paper", {"n_nodes": 60})
-        ),
-        "greville/never-freezes": lambda: along(smooth(), {"freeze_after": None}, surrogate="rbf"),
         "greville/states": lambda: along(banana(), states, surrogate="quadratic", sampler="nuts"),
-        "greville/accepted": lambda: along(
-            smooth(),
-            {"rate": "logarithmic", "learn_from": "accepted", "freeze_after": None},
-            surrogate="additive",
-            sampler="sub-chain",
-        ),
         "greville/batch": lambda: along(smooth(), surrogate=by_gradients),
-        "greville/fitc": lambda: along(
-            banana(), {"kappa": 1.0}, surrogate=("fitc", {"n_starts": 1}), warmup=60, draws=20
-        ),
-        "greville/sklearn": lambda: along(
-            smooth(), {"kappa": 1.0}, surrogate=("sklearn", RIDGE), warmup=60
-        ),
         "greville/rows": lambda: along(regression(), surrogate="rows"),
-        "greville/gp": lambda: along(
-            banana(), {"kappa": 1.0}, surrogate=("gp", {"n_starts": 1}), warmup=60, draws=20
-        ),
         "greville/random-walk": lambda: along(
             smooth(gradient=False), surrogate="additive", warmup=300
         ),
@@ -252,8 +180,6 @@ def _of_rows() -> Mapping[str, Callable[[], sk.Run]]:
     sub_chain = {"sampler": "sub-chain", "explorer": "rounds", "warmup": None}
     return {
         "rows/logistic": lambda: drawn(regression(), surrogate="rows", **sub_chain),
-        "rows/nodes": lambda: drawn(regression("robust"), surrogate=("rows", {"n_rows": 20})),
-        "rows/nuts": lambda: drawn(regression("probit"), surrogate="rows", sampler="nuts"),
         "rows/sparse": lambda: drawn(
             regression(sparse=True), surrogate=("rows", {"train_on": "values"}), sampler="hmc"
         ),
@@ -276,19 +202,8 @@ def _subsampled() -> Mapping[str, Callable[[], sk.Run]]:
             regression(**many), third, sampler="gaussian", **quick
         ),
         "subsampled/all-rows": lambda: few_rows(regression(n_rows=60), sampler="gaussian", **quick),
-        "subsampled/probit": lambda: few_rows(
-            regression("probit", **many), sampler="gaussian", **quick
-        ),
-        "subsampled/robust": lambda: few_rows(
-            regression("robust", **many), sampler="gaussian", **quick
-        ),
         "subsampled/hmc": lambda: few_rows(regression(**many), sampler="hmc", **quick),
         "subsampled/sub-chain": lambda: few_rows(regression(**many), sampler="sub-chain", **quick),
-        "subsampled/greville": lambda: few_rows(
-            regression(**many), sampler="hmc", surrogate="quadratic", schedule="greville"
-        ),
-        "subsampled/exact": lambda: few_rows(regression(), sampler="hmc"),
-        "subsampled/random-walk": lambda: few_rows(regression(), sampler="random-walk"),
         "subsampled/mixed": lambda: few_rows(
             regression(**many), sampler="nuts", schedule=sk.Safety(mix=0.2), **quick
         ),

@@ -21,7 +21,6 @@ from record.targets import (
     drawn,
     failing,
     forward,
-    joint,
     regression,
     smooth,
     two_modes,
@@ -40,33 +39,20 @@ def _explorers() -> Mapping[str, Callable[[], sk.Run]]:
         return drawn(target, explorer=("rounds", dict(settings or {})), **given)
 
     some = {"iterations": 40, "discard": 5, "learn_from": "states"}
-    accepted = {"sampler": "random-walk", "evaluations": 90, "learn_from": "accepted"}
     quick = {"evaluations": 90, "transitions": 30}
-    burst = ("sampler", {"sampler": "random-walk", "evaluations": 50})
     return {
         "sampler/states": lambda: drawn(smooth(), surrogate="additive", explorer=("sampler", some)),
-        "sampler/accepted": lambda: drawn(
-            smooth(), surrogate="quadratic", explorer=("sampler", accepted)
-        ),
         "rounds/mode": lambda: by_rounds(smooth()),
-        "rounds/bounds": lambda: by_rounds(bounded(), sampler="hmc"),
         "rounds/tuned-nuts": lambda: by_rounds(banana(), sampler="nuts", surrogate="rbf"),
-        "rounds/gaussian": lambda: by_rounds(smooth(), sampler="gaussian", surrogate="quadratic"),
         "rounds/box": lambda: by_rounds(
             smooth(gradient=False), {"box": (-3.0, 3.0), **quick, "batch": 15}
         ),
-        "rounds/no-box": lambda: by_rounds(smooth(gradient=False), quick),
         "rounds/values-alone": lambda: by_rounds(
             smooth(), {"gradients": False, "acceptance": 0.99, **quick}
         ),
-        "rounds/burst": lambda: by_rounds(
-            smooth(), {"start": "burst", "burst": burst, "acceptance": 0.5}, sampler="hmc"
-        ),
         "rounds/two-modes": lambda: by_rounds(two_modes(2.0), {"searches": 5}, sampler="hmc"),
-        "rounds/warm-up-given": lambda: by_rounds(smooth(), warmup=40),
         "rounds/greville": lambda: by_rounds(smooth(), schedule="greville", warmup=60),
         "rounds/forward": lambda: by_rounds(forward(parameters=BOUNDS), sampler="hmc"),
-        "rounds/gp": lambda: by_rounds(banana(), surrogate=("gp", {"n_starts": 1})),
         "rounds/fenced": lambda: by_rounds(Fenced(banana(), 4.0)),
     }
 
@@ -78,33 +64,13 @@ def _failing() -> Mapping[str, Callable[[], sk.Run]]:
     def raises() -> sk.Run:
         return drawn(failing("raise"), sampler="hmc", initial=corner, compute=_RAISES, **FIXED)
 
-    def once_in_a_map() -> sk.Run:
-        def at_times(q: np.ndarray) -> np.ndarray:
-            if q[0] > 2.6:
-                raise ValueError("the solver gave up")
-            return decay(q)
-
-        target = sk.forward_potential(
-            at_times, decay_jacobian, data=np.ones(6), noise_sd=0.4, dim=2
-        )
-        return drawn(target, surrogate="additive")
-
     return {
         "failing/raise-rows": lambda: drawn(failing("raise"), sampler="hmc"),
-        "failing/raise-batch": lambda: drawn(
-            failing("raise", batched=True), sampler="hmc", initial=-np.ones(3)
-        ),
         "failing/nan": lambda: drawn(failing("nan", batched=True), sampler="nuts"),
-        "failing/inf": lambda: drawn(failing("inf", batched=True), sampler="hmc"),
         "failing/slope": lambda: drawn(failing("slope"), sampler="hmc"),
-        "failing/walk": lambda: drawn(failing("raise", gradient=False), sampler="random-walk"),
         "failing/surrogate": lambda: drawn(failing("raise"), surrogate="additive"),
         "failing/rounds": lambda: drawn(failing("nan"), sampler="sub-chain", **learns),
-        "failing/greville": lambda: drawn(
-            failing("slope"), surrogate="additive", schedule="greville"
-        ),
         "failing/fenced": lambda: drawn(Fenced(banana(), 3.0), sampler="rmhmc", **_FEW),
-        "failing/map": once_in_a_map,
         "failing/asked-to-raise": raises,
         "failing/everywhere": lambda: drawn(
             sk.potential(lambda q: np.nan, dim=2), sampler="random-walk"
@@ -135,20 +101,13 @@ def _known() -> Mapping[str, Callable[[], sk.Run]]:
 
     named = {"free": 0.1, "above": 1.0, "below": -1.0, "between": [0.5, -0.5]}
     return {
-        "evaluations/values": lambda: drawn(
-            smooth(), surrogate="additive", warm_start=(points, bent(points))
-        ),
         "evaluations/gradients": lambda: drawn(
             smooth(),
             surrogate=("additive", {"n_nodes": 40}),
             warm_start=(points, bent(points), gradients),
             schedule="greville",
         ),
-        "evaluations/rounds": lambda: drawn(
-            smooth(), surrogate="rbf", warm_start=(points, bent(points)), explorer="rounds"
-        ),
         "evaluations/outputs": outputs,
-        "initial/one": lambda: drawn(smooth(), sampler="hmc", initial=[0.1, 0.2, 0.3]),
         "initial/each": lambda: drawn(smooth(), surrogate="additive", initial=points[:3]),
         "initial/named": lambda: drawn(bounded(), sampler="nuts", initial=named, warmup=40),
     }
@@ -166,29 +125,17 @@ def _picked() -> Mapping[str, Callable[[], sk.Run]]:
     return {
         "picked/cheap": lambda: picked(smooth(seconds=cheap), warmup=200),
         "picked/dear": lambda: picked(smooth(seconds=dear)),
-        "picked/one-by-one": lambda: picked(joint(seconds=dear)),
         "picked/black-box": lambda: picked(smooth(gradient=False, seconds=dear)),
         "picked/outputs": lambda: picked(forward(seconds=dear)),
-        "picked/outputs-of-values": lambda: picked(
-            forward(jacobian=False, seconds=dear), explorer=quick
-        ),
         "picked/single-paths": lambda: picked(forward(seconds=1e-3, batched=False)),
-        "picked/single-paths-bounds": lambda: picked(forward(seconds=2e-3, parameters=BOUNDS)),
         "picked/subsampled": lambda: picked(Slow(regression(n_rows=5000), 1e-3)),
-        "picked/normal": lambda: picked(few_rows("robust")),
         "picked/rows": lambda: picked(few_rows("probit")),
         "picked/cheap-rows": lambda: picked(regression(), warmup=200),
-        "picked/schedule": lambda: picked(smooth(seconds=cheap), schedule="greville"),
-        "picked/explorer": lambda: picked(smooth(seconds=dear), explorer="sampler", warmup=80),
-        "picked/initial": lambda: picked(smooth(seconds=dear), initial=[0.3, 0.1, -0.2]),
-        "picked/no-warm-up": lambda: picked(smooth(seconds=dear), warmup=0),
         "picked/no-derivatives": lambda: picked(
             Slow(Limited(banana(), frozenset()), dear), explorer=quick
         ),
-        "picked/exact": lambda: picked(smooth(seconds=dear), surrogate="none", warmup=100),
         "picked/dropped": lambda: picked(kinked(10.0, 6), warmup=150),
         "picked/dropped-rows": lambda: picked(few_rows("logistic")),
-        "picked/dropped-walk": lambda: picked(kinked(40.0, 4, gradient=False), explorer=quick),
     }
 
 
@@ -206,13 +153,11 @@ def _picked_and_limited() -> Mapping[str, Callable[[], sk.Run]]:
 
     return {
         "picked/timing-spent": lambda: dear(max_calls=4),
-        "picked/timing-late": lambda: dear(max_seconds=0.03),
         "picked/timing-interrupted": interrupted,
         "picked/timing-fails": lambda: drawn(
             failing("raise"), compute=_RAISES, initial=[0.0, 0.0, 0.0], warmup=None
         ),
         "picked/explored-spent": lambda: dear(max_calls=40),
-        "picked/late": lambda: dear(max_seconds=1.5),
         "picked/good-enough": lambda: dear(target_ess=300, draws=None),
     }
 

@@ -203,12 +203,6 @@ def regression(kind: str = "logistic", n_rows: int = 400, dim: int = 4, **settin
     return sk.rows_potential(family, rows, response, prior=10.0, **settings)
 
 
-def bounded_rows() -> Any:
-    """A regression one of whose coefficients is known to be positive."""
-    bounds = {"slopes": sk.vector(3), "last": (0.0, None)}
-    return sk.BoundedPotential(regression(), sk.Parameters.declare(bounds))
-
-
 class Slow(Wrapped):
     """A target of which each call takes so long, whatever it offers."""
 

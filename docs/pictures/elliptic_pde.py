@@ -33,7 +33,7 @@ def main() -> None:
     mean = np.tensordot(draws.mean(axis=0), scaled, axes=1)
     covariance = np.cov(draws.T)
     sd = np.sqrt(np.einsum("kij,kl,lij->ij", scaled, covariance, scaled))
-    pressure = potential.flow.solve(potential.truth).pressure
+    pressure = potential.flow.solve(potential.truth).solution
     extent = np.abs(truth).max()
     figure, (first, second, third, fourth) = plt.subplots(
         1, 4, figsize=(10.4, 2.5), layout="constrained", sharey=True

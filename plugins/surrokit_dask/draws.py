@@ -1,4 +1,4 @@
-"""Draws of rows by their bounds, fetched in batches ahead of time, and rows that were fetched."""
+"""Rows that were fetched from partitions, and draws of rows by their bounds, ahead of time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.errors import NumericalError
 from surrokit.types import FloatArray, IntArray
-from surrokit_dask.partitions import Block, Columns, Partitions, import_dask
+from surrokit_dask.partitions import Block, Columns, Partitions, join, select
 
 MOST_ROWS = 200_000
 """Rows that are kept at most; when there are more, it begins anew."""
@@ -19,29 +19,22 @@ class Store:
     """Rows that were fetched from partitions, by their numbers.
 
     ``fetch`` gets rows that are not here: of row numbers, all different and sorted, what they hold.
-    ``version`` is another number whenever rows are added.
+    ``columns`` are those of all rows that are here, another object whenever there are more.
     """
+
+    columns: Columns
 
     def __init__(self, fetch: Callable[[IntArray], Columns]) -> None:
         self._fetch = fetch
         self._numbers = np.zeros(0, dtype=np.int64)  # sorted
-        self._columns: Columns | None = None
-        self.version = 0
-
-    @property
-    def columns(self) -> Columns:
-        """All rows that are here."""
-        assert self._columns is not None
-        return self._columns
 
     def add(self, numbers: IntArray, columns: Columns) -> None:
         """Keep rows of these numbers, shape (m,); those that are here are not kept twice."""
-        if self._columns is not None and len(self._numbers) + len(numbers) <= MOST_ROWS:
-            columns = Columns.joined([self._columns, columns])
+        if 0 < len(self._numbers) <= MOST_ROWS - len(numbers):
+            columns = join([self.columns, columns])
             numbers = np.concatenate([self._numbers, numbers])
         self._numbers, first = np.unique(numbers, return_index=True)
-        self._columns = columns.select(first)
-        self.version += 1
+        self.columns = select(columns, first)
 
     def places(self, rows: IntArray) -> IntArray:
         """Return where rows are in :attr:`columns`, shape (m,); fetch those that are not here."""
@@ -64,7 +57,8 @@ class PartitionDraws:
     def __init__(
         self, partitions: Partitions, bounds: Sequence[Any], store: Store, ahead: int
     ) -> None:
-        dask = import_dask()
+        import dask
+
         self._partitions, self._store, self._ahead = partitions, store, ahead
         self._bounds = list(dask.persist(*bounds)) if partitions.persist else list(bounds)
         call = dask.delayed(np.sum, pure=False)
@@ -81,10 +75,8 @@ class PartitionDraws:
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
         """Return n rows, each drawn with probability psi_i / total, and their psi."""
-        ends = np.cumsum(self._shares)
-        last = np.flatnonzero(self._shares)[-1]
-        chosen = np.minimum(np.searchsorted(ends, rng.random(n) * ends[-1], side="right"), last)
-        needed = np.bincount(chosen, minlength=len(ends))
+        chosen = _places(self._shares, rng.random(n))
+        needed = np.bincount(chosen, minlength=len(self._shares))
         if any(len(rows) < k for (rows, _), k in zip(self._waiting, needed, strict=True)):
             self._refill(needed, rng)
         found, psi = np.empty(n, dtype=np.int64), np.empty(n)
@@ -96,17 +88,18 @@ class PartitionDraws:
 
     def _refill(self, needed: IntArray, rng: np.random.Generator) -> None:
         """Draw ahead in every partition: one pass for many decisions."""
+        import dask
+
         here = np.array([len(rows) for rows, _ in self._waiting])
         counts = np.ceil(self._ahead * self._shares).astype(np.int64) + needed - here
         seeds = rng.integers(0, 2**63, len(counts))
-        dask = import_dask()
         call = dask.delayed(_draw, pure=False, traverse=False)
         lacking = np.flatnonzero(counts > 0).tolist()
         asked = [
             call(self._partitions.blocks[k], self._bounds[k], int(counts[k]), int(seeds[k]))
             for k in lacking
         ]
-        fetched: list[tuple[IntArray, Columns]] = []
+        fetched = []
         for k, (drawn, drawn_psi, distinct, columns) in zip(
             lacking, dask.compute(*asked), strict=True
         ):
@@ -114,16 +107,20 @@ class PartitionDraws:
             self._waiting[k] = np.append(rows, drawn + start), np.append(psi, drawn_psi)
             fetched.append((distinct + start, columns))
         numbers, parts = zip(*fetched, strict=True)
-        self._store.add(np.concatenate(numbers), Columns.joined(parts))
+        self._store.add(np.concatenate(numbers), join(parts))
 
 
 def _draw(
     block: Block, psi: FloatArray, n: int, seed: int
 ) -> tuple[IntArray, FloatArray, IntArray, Columns]:
     """Return n rows of a partition, drawn in proportion to psi, and what distinct ones hold."""
-    ends = np.cumsum(psi)
-    places = np.random.default_rng(seed).random(n) * ends[-1]
-    # never a row without a bound, nor one beyond the last
-    rows = np.minimum(np.searchsorted(ends, places, side="right"), np.flatnonzero(psi)[-1])
+    rows = _places(psi, np.random.default_rng(seed).random(n))
     distinct = np.unique(rows)
-    return rows, psi[rows], distinct, block.columns.select(distinct)
+    return rows, psi[rows], distinct, select(block.columns, distinct)
+
+
+def _places(shares: FloatArray, uniforms: FloatArray) -> IntArray:
+    """Return places in proportion to shares: never one without any, nor one beyond the last."""
+    ends = np.cumsum(shares)
+    found: IntArray = np.searchsorted(ends, uniforms * ends[-1], side="right")
+    return np.asarray(np.minimum(found, np.flatnonzero(shares)[-1]))

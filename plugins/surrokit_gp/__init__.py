@@ -5,14 +5,14 @@ from surrokit import Component, Part, hookimpl
 _PAPER = "Zhang, Shahbaba, Zhao 2017, arXiv:1506.05555, section 3.3"
 _BOOK = "Rasmussen, Williams 2006, Gaussian Processes for Machine Learning"
 
-_QUICK = {"n_starts": 1, "max_iterations": 10}
+_QUICK = {"max_iterations": 10}
 _FIXED = {"length_scales": 2.0, "signal_sd": 5.0, "noise_sd": 0.02}
 
 _COMPONENTS = (
     Component(
         kind="surrogate",
         name="gp",
-        factory="surrokit_gp.surrogates:GaussianProcess",
+        factory="surrokit_gp.process:GaussianProcess",
         summary="full Gaussian process, trained on values and, where cheap, gradients",
         references=(
             f"{_BOOK}, sections 2.7, 5.4 and 9.4",
@@ -30,7 +30,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="fitc",
-        factory="surrokit_gp.surrogates:Fitc",
+        factory="surrokit_gp.process:Fitc",
         summary="sparse Gaussian process with inducing points, trained on values",
         references=(
             "Snelson, Ghahramani 2006, Sparse Gaussian processes using pseudo-inputs",
@@ -40,7 +40,7 @@ _COMPONENTS = (
         examples=(
             {},
             {"inducing": "data", "n_inducing": 25, "hyperparameters": _FIXED, "whiten": False},
-            {"inducing": "optimised", "n_inducing": 10, "mean": "constant", **_QUICK},
+            {"n_inducing": 10, "mean": "constant", **_QUICK},
         ),
     ),
     Component(

@@ -33,30 +33,11 @@ from surrokit_gp.quadratic_surrogate import UNSURE, Walled, draw, refocus
 
 JUDGED = 8  # latest draws of the process by which it is judged
 
-# the box about the first points, and the coordinates of the first process
-INITIAL_DRAWS = 500  # starts that the target is asked for, to learn where it expects itself to be
-HALF_WIDTH = 3.0**0.5  # of the box, in standard deviations of those: uniform draws then fill it
-SCALE = 2.0  # half the width of the box about starts, where the target draws none of its own
-FIRST = 0.5  # part of the width in which the first points lie: most corners are far away
-NARROWER = 3.0  # half the width in the standard deviations that are expected first
-
 # batches
 HOTTEST = 3.0  # highest temperature at which points are looked for
-TILT = 0.35  # of choose, for V / T
-NOISE = 1e-4  # of a chosen point, in nats squared: one next to it tells nothing more
-JUDGING = 1 / 3  # part of a batch that are plain draws of the process, by which it is judged
-SEVERAL, PART = 3, 20  # points of a batch at least, and the part of all points that it is
 LOST = 5.0  # error in nats above which a process is trusted about the best point only
 SHRINK = 0.7  # of the coordinates, if then nothing better was found
-MOST_ERROR = 20.0  # nats above which errors are all alike
-MOST_UNSURE = 0.02  # part of the draws at which a process may be unsure that is good enough
-AT_WALL = 0.001  # part of draws at the wall, as of heavy tails, above which it is moved outwards
-FARTHER, FARTHEST = 1.2, 4.0  # by how much, and up to where
-
-# the run's sampler on the last surrogate
-UNSURE_OF_ITSELF = 0.6  # predicted acceptance below which it is not tuned there alone
-TUNED_BY, TUNING = 20, 150  # chains, and their transitions
-MOBILE = 0.1  # part of these that must be accepted
+SEVERAL = 3  # points of a batch at least
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -105,24 +86,28 @@ class Active:
         """Yield after each batch of evaluations; see the protocol."""
         demand_warmup("active", start.warmup)
         values = evaluate_alone(start.potential, start.positions)
+        n, dim = start.positions.shape
         chains = ChainState(positions=start.positions, values=values, cache={"value": values})
         search = _Search(potential=start.potential, positions=start.positions, values=values)
-        most = self._most(search.dim, start.calls)
+        most = self.evaluations
+        if most is None:
+            most = 100 + 25 * dim
+            most = most if start.calls is None else max(min(most, start.calls), 1)
         yield Explored(findings=search.findings(chains))
         for step in range(1, start.warmup + 1):
-            seed, info, tuning = int(rng.integers(2**62)), idle(len(values)), None
+            seed, info, tuning = int(rng.integers(2**62)), idle(n), None
             with one_thread():
                 search.go_on(most, rng) if search.whitening is not None else search.begin(most, rng)
             known, rows = search.acceptance or 0.0, start.evaluated()
-            good = known >= self.acceptance and search.unsure <= MOST_UNSURE
+            good = known >= self.acceptance and search.unsure <= 0.02
             done = good or len(search.values) >= most or step == start.warmup
             if done:
-                ends = search.choose_ends(len(values), rng)
+                ends = search.choose_ends(n, rng)
                 if ends is not None:
-                    chains, info = ends, idle(len(values), len(values))
+                    chains, info = ends, idle(n, n)
                 surrogate = start.fit(rows)
                 # a warm-up of its own does better where next to nothing would be accepted
-                if surrogate is not None and known >= UNSURE_OF_ITSELF:
+                if surrogate is not None and known >= 0.6:
                     tuning = self._tune(search, surrogate, np.random.default_rng(seed))
                 rows = rows.take(slice(0))
             findings = search.findings(chains, tuning)
@@ -130,29 +115,21 @@ class Active:
             if done:
                 return
 
-    def _most(self, dim: int, calls: int | None) -> int:
-        """Return the largest number of values, with so many ``calls`` left in the budget."""
-        if self.evaluations is not None:
-            return self.evaluations
-        most = 100 + 25 * dim
-        return most if calls is None else max(min(most, calls), 1)
-
     def _tune(
         self, search: _Search, surrogate: Potential, rng: np.random.Generator
     ) -> Tuning | None:
-        """Return what the run's sampler needs, by chains on its surrogate."""
-        whitening = search.whitening
+        """Return what the run's sampler needs, by 20 chains on its surrogate, if these move."""
+        whitening, transitions = search.whitening, 150
         if whitening is None or not self.tuned.needs <= surrogate.capabilities:
             return None
-        starts = search.positions[rng.choice(search.likely, TUNED_BY)]
-        moves = Binding(self.tuned, surrogate, TUNED_BY)
-        moves.tune(TUNING, covariance=whitening.factor @ whitening.factor.T, step_size=None)
-        accepted = []
+        starts = search.positions[rng.choice(search.likely, 20)]
+        moves = Binding(self.tuned, surrogate, 20)
+        moves.tune(transitions, covariance=whitening.factor @ whitening.factor.T, step_size=None)
         with one_thread():
             decider = self.correction.bind(surrogate)
-            for _, info in warm_up(moves, decider, starts, TUNING, rng):
-                accepted.append(info.accepted.mean())
-        return moves.tuning if np.mean(accepted[TUNING // 2 :]) >= MOBILE else None
+            steps = warm_up(moves, decider, starts, transitions, rng)
+            accepted = [info.accepted.mean() for _, info in steps]
+        return moves.tuning if np.mean(accepted[transitions // 2 :]) >= 0.1 else None
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -183,10 +160,6 @@ class _Search:
         self.judges, self.n_starts = self.positions[:0], len(self.positions)
 
     @property
-    def dim(self) -> int:
-        return int(self.positions.shape[1])
-
-    @property
     def best(self) -> FloatArray:
         """Where U is least, shape (dim,)."""
         return np.asarray(self.positions[int(np.argmin(self.values))])
@@ -194,7 +167,7 @@ class _Search:
     @property
     def likely(self) -> IntArray:
         """Rows where the density is more than next to nothing."""
-        return np.flatnonzero(self.values <= self.values.min() + flat_from(self.dim))
+        return np.flatnonzero(self.values <= self.values.min() + flat_from(len(self.best)))
 
     @property
     def acceptance(self) -> float | None:
@@ -219,25 +192,24 @@ class _Search:
         )
 
     def begin(self, most: int, rng: np.random.Generator) -> None:
-        """Evaluate the middle of a box, and points spread about it."""
-        lower, upper = self._box(rng)
-        middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
-        n = max(min(self.dim + 2, most) - len(self.values), 2) - 1
-        strata = rng.permuted(np.tile(np.arange(n)[:, None], self.dim), axis=0)
-        spread = (strata + rng.random(strata.shape)) / n
-        self._evaluate(np.vstack([middle, middle + FIRST * half * (2.0 * spread - 1.0)]))
-        if np.isfinite(self.values).sum() >= 2:  # else there is nowhere to begin yet
-            self.whitening = Whitening(mean=middle, factor=np.diag(half / NARROWER))
-            self.prior = QuadraticPrior.usual(self.dim)
+        """Evaluate the middle of a box, and points spread about it: most corners are far away.
 
-    def _box(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        The box is about where the target expects itself to be, or else about the starts.
+        """
+        dim = self.positions.shape[1]
+        middle, half = self.positions[: self.n_starts].mean(axis=0), np.full(dim, 2.0)
         if INITIAL in self.potential.capabilities:
-            draws = cast(InitialPotential, self.potential).initial(rng, INITIAL_DRAWS)
-            centre, half = draws.mean(axis=0), HALF_WIDTH * draws.std(axis=0)
-            if (half > 0.0).all():
-                return centre - half, centre + half
-        centre = self.positions[: self.n_starts].mean(axis=0)
-        return centre - SCALE, centre + SCALE
+            draws = cast(InitialPotential, self.potential).initial(rng, 500)
+            sds = draws.std(axis=0)
+            if (sds > 0.0).all():  # a box that uniform draws fill
+                middle, half = draws.mean(axis=0), 3.0**0.5 * sds
+        n = max(min(dim + 2, most) - len(self.values), 2) - 1
+        strata = rng.permuted(np.tile(np.arange(n)[:, None], dim), axis=0)
+        spread = (strata + rng.random(strata.shape)) / n
+        self._evaluate(np.vstack([middle, middle + 0.5 * half * (2.0 * spread - 1.0)]))
+        if np.isfinite(self.values).sum() >= 2:  # else there is nowhere to begin yet
+            self.whitening = Whitening(mean=middle, factor=np.diag(half / 3.0))
+            self.prior = QuadraticPrior.usual(dim)
 
     def _evaluate(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (m,), at more positions (m, dim)."""
@@ -248,58 +220,47 @@ class _Search:
 
     def go_on(self, most: int, rng: np.random.Generator) -> None:
         """Evaluate points that a process of those so far is least sure of, and some draws."""
-        whitening = self.whitening
+        whitening, dim, paid = self.whitening, self.positions.shape[1], len(self.values)
         assert whitening is not None
+        assert self.prior is not None
+        # failures count among the flattened values, so that points are not sought there
+        high = float(self.values.min()) + math.e * flat_from(dim)
+        shown = np.where(np.isfinite(self.values), self.values, high)
         try:
-            process = self._fit(whitening)
+            process = QuadraticProcess.fit(whitening.apply(self.positions), shown, self.prior)
         except SurrogateFitError:  # about the best point
-            moves = rng.standard_normal((SEVERAL, self.dim)) @ whitening.factor.T
+            moves = rng.standard_normal((SEVERAL, dim)) @ whitening.factor.T
             self._evaluate(self.best + SHRINK * moves)
             return
         temperature = float(np.clip(self.spread, 1.0, HOTTEST))
         walled = Walled.of(process, reach=self.reach)
         draws = draw(walled, temperature, rng)
         draws = draws[np.isfinite(draws).all(axis=1)]
-        if temperature == 1.0 and walled.is_at_wall(draws).mean() > AT_WALL:
-            self.reach = min(FARTHER * self.reach, FARTHEST)
-        paid = len(self.values)
-        batch = max(min(max(SEVERAL, self.dim // 2, paid // PART), most - paid), 1)
-        n_judges = int(np.ceil(JUDGING * batch))
+        # tails are heavy where more than one draw in a thousand is at the wall
+        if temperature == 1.0 and walled.is_at_wall(draws).mean() > 0.001:
+            self.reach = min(1.2 * self.reach, 4.0)
+        batch = max(min(max(SEVERAL, dim // 2, paid // 20), most - paid), 1)
+        n_judges = math.ceil(batch / 3)  # plain draws, by which the process is judged
         few = rng.choice(len(draws), n_judges, replace=False)
         heights = process.mean.value(draws) / temperature
-        least_sure = choose(process, draws, heights, batch - n_judges, TILT)
-        chosen = draws[np.concatenate([few, least_sure])]
-        least = self.values.min()
+        least_sure = choose(process, draws, heights, batch - n_judges, 0.35)
+        chosen, least = draws[np.concatenate([few, least_sure])], self.values.min()
         values = self._evaluate(whitening.undo(chosen))
         errors = process.mean.value(chosen[:n_judges]) - values[:n_judges]
-        size = float(np.sqrt(np.mean(np.square(np.clip(errors, -MOST_ERROR, MOST_ERROR)))))
+        size = float(np.sqrt(np.mean(np.square(np.clip(errors, -20.0, 20.0)))))
         centre, shrink = None, 1.0
         if size > LOST:
             centre, shrink = self.best, 1.0 if values.min() < least - 0.1 else SHRINK
-        self._judge(self.positions[paid:][:n_judges], errors, by_draws=temperature == 1.0)
+        if temperature == 1.0:
+            judges = np.concatenate([self.judges, self.positions[paid:][:n_judges]])
+            self.errors = np.concatenate([self.errors, errors])[-JUDGED:]
+            self.judges = judges[-max(JUDGED, self.n_starts) :]
+        else:  # draws of a flattened process do not count
+            self.errors, self.judges = np.empty(0), self.judges[:0]
         self.whitening = refocus(whitening, draws, temperature, centre, shrink)
         self.prior = process.prior
         self.unsure = float(np.mean(process.variance(draws) > UNSURE**2))
         self.spread = 0.5 * (self.spread + size)
-
-    def _fit(self, whitening: Whitening) -> QuadraticProcess:
-        """Return the process of the values so far.
-
-        Failed ones are so high that they count among the flattened ones, and that points are not
-        sought there.
-        """
-        assert self.prior is not None
-        high = float(self.values.min()) + math.e * flat_from(self.dim)
-        shown = np.where(np.isfinite(self.values), self.values, high)
-        return QuadraticProcess.fit(whitening.apply(self.positions), shown, self.prior)
-
-    def _judge(self, judges: FloatArray, errors: FloatArray, *, by_draws: bool) -> None:
-        """Keep the latest draws of a process; such of a flattened one do not count."""
-        if by_draws:
-            self.errors = np.concatenate([self.errors, errors])[-JUDGED:]
-            self.judges = np.concatenate([self.judges, judges])[-max(JUDGED, self.n_starts) :]
-        else:
-            self.errors, self.judges = np.empty(0), self.judges[:0]
 
     def choose_ends(self, n: int, rng: np.random.Generator) -> ChainState | None:
         """Return chains at draws that were evaluated, or at likely points; None if all failed."""
@@ -320,10 +281,9 @@ def choose(
     """Return which of ``z (m, dim)`` a process is least sure of, one after the other, shape (n,).
 
     The variance of U given the values so far, and those of points chosen before, times
-    exp(-2 tilt V): each step is one of a pivoted Cholesky factorisation.
-
-    ``heights (m,)`` are its mean V there. With ``tilt=0`` it is the least sure, wherever it lies;
-    with more, one of higher density.
+    exp(-2 tilt V): each step is one of a pivoted Cholesky factorisation. ``heights (m,)`` are its
+    mean V there. With ``tilt=0`` it is the least sure, wherever it lies; with more, one of higher
+    density.
     """
     covariance = process.covariance(z)
     counts = np.exp(-2.0 * tilt * (heights - heights.min()))
@@ -332,7 +292,8 @@ def choose(
     chosen: list[int] = []
     for _ in range(min(n, len(z))):
         j = int(np.argmax(counts * left))
-        row = (covariance[j] - rows[:, j] @ rows) / np.sqrt(max(left[j], 0.0) + NOISE)
+        # with noise of 0.01 nats: a point next to a chosen one tells nothing more
+        row = (covariance[j] - rows[:, j] @ rows) / np.sqrt(max(left[j], 0.0) + 1e-4)
         rows = np.vstack([rows, row])
         left = np.maximum(left - np.square(row), 0.0)
         left[j] = 0.0

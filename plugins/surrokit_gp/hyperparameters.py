@@ -13,7 +13,7 @@ from surrokit.arguments import is_number, not_negative, positive
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.limits import check_deadline
 from surrokit.types import FloatArray
-from surrokit_gp.observations import Observations
+from surrokit_gp.rows import TrainingRows
 
 LengthScales: TypeAlias = float | tuple[float, ...]
 """One length scale for all coordinates, or one for each."""
@@ -24,20 +24,6 @@ MAX_SIGNAL = 5.0
 Towards long length scales and large signals a process becomes a polynomial, its weights grow as
 signal^2 / noise, and its values lose as many digits.
 """
-
-# length scales, in root-dim spreads of the positions, and noise-to-signal ratios: fixed starts, the
-# limits of those that are drawn, and the bounds of the former
-_STARTS = ((1.0, 0.03), (3.0, 0.003), (0.4, 0.1))
-_DRAWN = ((0.2, 0.001), (10.0, 0.3))
-_LENGTHS = (0.03, 100.0)
-
-_LEAST_SIGNAL, _MOST_NOISE = 1e-6, 10.0  # in standard deviations of the values
-
-# in nats, or in standard deviations of the values if those are less than a nat: it costs no
-# acceptance, and keeps the digits that a smaller one would lose
-_LEAST_NOISE = 0.01
-
-_REFUSED = 1e25  # what is minimised, where the likelihood cannot be computed
 
 
 def _scales(value: Any) -> Any:
@@ -106,17 +92,9 @@ def given_hyperparameters(
     return Hyperparameters(**numbers) if isinstance(value, Mapping) else value
 
 
-Likelihood: TypeAlias = tuple[float, FloatArray]
-"""A log marginal likelihood, constants included, and its derivatives: by log l_k (dim), log s, log
-sigma, and the inducing positions z (M dim) if there are any."""
-
-LikelihoodOf: TypeAlias = Callable[[Hyperparameters, FloatArray | None], Likelihood]
-"""The likelihood at hyperparameters and, where these move, inducing positions."""
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class Space:
-    """Hyperparameters as vectors: log l, log s, log sigma, scaled to observations."""
+    """Hyperparameters as vectors: log l, log s, log sigma, scaled to equations."""
 
     isotropic: bool  # is there one l for all coordinates?
     noise: float | None  # sigma, where it is fixed
@@ -127,12 +105,12 @@ class Space:
 
     @classmethod
     def of(
-        cls, observations: Observations, isotropic: bool, noise: float | None, max_signal: float
+        cls, rows: TrainingRows, isotropic: bool, noise: float | None, max_signal: float
     ) -> Space:
-        """Return the space for observations; the signal is at most ``max_signal`` heights."""
-        near = observations.near()
-        values, has_mean = near.rows.values, near.basis.shape[1] > 0
-        spread = near.rows.positions.std(axis=0)
+        """Return the space for equations; the signal is at most ``max_signal`` heights."""
+        near = rows.near()
+        values, has_mean = near.values, near.basis.shape[1] > 0
+        spread = near.positions.std(axis=0)
         spread = np.where(spread > 0.0, spread, spread.max() if spread.any() else 1.0)
         lengths = (np.full_like(spread, spread.mean()) if isotropic else spread) * math.sqrt(
             len(spread)
@@ -143,126 +121,104 @@ class Space:
             1e-10,
             1e-8 * float(np.abs(values).max()),
         )
-        limits = [np.multiply(_LENGTHS, each) for each in lengths[: 1 if isotropic else None]]
-        limits.append(np.multiply((_LEAST_SIGNAL, max_signal), height))
-        noises = np.array([_LEAST_NOISE * min(height, 1.0), _MOST_NOISE * height])
+        limits = [np.multiply((0.03, 100.0), each) for each in lengths[: 1 if isotropic else None]]
+        limits.append(np.multiply((1e-6, max_signal), height))
+        # a hundredth of a nat costs no acceptance, and keeps the digits that less would lose
+        noises = np.array([0.01 * min(height, 1.0), 10.0 * height])
         limits.append(noises if noise is None else np.ones(2))
         return cls(
             isotropic=isotropic,
             noise=noise,
             lengths=lengths,
-            left=max(near.size_left(), 0.03 * height) if has_mean else height,
+            left=max(_size_left(near), 0.03 * height) if has_mean else height,
             height=height,
             bounds=np.log(np.array(limits)),
         )
 
-    def starts(self, number: int, rng: np.random.Generator) -> list[FloatArray]:
-        """Return vectors to start from: three fixed ones, then random ones."""
-        fixed = np.log(_STARTS[:number])
-        low, high = np.log(_DRAWN)
-        drawn = low + (high - low) * rng.random((number, 2))
-        signal = math.log(self.left)
+    def starts(self) -> list[FloatArray]:
+        """Return vectors to start from, the best guess first."""
+        # length scales in root-dim spreads of the positions, and noise-to-signal ratios
         return [
-            self._vector(np.log(self.lengths) + length, signal, signal + float(ratio))
-            for length, ratio in [*fixed, *drawn[len(fixed) :]]
+            self.pack(
+                Hyperparameters(
+                    length_scales=length * self.lengths,
+                    signal_sd=self.left,
+                    noise_sd=ratio * self.left,
+                )
+            )
+            for length, ratio in ((1.0, 0.03), (3.0, 0.003), (0.4, 0.1))
         ]
 
     def pack(self, values: Hyperparameters) -> FloatArray:
         """Return the vector of hyperparameters, within the bounds."""
-        log_lengths = np.log(values.scales(len(self.lengths)))
-        noise = max(values.noise_sd, 1e-300)
-        return self._vector(log_lengths, math.log(values.signal_sd), math.log(noise))
-
-    def _vector(self, log_lengths: FloatArray, log_signal: float, log_noise: float) -> FloatArray:
-        lengths = log_lengths[: 1 if self.isotropic else None]
-        low, high = self.bounds.T
-        return np.asarray(np.clip([*lengths, log_signal, log_noise], low, high))
+        lengths = values.scales(len(self.lengths))[: 1 if self.isotropic else None]
+        numbers = [*lengths, values.signal_sd, max(values.noise_sd, 1e-300)]
+        return np.clip(np.log(numbers), *self.bounds.T)
 
     def unpack(self, vector: FloatArray) -> Hyperparameters:
-        """Return the hyperparameters of a vector, which may go on with inducing positions."""
-        n = len(self.bounds)
-        lengths = np.exp(vector[: n - 2])
+        """Return the hyperparameters of a vector."""
+        *lengths, signal, noise = np.exp(vector).tolist()
         return Hyperparameters(
-            length_scales=float(lengths[0]) if self.isotropic else lengths,
-            signal_sd=math.exp(vector[n - 2]),
-            noise_sd=math.exp(vector[n - 1]) if self.noise is None else self.noise,
+            length_scales=lengths[0] if self.isotropic else lengths,
+            signal_sd=signal,
+            noise_sd=noise if self.noise is None else self.noise,
         )
 
-    def slope(self, derivatives: FloatArray) -> FloatArray:
-        """Return derivatives by the vector from those of a likelihood."""
-        dim = len(self.lengths)
-        lengths = derivatives[:dim]
-        slope = np.concatenate([[lengths.sum()] if self.isotropic else lengths, derivatives[dim:]])
-        if self.noise is not None:
-            slope[len(self.bounds) - 1] = 0.0
-        return slope
 
-
-@attrs.frozen(kw_only=True, eq=False)
-class Found:
-    """Hyperparameters, and the inducing positions (M, dim) that go with them if they move."""
-
-    hyperparameters: Hyperparameters = attrs.field(converter=given_hyperparameters)
-    inducing: FloatArray | None = None
+def _size_left(near: TrainingRows) -> float:
+    """Return the root mean square of what a constant and the basis leave of the values."""
+    basis = np.column_stack([np.ones(len(near)), near.basis])
+    if basis.shape[1] >= len(near):
+        return 0.0
+    left = near.values - basis @ np.linalg.lstsq(basis, near.values, rcond=None)[0]
+    return float(np.sqrt(np.mean(np.square(left))))
 
 
 def search(
     space: Space,
-    likelihood: LikelihoodOf,
-    starts: Iterable[FloatArray],
+    likelihood: Callable[[Hyperparameters], float],
+    starts: list[FloatArray],
     iterations: int,
-    inducing: FloatArray | None = None,
-    every: bool = True,
-) -> list[Found]:
-    """Return where climbs of the marginal likelihood end, the largest one first.
+    *,
+    every: bool = False,
+) -> list[Hyperparameters]:
+    """Return where climbs of the log marginal likelihood end, the largest one first.
 
-    Climbs begin at ``starts``, vectors of the space, and take at most so many iterations; unless
-    ``every`` is set, only until one succeeds. Inducing positions (M, dim) that are given move, too.
+    They begin at vectors of the space, and take at most so many iterations; unless ``every`` is
+    set, only until one succeeds.
+
+    Slopes are central differences over 0.002: a likelihood has fewer digits than smaller ones ask
+    for, and its curvature is of the order of the number of equations.
 
     Raises
     ------
     SurrogateFitError
         If the likelihood cannot be computed along any of the paths.
     """
-    bounds, kept, moves = space.bounds, len(space.lengths) + 2, np.empty(0)
-    if inducing is not None:
-        kept, moves = kept + inducing.size, inducing.ravel()
-        bounds = np.concatenate([bounds, np.full((inducing.size, 2), (-np.inf, np.inf))])
-
-    def moved(point: FloatArray) -> FloatArray | None:
-        return None if inducing is None else point[-inducing.size :].reshape(inducing.shape)
+    free = np.eye(len(space.bounds))[: None if space.noise is None else -1]
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
-        value, derivatives = likelihood(space.unpack(point), moved(point))
-        return value, space.slope(derivatives[:kept])
+        slope, step = np.zeros_like(point), 1e-3
+        for move in free:
+            ahead, behind = (likelihood(space.unpack(point + s * move)) for s in (step, -step))
+            slope += (ahead - behind) / (2.0 * step) * move
+        return likelihood(space.unpack(point)), slope
 
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-6, "gtol": 1e-3}
-    paths = []
+    ends: list[tuple[float, FloatArray]] = []
     for start in starts:
-        paths.append(climb(objective, np.concatenate([start, moves]), bounds, options))
-        if paths[-1].point is not None and not every:
-            break
-    found = [
-        Found(hyperparameters=space.unpack(path.point), inducing=moved(path.point))
-        for path in sorted(paths, key=lambda path: -path.value)
-        if path.point is not None
-    ]
-    if found:
-        return found
+        point, value, reason = climb(objective, start, space.bounds, options)
+        if point is not None:
+            ends.append((value, point))
+            if not every:
+                break
+    if ends:
+        return [space.unpack(point) for _, point in sorted(ends, key=lambda end: -end[0])]
     raise SurrogateFitError(
-        f"the marginal likelihood of the process could not be computed from any of {len(paths)} "
-        f"starts (the last reason: {paths[-1].reason}); use whiten=True and a larger noise, give "
+        f"the marginal likelihood of the process could not be computed from any of {len(starts)} "
+        f"starts (the last reason: {reason}); use whiten=True and a larger noise, give "
         "hyperparameters, or rescale the parameters"
     )
-
-
-@attrs.define(kw_only=True, eq=False)
-class Path:
-    """The best point of a climb; None, and the reason, where nothing could be computed."""
-
-    value: float = -math.inf
-    point: FloatArray | None = None
-    reason: str = "it is not finite"
 
 
 def climb(
@@ -270,8 +226,10 @@ def climb(
     start: FloatArray,
     bounds: FloatArray,
     options: Mapping[str, float],
-) -> Path:
-    """Return the best point on the way of SciPy's L-BFGS-B to a maximum.
+) -> tuple[FloatArray | None, float, str]:
+    """Return the best point on the way of SciPy's L-BFGS-B to a maximum, and its value.
+
+    And, where nothing could be computed, the reason.
 
     ``objective`` returns a value and its derivatives, shape (n,); where it raises
     :class:`~surrokit.errors.SurrogateFitError` or ``LinAlgError``, or is not finite, it counts as
@@ -279,20 +237,21 @@ def climb(
     """
     from scipy.optimize import minimize
 
-    path = Path()
+    best: FloatArray | None = None
+    highest, reason = -math.inf, "it is not finite"
 
     def downhill(point: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal best, highest, reason
         check_deadline()
         try:
             value, slope = objective(point)
         except (SurrogateFitError, np.linalg.LinAlgError) as error:
-            path.reason = str(error)
-            return _REFUSED, np.zeros_like(point)
+            value, slope, reason = math.nan, point, str(error)
         if not (math.isfinite(value) and np.isfinite(slope).all()):
-            return _REFUSED, np.zeros_like(point)
-        if value > path.value:
-            path.value, path.point = value, point.copy()
+            return 1e25, np.zeros_like(point)
+        if value > highest:
+            highest, best = value, point.copy()
         return -value, -slope
 
     minimize(downhill, start, jac=True, method="L-BFGS-B", bounds=bounds, options=dict(options))
-    return path
+    return best, highest, reason

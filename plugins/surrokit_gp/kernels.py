@@ -54,33 +54,16 @@ def weighted_squares(weights: FloatArray, left: FloatArray, right: FloatArray) -
     )
 
 
-def joint_matrix(scaled: FloatArray, gradient_rows: IntArray) -> FloatArray:
-    """Return the kernel between all equations, shape (n + k dim, n + k dim).
-
-    Values are known at ``scaled (n, dim)``, derivatives at its rows ``gradient_rows (k,)``.
-    """
-    n, dim = scaled.shape
-    values = unit_matrix(scaled, scaled)
-    if not len(gradient_rows):
-        return values
-    k = len(gradient_rows)
-    matrix = np.empty((n + k * dim, n + k * dim))
-    matrix[:n, :n] = values
-    away = _differences(scaled, scaled[gradient_rows])
-    by_value = values[:, gradient_rows]
-    cross = matrix[:n, n:].reshape(n, dim, k)
-    np.multiply(away.transpose(1, 0, 2), by_value[:, None, :], out=cross)
-    matrix[n:, :n] = matrix[:n, n:].T
-    among, away = by_value[gradient_rows], away[:, gradient_rows]
-    block = matrix[n:, n:].reshape(dim, k, dim, k)
-    np.multiply(-(among * away)[:, :, None, :], away.transpose(1, 0, 2), out=block)
-    diagonal = np.einsum("iaib->iab", block)
-    diagonal += among
-    return matrix
+def _differences(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return left[n, j] - right[b, j] as an array of shape (dim, n, b)."""
+    return np.asarray(left.T[:, :, None] - right.T[:, None, :])
 
 
 def cross_matrix(where: FloatArray, scaled: FloatArray, gradient_rows: IntArray) -> FloatArray:
-    """Return the kernel between values at ``where (m, dim)`` and all equations: (m, n + k dim)."""
+    """Return the kernel between values at ``where (m, dim)`` and all equations: (m, n + k dim).
+
+    Values are known at ``scaled (n, dim)``, derivatives at its rows ``gradient_rows (k,)``.
+    """
     values = unit_matrix(where, scaled)
     if not len(gradient_rows):
         return values
@@ -89,36 +72,22 @@ def cross_matrix(where: FloatArray, scaled: FloatArray, gradient_rows: IntArray)
     return np.concatenate([values, *away], axis=1)
 
 
-def scale_derivatives(
-    adjoint: FloatArray, matrix: FloatArray, scaled: FloatArray, gradient_rows: IntArray
-) -> FloatArray:
-    """Return the derivative of sum(adjoint * matrix) in log l_k through x = z / l, shape (dim,).
-
-    ``matrix`` is that of :func:`joint_matrix`, and ``adjoint`` a symmetric one of the same shape.
-    """
+def joint_matrix(scaled: FloatArray, gradient_rows: IntArray) -> FloatArray:
+    """Return the kernel between all equations, shape (n + k dim, n + k dim)."""
     n, dim = scaled.shape
-    values = matrix[:n, :n]
-    total = weighted_squares(adjoint[:n, :n] * values, scaled, scaled)
-    if not len(gradient_rows):
-        return total
-    k, at = len(gradient_rows), scaled[gradient_rows]
-    away, by_value = _differences(scaled, at), values[:, gradient_rows]
-    cross = adjoint[:n, n:].reshape(n, dim, k)
-    pulls = by_value * np.einsum("njb,jnb->nb", cross, away)
-    total += 2.0 * weighted_squares(pulls, scaled, at)
-    total -= 2.0 * np.einsum("njb,jnb->j", cross, by_value * away)
-    away, among = away[:, gradient_rows], by_value[gradient_rows]
-    block = adjoint[n:, n:].reshape(dim, k, dim, k)
-    turned = np.einsum("iajb,jab->iab", block, away)
-    levels = np.einsum("iaib->ab", block) - np.einsum("iab,iab->ab", turned, away)
-    total += weighted_squares(among * levels, at, at)
-    total += 2.0 * np.einsum("iab,iab->i", turned, among * away)
-    return total
-
-
-def _differences(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return left[n, j] - right[b, j] as an array of shape (dim, n, b)."""
-    return np.asarray(left.T[:, :, None] - right.T[:, None, :])
+    k = len(gradient_rows)
+    above = cross_matrix(scaled, scaled, gradient_rows)
+    if not k:
+        return above
+    matrix = np.empty((n + k * dim, n + k * dim))
+    matrix[:n] = above
+    matrix[n:, :n] = above[:, n:].T
+    among, at = above[np.ix_(gradient_rows, gradient_rows)], scaled[gradient_rows]
+    away = _differences(at, at)
+    block = matrix[n:, n:].reshape(dim, k, dim, k)
+    np.multiply(-(among * away)[:, :, None, :], away.transpose(1, 0, 2), out=block)
+    np.einsum("iaib->iab", block)[...] += among
+    return matrix
 
 
 def factorise(
@@ -171,18 +140,14 @@ def solve(factor: FloatArray, right: FloatArray, *, transposed: bool = False) ->
 
 
 def inverse_of(factor: FloatArray) -> FloatArray:
-    """Return (L L^T)^-1, shape (n, n), for a lower triangular L with zeros above.
+    """Return (L L^T)^-1, shape (n, n), for a factor L of :func:`factorise`.
 
     For derivatives of log determinants only, which need every entry; nothing is solved with it.
     """
     from scipy.linalg import lapack
 
-    lower, failed = lapack.dpotri(factor, lower=1)
-    if failed:
-        raise np.linalg.LinAlgError("a Cholesky factor with a zero pivot has no inverse")
-    inverse = lower + lower.T  # the factor has zeros above its diagonal, and so has this
-    np.fill_diagonal(inverse, np.diag(lower))
-    return np.asarray(inverse)
+    lower = lapack.dpotri(factor, lower=1)[0]
+    return np.asarray(lower + np.tril(lower, -1).T)
 
 
 def by_blocks(variance_of: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
@@ -191,9 +156,7 @@ def by_blocks(variance_of: Callable[[FloatArray], FloatArray], rows: FloatArray)
     Where little is unknown a variance is a small difference of large numbers, and its rounding must
     not depend on how many rows there are.
     """
-    found, block_size = np.empty(len(rows)), 16
-    for start in range(0, len(rows), block_size):
-        few = rows[start : start + block_size]
-        block = np.concatenate([few, np.repeat(few[-1:], block_size - len(few), axis=0)])
-        found[start : start + block_size] = variance_of(block)[: len(few)]
-    return found
+    n, block_size = len(rows), 16
+    padded = np.concatenate([rows, np.repeat(rows[-1:], -n % block_size, axis=0)])
+    blocks = [variance_of(padded[at : at + block_size]) for at in range(0, len(padded), block_size)]
+    return np.concatenate(blocks)[:n] if blocks else np.empty(0)

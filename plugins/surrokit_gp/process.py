@@ -1,14 +1,20 @@
-"""A process as a surrogate: its settings, its learner, and the fit to training rows."""
+"""The full process and FITC as surrogates: their settings, their learner, and its fits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import numpy as np
 
-from surrokit.arguments import Limits, not_negative, one_of, positive, positive_integer
+from surrokit.arguments import (
+    Limits,
+    not_negative,
+    one_of,
+    optional_positive_integer,
+    positive,
+    positive_integer,
+)
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.quality import FitQuality, KeepingLearner, fit_quality
@@ -16,19 +22,22 @@ from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.surrogate.training import Tail
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
-from surrokit_gp.exact import ExactPosterior, Posterior, exact_likelihood
-from surrokit_gp.fitc import Inducing, SparsePosterior, inducing_points, sparse_likelihood
-from surrokit_gp.fitted import CAPABILITIES, Expansion, FittedProcess
+from surrokit_gp.fitted import CAPABILITIES, FittedProcess
 from surrokit_gp.hyperparameters import (
     MAX_SIGNAL,
-    Found,
     Hyperparameters,
-    Likelihood,
     Space,
     given_hyperparameters,
     search,
 )
-from surrokit_gp.observations import Frame, Observations, TrainingRows
+from surrokit_gp.posterior import (
+    Inducing,
+    Posterior,
+    condition,
+    condition_sparse,
+    inducing_points,
+)
+from surrokit_gp.rows import TrainingRows
 from surrokit_gp.trend import (
     Mean,
     MeanKind,
@@ -36,7 +45,6 @@ from surrokit_gp.trend import (
     choose_kind,
     convex,
     least_points,
-    n_coefficients,
 )
 
 Gradients: TypeAlias = Literal["auto", True, False]
@@ -51,15 +59,7 @@ AMPLE_EQUATIONS = 3000
 MOST_EQUATIONS = 10_000
 """Most equations that ``gradients=True`` makes: the kernel matrix then takes 800 megabytes."""
 
-_FEWEST_GRADIENTS = 0.05  # part of the gradients below which gradients="auto" uses none
-_GROWTH = 1.5  # change of the number of points after which hyperparameters are found again
-_HELD_OUT = (10, 10, 200)  # one point in so many, at least so many, and at most
-_SCREENING = 10  # most iterations from each start while starts are compared
-_SCREENED = 120  # equations by which they are, if that is at least twice as many as coefficients
-_FEWEST = 10  # points that a search looks at, whatever the setting
-_NOISY = 0.5  # part of what the mean function leaves beyond which noise explains it all
-
-_POINTS, _GRADIENTS, _INDUCING, _SUBSET, _STARTS, _HELD = range(6)
+_POINTS, _GRADIENTS, _INDUCING, _SUBSET, _HELD = 0, 1, 2, 3, 5
 """Streams of random numbers, so that one choice does not depend on whether another was made."""
 
 
@@ -82,10 +82,8 @@ class Process(ShownSurrogate):
         Whether the kernel sees whitened positions, or the positions themselves.
     hyperparameters : Hyperparameters or mapping, optional
         Those to use; None to find them.
-    n_starts
-        Starts of the search.
     max_iterations
-        Most iterations from each.
+        Most iterations of the search.
     max_signal
         Largest standard deviation of the process that the search looks at, in standard deviations
         of the values. A process far above it is close to a polynomial, and loses digits.
@@ -117,7 +115,6 @@ class Process(ShownSurrogate):
             lambda value: isinstance(value, Hyperparameters | None),
         ),
     )
-    n_starts: int = attrs.field(default=3, validator=positive_integer)
     max_iterations: int = attrs.field(default=50, validator=positive_integer)
     max_signal: float = attrs.field(default=MAX_SIGNAL, validator=positive)
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
@@ -139,31 +136,117 @@ class Process(ShownSurrogate):
         return ProcessLearner(dim=problem.dim, seed=seed, process=self, **settings)
 
 
+@attrs.frozen(kw_only=True)
+class GaussianProcess(Process):
+    """A full Gaussian process: squared-exponential kernel, explicit mean function, noise.
+
+    Its potential is the posterior mean (Rasmussen 2003; section 3.3 of the paper), which is a
+    network of radial nodes with centres at the training points. The cost of a fit grows with the
+    cube of the number of equations, that of a gradient with the number of points.
+
+    Coefficients of the mean function have a flat prior and are integrated out (Rasmussen and
+    Williams 2006, section 2.7). A quadratic mean whose curvature is not positive everywhere has
+    its eigenvalues raised in whitened coordinates, and the process is fitted again to what is
+    left, with a linear mean. Hyperparameters maximise the marginal likelihood, with a noise of at
+    least 0.01 nats.
+
+    Where gradients are known they are observations as well (Rasmussen and Williams 2006, section
+    9.4), with the same noise as values: sigma in nats for the change of U over one length scale.
+
+    Parameters
+    ----------
+    n_search : int, optional
+        Most equations that the search looks at, those of points drawn at random; None for all.
+        At least ten points, and twice as many equations as coefficients. The process itself uses
+        all.
+    max_points : int, optional
+        Most points that the process is conditioned on, drawn at random; None for all.
+    gradients
+        ``"auto"`` uses the gradients of as many points as keep the equations within 3000, drawn
+        at random, unless that were less than one in twenty; True uses all, and refuses more than
+        10,000 equations; False uses none.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting makes no sense.
+    """
+
+    n_search: int | None = attrs.field(default=500, validator=optional_positive_integer)
+    max_points: int | None = attrs.field(default=3000, validator=optional_positive_integer)
+    gradients: Gradients = attrs.field(default="auto", validator=one_of("auto", True, False))
+
+    def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
+        """Return a learner for a problem."""
+        value, both = frozenset({"value"}), frozenset({"value", "gradient"})
+        return self.learner_of(
+            problem,
+            rng,
+            needs=both if self.gradients is True else value,
+            uses=value if self.gradients is False else both,
+            n_search=self.n_search,
+            max_points=self.max_points,
+            gradients=self.gradients,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Fitc(Process):
+    """A Gaussian process with M inducing points: the fully independent training conditional.
+
+    Its potential is the posterior mean (Snelson and Ghahramani 2006; section 3.3 of the paper),
+    which is a network of radial nodes with centres at the inducing points. A fit to N points
+    costs O(M^2 N) time and O(M N) memory, a gradient O(M). It learns from values only; gradients
+    that are known serve to tell the quality of the fit.
+
+    Mean function, quadratics that are not convex and hyperparameters are treated as in
+    :class:`~surrokit_gp.process.GaussianProcess`; the likelihood that is maximised is that of
+    FITC.
+
+    Parameters
+    ----------
+    n_inducing : int, optional
+        M; None for half the number of points, but no more than 300. More than there are distinct
+        points cannot be fitted.
+    inducing
+        ``"data"`` draws inducing points from the training points; ``"k-means++"`` spreads them
+        like those.
+    n_search : int, optional
+        Most points that the search looks at, drawn at random; None for all. At least ten, and
+        twice as many as coefficients. The process itself uses all.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting makes no sense.
+    """
+
+    n_inducing: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    inducing: Inducing = attrs.field(default="k-means++", validator=one_of("data", "k-means++"))
+    n_search: int | None = attrs.field(default=1000, validator=optional_positive_integer)
+
+    def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
+        """Return a learner for a problem."""
+        points = {"inducing": self.inducing, "n_inducing": self.n_inducing}
+        return self.learner_of(problem, rng, n_search=self.n_search, **points)
+
+
 @attrs.define(kw_only=True, eq=False)
 class ProcessLearner(KeepingLearner):
     """Conditions a process on all that was observed.
 
-    The first fit fixes the whitening. Hyperparameters are found again when the number of points
-    has grown by half. Settings are those of the surrogates; ``inducing`` is None for a full
-    process.
+    Settings are those of the surrogates; ``inducing`` is None for a full process.
     """
 
     process: Process
     needs: frozenset[str] = frozenset({"value"})
     uses: frozenset[str] = frozenset({"value", "gradient"})
+    provides: Capabilities = CAPABILITIES
     n_search: int | None = None
     max_points: int | None = None
     gradients: Gradients = False
     inducing: Inducing | None = None
     n_inducing: int | None = None
-    _whitening: Whitening | None = attrs.field(default=None, init=False, repr=False)
-    _numbers: tuple[int, int, int] = attrs.field(default=(0, 0, 0), init=False, repr=False)
-    _stages: tuple[Found, ...] = attrs.field(default=(), init=False, repr=False)
-
-    @property
-    def provides(self) -> Capabilities:
-        """Capabilities of a fitted process."""
-        return CAPABILITIES
 
     def keep_used(self, evaluations: Evaluations) -> Evaluations:
         """Return values, and gradients if they are used."""
@@ -180,91 +263,53 @@ class ProcessLearner(KeepingLearner):
         """
         rows = TrainingRows.of(self.join_observed(), self.process.tail)
         if self.max_points is not None and len(rows) > self.max_points:
-            rows = rows.take(rows.draw(self.max_points, _stream(self.seed, _POINTS)))
-        learnt = _with_gradients(rows, self.gradients, _stream(self.seed, _GRADIENTS))
-        n_gradients = int(learnt.with_gradient.sum())
-        kind = self._kind(rows, len(rows) + n_gradients * self.dim)
-        whitening = self._whitening
-        if whitening is None:
-            whitening = Whitening.of(rows.positions, rows.spread())
-        numbers = len(rows), n_coefficients(kind, self.dim), n_gradients
-        fit = _Fit(
-            learner=self,
-            frame=Frame(whitening=whitening, whiten=self.process.whiten),
-            mean=kind,
-            stages=list(self._stages) if self._is_near(*numbers) else [],
-        )
-        process = attrs.evolve(fit.process(learnt), quality=fit.quality(rows, learnt))
-        if not self._is_near(*numbers):
-            self._numbers = numbers
-        self._stages, self._whitening = tuple(fit.stages), whitening
-        return process
+            rows = rows.take(rows.draw(self.max_points, self.stream(_POINTS)))
+        learnt = self._with_gradients(rows)
+        self._demand(rows, learnt.n_equations)
+        kind = choose_kind(self.process.mean, self.dim, learnt.n_equations)
+        fit = _Fit(learner=self, whitening=Whitening.of(rows.positions, rows.spread()), mean=kind)
+        return attrs.evolve(fit.process(learnt), quality=fit.quality(rows, learnt))
 
-    def _kind(self, rows: TrainingRows, n_equations: int) -> MeanKind:
+    def stream(self, purpose: int) -> np.random.Generator:
+        """Return the random numbers for a purpose, the same in every fit."""
+        return np.random.default_rng([self.seed, purpose])
+
+    def _with_gradients(self, rows: TrainingRows) -> TrainingRows:
+        """Return the rows with the gradients that are observations alone."""
+        known, use = rows.gradient_rows, self.gradients
+        room = (AMPLE_EQUATIONS - len(rows)) // rows.dim
+        if use is True and rows.n_equations > MOST_EQUATIONS:
+            raise SurrogateFitError(
+                f"gradients=True makes {rows.n_equations} equations of {len(rows)} points in "
+                f"{rows.dim} dimensions, and more than {MOST_EQUATIONS} are too many; use "
+                "gradients='auto', which uses those of some points, or explore for fewer"
+            )
+        if use is True and len(rows) and not len(known):
+            raise SurrogateFitError(
+                f"gradients=True needs gradients, but none of {len(rows)} points has one; use "
+                "gradients='auto', or pass evaluations with gradients"
+            )
+        if use is False or (use == "auto" and room < 0.05 * len(known)):
+            known = known[:0]
+        elif use == "auto" and len(known) > room:
+            known = rows.draw(room, self.stream(_GRADIENTS), known)
+        gradients = np.full_like(rows.gradients, np.nan)
+        gradients[known] = rows.gradients[known]
+        return attrs.evolve(rows, gradients=gradients)
+
+    def _demand(self, rows: TrainingRows, n_equations: int) -> None:
         mean, least = self.process.mean, least_points(self.process.mean, self.dim)
         if len(rows) < 2 or n_equations < least:
             richer = "set mean='auto', " if mean in ("linear", "quadratic") else ""
             rows.demand(least, len(self.join_observed()), richer)
-        rows.demand_range()
-        return choose_kind(mean, self.dim, n_equations)
-
-    def _is_near(self, n_points: int, n_coefficients: int, n_gradients: int) -> bool:
-        """Return whether the numbers are close enough to those of the last search."""
-        points, coefficients, gradients = self._numbers
-        return (
-            points <= n_points * _GROWTH
-            and n_points < points * _GROWTH
-            and coefficients == n_coefficients
-            and (gradients > 0) == (n_gradients > 0)
-        )
-
-    def state(self) -> dict[str, Any]:
-        """Return the seed, all rows observed, and what fits so far have fixed."""
-        state = super().state()
-        if self._whitening is not None:
-            state["whitening"] = attrs.asdict(self._whitening)
-            state["numbers"] = self._numbers
-            state["stages"] = [attrs.asdict(stage) for stage in self._stages]
-        return state
-
-    def restore(self, state: Mapping[str, Any]) -> Self:
-        """Return a learner with the same settings that goes on from what ``state`` returned."""
-        learner = super().restore(state)
-        if "whitening" in state:
-            learner._whitening = Whitening(**state["whitening"])
-            learner._numbers = cast("tuple[int, int, int]", tuple(state["numbers"]))
-            learner._stages = tuple(Found(**stage) for stage in state["stages"])
-        return learner
-
-
-def _with_gradients(rows: TrainingRows, use: Gradients, rng: np.random.Generator) -> TrainingRows:
-    """Return the rows with the gradients that are observations alone."""
-    known = np.flatnonzero(rows.with_gradient)
-    room = (AMPLE_EQUATIONS - len(rows)) // rows.dim
-    if use is True:
-        _demand_gradients(rows, len(known))
-    elif use is False or room < _FEWEST_GRADIENTS * len(known):
-        known = known[:0]
-    elif len(known) > room:
-        known = rows.draw(room, rng, known)
-    gradients = np.full_like(rows.gradients, np.nan)
-    gradients[known] = rows.gradients[known]
-    return attrs.evolve(rows, gradients=gradients)
-
-
-def _demand_gradients(rows: TrainingRows, n_known: int) -> None:
-    n_equations = len(rows) + n_known * rows.dim
-    if n_equations > MOST_EQUATIONS:
-        raise SurrogateFitError(
-            f"gradients=True makes {n_equations} equations of {len(rows)} points in {rows.dim} "
-            f"dimensions, and more than {MOST_EQUATIONS} are too many; use gradients='auto', which "
-            "uses those of some points, or explore for fewer"
-        )
-    if len(rows) and not n_known:
-        raise SurrogateFitError(
-            f"gradients=True needs gradients, but none of {len(rows)} points has one; use "
-            "gradients='auto', or pass evaluations with gradients"
-        )
+        low, high = rows.values.min(), rows.values.max()
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.square(rows.values - low).sum()
+        if not np.isfinite(total):
+            raise SurrogateFitError(
+                f"the values of the training rows range over [{low:.3g}, {high:.3g}], and their "
+                "squares overflow; rescale U, or explore until the chains have settled"
+            )
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -272,34 +317,46 @@ class _Fit:
     """One fit: keeps what it found, for the second fit that tells its quality."""
 
     learner: ProcessLearner
-    frame: Frame
+    whitening: Whitening
     mean: MeanKind
-    stages: list[Found]
+    found: list[Hyperparameters] = attrs.field(factory=list)  # also after a curvature was raised
     searching: bool = True
     inducing: FloatArray | None = None
 
     def process(self, rows: TrainingRows) -> FittedProcess:
         """Return the process fitted to rows, with the gradients that are observations."""
-        dim, kind = rows.dim, self.mean
+        dim, kind, whiten = rows.dim, self.mean, self.learner.process.whiten
+        frame = self.whitening if whiten else self.whitening.shift
         # Near the values, so that a large constant costs no digits.
         level = 0.0 if kind == "zero" else float(np.median(rows.values))
         fixed = Polynomial(level=level, slope=np.zeros(dim), matrix=np.zeros((dim, dim)))
-        posterior, found = self._posterior(rows, kind, fixed, 0)
-        trend = Polynomial.of(kind, posterior.profile.coefficients, dim)
-        matrix = convex(trend.matrix) if kind == "quadratic" else None
-        if matrix is not None:
-            kind, fixed = "linear", attrs.evolve(fixed, matrix=matrix)
-            posterior, found = self._posterior(rows, kind, fixed, 1)
+        for stage in (0, 1):
+            posterior, found = self._condition(rows.about(frame, kind, fixed), stage)
             trend = Polynomial.of(kind, posterior.profile.coefficients, dim)
+            if kind != "quadratic":
+                break
+            matrix = trend if whiten else trend.in_coordinates(self.whitening.factor)
+            raised = convex(matrix.matrix)
+            if raised is None:
+                break
+            if not whiten:
+                raised = self.whitening.inverse.T @ raised @ self.whitening.inverse
+            kind, fixed = "linear", attrs.evolve(fixed, matrix=raised)
+        slopes, variance = posterior.gradient_weights, posterior.variance
         process = FittedProcess(
-            hyperparameters=found.hyperparameters,
+            origin=frame.mean,
+            scaling=frame.inverse.T / posterior.length_scales,
+            nodes=posterior.centres,
+            levels=variance * posterior.weights,
+            slopes=None if slopes is None else variance * slopes,
+            polynomial=(trend + fixed).in_coordinates(frame.inverse),
+            hyperparameters=found,
             mean=self.mean,
             n_points=len(rows),
-            n_gradients=int(rows.with_gradient.sum()),
-            frame=self.frame,
+            n_gradients=len(rows.gradient_rows),
             kind=kind,
+            whitening=frame,
             posterior=posterior,
-            expansion=_expansion(posterior, self.frame, trend + fixed),
         )
         if not np.isfinite(process.value(rows.positions)).all():
             raise SurrogateFitError(
@@ -310,115 +367,71 @@ class _Fit:
 
     def quality(self, rows: TrainingRows, learnt: TrainingRows) -> FitQuality | None:
         """Return errors at rows held out from another fit with what this one found."""
-        n, dim, (part, fewest, most) = len(rows), rows.dim, _HELD_OUT
+        n, dim = len(rows), rows.dim
         near, least = np.flatnonzero(rows.tail_sd == 0.0), least_points(self.mean, dim)
-        has_gradients = learnt.with_gradient.any()
-        needed = max(2, -(-max(least, 2) // (1 + dim)) if has_gradients else least)
-        number = min(max(n // part, min(fewest, n // 4)), most, len(near), n - needed)
+        needed = max(2, -(-least // (1 + dim))) if len(learnt.gradient_rows) else least
+        # one point in ten, but ten at least, or a quarter of few points, and 200 at most
+        number = min(max(n // 10, min(10, n // 4)), 200, len(near), n - needed)
         if number < 2:
             return None
-        held = _stream(self.learner.seed, _HELD).choice(near, size=number, replace=False)
+        held = self.learner.stream(_HELD).choice(near, size=number, replace=False)
         rest, out = learnt.take(np.delete(np.arange(n), held)), rows.take(held)
-        if len(rest) + int(rest.with_gradient.sum()) * dim < least:
+        if rest.n_equations < least:
             return None
         # with the same inducing points: where they lie tells nothing of the values held out
         fitted = attrs.evolve(self, searching=False).process(rest)
         exact = Evaluations(positions=out.positions, values=out.values, gradients=out.gradients)
-        return fit_quality(fitted, exact, self.frame.whitening.factor)
+        return fit_quality(fitted, exact, self.whitening.factor)
 
-    def _posterior(
-        self, rows: TrainingRows, kind: MeanKind, trend: Polynomial, stage: int
-    ) -> tuple[Posterior, Found]:
-        """Return the process about a mean function, less a trend."""
-        observations = Observations.of(rows, self.frame, kind, trend)
-        given = self.learner.process.hyperparameters
-        if given is not None:
-            found = Found(hyperparameters=given)
-        elif stage < len(self.stages) or not self.searching:
-            found = self.stages[min(stage, len(self.stages) - 1)]
+    def _condition(self, rows: TrainingRows, stage: int) -> tuple[Posterior, Hyperparameters]:
+        """Return the process given equations, and its hyperparameters: given, found, or sought."""
+        learner = self.learner
+        if learner.inducing is not None and self.inducing is None:
+            rng = learner.stream(_INDUCING)
+            self.inducing = inducing_points(
+                learner.inducing, rows.positions, learner.n_inducing, rng
+            )
+        if learner.process.hyperparameters is not None:
+            found = learner.process.hyperparameters
+        elif not self.searching:
+            found = self.found[min(stage, len(self.found) - 1)]
         else:
-            found = self._search(observations)
-            self.stages.append(found)
-        inducing = self._inducing(observations) if found.inducing is None else found.inducing
-        if inducing is None:
-            return ExactPosterior.of(observations, found.hyperparameters), found
-        return SparsePosterior.of(observations, found.hyperparameters, inducing), found
+            found = self._search(rows)
+            self.found.append(found)
+        if self.inducing is None:
+            return condition(rows, found), found
+        return condition_sparse(rows, found, self.inducing), found
 
-    def _inducing(self, observations: Observations) -> FloatArray | None:
-        """Return the inducing points to begin with, found once; None for a full process."""
-        kind, number = self.learner.inducing, self.learner.n_inducing
-        if kind is not None and self.inducing is None:
-            rng = _stream(self.learner.seed, _INDUCING)
-            self.inducing = inducing_points(kind, observations.rows.positions, number, rng)
-        return self.inducing
-
-    def _search(self, observations: Observations) -> Found:
-        """Return the hyperparameters, and inducing points if these move, of largest likelihood.
-
-        Starts are compared by the exact likelihood of few equations. To these, in many dimensions,
-        everything may look like noise; then more are asked, and every end is a start.
-        """
-        inducing, settings = self._inducing(observations), self.learner.process
-        subset = self._subset(observations, self.learner.n_search)
-        few = self._subset(observations, _SCREENED)
-        starts = self._screen(few)
-        noise = starts[0].hyperparameters.noise_sd
-        doubtful = 0.0 < _NOISY * few.size_left() < noise and len(few) < len(subset)
-        if doubtful:
-            starts = self._screen(subset)
-
-        def likelihood(values: Hyperparameters, moved: FloatArray | None) -> Likelihood:
-            where = inducing if moved is None else moved
-            if where is None:
-                return exact_likelihood(subset, values)
-            return sparse_likelihood(subset, values, where)
-
-        space, iterations = self._space(subset), settings.max_iterations
-        vectors = [space.pack(each.hyperparameters) for each in starts]
-        found = search(space, likelihood, vectors, iterations, every=doubtful)[0]
-        if self.learner.inducing == "optimised":
-            vectors = [space.pack(found.hyperparameters)]
-            found = search(space, likelihood, vectors, iterations, inducing)[0]
-        return found
-
-    def _screen(self, few: Observations) -> list[Found]:
-        """Return where a few iterations from each start lead, best first."""
-        settings, space = self.learner.process, self._space(few)
-        return search(
-            space,
-            lambda values, _: exact_likelihood(few, values),
-            space.starts(settings.n_starts, _stream(self.learner.seed, _STARTS)),
-            min(_SCREENING, settings.max_iterations),
+    def _search(self, rows: TrainingRows) -> Hyperparameters:
+        """Return hyperparameters of largest likelihood; starts are compared by few equations."""
+        settings, inducing = self.learner.process, self.inducing
+        few, more = self._subset(rows, 120), self._subset(rows, self.learner.n_search)
+        isotropic = settings.kernel_scales == "isotropic"
+        space, final = (
+            Space.of(some, isotropic, settings.noise, settings.max_signal) for some in (few, more)
         )
 
-    def _space(self, observations: Observations) -> Space:
-        settings = self.learner.process
-        isotropic = settings.kernel_scales == "isotropic"
-        return Space.of(observations, isotropic, settings.noise, settings.max_signal)
+        def likelihood(at: Hyperparameters) -> float:
+            if inducing is None:
+                return condition(more, at).log_likelihood
+            return condition_sparse(more, at, inducing).log_likelihood
 
-    def _subset(self, observations: Observations, most: int | None) -> Observations:
+        first = search(
+            space,
+            lambda at: condition(few, at).log_likelihood,
+            space.starts(),
+            min(10, settings.max_iterations),
+            every=True,
+        )
+        starts = [final.pack(each) for each in first]
+        return search(final, likelihood, starts, settings.max_iterations)[0]
+
+    def _subset(self, rows: TrainingRows, most: int | None) -> TrainingRows:
         """Return random rows with at most so many equations, or twice as many as unknowns."""
-        if most is None or observations.n_equations <= most:
-            return observations
-        prices = np.ones(len(observations))
-        prices[observations.gradient_rows] += observations.rows.dim
-        most = max(most, 2 * observations.basis.shape[1], int(_FEWEST * prices.max()))
-        order = _stream(self.learner.seed, _SUBSET).permutation(len(observations))
-        return observations.take(np.sort(order[np.cumsum(prices[order]) <= most]))
-
-
-def _expansion(posterior: Posterior, frame: Frame, trend: Polynomial) -> Expansion:
-    """Return the mean of a process as a function of q; the trend is one of whitened positions."""
-    slopes = posterior.gradient_weights
-    return Expansion(
-        origin=frame.whitening.mean,
-        scaling=frame.kernel.inverse.T / posterior.length_scales,
-        centres=posterior.centres,
-        weights=posterior.variance * posterior.weights,
-        gradient_weights=None if slopes is None else posterior.variance * slopes,
-        polynomial=trend.in_coordinates(frame.whitening.inverse),
-    )
-
-
-def _stream(seed: int, purpose: int) -> np.random.Generator:
-    return np.random.default_rng([seed, purpose])
+        if most is None or rows.n_equations <= most:
+            return rows
+        prices = np.ones(len(rows))
+        prices[rows.gradient_rows] += rows.dim
+        most = max(most, 2 * rows.basis.shape[1], int(10 * prices.max()))
+        order = self.learner.stream(_SUBSET).permutation(len(rows))
+        return rows.take(np.sort(order[np.cumsum(prices[order]) <= most]))

@@ -21,16 +21,6 @@ from surrokit_gp.hyperparameters import climb
 from surrokit_gp.kernels import factorise, inverse_of, solve, unit_matrix, weighted_squares
 from surrokit_gp.trend import Polynomial
 
-# the usual logarithm of each scale, its standard deviation, and its bounds
-_SDS = ((math.log(3.0), 2.0, -4.0, 5.0), (math.log(2.0), 1.0, -4.0, 3.4))
-_LENGTH = (math.log(2.5), 0.7, -0.7, 3.5)
-
-_NOISE = 1e-3  # of a value in nats; costs no acceptance, and keeps digits
-_OFF = 0.1  # noise of a flattened value, as a part of its height above those that are not
-_JITTER = 1e-10  # added to the variances, relative to their mean
-_SEARCHED = 300  # points that the search looks at, the lowest: the price of a step is their cube
-_NEAR = 200.0  # whitened coordinate beyond which a point says nothing
-
 
 def flat_from(dim: int) -> float:
     """Return the height, in nats, up to which values are met: draws lie dim / 2 high on average."""
@@ -57,17 +47,18 @@ class Heights:
         """Return the heights of values (n,), all finite, at positions of so many numbers."""
         least, top = float(values.min()), flat_from(dim)
         with np.errstate(over="ignore"):
-            above = values - least
-        above = np.minimum(above, np.finfo(np.float64).max)
+            above = np.minimum(values - least, np.finfo(np.float64).max)
         flat = top * (1.0 + np.log(np.maximum(above, top) / top))
         heights = np.where(above > top, flat, above)
-        variance = _NOISE**2 + np.square(_OFF * np.maximum(heights - top, 0.0))
+        # a thousandth of a nat costs no acceptance, and keeps digits
+        variance = 1e-3**2 + np.square(0.1 * np.maximum(heights - top, 0.0))
         return cls(values=heights, variance=variance, least=least)
 
 
 def scale_table(dim: int) -> FloatArray:
     """Return the usual log scales, their standard deviations, and bounds: shape (4, 2 + dim)."""
-    return np.array([*_SDS, *[_LENGTH] * dim]).T
+    sds = (math.log(3.0), 2.0, -4.0, 5.0), (math.log(2.0), 1.0, -4.0, 3.4)
+    return np.array([*sds, *[(math.log(2.5), 0.7, -0.7, 3.5)] * dim]).T
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -97,23 +88,27 @@ class QuadraticPrior:
         """Logarithms of all scales, shape (2 + dim,)."""
         return np.log([self.quadratic_sd, self.signal_sd, *self.length_scales])
 
-    def quadratic(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        """Return the covariance (n, m) of the quadratic at ``a (n, dim)`` and ``b (m, dim)``."""
-        return np.asarray(self.quadratic_sd**2 * np.square(1.0 + a @ b.T / a.shape[1]))
-
-    def smooth(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        """Return the covariance (n, m) of the smooth function."""
+    def parts(self, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the covariances (n, m) of quadratic and smooth function at a and b (m, dim)."""
         scaled = a / self.length_scales
-        return self.signal_sd**2 * unit_matrix(scaled, scaled if b is a else b / self.length_scales)
+        smooth = unit_matrix(scaled, scaled if b is a else b / self.length_scales)
+        quadratic = self.quadratic_sd**2 * np.square(1.0 + a @ b.T / a.shape[1])
+        return quadratic, self.signal_sd**2 * smooth
 
     def covariance(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return the covariance (n, m) of U at ``a (n, dim)`` and ``b (m, dim)``."""
-        return self.quadratic(a, b) + self.smooth(a, b)
+        quadratic, smooth = self.parts(a, b)
+        return quadratic + smooth
 
-    def variance(self, z: FloatArray) -> FloatArray:
-        """Return the variance of U, shape (n,), at ``z (n, dim)``."""
-        squares = 1.0 + np.square(z).sum(axis=1) / z.shape[1]
-        return np.asarray(self.quadratic_sd**2 * np.square(squares) + self.signal_sd**2)
+    def condition(
+        self, covariance: FloatArray, z: FloatArray, heights: Heights
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the factor of a covariance with noise, what |z|^2 / 2 leaves, and its dual."""
+        scale = float(np.diag(covariance).mean())
+        noisy = covariance + np.diag(heights.variance)
+        factor, _ = factorise(noisy, scale, (1e-10,), "covariance of values", 0.0)
+        left = heights.values - 0.5 * np.square(z).sum(axis=1)
+        return factor, left, solve(factor, solve(factor, left), transposed=True)
 
 
 def log_posterior(logs: FloatArray, z: FloatArray, heights: Heights) -> tuple[float, FloatArray]:
@@ -122,10 +117,8 @@ def log_posterior(logs: FloatArray, z: FloatArray, heights: Heights) -> tuple[fl
     Their logarithms are normal about the usual ones: few values say little of so many scales.
     """
     prior = QuadraticPrior.at(logs)
-    quadratic, smooth = prior.quadratic(z, z), prior.smooth(z, z)
-    factor = _factor(quadratic + smooth, heights.variance)
-    left = heights.values - 0.5 * np.square(z).sum(axis=1)
-    dual = solve(factor, solve(factor, left), transposed=True)
+    quadratic, smooth = prior.parts(z, z)
+    factor, left, dual = prior.condition(quadratic + smooth, z, heights)
     adjoint = inverse_of(factor) - np.outer(dual, dual)
     by_smooth = adjoint * smooth
     by_lengths = weighted_squares(by_smooth, z, z) / np.square(prior.length_scales)
@@ -134,14 +127,6 @@ def log_posterior(logs: FloatArray, z: FloatArray, heights: Heights) -> tuple[fl
     away = (logs - usual) / spread
     value = 0.5 * left @ dual + np.log(np.diag(factor)).sum() + 0.5 * away @ away
     return -float(value), -(np.array(slope) + away / spread)
-
-
-def find_prior(z: FloatArray, heights: Heights, start: QuadraticPrior) -> QuadraticPrior:
-    """Return the scales of the largest posterior density near a start, by values at z (n, dim)."""
-    low, high = bounds = scale_table(z.shape[1])[2:]
-    first = np.clip(start.logs, low, high)
-    path = climb(lambda logs: log_posterior(logs, z, heights), first, bounds.T, {"maxiter": 30})
-    return start if path.point is None else QuadraticPrior.at(path.point)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -162,9 +147,7 @@ class QuadraticProcess:
     def of(cls, prior: QuadraticPrior, z: FloatArray, heights: Heights) -> Self:
         """Return the process given the heights of U at ``z (n, dim)``."""
         dim, lengths, share = z.shape[1], prior.length_scales, prior.quadratic_sd**2
-        factor = _factor(prior.covariance(z, z), heights.variance)
-        left = heights.values - 0.5 * np.square(z).sum(axis=1)
-        dual = solve(factor, solve(factor, left), transposed=True)
+        factor, _, dual = prior.condition(prior.covariance(z, z), z, heights)
         trend = Polynomial(
             level=heights.least + share * float(dual.sum()),
             slope=2.0 * share / dim * (dual @ z),
@@ -173,9 +156,9 @@ class QuadraticProcess:
         mean = Expansion(
             origin=np.zeros(dim),
             scaling=np.diag(1.0 / lengths),
-            centres=z / lengths,
-            weights=prior.signal_sd**2 * dual,
-            gradient_weights=None,
+            nodes=z / lengths,
+            levels=prior.signal_sd**2 * dual,
+            slopes=None,
             polynomial=trend,
         )
         return cls(prior=prior, z=z, factor=factor, dual=dual, mean=mean)
@@ -189,37 +172,40 @@ class QuadraticProcess:
         SurrogateFitError
             If the values cannot be fitted.
         """
-        near = np.abs(z).max(axis=1) < _NEAR
+        near = np.abs(z).max(axis=1) < 200.0  # beyond, a point says nothing
         if near.sum() <= z.shape[1]:
             near[:] = True
         z, heights = z[near], Heights.of(values[near], z.shape[1])
-        rows = np.argsort(heights.values, kind="stable")[:_SEARCHED]
+        # the search looks at the lowest points: the price of a step is their cube
+        rows = np.argsort(heights.values, kind="stable")[:300]
         few = attrs.evolve(heights, values=heights.values[rows], variance=heights.variance[rows])
-        return cls.of(find_prior(z[rows], few, start), z, heights)
+        low, high = bounds = scale_table(z.shape[1])[2:]
+        logs, *_ = climb(
+            lambda logs: log_posterior(logs, z[rows], few),
+            np.clip(start.logs, low, high),
+            bounds.T,
+            {"maxiter": 30},
+        )
+        return cls.of(start if logs is None else QuadraticPrior.at(logs), z, heights)
 
     @property
     def dim(self) -> int:
         """Numbers in a position."""
         return int(self.z.shape[1])
 
+    def covariance(self, z: FloatArray) -> FloatArray:
+        """Return the covariance of U, shape (n, n), at ``z (n, dim)``, in nats squared."""
+        known = solve(self.factor, self.prior.covariance(z, self.z).T)
+        return np.asarray(self.prior.covariance(z, z) - known.T @ known)
+
     def variance(self, z: FloatArray) -> FloatArray:
         """Return the variance of U, shape (n,), at ``z (n, dim)``, in nats squared."""
         known = solve(self.factor, self.prior.covariance(z, self.z).T)
-        left = self.prior.variance(z) - np.einsum("mn,mn->n", known, known)
-        return np.asarray(np.maximum(left, 0.0))
-
-    def covariance(self, z: FloatArray) -> FloatArray:
-        """Return the covariance of U, shape (n, n), at ``z (n, dim)``."""
-        known = solve(self.factor, self.prior.covariance(z, self.z).T)
-        return np.asarray(self.prior.covariance(z, z) - known.T @ known)
+        squares = np.square(1.0 + np.square(z).sum(axis=1) / self.dim)
+        alone = self.prior.quadratic_sd**2 * squares + self.prior.signal_sd**2
+        return np.asarray(np.maximum(alone - np.einsum("mn,mn->n", known, known), 0.0))
 
     def left_out(self) -> FloatArray:
         """Return the error at each point of the process given all others, shape (n,)."""
         inverse = solve(self.factor, np.eye(len(self.z)))
         return np.asarray(self.dual / np.square(inverse).sum(axis=0))
-
-
-def _factor(covariance: FloatArray, noise: FloatArray) -> FloatArray:
-    """Return the Cholesky factor of a covariance (n, n) with noise of some variance (n,)."""
-    scale = float(np.diag(covariance).mean())
-    return factorise(covariance + np.diag(noise), scale, (_JITTER,), "covariance of values", 0.0)[0]

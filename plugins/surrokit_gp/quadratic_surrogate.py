@@ -18,31 +18,16 @@ from surrokit.surrogate.training import least_points
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_gp.kernels import by_blocks
-from surrokit_gp.observations import TrainingRows
 from surrokit_gp.quadratic import QuadraticPrior, QuadraticProcess, flat_from
+from surrokit_gp.rows import TrainingRows
 
 CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, VARIANCE})
 """Capabilities of a fitted process."""
 
-UNSURE = 1.0  # standard deviation, in nats, above which a process is not believed
+UNSURE = 1.0
+"""Standard deviation, in nats, above which a process is not believed."""
 
-# the wall: part of a normal target beyond its radius, what is added to that, by what a wide one is
-# wider, and its stiffness above what the quadratic may fall by
-_TAIL, _ROOM, _WIDER, _STIFFNESS = 1e-4, 1.0, 2.0, 5.0
-
-# chains on a process: number, transitions, those from draw to draw; steps of a path, first step
-# size, acceptance wanted, and spread of starts about points of high density
-_CHAINS, _TRANSITIONS, _EVERY = 64, 60, 5
-_STEPS, _STEP_SIZE, _WANTED, _JIGGLE = 8, 0.25, 0.8, 0.1
-
-# coordinates: by how much they may shrink and grow from one process to the next, how often they
-# are found, and the change of a standard deviation below which they are as good as found
-_CHANGE, _TURNS, _SETTLED = (0.3, 2.0), 4, 0.2
-
-
-def usual_radius(dim: int) -> float:
-    """Return the distance within which next to all draws of a standard normal target lie."""
-    return float(np.sqrt(chi2.isf(_TAIL, dim))) + _ROOM
+_ROOM = 1.0  # from the wall to the draws inside
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -60,49 +45,45 @@ class Walled:
         A ``wide`` one is believed twice as far, and about all points of high density: tails may be
         heavier.
         """
-        radius = reach * usual_radius(process.dim)
+        # of a standard normal target one draw in ten thousand lies farther out
+        radius = reach * (float(np.sqrt(chi2.isf(1e-4, process.dim))) + _ROOM)
         if wide:
             heights = process.mean.value(process.z)
             high = process.z[heights <= heights.min() + flat_from(process.dim)]
             farthest = float(np.sqrt(np.square(high).sum(axis=1).max()))
-            radius = max(_WIDER * radius, farthest + _ROOM)
+            radius = max(2.0 * radius, farthest + _ROOM)
         falls = max(0.0, -float(np.linalg.eigvalsh(process.mean.polynomial.matrix)[0]))
-        return cls(process=process, radius=radius, stiffness=_STIFFNESS + falls)
+        return cls(process=process, radius=radius, stiffness=5.0 + falls)
 
     def value(self, z: FloatArray) -> FloatArray:
         """Return the sum, shape (n,), at ``z (n, dim)``."""
-        values = self.process.mean.value(z) + self.stiffness * np.square(self._over(z)[0])
-        return np.asarray(values)
+        return self.value_and_gradient(z)[0]
 
     def value_and_gradient(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sum, shape (n,), and its gradient, shape (n, dim)."""
         values, gradients = self.process.mean.value_and_gradient(z)
-        over, distances = self._over(z)
+        distances = np.sqrt(np.vecdot(z, z))
+        over = np.maximum(distances - self.radius, 0.0)
         values += self.stiffness * np.square(over)
         pulls = 2.0 * self.stiffness * over / np.maximum(distances, self.radius)
         gradients += pulls[:, None] * z
         return values, gradients
 
+    def is_at_wall(self, z: FloatArray) -> BoolArray:
+        """Return which of ``z (n, dim)`` lie at the wall or beyond it, shape (n,)."""
+        return np.asarray(np.sqrt(np.vecdot(z, z)) > self.radius - _ROOM)
+
     def is_beyond(self, z: FloatArray) -> BoolArray:
         """Return which of ``z (n, dim)`` lie at the wall, or where V is not sure, shape (n,)."""
         return np.asarray(self.is_at_wall(z) | (self.process.variance(z) > UNSURE**2))
 
-    def is_at_wall(self, z: FloatArray) -> BoolArray:
-        """Return which of ``z (n, dim)`` lie at the wall or beyond it, shape (n,)."""
-        return np.asarray(self._over(z)[1] > self.radius - _ROOM)
-
-    def _over(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        distances = np.sqrt(np.vecdot(z, z))
-        return np.maximum(distances - self.radius, 0.0), distances
-
 
 def draw(walled: Walled, temperature: float, rng: np.random.Generator) -> FloatArray:
-    """Return draws (n, dim) of exp(-V / T) by chains from points of high density."""
+    """Return draws (n, dim) of exp(-V / T) by 64 chains from points of high density."""
     z = walled.process.z
     order = np.argsort(walled.value(z), kind="stable")
-    inside = order[: max(4, min(16, len(order) // 4))]
-    starts = z[rng.choice(inside, _CHAINS)]
-    starts = starts + _JIGGLE * rng.standard_normal(starts.shape)
+    starts = z[rng.choice(order[: max(4, min(16, len(order) // 4))], 64)]
+    starts = starts + 0.1 * rng.standard_normal(starts.shape)
     return walk(walled, temperature, starts, rng)
 
 
@@ -111,18 +92,20 @@ def walk(
 ) -> FloatArray:
     """Return draws of exp(-V / T) by Hamiltonian chains, the first third left out, shape (n, dim).
 
-    V is about 1 wide in each direction. Chains begin at ``starts (chains, dim)``.
+    V is about 1 wide in each direction. Chains begin at ``starts (chains, dim)``, make 60
+    transitions, and are looked at after every fifth.
     """
+    transitions, every = 60, 5
     state = starts.copy(), *walled.value_and_gradient(starts)
-    step_size, kept, accepted = _STEP_SIZE, [], []
+    step_size, kept, accepted = 0.25, [], []
     with np.errstate(all="ignore"):  # paths that run off are rejected
-        for i in range(1, _TRANSITIONS + 1):
+        for i in range(1, transitions + 1):
             check_deadline()
             momenta = rng.standard_normal(starts.shape)
             half = 0.5 * (step := step_size * rng.uniform(0.6, 1.2)) / temperature
             energy = state[1] / temperature + 0.5 * np.square(momenta).sum(axis=1)
             end, height, slope = state
-            for _ in range(_STEPS):
+            for _ in range(8):
                 momenta = momenta - half * slope
                 end = end + step * momenta
                 height, slope = walled.value_and_gradient(end)
@@ -132,10 +115,10 @@ def walk(
             for old, new in zip(state, (end, height, slope), strict=True):
                 old[moved] = new[moved]
             accepted.append(float(moved.mean()))
-            if i % _EVERY == 0 and 3 * i > _TRANSITIONS:
+            if i % every == 0 and 3 * i > transitions:
                 kept.append(state[0].copy())
-            if i % _EVERY == 0 and 2 * i < _TRANSITIONS:
-                step_size *= float(np.exp(0.5 * (np.mean(accepted[-_EVERY:]) - _WANTED)))
+            if i % every == 0 and 2 * i < transitions:
+                step_size *= float(np.exp(0.5 * (np.mean(accepted[-every:]) - 0.8)))
     return np.concatenate(kept)
 
 
@@ -155,7 +138,9 @@ def refocus(
     covariance = np.cov(draws, rowvar=False).reshape(dim, dim) / temperature
     covariance += 1e-6 * np.trace(covariance) / dim * np.eye(dim)
     variances, vectors = np.linalg.eigh(covariance)
-    spread = whitening.factor @ (vectors * (np.clip(np.sqrt(variances), *_CHANGE) * shrink))
+    # from one process to the next they may shrink and grow by so much
+    changes = np.clip(np.sqrt(variances), 0.3, 2.0)
+    spread = whitening.factor @ (vectors * (changes * shrink))
     middle = whitening.undo(draws.mean(axis=0)[None])[0] if centre is None else centre
     # the triangular factor of spread spread^T, without squaring it
     upper = np.asarray(np.linalg.qr(spread.T, mode="r"))
@@ -183,6 +168,7 @@ class FittedQuadraticProcess(ShownFit):
     """
 
     n_points: int
+    n_gradients: int = attrs.field(default=0, init=False)
     quality: FitQuality | None
     whitening: Whitening
     walled: Walled
@@ -196,11 +182,6 @@ class FittedQuadraticProcess(ShownFit):
     def capabilities(self) -> Capabilities:
         """Gradient, gradient alone, variance."""
         return CAPABILITIES
-
-    @property
-    def n_gradients(self) -> int:
-        """0: it learns from values alone."""
-        return 0
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
@@ -298,16 +279,22 @@ class QuadraticProcessLearner(KeepingLearner):
         SurrogateFitError
             If there are too few points with a finite value, or they cannot be fitted.
         """
-        observed = self.join_observed()
+        observed, dim = self.join_observed(), self.dim
         rows = TrainingRows.of(observed, "full")
-        rows.demand(least_points(self.dim), len(observed))
-        lowest = np.sort(np.argsort(rows.values, kind="stable")[: self.max_points])
-        rows = rows.take(lowest)
-        with threads_for(len(rows) * self.dim):
+        rows.demand(least_points(dim), len(observed))
+        rows = rows.take(np.sort(np.argsort(rows.values, kind="stable")[: self.max_points]))
+        with threads_for(len(rows) * dim):
             whitening, process = self._settle(rows.positions, rows.values)
+            heights = process.mean.value(process.z)
+            errors = process.left_out()[heights - heights.min() <= flat_from(dim)]
+            quality = None
+            if len(errors) >= 2:
+                quality = FitQuality(
+                    variance=float(np.var(errors)), gradient_error=None, n_points=len(errors)
+                )
             return FittedQuadraticProcess(
                 n_points=len(process.z),
-                quality=_quality(process),
+                quality=quality,
                 whitening=whitening,
                 walled=Walled.of(process, wide=True),
             )
@@ -316,34 +303,21 @@ class QuadraticProcessLearner(KeepingLearner):
         self, positions: FloatArray, values: FloatArray
     ) -> tuple[Whitening, QuadraticProcess]:
         """Return coordinates in which the process's own draws are nearly normal, and it."""
-        whitening = _first_whitening(positions, values)
-        prior = QuadraticPrior.usual(self.dim)
-        for turn in range(_TURNS):
+        dim, order = self.dim, np.argsort(values, kind="stable")
+        # about the points of high density, or the densest where these are few
+        high = int(np.count_nonzero(values - values.min() <= flat_from(dim)))
+        lowest = np.sort(order[: max(high, 2 * dim + 2)])
+        whitening = Whitening.of(positions[lowest], np.ones(len(lowest)), drops_noise=True)
+        prior = QuadraticPrior.usual(dim)
+        for turn in range(4):
             process = QuadraticProcess.fit(whitening.apply(positions), values, prior)
             fitted = whitening, process
-            if turn == _TURNS - 1:
+            if turn == 3:
                 break
             walled = Walled.of(process, wide=True)
             draws = draw(walled, 1.0, np.random.default_rng([self.seed, turn]))
-            sds = np.sqrt(np.linalg.eigvalsh(np.cov(draws, rowvar=False).reshape(self.dim, -1)))
+            sds = np.sqrt(np.linalg.eigvalsh(np.cov(draws, rowvar=False).reshape(dim, -1)))
             prior, whitening = process.prior, refocus(whitening, draws)
-            if np.abs(sds - 1.0).max() < _SETTLED and np.abs(draws.mean(axis=0)).max() < _SETTLED:
+            if np.abs(sds - 1.0).max() < 0.2 and np.abs(draws.mean(axis=0)).max() < 0.2:
                 break
         return fitted
-
-
-def _first_whitening(positions: FloatArray, values: FloatArray) -> Whitening:
-    """Return coordinates about the points of high density, or the densest where these are few."""
-    dim = positions.shape[1]
-    order = np.argsort(values, kind="stable")
-    high = int(np.count_nonzero(values - values.min() <= flat_from(dim)))
-    lowest = np.sort(order[: max(high, 2 * dim + 2)])
-    return Whitening.of(positions[lowest], np.ones(len(lowest)), drops_noise=True)
-
-
-def _quality(process: QuadraticProcess) -> FitQuality | None:
-    heights = process.mean.value(process.z)
-    errors = process.left_out()[heights - heights.min() <= flat_from(process.dim)]
-    if len(errors) < 2:
-        return None
-    return FitQuality(variance=float(np.var(errors)), gradient_error=None, n_points=len(errors))

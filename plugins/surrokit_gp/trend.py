@@ -1,4 +1,4 @@
-"""Mean functions of a process: polynomials of degree up to two in whitened coordinates w."""
+"""Mean functions of a process: polynomials of degree up to two in the coordinates z of a fit."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ def least_points(mean: Mean, dim: int) -> int:
     return max(fewest_points(dim), own)
 
 
-def features(kind: MeanKind, whitened: FloatArray) -> FloatArray:
-    """Return basis functions (n, p) at w (n, dim): 1, w_k, w_k w_l for k <= l (w_k^2 halved)."""
-    n, dim = whitened.shape
+def features(kind: MeanKind, z: FloatArray) -> FloatArray:
+    """Return basis functions (n, p) at z (n, dim): 1, z_k, z_k z_l for k <= l (z_k^2 halved)."""
+    n, dim = z.shape
     columns = np.ones((n, n_coefficients(kind, dim)))
     if kind in ("linear", "quadratic"):
-        columns[:, 1 : 1 + dim] = whitened
+        columns[:, 1 : 1 + dim] = z
     if kind == "quadratic":
         first, second, factor = _pairs(dim)
-        columns[:, 1 + dim :] = whitened[:, first] * whitened[:, second] * factor
+        columns[:, 1 + dim :] = z[:, first] * z[:, second] * factor
     return columns
 
 
-def feature_gradients(kind: MeanKind, whitened: FloatArray) -> FloatArray:
-    """Return the derivatives of the basis functions in w, shape (n, dim, p)."""
-    n, dim = whitened.shape
+def feature_gradients(kind: MeanKind, z: FloatArray) -> FloatArray:
+    """Return the derivatives of the basis functions in z, shape (n, dim, p)."""
+    n, dim = z.shape
     gradients = np.zeros((n, dim, n_coefficients(kind, dim)))
     if kind in ("linear", "quadratic"):
         own = np.arange(dim)
@@ -74,8 +74,8 @@ def feature_gradients(kind: MeanKind, whitened: FloatArray) -> FloatArray:
     if kind == "quadratic":
         first, second, factor = _pairs(dim)
         column = 1 + dim + np.arange(len(first))
-        gradients[:, first, column] += whitened[:, second] * factor
-        gradients[:, second, column] += whitened[:, first] * factor
+        gradients[:, first, column] += z[:, second] * factor
+        gradients[:, second, column] += z[:, first] * factor
     return gradients
 
 
@@ -86,7 +86,7 @@ def _pairs(dim: int) -> tuple[IntArray, IntArray, FloatArray]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Polynomial:
-    """level + slope . w + w^T matrix w / 2, with ``slope (dim,)`` and symmetric ``matrix``."""
+    """level + slope . z + z^T matrix z / 2, with ``slope (dim,)`` and symmetric ``matrix``."""
 
     level: float
     slope: FloatArray
@@ -104,16 +104,14 @@ class Polynomial:
         level = float(coefficients[0]) if len(coefficients) else 0.0
         return cls(level=level, slope=slope, matrix=matrix)
 
-    def value(self, whitened: FloatArray) -> FloatArray:
-        """Return the polynomial, shape (n,), at w of shape (n, dim)."""
-        pull = whitened @ self.matrix
-        value: FloatArray = self.level + np.einsum("nd,nd->n", whitened, 0.5 * pull + self.slope)
-        return value
+    def value(self, z: FloatArray) -> FloatArray:
+        """Return the polynomial, shape (n,), at z of shape (n, dim)."""
+        half = 0.5 * (z @ self.matrix) + self.slope
+        return np.asarray(self.level + np.einsum("nd,nd->n", z, half))
 
-    def gradient(self, whitened: FloatArray) -> FloatArray:
-        """Return its gradient in w, shape (n, dim)."""
-        gradient: FloatArray = whitened @ self.matrix + self.slope
-        return gradient
+    def gradient(self, z: FloatArray) -> FloatArray:
+        """Return its gradient in z, shape (n, dim)."""
+        return np.asarray(z @ self.matrix + self.slope)
 
     def __add__(self, other: Polynomial) -> Polynomial:
         return Polynomial(
@@ -123,7 +121,7 @@ class Polynomial:
         )
 
     def in_coordinates(self, inverse: FloatArray) -> Polynomial:
-        """Return the polynomial as a function of r, where w = r inverse^T for rows r."""
+        """Return the polynomial as a function of r, where z = r inverse^T for rows r."""
         matrix = inverse.T @ self.matrix @ inverse
         return Polynomial(
             level=self.level, slope=self.slope @ inverse, matrix=0.5 * (matrix + matrix.T)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import attrs
-import numpy as np
 
 from surrokit.arguments import (
     fraction,
@@ -15,31 +14,12 @@ from surrokit.arguments import (
     share,
 )
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.interfaces import (
-    Hamiltonian,
-    Integrator,
-    Metric,
-    Phase,
-    Proposal,
-    Sampler,
-    Status,
-    Tuning,
-)
-from surrokit.kernel.hamiltonian import (
-    CountedPaths,
-    constant_integrator,
-    constant_metric,
-    copy_phase,
-    left_free,
-    put_rows,
-    take_rows,
-)
-from surrokit.kernel.kernel import latest
-from surrokit.limits import check_deadline
+from surrokit.interfaces import Integrator, Metric, Sampler, Tuning
+from surrokit.kernel.hamiltonian import CountedPaths, constant_parts, left_free
+from surrokit.kernel.kernel import adapted, latest
 from surrokit.potentials import Potential
-from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
+from surrokit.types import Capabilities, FloatArray
 from surrokit.warping import Warped, WarpedKernel
-from surrokit_hmc.half import Half, turns_back
 
 PATH_LENGTH = math.pi
 """Longest path in standard deviations of the widest direction, unless told otherwise.
@@ -103,8 +83,7 @@ class HMC(Sampler):
     warp: bool | None = None
 
     def __attrs_post_init__(self) -> None:
-        constant_metric(self.metric, "hmc")
-        constant_integrator(self.integrator, "hmc")
+        constant_parts(self.integrator, self.metric, "hmc")
 
     @property
     def needs(self) -> Capabilities:
@@ -119,14 +98,11 @@ class HMC(Sampler):
             n_steps=self.n_steps is None,
             metric=self.metric.tunable,
             warp=self.warp is True,
-            heavy_warp=self._warps_heavy_tails,
+            heavy_warp=self.warp is None
+            and self.integrator.needs <= {GRADIENT, GRADIENT_ALONE}
+            and {self.step_size, self.n_steps} == {None}
+            and self.metric.tunable,
         )
-
-    @property
-    def _warps_heavy_tails(self) -> bool:
-        fixed = self.step_size is not None or self.n_steps is not None or not self.metric.tunable
-        plain = self.integrator.needs <= {GRADIENT, GRADIENT_ALONE}
-        return self.warp is None and plain and not fixed
 
     def bind(self, potential: Potential, tuning: Tuning) -> CountedPaths | WarpedKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
@@ -137,161 +113,22 @@ class HMC(Sampler):
         return WarpedKernel(inner=self._plain(warped, straight), warped=warped)
 
     def _plain(self, potential: Potential, tuning: Tuning) -> CountedPaths:
-        metric, longest_path = self._fit(tuning.covariance) or (self.metric, None)
         step = tuning.step_size if self.step_size is None else self.step_size
+        steps = tuning.n_steps if self.n_steps is None else self.n_steps
+        if steps is None:
+            longest = self._longest(tuning.covariance) or 0.0
+            steps = min(max(math.ceil(longest / step), 1), MAX_STEPS)
         return CountedPaths(
             potential=potential,
             integrator=self.integrator,
-            metric=metric,
+            metric=adapted(self.metric, tuning.covariance) or self.metric,
             step=step,
-            max_steps=self._max_steps(step, tuning.n_steps, longest_path),
+            max_steps=steps,
             shortest=self.shortest,
             randomize=self.randomize,
         )
 
     @latest
-    def _fit(self, covariance: FloatArray) -> tuple[Metric, float]:
-        """Return the metric, and the longest path as a length."""
-        metric = self.metric.adapt(covariance) if self.metric.tunable else self.metric
-        return metric, self.path_length * metric.longest_scale(covariance)
-
-    def _max_steps(self, step: float, asked: int | None, longest_path: float | None) -> int:
-        given = self.n_steps if self.n_steps is not None else asked
-        if given is not None:
-            return given
-        if longest_path is None:
-            return 1
-        return min(max(math.ceil(longest_path / step), 1), MAX_STEPS)
-
-
-FORWARD, BACKWARD = 1, 0
-"""Ends of a path, as indices."""
-
-
-class Trajectories:
-    """The paths of all chains, and the point drawn from each so far.
-
-    Parameters
-    ----------
-    start
-        Where the paths start, with fresh momenta.
-    slowed
-        See :func:`surrokit_hmc.half.turns_back`.
-    """
-
-    def __init__(
-        self,
-        hamiltonian: Hamiltonian,
-        integrator: Integrator,
-        start: Phase,
-        step_size: float,
-        rng: np.random.Generator,
-        *,
-        slowed: float = 0.0,
-    ) -> None:
-        n = len(start.positions)
-        self._hamiltonian, self._integrator = hamiltonian, integrator
-        self._metric = constant_metric(hamiltonian.metric, "nuts")
-        self._step_size, self._rng, self._slowed = step_size, rng, slowed
-        self._energy, self._value = hamiltonian.energy(start), start.cache["value"]
-        self._ends = [copy_phase(start), copy_phase(start)]  # BACKWARD and FORWARD
-        self._sample = copy_phase(start)
-        self._momentum_sum = start.momenta.copy()
-        self._log_weight = np.zeros(n)
-        self._lowest, self._highest = self._energy.copy(), self._energy.copy()
-        self._active = np.flatnonzero(np.isfinite(self._energy))
-        self._moved: BoolArray = np.zeros(n, dtype=bool)
-        self._divergent: BoolArray = ~np.isfinite(self._energy)
-        self._acceptance: FloatArray = np.zeros(n)
-        self._n_steps: IntArray = np.zeros(n, dtype=np.int64)
-
-    def double(self, depth: int) -> bool:
-        """Give every path that goes on as many points again, of which it has 2^depth.
-
-        Returns
-        -------
-        bool
-            Whether any path goes on.
-        """
-        if not len(self._active):
-            return False
-        rows = self._active
-        side = self._rng.integers(0, 2, len(rows))
-        half = self._grown(rows, side, depth)
-        self._acceptance[rows] += half.acceptance
-        self._n_steps[rows] += half.n_steps
-        self._divergent[rows] |= half.divergent
-        self._active = rows[half.rows]
-        self._join(half, side[half.rows], 2 ** (depth + 1))
-        return len(self._active) > 0
-
-    def draw(self) -> Proposal:
-        """Return the point drawn from each path as a proposal."""
-        n_steps = np.maximum(self._n_steps, 1)
-        acceptance = self._acceptance / n_steps  # mean over the points of min(1, exp(H(start) - H))
-        log_correction = self._sample.cache["value"] - self._value
-        return Proposal(
-            positions=self._sample.positions,
-            log_correction=np.where(self._moved, log_correction, 0.0),
-            moved=self._moved,
-            status=np.full(len(n_steps), Status.OK, dtype=np.int64),
-            cache=self._sample.cache,
-            source=self._hamiltonian.potential,
-            log_path_ratio=np.log(np.maximum(acceptance, np.finfo(np.float64).tiny)),
-            n_steps=n_steps,
-            divergent=self._divergent,
-            energy=self._energy,
-        )
-
-    def _grown(self, rows: IntArray, side: IntArray, depth: int) -> Half:
-        half = Half(
-            _one_or_other(side, rows, self._ends),
-            start_energy=self._energy[rows],
-            lowest=self._lowest[rows],
-            highest=self._highest[rows],
-            log_uniforms=np.log(self._rng.random((2**depth, len(rows)))),
-            depth=depth,
-        )
-        step_size = np.where(side == FORWARD, self._step_size, -self._step_size)
-        steps = step_size
-        for _ in range(2**depth):
-            check_deadline()
-            half.follow(self._integrator, self._hamiltonian, steps)
-            half.turn_back(self._metric, self._slowed)
-            if len(half.rows) < len(steps):
-                steps = step_size[half.rows]
-                if not len(steps):
-                    break
-        half.finish()
-        return half
-
-    def _join(self, half: Half, side: IntArray, n_points: int) -> None:
-        """Join halves that are sound to their paths, draw anew, and look for a turn."""
-        rows = self._active
-        if not len(rows):
-            return
-        log_odds = half.log_weight - self._log_weight[rows]
-        # the newer half is preferred: its share of the whole would be fair, too, but moves less
-        taken = np.flatnonzero(np.log(self._rng.random(len(rows))) < log_odds)
-        self._moved[rows[taken]] = True
-        put_rows(self._sample, rows[taken], take_rows(half.sample, taken))
-        for end in (BACKWARD, FORWARD):
-            there = np.flatnonzero(side == end)
-            put_rows(self._ends[end], rows[there], take_rows(half.point, there))
-        self._log_weight[rows] = np.logaddexp(self._log_weight[rows], half.log_weight)
-        self._lowest[rows], self._highest[rows] = half.lowest, half.highest
-        self._momentum_sum[rows] += half.momentum_sum
-        first, last = (self._ends[end].momenta[rows] for end in (BACKWARD, FORWARD))
-        sums = self._momentum_sum[rows]
-        turning = turns_back(
-            self._metric, first[None], last, sums[None], n_points=n_points, slowed=self._slowed
-        )
-        self._active = rows[~turning]
-
-
-def _one_or_other(side: IntArray, rows: IntArray, ends: list[Phase]) -> Phase:
-    """Return the rows of one end or the other of each path."""
-    back, front = (take_rows(end, rows) for end in ends)
-    there = np.flatnonzero(side == FORWARD)
-    put_rows(back, there, take_rows(front, there))
-    return back
+    def _longest(self, covariance: FloatArray) -> float:
+        """Return the longest path as a length, in the metric that fits a covariance."""
+        return self.path_length * self.metric.adapt(covariance).longest_scale(covariance)

@@ -70,18 +70,10 @@ class GaussianMoves(Sampler):
 
 @attrs.frozen(kw_only=True, eq=False)
 class GaussianKernel:
-    """Moves of one normal distribution.
+    """Moves of one normal distribution."""
 
-    Parameters
-    ----------
-    potential
-        V.
-    step
-        b.
-    """
-
-    potential: GaussianPotential
-    step: float
+    potential: GaussianPotential  # V
+    step: float  # b
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return V, shape (n,), at positions of shape (n, dim)."""
@@ -89,10 +81,8 @@ class GaussianKernel:
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move every chain once."""
-        normal = self.potential
-        n, dim = state.positions.shape
-        b = self.step
-        moves = b * rng.standard_normal((n, dim)) @ normal.factor.T
+        normal, b, n = self.potential, self.step, len(state.positions)
+        moves = b * rng.standard_normal(state.positions.shape) @ normal.factor.T
         positions = normal.mean + math.sqrt(1.0 - b * b) * (state.positions - normal.mean) + moves
         value = normal.value(positions)
         return Proposal(
@@ -152,18 +142,10 @@ class RandomWalk(Sampler):
 
 @attrs.frozen(kw_only=True, eq=False)
 class Walk:
-    """Normal moves, whatever the potential.
+    """Normal moves, whatever the potential."""
 
-    Parameters
-    ----------
-    step
-        Scale of a move.
-    factor : ndarray of shape (dim, dim), optional
-        L, with moves of covariance L L^T before they are scaled; the identity if not known.
-    """
-
-    step: float
-    factor: FloatArray | None = None
+    step: float  # scale of a move
+    factor: FloatArray | None = None  # L (dim, dim): moves have covariance step^2 L L^T
 
     potential = None
 

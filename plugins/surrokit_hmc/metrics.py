@@ -50,7 +50,7 @@ class IdentityMetric:
 
     def energy(self, momenta: FloatArray) -> FloatArray:
         """Return |p|^2 / 2, shape (n,)."""
-        return _half_squares(momenta)
+        return 0.5 * np.asarray(np.einsum("ij,ij->i", momenta, momenta))
 
     def longest_scale(self, covariance: FloatArray) -> float:
         """Return the largest standard deviation of a covariance (dim, dim)."""
@@ -94,6 +94,7 @@ class DiagonalMetric:
         """Return the metric whose M^-1 is the diagonal of a covariance (dim, dim)."""
         return attrs.evolve(self, learnt=np.diag(covariance).copy())
 
+    @property
     def _variance(self) -> FloatArray | float:
         if self.inverse_mass is not None:
             return self.inverse_mass
@@ -101,21 +102,20 @@ class DiagonalMetric:
 
     def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         """Draw momenta from N(0, M), shape (n, dim)."""
-        return _fitting(rng.standard_normal((n, dim)), self.inverse_mass) / np.sqrt(
-            self._variance()
-        )
+        _demand_dim(self.inverse_mass, dim)
+        return rng.standard_normal((n, dim)) / np.sqrt(self._variance)
 
     def velocity(self, momenta: FloatArray) -> FloatArray:
         """Return M^-1 p, shape (n, dim)."""
-        return momenta * self._variance()
+        return momenta * self._variance
 
     def energy(self, momenta: FloatArray) -> FloatArray:
         """Return p^T M^-1 p / 2, shape (n,)."""
-        return np.asarray(0.5 * (np.square(momenta) * self._variance()).sum(axis=1))
+        return np.asarray(0.5 * (np.square(momenta) * self._variance).sum(axis=1))
 
     def longest_scale(self, covariance: FloatArray) -> float:
         """Return the largest standard deviation of a covariance in units of this metric."""
-        scale = np.sqrt(self._variance() * np.ones(len(covariance)))
+        scale = np.sqrt(self._variance * np.ones(len(covariance)))
         return _largest_scale(covariance / scale[:, None] / scale)
 
 
@@ -141,7 +141,7 @@ class DenseMetric:
 
     @_factor.default
     def _cholesky(self) -> FloatArray | None:
-        covariance = self._covariance()
+        covariance = self._covariance
         if covariance is None:
             return None
         symmetric = (
@@ -169,6 +169,7 @@ class DenseMetric:
             return None
         return np.asarray(solve_triangular(self._factor, np.eye(len(self._factor)), lower=True))
 
+    @property
     def _covariance(self) -> FloatArray | None:
         return self.learnt if self.inverse_mass is None else self.inverse_mass
 
@@ -183,37 +184,33 @@ class DenseMetric:
 
     def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         """Draw momenta from N(0, M), shape (n, dim)."""
-        white = _fitting(rng.standard_normal((n, dim)), self.inverse_mass)
+        _demand_dim(self.inverse_mass, dim)
+        white = rng.standard_normal((n, dim))
         # M^-1 = L L^T, so p = L^-T x has covariance M; here p and x are rows
         return white if self._inverse_factor is None else white @ self._inverse_factor
 
     def velocity(self, momenta: FloatArray) -> FloatArray:
         """Return M^-1 p, shape (n, dim)."""
-        covariance = self._covariance()
+        covariance = self._covariance
         return momenta if covariance is None else momenta @ covariance
 
     def energy(self, momenta: FloatArray) -> FloatArray:
         """Return p^T M^-1 p / 2, shape (n,)."""
         white = momenta if self._factor is None else momenta @ self._factor
-        return _half_squares(white)
+        return 0.5 * np.asarray(np.einsum("ij,ij->i", white, white))
 
     def longest_scale(self, covariance: FloatArray) -> float:
         """Return the largest standard deviation of a covariance in units of this metric."""
         if self._inverse_factor is None:
             return _largest_scale(covariance)
-        if covariance is self._covariance():
+        if covariance is self._covariance:
             return 1.0
         return _largest_scale(self._inverse_factor @ covariance @ self._inverse_factor.T)
 
 
-def _half_squares(rows: FloatArray) -> FloatArray:
-    return 0.5 * np.asarray(np.einsum("ij,ij->i", rows, rows))
-
-
-def _fitting(momenta: FloatArray, inverse_mass: FloatArray | None) -> FloatArray:
-    if inverse_mass is not None and len(inverse_mass) != momenta.shape[1]:
+def _demand_dim(inverse_mass: FloatArray | None, dim: int) -> None:
+    if inverse_mass is not None and len(inverse_mass) != dim:
         raise ShapeError(
             f"inverse_mass is for {len(inverse_mass)} parameters, but the target has "
-            f"{momenta.shape[1]}; give one for each"
+            f"{dim}; give one for each"
         )
-    return momenta

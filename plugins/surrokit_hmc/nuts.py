@@ -7,11 +7,11 @@ import numpy as np
 
 from surrokit.arguments import fraction, optional_positive, positive_integer, share
 from surrokit.interfaces import ChainState, Integrator, Metric, Proposal, Sampler, Tuning
-from surrokit.kernel.hamiltonian import PathKernel, constant_integrator, constant_metric, left_free
-from surrokit.kernel.kernel import latest
+from surrokit.kernel.hamiltonian import PathKernel, constant_parts, left_free
+from surrokit.kernel.kernel import adapted
 from surrokit.potentials import Potential
-from surrokit.types import Capabilities, FloatArray
-from surrokit_hmc.hmc import Trajectories
+from surrokit.types import Capabilities
+from surrokit_hmc.trajectories import Trajectories
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -57,8 +57,7 @@ class NUTS(Sampler):
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
 
     def __attrs_post_init__(self) -> None:
-        constant_metric(self.metric, "nuts")
-        constant_integrator(self.integrator, "nuts")
+        constant_parts(self.integrator, self.metric, "nuts")
 
     @property
     def needs(self) -> Capabilities:
@@ -72,39 +71,24 @@ class NUTS(Sampler):
 
     def bind(self, potential: Potential, tuning: Tuning) -> NUTSKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
+        depth = self.max_depth
+        if self.step_size is None and tuning.n_steps is not None:  # short paths in the search
+            depth = min(depth, (tuning.n_steps + 1).bit_length() - 1)
         return NUTSKernel(
             potential=potential,
             integrator=self.integrator,
-            metric=self._adapt(tuning.covariance) or self.metric,
+            metric=adapted(self.metric, tuning.covariance) or self.metric,
             step=tuning.step_size if self.step_size is None else self.step_size,
-            depth=self._depth(tuning.n_steps),
+            depth=depth,
             slowed=self.slowed,
         )
-
-    @latest
-    def _adapt(self, covariance: FloatArray) -> Metric:
-        return self.metric.adapt(covariance) if self.metric.tunable else self.metric
-
-    def _depth(self, n_steps: int | None) -> int:
-        """Return the most doublings: fewer while a step size is searched by short paths."""
-        if self.step_size is not None or n_steps is None:
-            return self.max_depth
-        return min(self.max_depth, (n_steps + 1).bit_length() - 1)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class NUTSKernel(PathKernel):
-    """Paths on one potential.
+    """Paths on one potential."""
 
-    Parameters
-    ----------
-    depth
-        Most doublings.
-    slowed
-        Where paths end.
-    """
-
-    depth: int
+    depth: int  # most doublings
     slowed: float
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:

@@ -95,24 +95,13 @@ class SubChain(Sampler):
 
 @attrs.frozen(kw_only=True, eq=False)
 class SubChainKernel:
-    """Sub-chains on one V.
+    """Sub-chains of transitions of a kernel on one V."""
 
-    Parameters
-    ----------
-    potential
-        V.
-    kernel
-        Makes the moves, on V.
-    n_transitions
-        The number k in use.
-    whitener : ndarray of shape (dim, dim), optional
-        L^-T, with which rows turn to units of the tuned covariance L L^T; None where nobody needs
-        to know how far sub-chains get.
-    """
-
-    potential: Potential
-    kernel: Kernel
-    n_transitions: int
+    potential: Potential  # V
+    kernel: Kernel  # makes the moves, on V
+    n_transitions: int  # the number k in use
+    # L^-T (dim, dim), with which rows turn to units of the tuned covariance L L^T; None where
+    # nobody needs to know how far sub-chains get
     whitener: FloatArray | None
 
     @property
@@ -129,8 +118,7 @@ class SubChainKernel:
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Follow the sub-chain of every chain."""
-        path = _Path(self.potential, state)
-        length = self.n_transitions
+        path, length = _Path(self.potential, state), self.n_transitions
         seen = [path.state]
         for i, kernel in enumerate(self._kernels(length, rng), start=1):
             check_deadline()
@@ -138,14 +126,15 @@ class SubChainKernel:
             if i & (i - 1) == 0:  # a power of two
                 seen.append(path.state)
         end, value = path.state.positions, path.state.cache["value"]
+        mean = np.maximum(path.acceptance / length, 1e-300)  # so that no logarithm is of zero
         return Proposal(
             positions=end,
-            log_correction=path.log_correction(value - state.cache["value"]),
+            log_correction=np.where(path.moved, value - state.cache["value"], 0.0),
             moved=path.moved,
             status=np.where(np.isnan(value), Status.NOT_FINITE, Status.OK),
             cache=path.state.cache,
             source=self.potential,
-            log_path_ratio=np.log(np.maximum(path.acceptance / length, _LEAST_ACCEPTANCE)),
+            log_path_ratio=np.log(mean),
             n_steps=path.n_steps,
             divergent=path.divergent,
             excursion=self._excursion(seen),
@@ -177,9 +166,6 @@ class SubChainKernel:
         )
 
 
-_LEAST_ACCEPTANCE = 1e-300  # so that no logarithm is of zero
-
-
 class _Path:
     """Where the sub-chains are, V in the cache of their state, and what happened on their way."""
 
@@ -195,30 +181,14 @@ class _Path:
 
     def follow(self, proposal: Proposal, rng: np.random.Generator) -> None:
         """Accept a proposal of the kernel on V, or stay."""
-        state, ok = self.state, proposal.status == Status.OK
-        cache = self._with_values(proposal, ok)
-        value = cache["value"]
+        state, ok, cache = self.state, proposal.status == Status.OK, proposal.cache
         with np.errstate(all="ignore"):
-            log_ratio = state.values - value + proposal.log_correction
-        log_ratio = np.where(ok, log_ratio, -np.inf)
-        accepted, acceptance = metropolis(log_ratio, rng)
-        self._count(proposal, ok, acceptance)
-        self.moved = self.moved | (accepted & proposal.moved)
-        self.state = ChainState(
-            positions=choose(accepted, proposal.positions, state.positions),
-            values=choose(accepted, value, state.values),
-            cache={name: choose(accepted, new, state.cache[name]) for name, new in cache.items()},
-        )
-
-    def _with_values(self, proposal: Proposal, ok: BoolArray) -> Cache:
-        if proposal.source is self.potential:
-            return proposal.cache
-        value = np.full(len(ok), np.inf)
-        with np.errstate(all="ignore"):
-            value[ok] = self.potential.value(proposal.positions[ok])
-        return {**proposal.cache, "value": value}
-
-    def _count(self, proposal: Proposal, ok: BoolArray, acceptance: FloatArray) -> None:
+            if proposal.source is not self.potential:
+                value = np.full(len(ok), np.inf)
+                value[ok] = self.potential.value(proposal.positions[ok])
+                cache = {**cache, "value": value}
+            log_ratio = state.values - cache["value"] + proposal.log_correction
+        accepted, acceptance = metropolis(np.where(ok, log_ratio, -np.inf), rng)
         inside = proposal.log_path_ratio
         if inside is not None:  # of a kernel that accepts and rejects inside this is what it tunes
             inside = np.where(ok & ~np.isnan(inside), inside, -np.inf)
@@ -228,7 +198,9 @@ class _Path:
             self.divergent = self.divergent | proposal.divergent
         self.acceptance = self.acceptance + acceptance
         self.n_steps = self.n_steps + proposal.n_steps
-
-    def log_correction(self, difference: FloatArray) -> FloatArray:
-        """Return c: the difference of V, and nothing for chains that did not move."""
-        return np.where(self.moved, difference, 0.0)
+        self.moved = self.moved | (accepted & proposal.moved)
+        self.state = ChainState(
+            positions=choose(accepted, proposal.positions, state.positions),
+            values=choose(accepted, cache["value"], state.values),
+            cache={name: choose(accepted, new, state.cache[name]) for name, new in cache.items()},
+        )

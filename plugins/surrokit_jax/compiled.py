@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -16,7 +16,6 @@ from surrokit.types import FloatArray
 MOST_AT_ONCE = 1024
 """Rows of one call; more are taken in parts, for the sake of memory."""
 
-_BRIEF = 300  # characters of JAX's own message
 _TURN_ON = (
     'jax.config.update("jax_enable_x64", True)  # before any array is made, or JAX_ENABLE_X64=1 '
     "in the environment"
@@ -66,25 +65,22 @@ class Compiled:
 
     def __call__(self, *rows: FloatArray) -> FloatArray:
         """Return the results at n rows, shape (n, ...); ResultTypeError if in single precision."""
-        n = len(rows[0])
-        if 0 < n <= MOST_AT_ONCE:
-            return self._at_once(rows, n)
-        if n == 0:
-            return self._at_once(tuple(np.zeros((1, *array.shape[1:])) for array in rows), 1)[:0]
-        starts = range(0, n, MOST_AT_ONCE)
-        parts = [tuple(array[at : at + MOST_AT_ONCE] for array in rows) for at in starts]
-        return np.concatenate([self._at_once(part, len(part[0])) for part in parts])
+        starts = range(0, max(len(rows[0]), 1), MOST_AT_ONCE)
+        parts = [self._at_once([array[at : at + MOST_AT_ONCE] for array in rows]) for at in starts]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def __reduce__(self) -> tuple[Any, tuple[str, Callable[..., Any]]]:
         return Compiled, (self.what, self.function)
 
-    def _at_once(self, rows: tuple[FloatArray, ...], n: int) -> FloatArray:
+    def _at_once(self, rows: list[FloatArray]) -> FloatArray:
         if self._program is None:
             jax = load_jax()
             self._program = jax.jit(jax.vmap(self.function))
-        more = padded(n) - n
-        if more:
-            rows = tuple(np.concatenate([array, np.repeat(array[:1], more, 0)]) for array in rows)
+        n = len(rows[0])
+        if more := padded(max(n, 1)) - n:
+            first = [array[:1] if n else np.zeros((1, *array.shape[1:])) for array in rows]
+            pairs = zip(rows, first, strict=True)
+            rows = [np.concatenate([array, np.repeat(one, more, 0)]) for array, one in pairs]
         array = np.asarray(self._program(*rows))
         _check_precision(self.what, array.dtype)
         return array[:n].copy()
@@ -146,14 +142,6 @@ def _check_precision(what: str, came: Any) -> None:
         )
 
 
-def check_order(wanted: int | None, most: int) -> None:
-    """Raise ConfigurationError if an order of derivatives is none."""
-    if wanted is not None and not (is_whole(wanted, 0) and wanted <= most):
-        raise ConfigurationError(
-            f"derivatives must be a whole number between 0 and {most}, or None, got {wanted!r}"
-        )
-
-
 def why_not(function: Callable[..., Any], *sizes: int) -> Exception | None:
     """Return why JAX cannot compile a function of vectors of these sizes; None if it can.
 
@@ -167,14 +155,36 @@ def why_not(function: Callable[..., Any], *sizes: int) -> Exception | None:
     return None
 
 
-def cannot_differentiate(what: str, order: int, error: Exception) -> ConfigurationError:
-    """Return the error for a derivative of some order that JAX cannot make."""
-    times = ("once", "twice", "three times")[order - 1]
-    return ConfigurationError(
-        f"JAX cannot differentiate {what} {times}: {_brief(error)}; pass derivatives={order - 1}"
-    )
+def orders(
+    what: str, functions: Sequence[tuple[Callable[..., Any], int]], dim: int, wanted: int | None
+) -> int:
+    """Return how many of the derivatives of growing order JAX can make, ``wanted`` at most.
+
+    Each takes so many vectors (dim,).
+
+    Raises
+    ------
+    ConfigurationError
+        If these are not as many as are wanted, or for None not the first.
+    """
+    if wanted is not None and not (is_whole(wanted, 0) and wanted <= len(functions)):
+        raise ConfigurationError(
+            f"derivatives must be a whole number between 0 and {len(functions)}, or None, got "
+            f"{wanted!r}"
+        )
+    for order, (function, n) in enumerate(functions[:wanted]):
+        error = why_not(function, *(dim,) * n)
+        if error is not None and (wanted is not None or order == 0):
+            times = ("once", "twice", "three times")[order]
+            raise ConfigurationError(
+                f"JAX cannot differentiate {what} {times}: {_brief(error)}; pass "
+                f"derivatives={order}"
+            ) from error
+        if error is not None:
+            return order
+    return len(functions[:wanted])
 
 
 def _brief(error: Exception) -> str:
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:_BRIEF]}{' ...' if len(text) > _BRIEF else ''}"
+    return f"{type(error).__name__}: {text[:300]}{' ...' if len(text) > 300 else ''}"

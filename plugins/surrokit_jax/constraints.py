@@ -1,14 +1,15 @@
 """The maps from the line to parameters of each kind, in JAX.
 
 They are those of :mod:`surrokit.coordinates`, so that draws come back by the maps that the density
-was evaluated with; derivatives of any order follow.
+was evaluated with; derivatives of any order follow. Each returns q as a vector, and the log of the
+volume that it makes of a volume in z.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,8 @@ from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
 from surrokit_jax.compiled import load_jax
 
-Mapped: TypeAlias = tuple[Any, Any]
-"""q as a vector, and the log of the volume that the map makes of a volume in z."""
 
-
-def to_user(parameters: Parameters, z: Any) -> Mapped:
+def to_user(parameters: Parameters, z: Any) -> tuple[Any, Any]:
     """Return the user's position q, shape (n_user,), at z of shape (dim,), and the log Jacobian."""
     jnp = load_jax().numpy
     parts, logs, start = [], [], 0
@@ -47,7 +45,7 @@ def check_maps(parameters: Parameters) -> None:
             _map_of(spec)
 
 
-def _map_of(spec: Parameter) -> Callable[[Any], Mapped]:
+def _map_of(spec: Parameter) -> Callable[[Any], tuple[Any, Any]]:
     constraint: Any = spec.constraint
     if constraint.name not in _MAPS:
         raise ConfigurationError(
@@ -56,7 +54,7 @@ def _map_of(spec: Parameter) -> Callable[[Any], Mapped]:
     return partial(_MAPS[constraint.name], constraint)
 
 
-def _between(spec: Parameter, z: Any) -> Mapped:
+def _between(spec: Parameter, z: Any) -> tuple[Any, Any]:
     """Return numbers between bounds, which stop at the last number inside."""
     jax = load_jax()
     jnp = jax.numpy
@@ -78,7 +76,7 @@ def _between(spec: Parameter, z: Any) -> Mapped:
     return jnp.clip(q, least, most), jnp.sum(log)
 
 
-def _simplex(constraint: Any, z: Any) -> Mapped:
+def _simplex(constraint: Any, z: Any) -> tuple[Any, Any]:
     jax = load_jax()
     logs = np.log(constraint.to_bounded(np.eye(constraint.free)))
     basis = (logs - logs.mean(axis=1, keepdims=True)).T  # columns of its orthonormal basis
@@ -86,22 +84,20 @@ def _simplex(constraint: Any, z: Any) -> Mapped:
     return jax.numpy.exp(q), jax.numpy.sum(q) + 0.5 * np.log(constraint.size)
 
 
-def _ordered(constraint: Any, z: Any) -> Mapped:
-    del constraint
+def _ordered(_: Any, z: Any) -> tuple[Any, Any]:
     jnp = load_jax().numpy
     return jnp.cumsum(jnp.concatenate([z[:1], jnp.exp(z[1:])])), jnp.sum(z[1:])
 
 
-def _unit_vector(constraint: Any, z: Any) -> Mapped:
+def _unit_vector(constraint: Any, z: Any) -> tuple[Any, Any]:
     jnp = load_jax().numpy
     squared = jnp.sum(jnp.square(z))
     return z / jnp.sqrt(squared), _log_length(squared, constraint.size)
 
 
-def _circular(constraint: Any, z: Any) -> Mapped:
+def _circular(_: Any, z: Any) -> tuple[Any, Any]:
     jnp = load_jax().numpy
     x, y = jnp.split(z, 2)
-    del constraint
     return jnp.arctan2(y, x), jnp.sum(_log_length(jnp.square(x) + jnp.square(y), 2))
 
 
@@ -112,7 +108,7 @@ def _log_length(squares: Any, size: int) -> Any:
     return 0.5 * AWAY * jnp.log(squares) - 0.5 * squares + float(constant)
 
 
-def _correlation(constraint: Any, z: Any) -> Mapped:
+def _correlation(constraint: Any, z: Any) -> tuple[Any, Any]:
     jax = load_jax()
     jnp, size = jax.numpy, constraint.size
     rows, columns = np.tril_indices(size, -1)
@@ -127,7 +123,7 @@ def _correlation(constraint: Any, z: Any) -> Mapped:
     return matrix.ravel(), jnp.sum((size - columns) * log_sech)
 
 
-def _covariance(constraint: Any, z: Any) -> Mapped:
+def _covariance(constraint: Any, z: Any) -> tuple[Any, Any]:
     jnp, size = load_jax().numpy, constraint.size
     rows, columns = np.tril_indices(size)
     on = rows == columns
@@ -137,7 +133,7 @@ def _covariance(constraint: Any, z: Any) -> Mapped:
     return (factor @ factor.T).ravel(), log
 
 
-_MAPS: Mapping[str, Callable[[Any, Any], Mapped]] = {
+_MAPS: Mapping[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "simplex": _simplex,
     "ordered": _ordered,
     "unit_vector": _unit_vector,

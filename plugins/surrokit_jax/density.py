@@ -10,23 +10,16 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_positions, check_vectors
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
-from surrokit.coordinates.transforms import CoordinateMap, map_of
+from surrokit.coordinates.transforms import map_of
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import Potential
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.functions import declare_parameters
 from surrokit.types import Capabilities, FloatArray
-from surrokit_jax.compiled import (
-    Compiled,
-    Travelling,
-    cannot_differentiate,
-    check_order,
-    load_jax,
-    trace,
-    why_not,
-)
+from surrokit_jax.compiled import Compiled, Travelling, load_jax, orders, trace
 from surrokit_jax.constraints import check_maps, to_user
 
 Declarations: TypeAlias = Mapping[str, Parameter | Bounds | None]
@@ -37,7 +30,6 @@ _OFFERED: tuple[Capabilities, ...] = (
     frozenset({can.HESSIAN, can.HESSIAN_PRODUCT}),
     frozenset({can.HESSIAN_DERIVATIVE, can.HESSIAN_DIAGONAL}),
 )
-_OF_ORDER = ("value_and_gradient", "hessian_product", "hessian_form_gradient")
 
 
 def from_jax(
@@ -173,15 +165,9 @@ def highest_order(what: str, function: Callable[[Any], Any], dim: int, wanted: i
     ``wanted`` is that to offer, None for the highest, and at least 1. ConfigurationError is raised
     if JAX cannot differentiate so often.
     """
-    check_order(wanted, most=3)
-    derivatives = derivatives_of(function)
-    for order, name in enumerate(_OF_ORDER[:wanted], start=1):
-        error = why_not(derivatives[name], *(dim,) * (1 if order == 1 else 2))
-        if error is not None:
-            if wanted is None and order > 1:
-                return order - 1
-            raise cannot_differentiate(what, order, error) from error
-    return len(_OF_ORDER[:wanted])
+    made = derivatives_of(function)
+    names = {"value_and_gradient": 1, "hessian_product": 2, "hessian_form_gradient": 2}
+    return orders(what, [(made[name], n) for name, n in names.items()], dim, wanted)
 
 
 def derivatives_of(potential: Function) -> dict[str, Function]:
@@ -260,8 +246,7 @@ class JaxPotential(Travelling, ShownTarget):
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, G the Hessian, shape (n, dim)."""
-        u = check_vectors(vectors, check_positions(positions, self.dim))
-        return self._call("hessian_product", positions, u)
+        return self._call("hessian_product", positions, check_vectors(vectors, positions))
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, dim)."""
@@ -269,17 +254,16 @@ class JaxPotential(Travelling, ShownTarget):
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, shape (n, dim)."""
-        a = check_matrices(matrices, check_positions(positions, self.dim))
+        a = check_matrices(matrices, positions)
         return self._call("hessian_trace_gradient", positions, a)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim)."""
-        u = check_vectors(vectors, check_positions(positions, self.dim))
-        return self._call("hessian_form_gradient", positions, u)
+        return self._call("hessian_form_gradient", positions, check_vectors(vectors, positions))
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj for each k, shape (n, dim)."""
-        c = check_vectors(weights, check_positions(positions, self.dim))
+        c = check_vectors(weights, positions)
         return self._call("hessian_diagonal_gradient", positions, c)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:

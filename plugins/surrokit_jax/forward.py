@@ -13,15 +13,7 @@ from surrokit.potentials import Energy, Potential
 from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, Scale, names_of_scales
 from surrokit.types import FloatArray
-from surrokit_jax.compiled import (
-    Compiled,
-    Travelling,
-    cannot_differentiate,
-    check_order,
-    load_jax,
-    trace,
-    why_not,
-)
+from surrokit_jax.compiled import Compiled, Travelling, load_jax, orders, trace, why_not
 from surrokit_jax.density import Declarations, declare
 
 
@@ -69,7 +61,6 @@ def forward_from_jax(
         If the function returns anything but an array in double precision.
     """
     load_jax()
-    check_order(derivatives, most=2)
     of_errors = names_of_scales(data, noise_sd)
     taken = parameters
     if isinstance(parameters, Mapping):
@@ -149,25 +140,14 @@ def _offered(
     function: Callable[[Any], Any], dim: int, shape: tuple[int, ...], wanted: int | None
 ) -> tuple[JaxMap, dict[str, Any]]:
     """Return the map, and derivatives to offer by the names of ``surrokit.forward_potential``."""
-    reverse_first = dim > (shape[0] if shape else 1)
-    ways = [
-        JaxMap(function, shape == (), by_rows) for by_rows in (reverse_first, not reverse_first)
-    ]
-    if wanted == 0:
-        return ways[0], {}
-    errors = [why_not(way.of_one()["jacobian"], dim) for way in ways]
-    if None not in errors:
-        assert errors[0] is not None
-        raise cannot_differentiate("forward", 1, errors[0]) from errors[0]
-    mapped = ways[errors.index(None)]
-    found: dict[str, Any] = {"jacobian": mapped.jacobian}
-    if errors[[way.by_rows for way in ways].index(True)] is None:
+    m = shape[0] if shape else 1
+    ways = [JaxMap(function, shape == (), by_rows) for by_rows in (dim > m, dim <= m)]
+    mapped = ways[0]
+    if wanted != 0 and why_not(mapped.of_one()["jacobian"], dim) is not None:
+        mapped = ways[1]
+    made = mapped.of_one()
+    order = orders("forward", [(made["jacobian"], 1), (made["hessian"], 1)], dim, wanted)
+    found: dict[str, Any] = {"jacobian": mapped.jacobian} if order > 0 else {}
+    if order > 0 and why_not(made["vjp"], dim, m) is None:
         found["vjp"] = mapped.vjp
-    if wanted == 1:
-        return mapped, found
-    error = why_not(mapped.of_one()["hessian"], dim)
-    if error is None:
-        return mapped, {**found, "hessian": mapped.hessian}
-    if wanted == 2:
-        raise cannot_differentiate("forward", 2, error) from error
-    return mapped, found
+    return mapped, {**found, "hessian": mapped.hessian} if order == 2 else found

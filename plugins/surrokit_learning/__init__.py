@@ -6,7 +6,7 @@ _PAPER = "Zhang, Shahbaba and Zhao (2017), arXiv:1506.05555"
 
 _HMC = {"sampler": "hmc", "correction": "metropolis", "iterations": 30}
 _WALK = {"sampler": "random-walk", "correction": "metropolis"}
-_ROUNDS = {"sampler": "hmc", "tuned": "hmc", "burst": ("sampler", {**_WALK, "iterations": 20})}
+_ROUNDS = {"sampler": "hmc", "tuned": "hmc"}
 """Settings of the examples."""
 
 _COMPONENTS = (
@@ -89,7 +89,6 @@ _COMPONENTS = (
             "sampler": Part("sampler"),
             "correction": Part("correction", "metropolis"),
             "tuned": Part("sampler"),
-            "burst": Part("explorer", "sampler"),
         },
         examples=(
             _ROUNDS,
@@ -101,7 +100,6 @@ _COMPONENTS = (
                 "acceptance": 0.99,
                 "evaluations": 150,
             },
-            {**_ROUNDS, "sampler": "random-walk", "start": "burst"},
         ),
     ),
 )

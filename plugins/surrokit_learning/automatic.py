@@ -15,10 +15,11 @@ from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import NumericalError
 from surrokit.interfaces import weighs
+from surrokit.mode.search import laplace_acceptance
 from surrokit.model.model import calls_per_gradient
 from surrokit.plan.recipe import GRADIENTS_A_DRAW, TUNED_AFTER_DROP, WARMUP, Recipe
 from surrokit.plan.repair import Fallback, in_words
-from surrokit.registry.catalogue import Composer, Spec, describe
+from surrokit.registry.catalogue import Composer, describe
 from surrokit.registry.components import (
     ANSWERS,
     DEFAULT,
@@ -28,34 +29,55 @@ from surrokit.registry.components import (
     VALUES,
     Kind,
 )
-from surrokit.types import Capabilities, FloatArray
-from surrokit_learning.forecast import ROWS_DECIDE, RowsForecast, forecast_rows
-
-SINGLE_PATHS = "single-paths"
-"""Purpose of a sampler of single paths on an emulator, with the settings that suit it.
-
-On a surrogate such paths may be longer and more exact than HMC's own: they are the lesser cost.
-"""
-
-NORMAL = "normal"
-"""Purpose of a sampler that draws from a normal surrogate, and of such a surrogate."""
-
-OF_ROWS = "rows"
-"""Purpose of a surrogate for sums over rows of data."""
-
-WALK_EFFICIENCY = 0.3
-"""Independent draws that a step of a tuned random walk is worth, times the number of dimensions
-(Gelman, Roberts and Gilks 1996)."""
+from surrokit.types import FloatArray
 
 TENTH = 0.1
 """Part of plain HMC's expected cost that looking for a surrogate may take, or that draws on one may
 take more."""
 
-FEW = 100
-"""Calls for each chain that is asked for no number of draws, below which no clock matters: chains
-would come to few draws that tell little, and weights get more out of so few calls."""
+SUBSAMPLES = "rows"
+"""Purpose of a correction that decides on a few rows of the data, and of a surrogate for sums of
+rows. The decider of such a correction, once prepared, has the target's ``mode``, the
+``expected_rows`` of a decision, and ``predicted_acceptance(rng)`` of independent draws of the
+Laplace approximation."""
 
-_SAVED = 0.5  # of the warm-up that HMC is spared after an exploration, to be on the safe side
+_CLEARLY = 0.25  # of an evaluation of all rows, for an about independent draw
+
+
+@attrs.frozen(kw_only=True)
+class RowsForecast:
+    """What decisions on a few rows would cost: of moves between draws of the Laplace approximation.
+
+    The acceptance is None where even the prediction would be expensive. The target is least at the
+    ``mode (dim,)``, as a search has found.
+    """
+
+    rows: float
+    n_rows: int
+    acceptance: float | None
+    whole: float | None = None  # the acceptance when all rows decide; None where not looked at
+    mode: FloatArray | None = attrs.field(default=None, eq=False, repr=False)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it clearly beats an evaluation of all rows."""
+        accepted = self.acceptance or 0.0
+        return self.rows / self.n_rows < _CLEARLY * accepted / (2.0 - accepted)
+
+    @property
+    def suits_normal(self) -> bool:
+        """Whether independent normal draws are a good proposal, with few rows or with all."""
+        return self.is_good or (self.whole or 0.0) >= 0.75
+
+    def __str__(self) -> str:
+        said = f"decisions are expected to touch {self.rows:.3g} of {self.n_rows} rows"
+        if self.rows >= self.n_rows:
+            said = f"decisions would touch all {self.n_rows} rows"
+        elif self.acceptance is not None:
+            said += f", with an acceptance of {self.acceptance:.2f}"
+        if self.whole is not None:
+            said += f"; with all rows normal draws would be accepted with {self.whole:.2f}"
+        return said
 
 
 @attrs.frozen(kw_only=True)
@@ -89,6 +111,11 @@ class Automatic:
     short: float = attrs.field(default=1e-3, validator=not_negative)
     weighing: float = attrs.field(default=3e-4, validator=not_negative)
 
+    def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
+        """Return an exact kernel that the target allows for; see the protocol."""
+        purpose = GRADIENTS if GRADIENT in recipe.exact.capabilities else VALUES
+        return recipe.fill(reason, sampler=composer.catalogue.pick("sampler", purpose))
+
     def choose(
         self,
         composer: Composer,
@@ -98,71 +125,160 @@ class Automatic:
         rng: np.random.Generator,
     ) -> Recipe:
         """Pick parts by what the target offers and by what its calls cost; see the protocol."""
-        picked = self._pick(_Picker(composer, recipe), target, costs, rng)
-        scarce = _as_scarce(costs, self.cheap)
+        picked = self._pick(composer, recipe, target, costs, rng)
+        if costs.by_differences and costs.gradients is not None and costs.value < self.cheap:
+            # who has values alone counts them: a surrogate's time is no reason for ten times more
+            scale = self.cheap / costs.value
+            costs = attrs.evolve(
+                costs, values=scale * costs.values, gradients=scale * costs.gradients
+            )
         return attrs.evolve(
             self._weigh(composer, picked, costs),
-            exploration=_exploration(recipe, scarce),
-            fallback=_fallback(composer, recipe, scarce),
+            exploration=_exploration(recipe, costs),
+            fallback=_fallback(composer, recipe, costs),
         )
+
+    def _pick(
+        self,
+        composer: Composer,
+        recipe: Recipe,
+        target: RecordingPotential,
+        costs: Costs,
+        rng: np.random.Generator,
+    ) -> Recipe:
+        """Go down the list of what may be, and return the first that suits."""
+        offers, timed = recipe.exact.capabilities, _timed(costs)
+        if recipe.warmup == 0:
+            return self.plain(composer, recipe, f"{timed}, but there is no warm-up to learn in")
+        # whatever the clock says, or the calls that are left to the run would go by it
+        subsampling, starts = _subsampling(composer, recipe), recipe.initial
+        rows = None
+        if subsampling is not None and starts is not None:
+            rows = forecast_rows(subsampling, target, starts[0], rng)
+        if rows is not None and (costs.gradient or 0.0) >= self.cheap_rows:
+            timed = f"{timed}, and {rows}"
+            if rows.suits_normal:
+                return _draw_normals(composer, recipe, rows, timed)
+        by_outputs = JACOBIAN in offers or GRADIENT not in offers
+        emulates = FORWARD in offers and by_outputs
+        # surrogates that copy rows of the data serve for less, and chains advance as one batch
+        takes = costs.gradients if ROWS in offers else costs.gradient
+        cheap = self.cheap_outputs if emulates else self.cheap
+        is_cheap = takes is not None and takes < cheap and not costs.by_differences
+        if is_cheap and not _needs_surrogate(composer, recipe) and not _has_few(recipe):
+            return self.plain(composer, recipe, f"{timed}, so plain HMC would do")
+        if _serving(composer, "surrogate", DEFAULT) is None:
+            return self.plain(composer, recipe, f"{timed}, but no surrogate is the default")
+        if ROWS in offers:
+            named = _serving(composer, "surrogate", SUBSAMPLES)
+            return _learn(composer, recipe, timed, surrogate=named)
+        what = "the outputs are learnt" if emulates else "the potential is learnt"
+        reason = f"{timed}, and {what}{'' if GRADIENT in offers else ' from values'}"
+        if not (emulates and costs.gradient is not None and costs.gradient < self.short):
+            return _learn(composer, recipe, reason)
+        # on an emulator paths may be longer and more exact than HMC's own: they are the lesser cost
+        paths = composer.catalogue.serving("sampler", "single-paths")
+        if paths is None:
+            return _learn(composer, recipe, f"{reason}; values are cheap")
+        sampler = paths.name, dict(paths.purposes["single-paths"])
+        return _learn(composer, recipe, f"{reason}; values are cheap", sampler=sampler)
 
     def _weigh(self, composer: Composer, picked: Recipe, costs: Costs) -> Recipe:
         """Return a recipe of weighted answers where the calls do not suffice for chains."""
-        serving = composer.catalogue.serving("correction", ANSWERS)
+        serving, most = _serving(composer, "correction", ANSWERS), picked.budget.calls
         learns = picked.surrogate not in (None, "none")
-        if serving is None or not learns or not _leaves_open(picked):
+        if serving is None or not learns or not _leaves_open(picked) or most is None:
             return picked
-        needed, most = picked.chains * picked.wanted_draws, picked.budget.calls
-        if most is None or most >= needed:
-            return picked
-        if costs.value < self.weighing and not _has_few(picked):
+        needed = picked.chains * picked.wanted_draws
+        if most >= needed or (costs.value < self.weighing and not _has_few(picked)):
             return picked
         few = f"chains would take {needed} calls, so answers are weighted"
-        return picked.fill(few, correction=serving.name)
+        return picked.fill(few, correction=serving)
 
-    def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
-        """Return an exact kernel that the target allows for; see the protocol."""
-        return _Picker(composer, recipe).plain(reason)
 
-    def _pick(
-        self, picker: _Picker, target: RecordingPotential, costs: Costs, rng: np.random.Generator
-    ) -> Recipe:
-        capabilities, timed = picker.capabilities, _timed(costs)
-        if picker.recipe.warmup == 0:
-            return picker.plain(f"{timed}, but there is no warm-up to learn in")
-        # whatever the clock says, or the calls that are left to the run would go by it
-        rows = picker.forecast(target, rng) if picker.may_subsample else None
-        if (costs.gradient or 0.0) < self.cheap_rows:
-            rows = None
-        reason = timed if rows is None else f"{timed}, and {rows}"
-        if rows is not None and (rows.is_good or rows.is_nearly_normal):
-            beginning = picker.begin_at(rows.mode)
-            few = {"correction": picker.of_rows} if rows.is_good else {}
-            return beginning.normal(reason, **few)
-        # surrogates that copy rows of the data serve for less, and chains advance as one batch
-        has_rows = ROWS in capabilities
-        takes = costs.gradients if has_rows else costs.gradient
-        by_outputs = JACOBIAN in capabilities or GRADIENT not in capabilities
-        emulates = FORWARD in capabilities and by_outputs
-        cheap = self.cheap_outputs if emulates else self.cheap
-        is_cheap = takes is not None and takes < cheap and not costs.by_differences
-        if is_cheap and not picker.needs_surrogate and not _has_few(picker.recipe):
-            return picker.plain(f"{timed}, so plain HMC would do")
-        if picker.serving("surrogate", DEFAULT) is None:
-            return picker.plain(f"{timed}, but no surrogate is the default")
-        if has_rows:
-            return picker.surrogate(OF_ROWS, reason)
-        what = "the outputs are learnt" if emulates else "the potential is learnt"
-        with_what = "" if GRADIENT in capabilities else " from values"
-        reason = f"{timed}, and {what}{with_what}"
-        if emulates and costs.gradient is not None and costs.gradient < self.short:
-            return picker.single_paths(f"{reason}; values are cheap")
-        return picker.surrogate(DEFAULT, reason)
+def forecast_rows(
+    correction: Any, target: RecordingPotential, near: FloatArray, rng: np.random.Generator
+) -> RowsForecast | None:
+    """Return what a correction by a few rows would cost; None where the target rules it out.
+
+    It takes a search of the mode from ``near (dim,)``, its curvature, and a few passes over the
+    rows.
+    """
+    if not correction.needs <= target.capabilities:
+        return None
+    try:
+        prepared = correction.bind(target).prepare(near)
+        rows = float(prepared.expected_rows)
+        few = rows < _CLEARLY * target.n_rows
+        forecast = RowsForecast(
+            rows=rows,
+            n_rows=target.n_rows,
+            acceptance=prepared.predicted_acceptance(rng) if few else None,
+            mode=prepared.mode.position,
+        )
+        if forecast.is_good:
+            return forecast
+        return attrs.evolve(forecast, whole=laplace_acceptance(target, prepared.mode, rng))
+    except NumericalError:  # then few rows cannot stand for all
+        return None
+
+
+def _subsampling(composer: Composer, recipe: Recipe) -> object | None:
+    """Return the correction by a few rows; None where it or what goes with it is ruled out."""
+    name, given = _serving(composer, "correction", SUBSAMPLES), recipe.correction
+    normal = [_serving(composer, kind, "normal") for kind in ("sampler", "surrogate")]
+    explorer = recipe.explorer or _serving(composer, "explorer", ON_SURROGATE)
+    fits = ROWS in recipe.exact.capabilities and None not in normal
+    if not fits or name is None or explorer is None:
+        return None
+    correction = composer.make("correction", given or name)
+    # however it was given
+    is_it = given is None or type(correction) is type(composer.make("correction", name))
+    return correction if is_it else None
+
+
+def _serving(composer: Composer, kind: Kind, purpose: str) -> str | None:
+    """Return the name of what serves a purpose; None where nothing does."""
+    found = composer.catalogue.serving(kind, purpose)
+    return None if found is None else found.name
+
+
+def _draw_normals(composer: Composer, recipe: Recipe, rows: RowsForecast, reason: str) -> Recipe:
+    """Return a recipe of independent normal draws, on which a few rows decide where that is good.
+
+    Its last chain begins at the mode, which a search then knows. At the start of the first one the
+    gradient is checked, and at a mode it would be rounding.
+    """
+    starts = np.array(recipe.initial)
+    if rows.mode is not None and len(starts) > 1:
+        starts[-1] = rows.mode
+    parts: dict[str, Any] = {
+        kind: _serving(composer, kind, "normal") for kind in ("sampler", "surrogate")
+    }
+    if rows.is_good:
+        parts["correction"] = recipe.correction or _serving(composer, "correction", SUBSAMPLES)
+    return _learn(composer, attrs.evolve(recipe, initial=starts), reason, **parts)
+
+
+def _learn(composer: Composer, recipe: Recipe, reason: str, **parts: Any) -> Recipe:
+    """Return a recipe with a surrogate: what is not among the parts is what serves for one."""
+    pick = composer.catalogue.pick
+    sampler = parts.get("sampler") or _serving(composer, "sampler", ON_SURROGATE)
+    explorer = recipe.explorer or _serving(composer, "explorer", ON_SURROGATE)
+    chosen = {
+        **parts,
+        "sampler": sampler or pick("sampler", GRADIENTS),
+        "surrogate": parts.get("surrogate") or pick("surrogate"),
+        "explorer": explorer or pick("explorer"),
+        "schedule": recipe.schedule or pick("schedule"),
+    }
+    return recipe.fill(reason, **chosen)
 
 
 def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | None:
     """Return the exact kernel to go on with where a surrogate is not worth it, if there is one."""
-    purpose, seconds, steps = VALUES, costs.values * recipe.exact.dim / WALK_EFFICIENCY, None
+    # a step of a tuned random walk is worth 0.3 / dim draws (Gelman, Roberts and Gilks 1996)
+    purpose, seconds, steps = VALUES, costs.values * recipe.exact.dim / 0.3, None
     most, price = recipe.budget.calls, calls_per_gradient(recipe.exact)
     tuning = TUNED_AFTER_DROP * GRADIENTS_A_DRAW * recipe.chains * price
     # where a gradient takes several calls, half of these have to suffice for tuning
@@ -195,50 +311,42 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
     )
 
 
-def _leaves_open(recipe: Recipe) -> bool:
-    """Return whether it is open if there are draws of chains or weighted answers."""
-    given = (recipe.correction, recipe.draws, recipe.budget.target_rhat)
-    return all(each is None for each in given)
-
-
-def _has_few(recipe: Recipe) -> bool:
-    """Return whether the calls are too few for chains, however fast they are."""
-    most = recipe.budget.calls
-    return most is not None and most < FEW * recipe.chains and _leaves_open(recipe)
-
-
-def _as_scarce(costs: Costs, seconds: float) -> Costs:
-    """Return costs in which a value takes so many seconds at least, if gradients are made of them.
-
-    Whoever has values alone counts them, and how long a surrogate takes is no reason to make ten
-    times as many.
-    """
-    if not costs.by_differences or costs.gradients is None or costs.value >= seconds:
-        return costs
-    scale = seconds / costs.value
-    return attrs.evolve(costs, values=scale * costs.values, gradients=scale * costs.gradients)
-
-
 def _exploration(recipe: Recipe, costs: Costs) -> Budget:
     """Return what looking for a surrogate may cost where plain HMC would do it as well.
 
-    A tenth of what HMC is expected to cost for the same draws, and part of what it saves in warm-up
+    A tenth of what HMC is expected to cost for the same draws, and half of what it saves in warm-up
     when it begins with what the exploration has found. Without a gradient there is no such limit.
     The calls do not go by the clock; where a Jacobian takes as long as many gradients, the seconds
     are the limit.
     """
     if costs.gradients is None:
         return Budget()
-    iterations = TENTH * (WARMUP + recipe.wanted_draws) + _SAVED * (WARMUP - TUNED_AFTER_DROP)
+    iterations = TENTH * (WARMUP + recipe.wanted_draws) + 0.5 * (WARMUP - TUNED_AFTER_DROP)
     gradients = GRADIENTS_A_DRAW * iterations
     calls = gradients * recipe.chains
     return Budget(max_calls=math.ceil(calls), max_seconds=gradients * costs.gradients)
 
 
-def _serving(composer: Composer, kind: Kind, purpose: str) -> str | None:
-    """Return the name of what serves a purpose; None where nothing does."""
-    found = composer.catalogue.serving(kind, purpose)
-    return None if found is None else found.name
+def _leaves_open(recipe: Recipe) -> bool:
+    """Return whether it is open if there are draws of chains or weighted answers."""
+    return recipe.correction is recipe.draws is recipe.budget.target_rhat is None
+
+
+def _has_few(recipe: Recipe) -> bool:
+    """Return whether the calls are too few for chains, however fast they are.
+
+    With less than 100 for each, chains would come to few draws that tell little, and weights get
+    more out of so few calls.
+    """
+    most = recipe.budget.calls
+    return most is not None and most < 100 * recipe.chains and _leaves_open(recipe)
+
+
+def _needs_surrogate(composer: Composer, recipe: Recipe) -> bool:
+    """Return whether a part that is given does, such as the correction of answers."""
+    given = recipe.correction
+    is_to_weigh = given is not None and weighs(composer.make("correction", given))
+    return is_to_weigh or recipe.needs_surrogate(composer.catalogue)
 
 
 def _timed(costs: Costs) -> str:
@@ -248,96 +356,3 @@ def _timed(costs: Costs) -> str:
     if costs.jacobian is not None:
         how = f", a Jacobian {in_words(costs.jacobian)}"
     return f"a gradient takes {in_words(costs.gradient)}{how}"
-
-
-@attrs.frozen
-class _Picker:
-    """Picks among what is registered."""
-
-    composer: Composer
-    recipe: Recipe
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.recipe.exact.capabilities
-
-    @property
-    def needs_surrogate(self) -> bool:
-        """Whether a part that is given does, such as the correction of answers."""
-        given = self.recipe.correction
-        is_to_weigh = given is not None and weighs(self.composer.make("correction", given))
-        return is_to_weigh or self.recipe.needs_surrogate(self.composer.catalogue)
-
-    def serving(self, kind: Kind, purpose: str) -> str | None:
-        return _serving(self.composer, kind, purpose)
-
-    @property
-    def may_subsample(self) -> bool:
-        given, correction = self.recipe, self.serving("correction", ROWS_DECIDE)
-        conditions = (
-            ROWS in self.capabilities,
-            self.serving("sampler", NORMAL) is not None,
-            self.serving("surrogate", NORMAL) is not None,
-            self.serving("explorer", ON_SURROGATE) is not None or given.explorer is not None,
-            correction is not None,
-            given.correction is None or self._is_a("correction", given.correction, correction),
-        )
-        return all(conditions)
-
-    def _is_a(self, kind: Kind, given: Spec | object, name: str | None) -> bool:
-        """Return whether a part is the registered one of a name, however it was given."""
-        made = self.composer.make(kind, given)
-        return name is not None and type(made) is type(self.composer.make(kind, name))
-
-    def forecast(self, target: RecordingPotential, rng: np.random.Generator) -> RowsForecast | None:
-        assert self.recipe.initial is not None
-        near = self.recipe.initial[0]
-        try:
-            return forecast_rows(self.composer, self.of_rows, target, near, rng)
-        except NumericalError:  # then few rows cannot stand for all
-            return None
-
-    def begin_at(self, mode: FloatArray | None) -> _Picker:
-        """Return a picker whose last chain begins at a mode (dim,), which a search then knows.
-
-        At the start of the first one the gradient is checked, and at a mode it would be rounding.
-        """
-        starts = np.array(self.recipe.initial)
-        if mode is None or len(starts) < 2:
-            return self
-        starts[-1] = mode
-        return attrs.evolve(self, recipe=attrs.evolve(self.recipe, initial=starts))
-
-    def plain(self, reason: str) -> Recipe:
-        purpose = GRADIENTS if GRADIENT in self.capabilities else VALUES
-        return self.recipe.fill(reason, sampler=self.composer.catalogue.pick("sampler", purpose))
-
-    @property
-    def of_rows(self) -> Spec | object:
-        """The correction given, or the one that decides on a few rows."""
-        return self.recipe.correction or self.serving("correction", ROWS_DECIDE)
-
-    def normal(self, reason: str, **more: Any) -> Recipe:
-        sampler, surrogate = self.serving("sampler", NORMAL), self.serving("surrogate", NORMAL)
-        return self._pick_surrogate(reason, sampler=sampler, surrogate=surrogate, **more)
-
-    def surrogate(self, purpose: str, reason: str) -> Recipe:
-        name = self.serving("surrogate", purpose) or self.serving("surrogate", DEFAULT)
-        plain = self.composer.catalogue.pick("sampler", GRADIENTS)
-        sampler = self.serving("sampler", ON_SURROGATE)
-        return self._pick_surrogate(reason, sampler=sampler or plain, surrogate=name)
-
-    def single_paths(self, reason: str) -> Recipe:
-        found = self.composer.catalogue.serving("sampler", SINGLE_PATHS)
-        if found is None:
-            return self.surrogate(DEFAULT, reason)
-        sampler = (found.name, dict(found.purposes[SINGLE_PATHS]))
-        surrogate = self.serving("surrogate", DEFAULT)
-        return self._pick_surrogate(reason, sampler=sampler, surrogate=surrogate)
-
-    def _pick_surrogate(self, reason: str, **parts: Any) -> Recipe:
-        pick, given = self.composer.catalogue.pick, self.recipe
-        explorer = given.explorer or self.serving("explorer", ON_SURROGATE) or pick("explorer")
-        return self.recipe.fill(
-            reason, explorer=explorer, schedule=given.schedule or pick("schedule"), **parts
-        )

@@ -9,14 +9,10 @@ from surrokit.interfaces import Past
 from surrokit.potentials import Potential
 from surrokit.surrogate.umbrella import Edges
 from surrokit.types import BoolArray, FloatArray, IntArray
-from surrokit_learning.designs import Design
-from surrokit_learning.surrogate_draws import SurrogateDraws
+from surrokit_learning.draws import SurrogateDraws
 
 JUDGES = 5
 """Draws that say something of a surrogate; the last round may have fewer."""
-
-TOO_HIGH = 1.0
-"""Nats by which V may be above U about its mass, where the target is as likely as at draws."""
 
 CLEAR, CLOSE = 3, 2
 """Rounds in a row that must miss nothing about the surrogate's mass, and how many are enough if it
@@ -26,61 +22,44 @@ RIGHT = 0.25
 """Nats by which a surrogate that is right all about its mass is off anywhere there at most. Where
 an arm has yet to be seen, it is off by more at some of a dozen points."""
 
-RISE, FALL = 0.02, 0.9
-"""Rounds are a gain if their mean acceptance is so much above that of those before, or the spread
-falls to such a part."""
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class Queue:
-    """Points to be evaluated, and what they were drawn from.
-
-    Parameters
-    ----------
-    positions, expected : ndarrays of shape (k, dim) and (k,)
-        The points, and the potential that they are draws of; -inf where no chain shall move there.
-    predicted : ndarray of shape (k,)
-        The surrogate V there; NaN where they are no draws of a surrogate.
-    is_outer : ndarray of shape (k,)
-        Which are no draws of V, but lie about its mass.
-    typical : float
-        V that most of its draws do not exceed, where there are outer points.
-    covariance : ndarray of shape (dim, dim), optional
-        That of the draws, which is used once the target agrees with them.
-    temperature, trusted
-        T, where they are draws of V / T; and whether they are draws of V itself.
-    """
+    """Points (k, dim) to be evaluated, and what they were drawn from, each of shape (k,)."""
 
     positions: FloatArray
-    expected: FloatArray
-    predicted: FloatArray = attrs.field()
-    is_outer: BoolArray = attrs.field()
-    typical: float = np.inf
-    covariance: FloatArray | None = None
-    temperature: float = 1.0
-    trusted: bool = False
+    expected: FloatArray  # potential that they are draws of; -inf where no chain shall move there
+    predicted: FloatArray  # the surrogate V there; NaN where they are no draws of a surrogate
+    is_outer: BoolArray  # which are no draws of V, but lie about its mass
+    typical: float = np.inf  # V that most of its draws do not exceed, where there are outer points
+    covariance: FloatArray | None = None  # of the draws, for once the target agrees with them
+    temperature: float = 1.0  # T, where they are draws of V / T
+    trusted: bool = False  # whether they are draws of V itself
 
-    @predicted.default
-    def _unknown(self) -> FloatArray:
-        return np.full(len(self.positions), np.nan)
-
-    @is_outer.default
-    def _inner(self) -> BoolArray:
-        return np.zeros(len(self.positions), dtype=bool)
+    @classmethod
+    def empty(cls, dim: int) -> Queue:
+        """Return one without points."""
+        none = np.empty(0)
+        return cls(
+            positions=np.empty((0, dim)), expected=none, predicted=none, is_outer=none.astype(bool)
+        )
 
     @classmethod
     def of(cls, draws: SurrogateDraws, surrogate: Potential, inner: IntArray) -> Queue:
         """Return some draws (rows ``inner``) of a surrogate V, after the points about its mass."""
         positions, expected, outer = draws.positions[inner], draws.values[inner], draws.outer
-        predicted = surrogate.value(positions)
-        if outer is None:
-            return cls(positions=positions, expected=expected, predicted=predicted)
+        predicted, typical, n_outer = surrogate.value(positions), np.inf, 0
+        if outer is not None:
+            n_outer, typical = len(outer), outer.typical
+            positions = np.concatenate([outer.positions, positions])
+            expected = np.concatenate([np.full(n_outer, -np.inf), expected])
+            predicted = np.concatenate([outer.values, predicted])
         return cls(
-            positions=np.concatenate([outer.positions, positions]),
-            expected=np.concatenate([np.full(len(outer), -np.inf), expected]),
-            predicted=np.concatenate([outer.values, predicted]),
-            is_outer=np.arange(len(outer) + len(positions)) < len(outer),
-            typical=outer.typical,
+            positions=positions,
+            expected=expected,
+            predicted=predicted,
+            is_outer=np.arange(len(positions)) < n_outer,
+            typical=typical,
         )
 
     def __len__(self) -> int:
@@ -92,48 +71,31 @@ class Queue:
         inner = len(self) - int(self.is_outer.sum())
         return inner >= JUDGES and not bool(np.isnan(self.predicted).any())
 
-    def refill(self, design: Design) -> Queue:
-        """Return one with other points, which are no draws of a surrogate."""
-        n = len(design.positions)
+    def refill(self, positions: FloatArray, expected: FloatArray) -> Queue:
+        """Return one with other points (k, dim), which are no draws of a surrogate."""
+        n = len(positions)
         return attrs.evolve(
             self,
-            positions=design.positions,
-            expected=design.potentials,
+            positions=positions,
+            expected=expected,
             predicted=np.full(n, np.nan),
             is_outer=np.zeros(n, dtype=bool),
         )
 
     def take(self, rows: slice | BoolArray) -> Queue:
         """Return one with some of the points."""
-        return attrs.evolve(
-            self,
-            positions=self.positions[rows],
-            expected=self.expected[rows],
-            predicted=self.predicted[rows],
-            is_outer=self.is_outer[rows],
-        )
+        names = ("positions", "expected", "predicted", "is_outer")
+        return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in names})
 
 
 @attrs.frozen(kw_only=True)
 class Judgement:
-    """The judgement of one round.
+    """The judgement of one round, where nobody looked about the mass without the last two."""
 
-    Parameters
-    ----------
-    acceptance : float
-        Predicted acceptance of independent draws.
-    spread : float
-        Of V - U, in nats.
-    missed : int, optional
-        In how many places the target goes on though the surrogate ends; None where nobody looked.
-    off : float, optional
-        By how much V is off at most about the mass, in nats; None where nobody looked.
-    """
-
-    acceptance: float
-    spread: float
-    missed: int | None = None
-    off: float | None = None
+    acceptance: float  # predicted, of independent draws
+    spread: float  # of V - U, in nats
+    missed: int | None = None  # places where the target goes on though the surrogate ends
+    off: float | None = None  # nats by which V is off at most about the mass
 
     @classmethod
     def of(cls, queue: Queue, exact: FloatArray) -> Judgement:
@@ -149,7 +111,7 @@ class Judgement:
             values=queue.predicted[outer],
             typical=queue.typical,
         )
-        missed = edges.missed(exact[outer], offset, TOO_HIGH)
+        missed = edges.missed(exact[outer], offset, too_high=1.0)
         return attrs.evolve(judged, missed=missed, off=edges.off(exact[outer], offset))
 
     @classmethod
@@ -194,14 +156,17 @@ def is_clear(judgements: list[Judgement], *, convex: bool, before: int = 0) -> b
 
 
 def is_no_gain(judgements: list[Judgement], patience: int) -> bool:
-    """Return whether the last rounds were no better than as many before them."""
+    """Return whether the last rounds were no better than as many before them.
+
+    A gain is a mean acceptance that is 0.02 higher, or a spread that falls to 0.9 of what it was.
+    """
     if len(judgements) < 2 * patience or judgements[-1].missed:
         return False
     # means, as each round has but a batch of points to tell
     before, since = judgements[-2 * patience : -patience], judgements[-patience:]
     more = np.mean([each.acceptance for each in since]) - np.mean([e.acceptance for e in before])
     wide, narrow = (np.median([each.spread for each in part]) for part in (before, since))
-    return bool(more < RISE and narrow > FALL * wide)
+    return bool(more < 0.02 and narrow > 0.9 * wide)
 
 
 def predicted_acceptance(differences: FloatArray) -> float:

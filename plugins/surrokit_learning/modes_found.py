@@ -1,67 +1,36 @@
-"""Modes that searches have found: which are one, how wide they are, and whether mass is there."""
+"""Modes that searches have found: which of them are one, and how wide they are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
 import numpy as np
 
-from surrokit.exploring import evaluate_with_gradients
-from surrokit.interfaces import ChainState, Evaluations
+from surrokit.interfaces import Evaluations
 from surrokit.limits import check_deadline
 from surrokit.mode.descent import Mode, descend
 from surrokit.model.model import calls_per_gradient
 from surrokit.modes import Modes
 from surrokit.potentials import Potential, with_gradient
-from surrokit.types import FloatArray, IntArray
-from surrokit_learning.designs import cholesky_factor
+from surrokit.surrogate.whitening import cholesky_factor
+from surrokit.types import FloatArray
 
-SAME_VALUE, SAME_PLACE = 0.5, 1.0
-"""Nats, and standard deviations, by which two searches for one mode may end apart."""
+WIDE = 20.0
+"""Nats above the least potential, beside one for each dimension, up to which a point is plausible.
 
-AGREES = 0.25
-"""Part by which a surrogate may be off, in its height above the deepest mode and in its gradient,
-where a search goes on along it."""
-
-SPREAD = 2.0
-"""Standard deviations of the Laplace approximation's that chains begin at: farther apart than
-draws, or else a comparison of chains could not see that they have yet to spread."""
-
-ROOM = 10.0
-"""Nats, beside one for each dimension, by which U may exceed what an approximation predicts."""
-
-HALVINGS = 6
-"""How often a start that exceeds it is moved half of the way to its mode."""
-
-KEPT = 0.2
-"""Part of such a move that at least half of the starts about a mode must keep, or else it is asked
-whether it is in a funnel."""
-
-STEEP = 0.5
-"""Nats for each dimension, which draws have above their mode, that a step from such a mode would
-still gain by its own covariance, where it is in a funnel. Searches also end there: in a
-hierarchical model whose scale goes to 0 the density has no bound, and next to no mass is about. In
-a shape that is merely unlike a normal one they end where it is nearly level."""
-
-_ON_THE_WAY = (0.5, 0.25, 0.75, 0.9, 0.1)  # parts of it that are looked at
-_RISE = 0.05  # nats that a way in a valley may rise
-_USUAL = 1e-3  # what the usual curvature counts for in a direction, beside a row of data as 1
-_LEAST = 1e-4  # of the usual curvature, the least
-_MANY, _SPARSE = 200, 4  # dimensions from which on few rows matter, and how many there are to a row
-_APART = 1e-4  # usual standard deviations between rows below which they tell nothing but rounding
-
-
-# --- which are one ---
+Draws of a normal target lie dim / 2 above it on average; the rest is for surrogates to learn what
+lies about it.
+"""
 
 
 def same_mode(modes: Modes | None, position: FloatArray, value: float) -> int | None:
-    """Return the mode that a ``position (dim,)`` of potential ``value`` is; None for another."""
-    if modes is None:
-        return None
-    for k in range(len(modes)):
-        near = modes.squares(k, position[None])[0] < SAME_PLACE**2
-        if near and abs(value - modes.values[k]) < SAME_VALUE:
+    """Return the mode that a ``position (dim,)`` of potential ``value`` is; None for another.
+
+    Two searches for one mode may end a standard deviation and half a nat apart.
+    """
+    for k in range(0 if modes is None else len(modes)):
+        assert modes is not None
+        if modes.squares(k, position[None])[0] < 1.0 and abs(value - modes.values[k]) < 0.5:
             return k
     return None
 
@@ -76,23 +45,22 @@ def valley_of(
     """
     calls = 0
     for k, end in enumerate(ends):
-        highest = max(end.value, found.value) + _RISE
-        for part in _ON_THE_WAY:
+        highest = max(end.value, found.value) + 0.05
+        for part in (0.5, 0.25, 0.75, 0.9, 0.1):
             if calls >= most:
                 return None, calls
             calls += 1
-            if not _value(exact, end.position + part * (found.position - end.position)) <= highest:
+            at = (end.position + part * (found.position - end.position))[None]
+            with np.errstate(all="ignore"):
+                if calls_per_gradient(exact) > 1:
+                    values = exact.value(at)
+                else:
+                    values = with_gradient(exact).value_and_gradient(at)[0]
+            if not values[0] <= highest:
                 break
         else:
             return k, calls
     return None, calls
-
-
-def _value(exact: Potential, position: FloatArray) -> float:
-    with np.errstate(all="ignore"):
-        if calls_per_gradient(exact) > 1:
-            return float(exact.value(position[None])[0])
-        return float(with_gradient(exact).value_and_gradient(position[None])[0][0])
 
 
 class ModeWatch:
@@ -111,15 +79,17 @@ class ModeWatch:
     def __call__(self, position: FloatArray, value: float, gradient: FloatArray) -> bool:
         """Take note of a position (dim,); return whether it leads to a known mode."""
         self._seen.append((position, value, gradient))
-        for k in range(0 if self._modes is None else len(self._modes)):
-            assert self._modes is not None
+        modes = self._modes
+        if modes is None:
+            return False
+        for k, covariance in enumerate(modes.covariances):
             with np.errstate(over="ignore"):  # far from a mode
-                step = self._modes.covariances[k] @ gradient
+                step = covariance @ gradient
                 lowest = value - 0.5 * float(gradient @ step)
-                if same_mode(self._modes, position - step, lowest) == k:
+                if same_mode(modes, position - step, lowest) == k:
                     self.mode = k
-        if self.mode is None and self._modes is not None and self._surrogate is not None:
-            self.mode = _end_on(self._surrogate, self._modes, position, value, gradient)
+        if self.mode is None and self._surrogate is not None:
+            self.mode = _end_on(self._surrogate, modes, position, value, gradient)
         return self.mode is not None
 
     def seen(self) -> Evaluations:
@@ -135,7 +105,10 @@ class ModeWatch:
 def _end_on(
     surrogate: Potential, modes: Modes, position: FloatArray, value: float, gradient: FloatArray
 ) -> int | None:
-    """Return the mode to which a surrogate leads from where it agrees with the target; or None."""
+    """Return the mode to which a surrogate leads from where it agrees with the target; or None.
+
+    Its height above the deepest mode and its gradient may be off by a quarter.
+    """
     least = modes.values[0]
     with np.errstate(all="ignore"):
         at = np.stack([position, modes.positions[0]])
@@ -143,15 +116,36 @@ def _end_on(
         off = abs((values[0] - values[1]) - (value - least))
         turned = cholesky_factor(modes.covariances[0]).T @ np.stack([gradients[0], gradient]).T
         apart = np.linalg.norm(turned[:, 0] - turned[:, 1])
-        agrees = off <= AGREES * max(value - least, 1.0)
-        agrees = agrees and apart <= AGREES * np.linalg.norm(turned[:, 1])
+        agrees = off <= 0.25 * max(value - least, 1.0)
+        agrees = agrees and apart <= 0.25 * np.linalg.norm(turned[:, 1])
     if not agrees:
         return None
     end = descend(surrogate, position)
     return same_mode(modes, end.position, end.value - float(values[1]) + least)
 
 
-# --- how wide they are ---
+def gradient_at(rows: Evaluations, position: FloatArray) -> FloatArray | None:
+    """Return the gradient (dim,) that rows have at a position (dim,); None at any other."""
+    here = np.flatnonzero((rows.positions == position).all(axis=1))
+    if not len(here) or rows.gradients is None:
+        return None
+    return np.asarray(rows.gradients[here[0]])
+
+
+def inverse_curvature(hessian: FloatArray) -> FloatArray:
+    """Return |H|^-1, the covariance of a Laplace approximation with any Hessian (dim, dim).
+
+    Directions of negative curvature count by its size, flat ones by the faintest curvature; where
+    all is flat it is the identity.
+    """
+    sizes, faint = np.abs(np.diag(hessian)), 1e-12
+    if not sizes.any():
+        return np.eye(len(hessian))
+    scales = np.sqrt(np.maximum(sizes, faint * sizes.max()))
+    eigenvalues, vectors = np.linalg.eigh(hessian / scales / scales[:, None])
+    sizes = np.maximum(np.abs(eigenvalues), faint * np.abs(eigenvalues).max())
+    covariance = (vectors / sizes) @ vectors.T / scales / scales[:, None]
+    return np.asarray(0.5 * (covariance + covariance.T))
 
 
 def predicted_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations) -> FloatArray:
@@ -159,14 +153,8 @@ def predicted_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations)
 
     Where rows say nothing of a direction, it has the usual curvature of the others. Searches go
     along few directions, and in these again and again, where a covariance of positions or
-    gradients degenerates.
-
-    Parameters
-    ----------
-    mode, slope : ndarray of shape (dim,)
-        A mode, and the gradient there, which need not vanish altogether.
-    rows
-        With gradients, all finite. Those far above the least count little.
+    gradients degenerates. The gradient at the mode (dim,) is ``slope (dim,)``, which need not
+    vanish altogether. Rows, with finite gradients, that lie far above the least count little.
     """
     assert rows.gradients is not None
     typical = float(len(mode))
@@ -180,13 +168,16 @@ def predicted_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations)
     scales = _scales(away, change, counts)
     away, change = away / scales, change * scales
     lengths = np.linalg.norm(away, axis=1)
-    told = lengths > _APART
+    told = lengths > 1e-4  # nearer rows tell nothing but rounding
     if not told.any():
         return np.asarray(np.diag(np.square(scales)))
-    unit, turned = away[told] / lengths[told, None], change[told] / lengths[told, None]
+    unit, turned, counts = away[told] / lengths[told, None], change[told], counts[told]
     check_deadline()
-    inverse = _inverse_fit(unit, turned, counts[told])
-    return np.asarray(inverse * np.outer(scales, scales))
+    hessian = _fit(unit, turned / lengths[told, None], counts)
+    eigenvalues, vectors = np.linalg.eigh(hessian)
+    sizes = np.abs(eigenvalues)
+    sizes = np.maximum(sizes, 1e-4 * max(float(np.median(sizes)), np.finfo(float).tiny))
+    return np.asarray((vectors / sizes) @ vectors.T * np.outer(scales, scales))
 
 
 def _scales(away: FloatArray, change: FloatArray, counts: FloatArray) -> FloatArray:
@@ -202,116 +193,14 @@ def _scales(away: FloatArray, change: FloatArray, counts: FloatArray) -> FloatAr
     return scales
 
 
-def _inverse_fit(unit: FloatArray, turned: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return the inverse of the H that fits, about the usual curvature, shape (dim, dim).
-
-    Few rows in many dimensions tell of their own span alone. H is found there, as matrices of all
-    dimensions take longer than the calls that they save.
-    """
-    along = np.einsum("nd,nd->n", unit, turned)
-    usual = float(np.median(np.abs(along))) or 1.0
-    rows, dim = unit.shape
-    if dim < _MANY or _SPARSE * rows > dim:
-        return _inverse(_fit(unit, turned, counts, usual))
-    span = np.linalg.qr(np.concatenate([unit, turned]).T)[0]
-    inside = _fit(unit @ span, turned @ span, counts, usual)
-    inverse = _inverse(inside, usual, dim - len(inside)) - np.eye(len(inside)) / usual
-    found = span @ inverse @ span.T
-    found[np.diag_indices(dim)] += 1.0 / usual
-    return np.asarray(found)
-
-
-def _fit(unit: FloatArray, turned: FloatArray, counts: FloatArray, usual: float) -> FloatArray:
+def _fit(unit: FloatArray, turned: FloatArray, counts: FloatArray) -> FloatArray:
     """Return the symmetric H with the least sum of counts |H u - g|^2, drawn to a usual one."""
     dim = unit.shape[1]
-    weighed = unit.T * counts
-    moments = weighed @ unit + _USUAL * np.eye(dim)
-    crossed = weighed @ turned + _USUAL * usual * np.eye(dim)
-    eigenvalues, vectors = np.linalg.eigh(moments)
+    usual = float(np.median(np.abs(np.einsum("nd,nd->n", unit, turned)))) or 1.0
+    weighed, little = unit.T * counts, 1e-3 * np.eye(dim)  # beside a row of data as 1
+    crossed = weighed @ turned + usual * little
+    eigenvalues, vectors = np.linalg.eigh(weighed @ unit + little)
     # the normal equations are moments H + H moments = crossed + crossed^T
     inside = vectors.T @ (crossed + crossed.T) @ vectors
     hessian = vectors @ (inside / np.add.outer(eigenvalues, eigenvalues)) @ vectors.T
     return np.asarray(0.5 * (hessian + hessian.T))
-
-
-def _inverse(hessian: FloatArray, usual: float = 1.0, more: int = 0) -> FloatArray:
-    """Return the inverse of |H|, bounded; so many more of its eigenvalues are the usual one."""
-    eigenvalues, vectors = np.linalg.eigh(hessian)
-    sizes = np.abs(eigenvalues)
-    median = float(np.median(np.concatenate([sizes, np.full(more, usual)])))
-    sizes = np.maximum(sizes, _LEAST * max(median, np.finfo(float).tiny))
-    return np.asarray((vectors / sizes) @ vectors.T)
-
-
-# --- whether mass is there ---
-
-
-def begin_about(
-    exact: Potential, modes: Modes, chains: ChainState, rng: np.random.Generator
-) -> tuple[ChainState, Modes]:
-    """Return chains at draws about the modes that matter, and the modes, that of least U first.
-
-    Chains stay where they are, and modes are not ``believed``, where one of these or the deepest is
-    in a funnel. A gradient is evaluated for each chain, and some more where draws about modes are
-    far above what was predicted.
-    """
-    n = len(chains.values)
-    of = _shares(modes, n)
-    now, parts = _about(exact, modes, of, rng)
-    kept = {int(k): float(np.median(parts[of == k])) for k in np.unique(of)}
-    if 0 not in kept:  # the deepest
-        deepest = _about(exact, modes, np.zeros(n, dtype=np.int64), rng)[1]
-        kept[0] = float(np.median(deepest))
-    doubtful = [k for k, part in kept.items() if part < KEPT]
-    if doubtful:
-        few = modes.take(np.array(doubtful))
-        slopes = chains_at(exact, few.positions).cache["gradient"]
-        gains = 0.5 * np.einsum("ki,kij,kj->k", slopes, few.covariances, slopes)
-        if gains.max() > STEEP * modes.positions.shape[1]:  # of a Newton step from each
-            return chains, attrs.evolve(modes, believed=False)
-    return now, modes
-
-
-def chains_at(exact: Potential, positions: FloatArray) -> ChainState:
-    """Return chains at positions (n, dim); U is infinite where anything failed."""
-    values, gradients = evaluate_with_gradients(exact, positions)
-    cache = {"value": values, "gradient": gradients}
-    return ChainState(positions=positions, values=values, cache=cache)
-
-
-def _about(
-    exact: Potential, modes: Modes, of: IntArray, rng: np.random.Generator
-) -> tuple[ChainState, FloatArray]:
-    """Return chains at draws about modes ``of (n,)``, and what part (n,) is left of moves."""
-    dim = modes.positions.shape[1]
-    normals = SPREAD * rng.standard_normal((len(of), dim))
-    expected = modes.values[of] + 0.5 * np.square(normals).sum(axis=1)
-    factors = np.stack([cholesky_factor(covariance) for covariance in modes.covariances])
-    moves = np.einsum("nij,nj->ni", factors[of], normals)
-    at, parts = modes.positions[of] + moves, np.ones(len(of))
-    values, gradients = map(np.array, evaluate_with_gradients(exact, at))
-    for i in range(1, HALVINGS + 1):
-        over = np.asarray(~(values <= expected + ROOM + dim))
-        if not over.any():
-            break
-        parts[over] = 0.5**i if i < HALVINGS else 0.0
-        at[over] = modes.positions[of[over]] + parts[over, None] * moves[over]
-        values[over], gradients[over] = evaluate_with_gradients(exact, at[over])
-    cache = {"value": values, "gradient": gradients}
-    return ChainState(positions=at, values=values, cache=cache), parts
-
-
-def _shares(modes: Modes, n: int) -> IntArray:
-    """Return the mode (n,) that each chain begins at, by how many searches led there."""
-    shares = np.where(modes.matters, modes.ended, 0)
-    heaviest = np.argsort(-shares, kind="stable")[: min(n, int(np.count_nonzero(shares)))]
-    counts = quotas(shares[heaviest] / shares[heaviest].sum(), n)
-    return np.repeat(heaviest, counts)
-
-
-def quotas(shares: FloatArray, n: int) -> IntArray:
-    """Return how many of n to take of each kind: by its share (k,), and one at least."""
-    counts = np.ones(len(shares), dtype=np.int64)
-    for _ in range(n - len(shares)):  # whoever has least of what is due comes next
-        counts[np.argmin((counts + 0.5) / np.maximum(shares, 1e-12))] += 1
-    return counts

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, cast
 
 import attrs
 import numpy as np
@@ -16,20 +17,13 @@ from surrokit.arguments import (
     positive_integer,
 )
 from surrokit.capabilities import CONVEX, GRADIENT, require
-from surrokit.errors import SurrogateFitError
-from surrokit.exploring import (
-    demand_warmup,
-    evaluate_alone,
-    evaluate_with_gradients,
-    idle,
-    next_of,
-)
+from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.exploring import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 from surrokit.interfaces import (
     ChainState,
     Correction,
     Evaluations,
     Explored,
-    Explorer,
     Findings,
     Past,
     Sampler,
@@ -39,8 +33,17 @@ from surrokit.interfaces import (
 )
 from surrokit.model.model import calls_per_gradient
 from surrokit.potentials import Potential
+from surrokit.targets.differences import RISE
 from surrokit.types import Capabilities, FloatArray
-from surrokit_learning.designs import Box, normal_design, optional_box, suits_one_side
+from surrokit_learning.approach import chains_at
+from surrokit_learning.draws import (
+    SurrogateDraws,
+    Tempered,
+    cautious,
+    mode_of,
+    normal_design,
+    surrogate_draws,
+)
 from surrokit_learning.judgement import (
     JUDGES,
     Judgement,
@@ -52,39 +55,35 @@ from surrokit_learning.judgement import (
     predicted_acceptance,
     resample,
 )
-from surrokit_learning.modes_found import chains_at
-from surrokit_learning.modes_search import Limits, ModeSearch, unnoticed
-from surrokit_learning.region import OFFERED, Tempered, cautious
-from surrokit_learning.surrogate_draws import (
-    SurrogateDraws,
-    design_below,
-    mode_of,
-    surrogate_draws,
-)
-from surrokit_learning.survey import Survey
+from surrokit_learning.modes_found import inverse_curvature
+from surrokit_learning.modes_search import Limits, ModeSearch
+from surrokit_learning.survey import Box, Survey
 
-Begins: TypeAlias = Literal["auto", "mode", "sobol", "burst"]
-"""How the first points are found."""
-
-SEARCHED = 0.1
-"""Part of the evaluations that may be spent to look for other modes than the first one found."""
-
-LAST_TRANSITIONS = 150
-"""Transitions on the last surrogate, on which the run's own sampler is tuned."""
-
-TELLING = 0.1
-"""Predicted acceptance from which on the covariance of a surrogate's draws is used."""
+OUTER = 0.6
+"""Part of a batch that lies about the surrogate's mass, once V is good within."""
 
 MOBILE, FREE = 0.1, 0.5
 """Parts of the moves on a surrogate that must be accepted if its draws are to say anything, and to
 judge it. Where most would leave the region of the points seen, the mass is elsewhere."""
 
-WITHIN, OUTER = 0.5, 0.6
-"""Predicted acceptance from which on rounds look about the surrogate's mass as well, and the part
-of a batch that they spend on it. At first, and once V is good, few draws go with them."""
-
 UNSURE = 0.6
 """Predicted acceptance below which sub-chains find their length alone, and modes are in doubt."""
+
+
+def _box(value: tuple[FloatArray | float, FloatArray | float] | None) -> Box | None:
+    if value is None:
+        return None
+    try:
+        lower, upper = (np.asarray(corner, dtype=np.float64) for corner in value)
+        right = bool((np.isfinite(lower) & np.isfinite(upper) & (lower < upper)).all())
+    except (TypeError, ValueError):
+        right = False
+    if not right:
+        raise ConfigurationError(
+            f"box must be a pair of corners with every lower number below its upper one, got "
+            f"{value!r}; pass (lower, upper) in the sampling coordinates"
+        )
+    return lower, upper
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -103,13 +102,10 @@ class Rounds:
         The kernel that draws from the surrogate.
     tuned
         The sampler to tune on the last surrogate: the run's own.
-    burst
-        The explorer that finds the first points with ``start="burst"``.
     start
         ``"mode"``: a search for the mode from the best start, and draws from the Laplace
         approximation there; it needs gradients. ``"sobol"``: points spread over a box.
-        ``"burst"``: whatever another explorer evaluates. ``"auto"``: ``"mode"`` where gradients are
-        evaluated, else ``"sobol"``.
+        ``"auto"``: ``"mode"`` where gradients are evaluated, else ``"sobol"``.
     gradients
         Whether points are evaluated with their gradients (of forward maps: Jacobians); None for
         where the target offers them.
@@ -122,9 +118,8 @@ class Rounds:
         Predicted acceptance of independent draws that is good enough; without gradients on average
         over three rounds.
     searches
-        Starts at most from which to search for modes; None for as many as a part of the evaluations
-        allows (:data:`~surrokit_learning.rounds.SEARCHED`), three at least. One is enough where the
-        target says that it is convex.
+        Starts at most from which to search for modes; None for as many as a tenth of the
+        evaluations allows, three at least. One is enough where the target says that it is convex.
     patience
         Rounds after which to stop if they are no better than as many before them; None for 3 with
         gradients and 10 without.
@@ -145,8 +140,9 @@ class Rounds:
     sampler: Sampler
     correction: Correction
     tuned: Sampler
-    burst: Explorer
-    start: Begins = attrs.field(default="auto", validator=one_of("auto", "mode", "sobol", "burst"))
+    start: Literal["auto", "mode", "sobol"] = attrs.field(
+        default="auto", validator=one_of("auto", "mode", "sobol")
+    )
     gradients: bool | None = None
     evaluations: int | None = attrs.field(default=None, validator=optional_positive_integer)
     batch: int = attrs.field(default=20, validator=positive_integer)
@@ -154,18 +150,19 @@ class Rounds:
     searches: int | None = attrs.field(default=None, validator=optional_positive_integer)
     patience: int | None = attrs.field(default=None, validator=optional_positive_integer)
     transitions: int = attrs.field(default=60, validator=positive_integer)
-    box: Box | None = attrs.field(default=None, converter=optional_box)
+    box: Box | None = attrs.field(default=None, converter=_box)
     scale: float = attrs.field(default=2.0, validator=positive)
 
     @property
     def needs(self) -> Capabilities:
-        """Gradients, if a setting asks for them, and what the burst needs."""
-        needs = self.burst.needs if self.start == "burst" else frozenset()
+        """A gradient, if a setting asks for it."""
         by_gradient = self.start == "mode" or self.gradients is True
-        return needs | {GRADIENT} if by_gradient else needs
+        return frozenset({GRADIENT}) if by_gradient else frozenset()
 
     def explore(self, start: Start, rng: np.random.Generator) -> Iterator[Explored]:
-        """Yield after each part of the search, of the first points, and each round.
+        """Draw on the surrogate, evaluate there, judge it by that, fit it anew, until it is good.
+
+        Yield after each part of the search for modes, of the first points, and each round.
 
         Raises
         ------
@@ -177,7 +174,7 @@ class Rounds:
 
 
 class _Exploration:
-    """Rounds on one target, and what they may still evaluate."""
+    """Rounds on one target: what they know, and what they may still evaluate."""
 
     def __init__(self, settings: Rounds, start: Start) -> None:
         self.settings, self.start, self.exact = settings, start, start.potential
@@ -186,178 +183,57 @@ class _Exploration:
         self.by_gradients = offered if wanted is None else wanted
         price = calls_per_gradient(self.exact) if self.by_gradients else 1
         self.by_differences = price > 1
-        usual: Begins = "mode" if self.by_gradients else "sobol"
+        usual = "mode" if self.by_gradients else "sobol"
         self.begins = usual if settings.start == "auto" else settings.start
         at = ChainState(positions=start.positions, values=np.empty(0), cache={})
         self.known = Survey(self.exact, at, by_gradients=self.by_gradients, batch=settings.batch)
-        self.queue = Queue(positions=np.empty((0, dim)), expected=np.empty(0))
+        self.queue = Queue.empty(dim)
+        self.may_fit = False  # whether there are points enough for a surrogate
         self.n_first = 0  # points of the first design that were evaluated
         self.approximated = 0.0  # predicted acceptance of draws of the Laplace approximation
         self.checked = 0  # rounds that known evaluations stand for
         self.judgements: list[Judgement] = []
         self.tuning: Tuning | None = None
         self.at_draws = self.finished = False
-        self.unfitted = False  # whether there are points that no surrogate has learnt from
         self.seed = self.steps = self.evaluated = 0
-        calls = self.affordable = None if start.calls is None else max(start.calls // price, 1)
-        self.most = self._most(chains)
-        self.spare = 0  # evaluations more where the surrogate lacks a part of the target's mass
-        if settings.evaluations is None:
-            room = self.most if calls is None else calls // 2 - self.most
-            self.spare = max(min(self.most, room), 0)
-
-    # --- the iterations ---
+        self.affordable = None if start.calls is None else max(start.calls // price, 1)
+        # half of the calls is left to what follows
+        self.half = math.inf if self.affordable is None else self.affordable // 2
+        self.usual = 100 + 10 * dim if self.by_gradients else 200 + 20 * dim
+        if settings.evaluations is not None:
+            self.most = max(settings.evaluations, chains + 1)
+        else:
+            self.most = self.usual
+            if self.begins == "mode":
+                self.most = int(min(self.usual, max(self.half, chains + 1)))
 
     def run(self, rng: np.random.Generator) -> Iterator[Explored]:
         """Yield after each iteration."""
         if self.start.past is not None:
             yield from self._recall(self.start.past, rng)
-        elif self.begins == "burst":
-            yield from self._burst(rng)
         else:
             yield from self._search(rng)
-            yield from self._design(rng)
         while not self.finished:
             self._next(rng)
             if not len(self.queue):  # there was no surrogate, or none to draw from
-                self._queue_nearby(rng)
-            step = self._evaluate_batch(rng)[1]
-            self._end_if_due(unfitted=True)
-            yield self._learn(step)
+                self._queue_design(rng)
+            step = self._evaluate_and_judge(rng)
+            self.finished = self._is_over()
+            yield self._fit_and_draw(step)
 
     def _next(self, rng: np.random.Generator) -> None:
         self.seed, self.steps = int(rng.integers(2**62)), self.steps + 1
 
-    def _recall(self, past: Past, rng: np.random.Generator) -> Iterator[Explored]:
-        """Begin at draws of earlier runs; end if their evaluations make a good surrogate."""
-        self.known.recall(past)
-        yield self._explored()
-        self._next(rng)
-        surrogate = self.start.fit(self.start.evaluated())
-        if surrogate is not None:
-            self.judgements.append(Judgement.at_draws(past, surrogate))
-            self.finished = self.judgements[0].acceptance >= self.settings.acceptance
-            self.at_draws = self.finished
-        self._look(surrogate)
-        yield self._explored(idle(len(self.start.positions)))
-
-    def _burst(self, rng: np.random.Generator) -> Iterator[Explored]:
-        """Let another explorer find the first points, with half of all that may be spent."""
-        start, known, parts = self.start, self.known, list[Evaluations]()
-
-        def evaluated() -> Evaluations:
-            parts.append(start.evaluated())
-            return parts[-1]
-
-        half = max(start.warmup // 2, 1)
-        within = attrs.evolve(start, warmup=half, calls=None, evaluated=evaluated)
-        steps = iter(self.settings.burst.explore(within, rng))
-        known.chains, enough = next_of(steps).findings.chains, False
-        yield self._explored()
-        while not enough:
-            self._next(rng)
-            each = next_of(steps)
-            known.chains, known.covariance = each.findings.chains, each.findings.covariance
-            evaluated()
-            everything = Evaluations.join(parts, known.dim)
-            parts.clear()
-            self.evaluated += len(everything)
-            enough = each.done or 2 * self.evaluated >= self.most or 2 * self.steps >= start.warmup
-            if enough:
-                self._end_if_due(unfitted=True)
-            rows = Evaluations.empty(known.dim) if each.rows is None else each.rows
-            yield self._learn(each.step, everything, rows)
-
-    def _search(self, rng: np.random.Generator) -> Iterator[Explored]:
-        """Evaluate the starts, and search for modes from there, if that is how to begin."""
-        at = self.start.positions
-        # where a gradient is made of values, starts alone are not worth it
-        if self.by_gradients and not self.by_differences:
-            chains = chains_at(self.exact, at)
-        else:
-            values = evaluate_alone(self.exact, at)
-            chains = ChainState(positions=at, values=values, cache={"value": values})
-        self.known.chains, self.evaluated = chains, len(at)
-        yield self._explored()
-        if self.begins == "mode":
-            self.known.search_by(self._mode_search(chains))
-        search, over = self.known.search, False
-        while search is not None and not over:
-            self._next(rng)
-            before = search.n_evaluated
-            search.step(np.random.default_rng(self.seed))
-            if 2 * self.steps >= self.start.warmup:
-                search.stop()
-            self.evaluated += search.n_evaluated - before
-            if self.settings.evaluations is None:
-                self.most += search.n_evaluated - before  # a search shortens no exploration
-            self.known.mode, over = search.best, search.over
-            if over:
-                self._count_known()
-            yield self._learn(idle(len(at)))
-
-    def _count_known(self) -> None:
-        """Begin with rounds at once where what is known by now is as much as a round would tell."""
-        self.n_first = self.known.n_plausible
-        enough = self.n_first >= max(self.known.enough, self.settings.batch)
-        if enough:
-            self.approximated, self.checked = 1.0, 1
-        self._end_if_due(unfitted=enough)
-
-    def _mode_search(self, chains: ChainState) -> ModeSearch:
-        """Return searches from chains, the first of them from the best that is known already.
-
-        A search is cut short only where the surrogate of known evaluations agrees with the target
-        at what the search has evaluated, at its start at least, and leads to a mode that is found.
-        """
-        starts, values, surrogate = chains.positions, chains.values, None
-        known = self.start.known
-        if known is not None and self.by_gradients and len(known):
-            self.known.recall_rows(known)
-            lowest = int(np.argmin(known.values))
-            best = known.positions[lowest]
-            surrogate = self.start.fit(Evaluations.empty(self.known.dim))
-            if surrogate is not None and GRADIENT in surrogate.capabilities:
-                best = mode_of(surrogate, best)
-            else:
-                surrogate = None
-            starts = np.vstack([best, starts])
-            values = np.append(min(known.values[lowest], values.min()) - 1.0, values)
-        return ModeSearch(self.exact, starts, values, self._search_limits(), surrogate)
-
-    def _design(self, rng: np.random.Generator) -> Iterator[Explored]:
-        """Evaluate as many points as a surrogate needs before its draws mean anything."""
-        enough = self.checked > 0
-        while not (enough or self.finished):
-            self._next(rng)
-            if not len(self.queue):
-                self._queue_first(rng)
-            log_weights, step = self._evaluate_batch(rng, moves=self.begins != "sobol")
-            self.approximated = predicted_acceptance(log_weights)
-            self.n_first += len(log_weights)
-            enough = self.n_first >= self.known.enough
-            self._end_if_due(unfitted=enough)
-            yield self._learn(step)
-
-    def _learn(
-        self,
-        step: StepInfo | None,
-        evaluated: Evaluations | None = None,
-        rows: Evaluations | None = None,
-    ) -> Explored:
-        """Return the iteration, once its evaluations are known and a surrogate of them looked at.
-
-        Those are what the run has evaluated, and all are rows to learn from, unless they are given.
-        """
-        if evaluated is None or rows is None:
-            evaluated = rows = self.start.evaluated()
-        rows = self.known.add(evaluated, rows)
-        if not self.unfitted:
+    def _fit_and_draw(self, step: StepInfo) -> Explored:
+        """Fit a surrogate to what is known, and queue draws of it; or tune the sampler at last."""
+        rows = self.known.add(self.start.evaluated())
+        if not (self.finished or self.may_fit):
             return self._explored(step, rows)
         self._look(self.start.fit(rows))
         return self._explored(step)
 
     def _explored(self, step: StepInfo | None = None, rows: Evaluations | None = None) -> Explored:
+        """Return the iteration, with rows that no surrogate has learnt from."""
         known, last = self.known, self.judgements[-1:]
         found = Findings(
             chains=known.chains,
@@ -372,96 +248,127 @@ class _Exploration:
         )
         return Explored(findings=found, step=step, rows=rows, done=self.finished)
 
-    # --- what may be evaluated ---
+    # --- how it begins ---
 
-    def _most(self, chains: int) -> int:
-        """Return how many evaluations to make at most, for so many chains."""
-        if self.settings.evaluations is not None:
-            return max(self.settings.evaluations, chains + 1)
-        most = 100 + 10 * self.known.dim if self.by_gradients else 200 + 20 * self.known.dim
-        if self.affordable is None or self.begins != "mode":
-            return most
-        return min(most, max(self.affordable // 2, chains + 1))  # half is left to what follows
+    def _recall(self, past: Past, rng: np.random.Generator) -> Iterator[Explored]:
+        """Begin at draws of earlier runs; end if their evaluations make a good surrogate."""
+        self.known.recall(past)
+        yield self._explored()
+        self._next(rng)
+        surrogate = self.start.fit(self.start.evaluated())
+        if surrogate is not None:
+            self.judgements.append(Judgement.at_draws(past, surrogate))
+            self.finished = self.judgements[0].acceptance >= self.settings.acceptance
+            self.at_draws = self.finished
+        self.may_fit = True
+        self._look(surrogate)
+        yield self._explored(idle(len(self.start.positions)))
 
-    def _search_limits(self) -> Limits:
-        """Return what a search for modes may evaluate."""
-        most, affordable, given = self._most(0), self.affordable, self.settings.evaluations
-        limit = self.most // 2
-        if given is None:
-            limit = 2 * most if affordable is None else min(2 * most, affordable // 2)
-        later = SEARCHED * (most if affordable is None else affordable)
-        return Limits(
-            total=limit - len(self.start.positions),
+    def _search(self, rng: np.random.Generator) -> Iterator[Explored]:
+        """Evaluate the starts, and search for modes from there, if that is how to begin."""
+        at, known = self.start.positions, self.known
+        # where a gradient is made of values, starts alone are not worth it
+        if self.by_gradients and not self.by_differences:
+            known.chains = chains_at(self.exact, at)
+        else:
+            values = evaluate_alone(self.exact, at)
+            known.chains = ChainState(positions=at, values=values, cache={"value": values})
+        self.evaluated = len(at)
+        yield self._explored()
+        if self.begins != "mode":
+            return
+        search, over = self._mode_search(known.chains), False
+        known.search_by(search)
+        while not over:
+            self._next(rng)
+            before = search.n_evaluated
+            search.step(np.random.default_rng(self.seed))
+            if 2 * self.steps >= self.start.warmup:
+                search.stop()
+            self.evaluated += search.n_evaluated - before
+            if self.settings.evaluations is None:
+                self.most += search.n_evaluated - before  # a search shortens no exploration
+            known.mode, over = search.best, search.over
+            if over:
+                self.n_first = known.n_plausible
+                # rounds begin at once where what is known is as much as a round would tell
+                self.may_fit = self.n_first >= max(known.enough, self.settings.batch)
+                self.approximated, self.checked = float(self.may_fit), int(self.may_fit)
+                self.finished = self._is_over()
+            yield self._fit_and_draw(idle(len(at)))
+
+    def _mode_search(self, chains: ChainState) -> ModeSearch:
+        """Return searches from chains, the first of them from the best that is known already.
+
+        A search is cut short only where the surrogate of known evaluations agrees with the target
+        at what the search has evaluated, at its start at least, and leads to a mode that is found.
+        """
+        starts, values, surrogate = chains.positions, chains.values, None
+        known, given = self.start.known, self.settings.evaluations
+        if known is not None and self.by_gradients and len(known):
+            self.known.recall_rows(known)
+            lowest = int(np.argmin(known.values))
+            best = known.positions[lowest]
+            surrogate = self.start.fit(Evaluations.empty(self.known.dim))
+            if surrogate is not None and GRADIENT in surrogate.capabilities:
+                best = mode_of(surrogate, best)
+            else:
+                surrogate = None
+            starts = np.vstack([best, starts])
+            values = np.append(min(known.values[lowest], values.min()) - 1.0, values)
+        most = given or min(self.usual, max(self.half, 1))
+        later = 0.1 * (most if self.affordable is None else self.affordable)
+        limit = self.most // 2 if given is not None else int(min(2 * most, self.half))
+        limits = Limits(
+            total=limit - len(chains.positions),
             later=later,
             searches=self.settings.searches,
             spare=int(2 * later) if given is None else 0,
-            beside=unnoticed(affordable),
+            beside=Limits.unnoticed(self.affordable),
         )
+        return ModeSearch(self.exact, starts, values, limits, surrogate)
 
-    def _end_if_due(self, *, unfitted: bool = False) -> None:
-        """Finish if all is spent, V is good, or nothing is gained; else note unfitted points."""
-        # one batch of points may be lucky, and without gradients often is
-        rounds = 1 if self.by_gradients else 3
-        judgements, trusted = self.judgements, self.queue.trusted
-        last = [each.acceptance for each in judgements[-rounds:]]
-        good = len(last) == rounds and bool(np.mean(last) >= self.settings.acceptance) and trusted
-        convex = CONVEX in self.exact.capabilities
-        good = good and (
-            is_clear(judgements, convex=convex, before=self.checked) or not self._n_outer
-        )
-        patience = self.settings.patience or (3 if self.by_gradients else 10)
-        spent = self.steps >= self.start.warmup or self.evaluated >= self.most
-        self.unfitted = unfitted
-        if spent or good or (trusted and is_no_gain(judgements, patience)):
-            if (acceptance_by(judgements) or 0.0) < UNSURE:
-                self.known.doubt(np.random.default_rng(self.seed))
-            self.finished = self.unfitted = True
+    # --- a round ---
 
-    # --- evaluations ---
-
-    def _queue_first(self, rng: np.random.Generator) -> None:
-        """Queue more of the first points."""
+    def _queue_design(self, rng: np.random.Generator) -> None:
+        """Queue more of the first points, or points about the best ones so far."""
         known, settings = self.known, self.settings
+        if self.may_fit:
+            try:
+                mean, covariance = known.region.whitening.mean, known.region.covariance
+            except SurrogateFitError:
+                pass
+            else:
+                design = normal_design(mean, covariance, settings.batch, rng)
+                self.queue = self.queue.refill(*design)
+                return
         left = max(known.enough - self.n_first, known.few)
         if self.begins == "sobol":
             design = known.fill_box(left, settings.box, settings.scale, rng)
         else:
             design = known.fill_modes(left, settings.scale, rng)
-        self.queue = self.queue.refill(design)
+        self.queue = self.queue.refill(*design)
 
-    def _queue_nearby(self, rng: np.random.Generator) -> None:
-        """Queue points about the best ones so far."""
-        try:
-            region, n = self.known.region, self.settings.batch
-        except SurrogateFitError:
-            return self._queue_first(rng)
-        design = normal_design(region.centre, region.covariance, n, rng)
-        self.queue = self.queue.refill(design)
-        return None
-
-    def _evaluate_batch(
-        self, rng: np.random.Generator, *, moves: bool = True
-    ) -> tuple[FloatArray, StepInfo]:
-        """Evaluate the next batch of the queue, judge what it was drawn from, move the chains.
-
-        Return the log weights of the points, -inf where they move no chains, and what the chains
-        did.
-        """
+    def _evaluate_and_judge(self, rng: np.random.Generator) -> StepInfo:
+        """Evaluate the next batch, judge what it was drawn from, and move chains by importance."""
         n = max(min(self.settings.batch, self.most - self.evaluated), 1)
         queue = self.queue.take(self.known.promising(self.queue.positions))
         now, self.queue = queue.take(slice(n)), queue.take(slice(n, None))
         values = self._values(now)
-        log_weights = difference(now.expected, values) if moves else np.full(len(now), -np.inf)
         self.evaluated += len(now)
         if now.judges:
             judgement = Judgement.of(now, values)
             self.judgements.append(judgement)
-            if judgement.missed:
-                more = min(len(now), self.spare)
-                self.most, self.spare = self.most + more, self.spare - more
-            if judgement.acceptance >= TELLING:
+            if judgement.acceptance >= 0.1:  # or else the covariance of the draws tells nothing
                 self.known.covariance = now.covariance
-        return log_weights, self.known.move_chains(now.positions, values, log_weights, rng)
+        log_weights = difference(now.expected, values)
+        if not self.may_fit:
+            if self.begins == "sobol":  # points spread over a box are no draws
+                log_weights = np.full(len(now), -np.inf)
+            self.approximated = predicted_acceptance(log_weights)
+            self.n_first += len(now)
+            self.may_fit = self.n_first >= self.known.enough
+        return self.known.move_chains(now.positions, values, log_weights, rng)
 
     def _values(self, points: Queue) -> FloatArray:
         """Return U at points (n, dim), with gradients for who learns, where these help.
@@ -478,9 +385,27 @@ class _Exploration:
                 judgement = Judgement.of(points, values)
                 if judgement.acceptance >= self.settings.acceptance and not judgement.missed:
                     return values
-            if hessian is not None and suits_one_side(hessian):
+            if hessian is not None and _suits_one_side(hessian):
                 exact = cast(Any, exact).one_sided(np.diag(hessian))
         return evaluate_with_gradients(exact, at)[0]
+
+    def _is_over(self) -> bool:
+        """Return whether all is spent, V is good, or nothing is gained."""
+        # one batch of points may be lucky, and without gradients often is
+        rounds = 1 if self.by_gradients else 3
+        judgements, trusted = self.judgements, self.queue.trusted
+        last = [each.acceptance for each in judgements[-rounds:]]
+        good = len(last) == rounds and bool(np.mean(last) >= self.settings.acceptance) and trusted
+        if good and self._n_outer:
+            convex = CONVEX in self.exact.capabilities
+            good = is_clear(judgements, convex=convex, before=self.checked)
+        patience = self.settings.patience or (3 if self.by_gradients else 10)
+        spent = self.steps >= self.start.warmup or self.evaluated >= self.most
+        if not (spent or good or (trusted and is_no_gain(judgements, patience))):
+            return False
+        if (acceptance_by(judgements) or 0.0) < UNSURE:
+            self.known.doubt(np.random.default_rng(self.seed))
+        return True
 
     # --- draws on a surrogate ---
 
@@ -491,7 +416,7 @@ class _Exploration:
         rng = np.random.default_rng(self.seed)
         try:
             if self.finished:
-                self._settle(surrogate, rng)
+                self._tune(surrogate, rng)
             else:
                 self._aim(surrogate, rng)
         except SurrogateFitError:  # the points lie too far apart to say where to draw
@@ -506,15 +431,6 @@ class _Exploration:
         looks = self.by_gradients and self.settings.sampler.kernel.needs <= {GRADIENT}
         n = self.settings.batch
         return max(min(int(OUTER * n), n - JUDGES), 0) if looks else 0
-
-    def _cautious(self, surrogate: Potential) -> Potential:
-        """Return the surrogate, or what is to be drawn from as long as it is not to be trusted."""
-        if self.by_gradients or not self.settings.sampler.needs <= OFFERED:
-            return surrogate
-        error = self.judgements[-1].spread if self.judgements else None
-        return cautious(
-            surrogate, self.known.region, self.known.seen, error, self.queue.temperature
-        )
 
     def _draw(
         self,
@@ -548,43 +464,54 @@ class _Exploration:
 
     def _aim(self, surrogate: Potential, rng: np.random.Generator) -> None:
         """Queue draws from the surrogate, and points about its mass once it is good within."""
-        shown, settings, batch = self._cautious(surrogate), self.settings, self.settings.batch
+        known, settings, batch, shown = self.known, self.settings, self.settings.batch, surrogate
+        if not self.by_gradients and settings.sampler.needs <= {GRADIENT}:
+            error = self.judgements[-1].spread if self.judgements else None
+            shown = cautious(surrogate, known.region, known.seen, error, self.queue.temperature)
         # draws of the next surrogate are expected to be as good as the last ones
         good = self.judgements[-1].acceptance if self.judgements else self.approximated
-        n_outer = self._n_outer if good >= WITHIN else 0
+        # at first few draws go with points about the mass
+        n_outer = self._n_outer if good >= 0.5 else 0
         draws = self._draw(shown, settings.sampler, settings.transitions, rng, n_outer)
         if draws.accepted < MOBILE:  # most of them were evaluated before
-            below = (
-                design_below(surrogate, self.known.seen, batch, rng) if self.by_gradients else None
-            )
-            if below is not None:
-                self.queue = self.queue.refill(below)
             return
         inner = np.arange(batch)
         if draws.outer is not None:
-            first = not self.judgements and self.known.several is None
+            first = not self.judgements and known.several is None
             few = JUDGES if first or good >= settings.acceptance else batch
             few = min(few, batch - len(draws.outer))
             # a round that lost one of its few judges on the way would not be judged
-            likely = self.known.promising(draws.positions)
-            inner = self.known.share_out(np.flatnonzero(likely), draws.positions, few)
+            likely = known.promising(draws.positions)
+            inner = known.share_out(np.flatnonzero(likely), draws.positions, few)
         self.queue = attrs.evolve(
             Queue.of(draws, surrogate, inner),
-            covariance=self.known.covariance if draws.covariance is None else draws.covariance,
+            covariance=known.covariance if draws.covariance is None else draws.covariance,
             temperature=shown.temperature if isinstance(shown, Tempered) else 1.0,
             trusted=shown is surrogate and draws.accepted >= FREE,
         )
 
-    def _settle(self, surrogate: Potential, rng: np.random.Generator) -> None:
+    def _tune(self, surrogate: Potential, rng: np.random.Generator) -> None:
         """Tune the run's own sampler on the last surrogate."""
-        draws = self._draw(surrogate, self.settings.tuned, LAST_TRANSITIONS, rng)
+        draws, known = self._draw(surrogate, self.settings.tuned, 150, rng), self.known
         tuning = draws.tuning
+        if known.mode is None:
+            known.mode = mode_of(surrogate, known.best)
         if draws.covariance is not None:
             tuning = attrs.evolve(tuning, covariance=draws.covariance)
+            known.covariance = draws.covariance
         if (acceptance_by(self.judgements) or 0.0) < UNSURE:
             tuning = attrs.evolve(tuning, length=None)
-        if self.known.mode is None:
-            self.known.mode = mode_of(surrogate, self.known.best)
-        if draws.covariance is not None:
-            self.known.covariance = draws.covariance
         self.tuning = tuning if draws.accepted >= MOBILE else None
+
+
+def _suits_one_side(hessian: FloatArray) -> bool:
+    """Return whether differences to one side will do, by a matrix (dim, dim) at the mode.
+
+    Curvatures in the bulk are taken to differ by 30 % from those at the mode. Then a gradient may
+    be off by 0.02 where a standard deviation is one unit: errors of correlated parameters add up.
+    """
+    diagonal = np.diag(hessian)
+    if not (diagonal > 0.0).all():
+        return False
+    bent = 0.5 * 0.3 * np.sqrt(2.0 * RISE * diagonal)
+    return bool(np.sqrt(bent @ np.abs(inverse_curvature(hessian)) @ bent) <= 0.02)

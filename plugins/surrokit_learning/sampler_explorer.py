@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 
 import attrs
 import numpy as np
@@ -26,9 +26,6 @@ from surrokit.kernel.tuning import Tuner, TunerState, has_to_approach
 from surrokit.modes import Modes
 from surrokit.surrogate.training import training_rows
 from surrokit.types import Capabilities
-
-WITHIN = 2.0
-"""Standard deviations, beside the root of the dimension, from a mode within which draws lie."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -80,26 +77,33 @@ class SamplerExplorer:
         ConfigurationError
             If the warm-up is too short for the exploration asked for.
         """
-        exact, sampler = start.potential, self.sampler
-        length, decider = self.length(start.warmup), self.correction.bind(exact)
-        positions, modes, tuner = start.positions, None, Tuner.of(sampler, length)
+        exact, sampler, length = start.potential, self.sampler, self._length(start.warmup)
+        positions, modes, taken, rows = start.positions, None, 0, None
+        tuner = Tuner.of(sampler, length)
         tuned = tuner.start(*positions.shape)
-        near, taken = yield from self._approach(start, length, tuned, rng)
-        if near is not None:
-            positions, modes = near.findings.chains.positions, near.findings.modes
-            arrived = modes is not None and modes.believed
-            tuner = Tuner.of(sampler, length - taken, arrived=arrived)
-            tuned = tuner.start(*positions.shape, covariance=near.findings.covariance)
-        kernel = sampler.bind(exact, tuner.tuning(tuned))
+        arrived: Explored | None = None
+        if self.approach is not None and has_to_approach(sampler, exact, length):
+            steps = self.approach.explore(attrs.evolve(start, warmup=length), rng)
+            for taken, each in enumerate(steps):  # noqa: B007 - how many it took
+                if each.done:
+                    arrived = each
+                    break
+                found = _findings(each.findings.chains, tuned, None)
+                yield Explored(findings=found, step=each.step)
+        if arrived is not None:
+            positions, modes = arrived.findings.chains.positions, arrived.findings.modes
+            believed = modes is not None and modes.believed
+            tuner = Tuner.of(sampler, length - taken, arrived=believed)
+            tuned = tuner.start(*positions.shape, covariance=arrived.findings.covariance)
+        kernel, decider = sampler.bind(exact, tuner.tuning(tuned)), self.correction.bind(exact)
         chains = decider.start(positions, kernel.cache(positions), kernel.potential)
-        begun = Explored(findings=_findings(chains, tuned, modes))
-        if near is not None:
-            parts = [near.rows or Evaluations.empty(exact.dim), start.evaluated()]
-            rows = self._rows_near(modes, Evaluations.join(parts, exact.dim))
-            over = self._is_over(taken, length, len(rows))
-            begun = attrs.evolve(begun, step=near.step, rows=rows, done=over)
-        yield begun
-        done, n_rows = begun.done, 0 if begun.rows is None else len(begun.rows)
+        if arrived is not None:
+            near = [arrived.rows or Evaluations.empty(exact.dim), start.evaluated()]
+            rows = self._rows_near(modes, Evaluations.join(near, exact.dim))
+        n_rows = 0 if rows is None else len(rows)
+        done = arrived is not None and self._is_over(taken, length, n_rows)
+        step = None if arrived is None else arrived.step
+        yield Explored(findings=_findings(chains, tuned, modes), step=step, rows=rows, done=done)
         while not done:
             taken, before = taken + 1, tuned.covariance
             chains, step = decider.decide(chains, kernel.propose(chains, rng), rng)
@@ -115,20 +119,10 @@ class SamplerExplorer:
             if tuned.covariance is not before and sampler.caches_metric:
                 chains = attrs.evolve(chains, cache=kernel.cache(chains.positions))
 
-    def length(self, warmup: int) -> int:
-        """Return how many iterations an exploration takes in a warm-up.
-
-        Raises
-        ------
-        ConfigurationError
-            If the warm-up is too short for what is asked for.
-        """
-        if self.iterations is not None:
-            length = self.iterations
-        elif self.evaluations is not None:
-            length = warmup
-        else:
-            length = warmup // (4 if GRADIENT in self.sampler.needs else 2)
+    def _length(self, warmup: int) -> int:
+        """Return how many iterations an exploration takes in a warm-up."""
+        usual = warmup // (4 if GRADIENT in self.sampler.needs else 2)
+        length = self.iterations or (usual if self.evaluations is None else warmup)
         if length > warmup:
             raise ConfigurationError(
                 f"explorer asks for {length} iterations, but warmup is {warmup} and counts them; "
@@ -142,34 +136,17 @@ class SamplerExplorer:
         return length
 
     def _is_over(self, taken: int, length: int, n_rows: int) -> bool:
-        enough = self.evaluations is not None and n_rows >= self.evaluations
-        return enough or taken >= length
-
-    def _approach(
-        self, start: Start, length: int, tuned: TunerState, rng: np.random.Generator
-    ) -> Generator[Explored, None, tuple[Explored | None, int]]:
-        """Bring chains to the mass; return the last iteration of that, and how many it took."""
-        if self.approach is None or not has_to_approach(self.sampler, start.potential, length):
-            return None, 0
-        steps = self.approach.explore(attrs.evolve(start, warmup=length), rng)
-        for taken, each in enumerate(steps):
-            if each.done:
-                return each, taken
-            yield Explored(findings=_findings(each.findings.chains, tuned, None), step=each.step)
-        return None, 0
+        return taken >= length or (self.evaluations is not None and n_rows >= self.evaluations)
 
     def _rows_near(self, modes: Modes | None, rows: Evaluations) -> Evaluations:
         """Return the rows near modes: searches begin far away, where heavy tails are not high."""
+        dim = rows.positions.shape[1]
         if modes is None or not modes.believed or self.learn_from != "all":
-            return Evaluations.empty(rows.positions.shape[1])
-        near = modes.distances(rows.positions) <= WITHIN + np.sqrt(rows.positions.shape[1])
+            return Evaluations.empty(dim)
+        near = modes.distances(rows.positions) <= 2.0 + np.sqrt(dim)  # as draws of a normal are
         return rows.take(near & np.isfinite(rows.values))
 
 
 def _findings(chains: ChainState, tuned: TunerState, modes: Modes | None) -> Findings:
-    return Findings(
-        chains=chains,
-        covariance=tuned.covariance,
-        step_size=float(np.exp(tuned.averaged_log_step)),
-        modes=modes,
-    )
+    step_size = float(np.exp(tuned.averaged_log_step))
+    return Findings(chains=chains, covariance=tuned.covariance, step_size=step_size, modes=modes)

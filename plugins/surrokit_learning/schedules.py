@@ -1,48 +1,22 @@
 """Schedules: learn never, once, or all along and deploy ever more rarely (Algorithm 4).
 
-The last deploys at rates a_t that vanish, but not too fast.
+The last deploys at iteration t after the exploration with a probability a_t that vanishes, but not
+too fast. With (1 + t)^-kappa the surrogate in use is about t^kappa iterations old, a part
+t^(kappa - 1) of what has been learnt, and some T^(1 - kappa) / (1 - kappa) have been deployed in T
+iterations. At 0.6 that is 6 % at t = 1000 after 38 deployments; at 0.5, 3 % after 61; at 1, all of
+it after 7.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import attrs
 import numpy as np
 
 from surrokit.arguments import Limits, is_number, is_whole, one_of
-from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Decision, LearnFrom, Moment, check_learn_from
-
-Rate: TypeAlias = Callable[[float], float]
-"""From iterations since the exploration ended, at least 1, to a probability."""
-
-DEFAULT_KAPPA = 0.6
-"""Power of the default rate.
-
-After t iterations the surrogate in use is about t^kappa iterations old, a part t^(kappa - 1) of
-what has been learnt, and some T^(1 - kappa) / (1 - kappa) have been deployed in T iterations. At
-0.6 that is 6 % at t = 1000 after 38 deployments; at 0.5, 3 % after 61; at 1, all of it after 7.
-"""
-
-_PROBES = (30, 60), (200, 400)  # the square of 2^400 is still inside double precision
-_FALLEN = 0.95  # log2 of the arguments doubles between probes: even 1 / log log t falls by more
-_LEAST = 0.45  # 1 / (t log t) gives 0.5; 1 / (t log^2 t), whose sum is finite, 0.25
-
-FreezeAfter: TypeAlias = Literal["warmup"] | int | None
-"""``"warmup"``; so many iterations after the exploration; or never."""
-
-HORIZON = 1000
-"""Iterations over which deployments are counted when a learner asks how often to expect one: the
-default length of a warm-up."""
-
-ROWS_WITH_GRADIENTS = 50
-ROWS_OF_VALUES = 500
-"""How long the exact phase is unless an explorer is named. A row with its gradient brings 1 + dim
-equations, a value one; 500 values are what the paper starts from (section 4)."""
 
 
 @attrs.frozen
@@ -83,117 +57,17 @@ class Once:
     def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:  # noqa: ARG002
         """Return what to do after an iteration."""
         exploring = moment.stage == "exploration"
-        return Decision(
-            observe=exploring, deploy=moment.explored, frozen=moment.explored or not exploring
-        )
-
-
-def logarithmic(t: float) -> float:
-    """Return 1 / (1 + log(1 + t)), the slowest to vanish of the named rates."""
-    return 1.0 / (1.0 + math.log1p(t))
-
-
-def check_rate(rate: object, kappa: float) -> Rate:
-    """Return the function a_t that a setting names, or that it is.
-
-    Parameters
-    ----------
-    rate
-        ``"power"``: (1 + t)^-kappa; ``"logarithmic"``: 1 / (1 + log(1 + t)); or a function.
-    kappa
-        The power, above 0 and at most 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is neither, does not fall to zero, or falls so fast that its sum is finite.
-    """
-    if rate == "power":
-        return lambda t: (1.0 + t) ** -kappa
-    if rate == "logarithmic":
-        return logarithmic
-    if not callable(rate):
-        raise ConfigurationError(
-            f"rate must be 'power', 'logarithmic' or a function of the iterations t since the "
-            f"exploration ended, got {rate!r}"
-        )
-    _check_vanishes(rate)
-    return lambda t: _probability(rate, t)
-
-
-def check_kappa(kappa: float) -> float:
-    """Return a power for which (1 + t)^-kappa vanishes and its sum is infinite.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is not above 0 and at most 1.
-    """
-    if not is_number(kappa) or not 0 < kappa <= 1:
-        raise ConfigurationError(
-            f"kappa must be a number above 0 and at most 1, so that (1 + t)^-kappa vanishes and "
-            f"its sum is infinite, got {kappa!r}"
-        )
-    return float(kappa)
-
-
-def mean_rate(rate: Rate, n_iterations: int) -> float:
-    """Return the mean of a_1, ..., a_n: deployments expected per iteration."""
-    return sum(rate(float(t)) for t in range(1, n_iterations + 1)) / max(n_iterations, 1)
-
-
-def _check_vanishes(rate: Rate) -> None:
-    """Check that a_t falls to zero, and by Cauchy condensation that its sum is infinite.
-
-    For a falling a_t the sum of a_t is infinite exactly if that of c_k = 2^k a(2^k) is. Where c_k
-    behaves as k^-p, doubling k multiplies it by 2^-p, and the sum is infinite for p <= 1.
-    """
-    points = [0, *range(60), *(k for pair in _PROBES for k in pair)]
-    values = [_probability(rate, 2.0**k) for k in sorted(points)]
-    if any(later > earlier for earlier, later in pairwise(values)):
-        raise ConfigurationError(
-            "rate rises somewhere; give a function that falls to zero, such as "
-            "lambda t: (1 + t) ** -0.6"
-        )
-    for near, far in _PROBES:
-        first, second = _probability(rate, 2.0**near), _probability(rate, 2.0**far)
-        if second > _FALLEN * first:
-            raise ConfigurationError(
-                f"rate does not vanish: it is {first:.3g} at t = 2^{near} and {second:.3g} at "
-                f"t = 2^{far}; draws would be kept under an adaptation that never ends. Give one "
-                "that falls to zero, such as lambda t: (1 + t) ** -0.6"
-            )
-        fallen = far - near + math.log2(second / first) if second > 0 else -math.inf
-        if fallen < math.log2(_LEAST):  # by more than the terms of a sum that is infinite
-            raise ConfigurationError(
-                f"rate vanishes too fast for its sum to be infinite: a_t is {first:.3g} at "
-                f"t = 2^{near} and {second:.3g} at t = 2^{far}, so learning would end while there "
-                "is still something to learn. Give a slower one, at least 1 / t, such as "
-                "lambda t: (1 + t) ** -0.6; or say freeze_after=..."
-            )
-
-
-def _probability(rate: Rate, t: float) -> float:
-    try:
-        value = rate(t)
-    except ZeroDivisionError:  # 1 / (t log t) at t = 1
-        return 1.0
-    except Exception as error:
-        raise ConfigurationError(
-            f"rate could not be evaluated at t = {t:g} ({type(error).__name__}: {error}); it must "
-            "be a function of one number, a float of at least 1"
-        ) from error
-    if not is_number(value) or math.isnan(value) or value < 0:
-        raise ConfigurationError(
-            f"rate must return a number of at least 0 for every t of at least 1, got {value!r} at "
-            f"t = {t:g}"
-        )
-    return min(float(value), 1.0)
+        frozen = moment.explored or not exploring
+        return Decision(observe=exploring, deploy=moment.explored, frozen=frozen)
 
 
 _FREEZE_AFTER = Limits(
     "'warmup', a whole number of iterations since the exploration, or None for never",
     lambda value: value is None or value == "warmup" or is_whole(value, 0),
+)
+_KAPPA = Limits(
+    "a number above 0 and at most 1, or else rates do not vanish, or their sum is finite",
+    lambda value: is_number(value) and 0 < value <= 1,
 )
 
 
@@ -205,14 +79,13 @@ class Greville:
     exploration ends. Whether draws are exact depends on ``freeze_after``: an adaptation that ends
     before they are kept leaves their kernel fixed; one that goes on but vanishes is exact only in
     the limit, and if the adapted kernels stay well behaved (containment; Roberts and Rosenthal
-    2007, theorem 5, which the paper cites). Its sum must be infinite, so that learning never
+    2007, theorem 5, which the paper cites). The sum of a_t is infinite, so that learning never
     stops short of what it could reach.
 
     Parameters
     ----------
     rate
-        a_t: ``"power"``, (1 + t)^-kappa; ``"logarithmic"``, 1 / (1 + log(1 + t)); or a function of
-        t that falls to zero with an infinite sum. Values above 1 count as 1.
+        a_t: ``"power"``, (1 + t)^-kappa, or ``"logarithmic"``, 1 / (1 + log(1 + t)).
     kappa
         The power, above 0 and at most 1.
     freeze_after
@@ -220,7 +93,7 @@ class Greville:
         exploration; None never does. What was learnt last is deployed at the freeze.
     derivatives
         ``"warmup"`` evaluates proposals of the warm-up with their gradients (or Jacobians), where
-        the target offers and the surrogate uses them; ``"never"`` pays for values alone, as the
+        the target offers and the surrogate uses them; ``"never"`` evaluates values alone, as the
         paper does.
     learn_from
         ``"all"`` evaluations after the exploration, ``"accepted"`` proposals, or the ``"states"``
@@ -229,58 +102,61 @@ class Greville:
     Raises
     ------
     ConfigurationError
-        If a setting is out of range, or the rate does not vanish, or vanishes too fast.
+        If a setting is out of range.
     """
 
-    rate: Literal["power", "logarithmic"] | Rate = "power"
-    kappa: float = attrs.field(default=DEFAULT_KAPPA, converter=check_kappa)
-    freeze_after: FreezeAfter = attrs.field(default="warmup", validator=_FREEZE_AFTER)
+    rate: Literal["power", "logarithmic"] = attrs.field(
+        default="power", validator=one_of("power", "logarithmic")
+    )
+    kappa: float = attrs.field(default=0.6, validator=_KAPPA)
+    freeze_after: Literal["warmup"] | int | None = attrs.field(
+        default="warmup", validator=_FREEZE_AFTER
+    )
     derivatives: Literal["warmup", "never"] = attrs.field(
         default="warmup", validator=one_of("warmup", "never")
     )
     learn_from: LearnFrom = attrs.field(default="all", converter=check_learn_from)
-    _probability: Rate = attrs.field(init=False, eq=False, repr=False)
-
-    @_probability.default
-    def _checked(self) -> Rate:
-        return check_rate(self.rate, self.kappa)
-
     learns = True
     """Always."""
 
     @property
     def deployment_rate(self) -> float:
         """Deployments expected per iteration, up to the freeze or over a warm-up of 1000."""
-        length = HORIZON
-        if self.freeze_after is not None and self.freeze_after != "warmup":
-            length = min(length, self.freeze_after)
-        return mean_rate(self._probability, length)
+        after = self.freeze_after
+        length = 1000 if after is None or after == "warmup" else min(1000, after)
+        return sum(map(self._probability, range(1, length + 1))) / max(length, 1)
+
+    def _probability(self, t: int) -> float:
+        if self.rate == "logarithmic":
+            return 1.0 / (1.0 + math.log1p(float(t)))
+        return float((1.0 + float(t)) ** -self.kappa)
 
     def exploration(self, gradients: bool) -> int:
-        """Return how many rows the short exact phase should bring."""
-        return ROWS_WITH_GRADIENTS if gradients else ROWS_OF_VALUES
+        """Return how many rows the short exact phase should bring.
+
+        A row with its gradient brings 1 + dim equations, a value one; 500 values are what the paper
+        starts from (section 4).
+        """
+        return 50 if gradients else 500
 
     def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:
         """Return what to do after an iteration."""
-        if moment.since_explored <= 0:
-            return Decision(
-                observe=True,
-                deploy=moment.explored,
-                frozen=False,
-                derivatives=moment.explored and self.derivatives == "warmup",
-            )
+        wants = self.derivatives == "warmup"
         after, since = self.freeze_after, moment.since_explored
+        if since <= 0:
+            ends = moment.explored
+            return Decision(observe=True, deploy=ends, frozen=False, derivatives=ends and wants)
         if after == "warmup":
             frozen, freezes = moment.stage == "sampling", moment.draws_follow
         else:
             frozen, freezes = after is not None and since > after, since == after
         if frozen:
             return Decision(observe=False, deploy=False, frozen=True)
-        due = bool(rng.random() < self._probability(float(since)))
+        due = bool(rng.random() < self._probability(since))
         return Decision(
             observe=True,
             deploy=freezes or due,
             frozen=False,
-            derivatives=self.derivatives == "warmup" and moment.stage == "warmup",
+            derivatives=wants and moment.stage == "warmup",
             learn_from=self.learn_from,
         )

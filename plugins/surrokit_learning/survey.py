@@ -7,73 +7,61 @@ would fail, and these are left out. It only chooses points; what is accepted, th
 
 from __future__ import annotations
 
+from typing import TypeAlias, cast
+
 import attrs
 import numpy as np
 
-from surrokit.errors import SurrogateFitError
+from surrokit.capabilities import INITIAL
+from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.exploring import idle
 from surrokit.interfaces import ChainState, Evaluations, Past, StepInfo
 from surrokit.modes import Modes
-from surrokit.potentials import Potential
+from surrokit.potentials import InitialPotential, Potential
+from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray, IntArray
-from surrokit_learning.designs import (
-    Box,
-    Design,
+from surrokit_learning.approach import begin_about, quotas
+from surrokit_learning.draws import (
+    Region,
     box_design,
-    covariance_of_gradients,
-    expected_box,
-    in_dimension,
-    inverse_curvature,
+    find_region,
     mixed_design,
     normal_design,
 )
 from surrokit_learning.judgement import resample
-from surrokit_learning.modes_found import begin_about, quotas
+from surrokit_learning.modes_found import WIDE, inverse_curvature
 from surrokit_learning.modes_search import ModeSearch
-from surrokit_learning.region import WIDE, Region, find_region
 
-FAR = 10.0
-"""Times as far above the least potential as a plausible point, a step of a search is not learnt
-from."""
+Box: TypeAlias = tuple[FloatArray, FloatArray]
+"""Lower and upper corner, each of shape (dim,), or (): one number for every coordinate."""
 
-
-FREQUENT, FEWEST = 0.1, 20
-"""Part of the points, and number of them, that must have failed for a classifier to be learnt."""
-
-MOST = 1000
-"""Latest points of each kind that it learns from."""
-
-# where exactly a position is does not matter beyond, and it might overflow
-_FARTHEST = 1e3  # standard deviations
-_CLOSE_FIT = 10.0  # cost of a point on the wrong side, as failures do not depend on chance
+FEWEST = 20
+"""Points that must have failed, and a tenth of all at least, for a classifier to be learnt."""
 
 
 class Survey:
     """What is known of a target so far.
 
-    Attributes
-    ----------
-    seen
-        Points with finite values, and gradients where they were evaluated.
-    failed : ndarray of shape (k, dim)
-        Points without.
-    search
-        The search for modes; None where there is none.
-    mode : ndarray of shape (dim,), optional
-        Least potential found; None also where mass may lie elsewhere.
-    covariance : ndarray of shape (dim, dim), optional
-        What is known of the target's.
+    Points ``seen`` have finite values, and gradients where they were evaluated; ``failed (k, dim)``
+    have none. At the ``mode (dim,)`` is the least potential found, or it is None; so it is where
+    mass may lie elsewhere.
     """
 
     def __init__(
         self, exact: Potential, chains: ChainState, *, by_gradients: bool, batch: int
     ) -> None:
-        self.exact, self.chains, self.dim = exact, chains, exact.dim
-        self.by_gradients, self.batch = by_gradients, batch
+        self.exact, self.chains, self.dim, self.by_gradients = (
+            exact,
+            chains,
+            exact.dim,
+            by_gradients,
+        )
         self.seen, self.failed = Evaluations.empty(self.dim), np.empty((0, self.dim))
         self.search: ModeSearch | None = None
         self.covariance: FloatArray | None = None
         self.mode: FloatArray | None = None
+        # beside the search by gradients half a batch tells enough
+        self.few = max(batch // 2, 1) if by_gradients else batch
         self._starts: ChainState | None = None  # where chains were before a search
         self._withheld: Evaluations | None = None  # of a search, until it is over
         self._believed = True  # that mass is about the modes
@@ -89,19 +77,15 @@ class Survey:
 
     def recall_rows(self, known: Evaluations) -> None:
         """Begin with evaluations that the learner has observed."""
-        finite = np.asarray(np.isfinite(known.values))
-        self._known_values = known.values[finite]
-        self.seen = Evaluations(
-            positions=known.positions, values=known.values, gradients=known.gradients
-        ).take(finite)
+        self.seen = _without_outputs(known)
+        self._known_values = self.seen.values
 
     @property
     def n_plausible(self) -> int:
         """How many of the known evaluations lie no higher above the mode than plausible points."""
         if self.search is None or self.search.lowest is None:
             return 0
-        most = self.search.lowest.value + self.dim + WIDE
-        return int((self._known_values <= most).sum())
+        return int((self._known_values <= self.search.lowest.value + self.dim + WIDE).sum())
 
     def search_by(self, search: ModeSearch) -> None:
         """Search for modes from where the chains are."""
@@ -135,11 +119,10 @@ class Survey:
         """The position, shape (dim,), of the least potential known."""
         if self.mode is not None:
             return self.mode
-        chain = int(np.argmin(self.chains.values))
-        best = self.chains.positions[chain]
-        if len(self.seen) and self.seen.values.min() < self.chains.values[chain]:
-            best = self.seen.positions[int(np.argmin(self.seen.values))]
-        return np.asarray(best)
+        values, positions = self.chains.values, self.chains.positions
+        if np.min(self.seen.values, initial=np.inf) < values.min():
+            values, positions = self.seen.values, self.seen.positions
+        return np.asarray(positions[int(np.argmin(values))])
 
     @property
     def region(self) -> Region:
@@ -163,28 +146,23 @@ class Survey:
 
     # --- what is learnt ---
 
-    def add(self, evaluated: Evaluations, rows: Evaluations) -> Evaluations:
-        """Take note of evaluations, and return those of the rows that are to be learnt from.
+    def add(self, evaluated: Evaluations) -> Evaluations:
+        """Take note of evaluations, and return those that are to be learnt from.
 
         All of them, but for those from the way to modes that lie far above or far away, which wait
         until the search is over. They say nothing of where the target has its mass, and the outputs
         of a forward map may be so large there that no weight makes up for it.
         """
-        finite, gradients = np.isfinite(evaluated.values), evaluated.gradients
-        self.failed = np.vstack([self.failed, evaluated.positions[~finite]])
-        seen = Evaluations(
-            positions=evaluated.positions[finite],
-            values=evaluated.values[finite],
-            gradients=None if gradients is None else gradients[finite],
-        )
-        self.seen = Evaluations.join([self.seen, seen], self.dim)
+        failed = evaluated.positions[~np.isfinite(evaluated.values)]
+        self.failed = np.vstack([self.failed, failed])
+        self.seen = Evaluations.join([self.seen, _without_outputs(evaluated)], self.dim)
         if self._withheld is None or self.search is None:
-            return rows
-        self._withheld = Evaluations.join([self._withheld, rows], self.dim)
+            return evaluated
+        self._withheld = Evaluations.join([self._withheld, evaluated], self.dim)
         if not self.search.over:
             return Evaluations.empty(self.dim)
         withheld, self._withheld = self._withheld, None
-        near = withheld.values <= np.min(withheld.values, initial=np.inf) + FAR * (self.dim + WIDE)
+        near = withheld.values <= np.min(withheld.values, initial=np.inf) + 10.0 * (self.dim + WIDE)
         near &= self._within_starts(withheld.positions)
         self.seen = self.seen.take(self._within_starts(self.seen.positions))
         return withheld.take(np.asarray(near))
@@ -234,27 +212,44 @@ class Survey:
     # --- where to evaluate next ---
 
     @property
-    def few(self) -> int:
-        """First points at a time; beside the search by gradients half a batch tells enough."""
-        return max(self.batch // 2, 1) if self.by_gradients else self.batch
-
-    @property
     def enough(self) -> int:
         """How many points a surrogate needs before its draws mean anything."""
         modes, dim = self.several, self.dim
         if self.by_gradients:
             return max(self.few, (dim + 5) * (1 if modes is None else len(modes)))
-        return max(self.batch, min((dim + 1) * (dim + 2) // 2 + 5, 4 * dim))
+        return max(self.few, min((dim + 1) * (dim + 2) // 2 + 5, 4 * dim))
 
-    def fill_box(self, n: int, box: Box | None, scale: float, rng: np.random.Generator) -> Design:
+    def fill_box(
+        self, n: int, box: Box | None, scale: float, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
         """Return n points in a box; without one, where the target expects itself to be."""
         if self._box is None:
-            expected = expected_box(self.exact, self.best, scale, rng) if box is None else box
-            self._box = in_dimension(expected, self.dim)
-            self.covariance = np.diag(np.square(self._box[1] - self._box[0]) / 12.0)
-        return box_design(self._box, n, rng)
+            self._box = lower, upper = self._find_box(box, scale, rng)
+            self.covariance = np.diag(np.square(upper - lower) / 12.0)
+        return box_design(*self._box, n, rng), np.zeros(n)
 
-    def fill_modes(self, n: int, scale: float, rng: np.random.Generator) -> Design:
+    def _find_box(self, box: Box | None, scale: float, rng: np.random.Generator) -> Box:
+        """Return the box given, or one where the target expects itself to be."""
+        for corner in box or ():
+            if corner.shape not in ((), (self.dim,)):
+                raise ConfigurationError(
+                    f"box must have corners of {self.dim} numbers, got shape {corner.shape}; pass "
+                    "(lower, upper), each a number or an array of one number for each coordinate"
+                )
+        if box is not None:
+            lower, upper = (np.broadcast_to(corner, self.dim).copy() for corner in box)
+            return lower, upper
+        if INITIAL in self.exact.capabilities:
+            draws = cast(InitialPotential, self.exact).initial(rng, 500)
+            # uniform points then have the standard deviations of the draws
+            centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
+            if (half > 0).all():
+                return centre - half, centre + half
+        return self.best - scale, self.best + scale
+
+    def fill_modes(
+        self, n: int, scale: float, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
         """Return n points about the mode, or all of several; fewer where little is known of it."""
         modes = self.several
         if modes is not None:
@@ -274,8 +269,12 @@ class Survey:
                 near = np.isfinite(np.square(self.seen.gradients)).all(axis=1)
             rows = self.seen.take(np.asarray(near))
             if len(rows) >= 2 and rows.gradients is not None:
+                typical = self.dim + 20.0  # far rows count little
+                excess = np.maximum(rows.values - rows.values.min(), typical)
+                weights = (typical / excess) ** 4
                 try:
-                    return covariance_of_gradients(rows.positions, rows.values, rows.gradients)
+                    whitening = Whitening.of_gradients(rows.positions, rows.gradients, weights)
+                    return np.asarray(whitening.factor @ whitening.factor.T)
                 except SurrogateFitError:
                     pass
         if self.covariance is not None:
@@ -285,7 +284,10 @@ class Survey:
         return np.asarray(np.square(scale) * np.eye(self.dim))
 
 
-# --- where the target fails ---
+def _without_outputs(rows: Evaluations) -> Evaluations:
+    """Return finite values and their gradients."""
+    kept = Evaluations(positions=rows.positions, values=rows.values, gradients=rows.gradients)
+    return kept.take(np.asarray(np.isfinite(rows.values)))
 
 
 def promising(good: FloatArray, failed: FloatArray, positions: FloatArray) -> BoolArray:
@@ -294,27 +296,24 @@ def promising(good: FloatArray, failed: FloatArray, positions: FloatArray) -> Bo
     It did not at ``good (n, dim)``, and did at ``failed (m, dim)``.
     """
     every = np.ones(len(positions), dtype=bool)
-    if not len(positions) or not len(good):
+    few = len(failed) < max(FEWEST, 0.1 * (len(failed) + len(good)))
+    if few or not len(positions) or not len(good):
         return every
-    if len(failed) < max(FEWEST, FREQUENT * (len(failed) + len(good))):
-        return every
-    fine = ~predict_failures(good[-MOST:], failed[-MOST:], positions)
-    return fine if fine.any() else every
-
-
-def predict_failures(good: FloatArray, failed: FloatArray, positions: FloatArray) -> BoolArray:
-    """Return at which positions (k, dim) a target is likely to fail; see :func:`promising`."""
     from sklearn.svm import SVC
 
+    good, failed = good[-1000:], failed[-1000:]
     with np.errstate(over="ignore", invalid="ignore"):  # searches may have gone very far
         centre, width = good.mean(axis=0), good.std(axis=0)
     width = np.where((width > 0.0) & np.isfinite(width), width, 1.0)
 
     def standardize(rows: FloatArray) -> FloatArray:
+        # where exactly a position is does not matter beyond, and it might overflow
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = np.nan_to_num((rows - centre) / width, nan=_FARTHEST)
-        return np.asarray(np.clip(apart, -_FARTHEST, _FARTHEST))
+            apart = np.nan_to_num((rows - centre) / width, nan=1e3)
+        return np.asarray(np.clip(apart, -1e3, 1e3))
 
     labels = np.arange(len(good) + len(failed)) >= len(good)
-    classifier = SVC(C=_CLOSE_FIT).fit(standardize(np.vstack([good, failed])), labels)
-    return np.asarray(classifier.predict(standardize(positions)), dtype=bool)
+    # failures do not depend on chance, so that a point on the wrong side costs much
+    classifier = SVC(C=10.0).fit(standardize(np.vstack([good, failed])), labels)
+    fine = ~np.asarray(classifier.predict(standardize(positions)), dtype=bool)
+    return fine if fine.any() else every

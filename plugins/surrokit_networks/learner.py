@@ -121,9 +121,6 @@ def choose(
 class NetworkLearner(KeepingLearner):
     """Fits a network to all that was observed; the seed draws the same nodes at every fit.
 
-    ``energy`` is that of a forward potential whose outputs are learnt; None where U itself is.
-    CapabilityError is raised if outputs are to be learnt of a target that has none.
-
     Parameters
     ----------
     n_nodes
@@ -133,6 +130,16 @@ class NetworkLearner(KeepingLearner):
         Ways to draw the nodes, of which the best is chosen; by default there is the trend alone.
     known, most
         What is taken of U as it is, and all that its sum with a network may offer.
+
+    Attributes
+    ----------
+    energy
+        Of a forward potential whose outputs are learnt; None to learn U itself.
+
+    Raises
+    ------
+    CapabilityError
+        If outputs are to be learnt of a target that has none.
     """
 
     problem: LearningProblem

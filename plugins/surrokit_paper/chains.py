@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-import attrs
 import numpy as np
 
 import surrokit as sk
@@ -24,33 +23,22 @@ NO_RESCUE = sk.Safety(rescues=0)
 """An algorithm of the paper is shown as it is, without a fallback."""
 
 
-def complete(run: sk.Run) -> sk.Run:
-    """Return a run, or raise KeyboardInterrupt: half a run is no result to keep."""
-    if not run.complete:
+def sampled(target: Potential, *, stop: StopAt | None = None, **settings: Any) -> sk.Run:
+    """Run :func:`surrokit.sample`, which only ``stop`` may end early.
+
+    Whatever else ends it raises KeyboardInterrupt: half a run is no result to keep.
+    """
+    if stop is not None:
+        settings["observers"] = [stop]
+    run = sk.sample(target, progress=False, **settings)
+    if not (run.complete or (stop is not None and stop.reached)):
         raise KeyboardInterrupt
     return run
 
 
-def hmc(
-    target: Potential,
-    *,
-    step_size: float | None = None,
-    n_steps: int | None = None,
-    randomize: bool = True,
-    **settings: Any,
-) -> sk.Run:
-    """Run HMC with unit masses; more settings are those of :func:`surrokit.sample`.
-
-    ``randomize`` draws the number of steps from {1, ..., n_steps} in each iteration.
-    """
-    moves = {"step_size": step_size, "n_steps": n_steps, "randomize": None if randomize else False}
-    given = {name: value for name, value in moves.items() if value is not None}
-    return sk.sample(
-        target,
-        sampler=("hmc", {"metric": "identity", **given}),
-        progress=False,
-        **settings,
-    )
+def hmc(target: Potential, paths: Mapping[str, Any], **settings: Any) -> sk.Run:
+    """Run HMC with unit masses; its number of steps is drawn from {1, ..., n_steps} by default."""
+    return sampled(target, sampler=("hmc", {"metric": "identity", **paths}), **settings)
 
 
 def one_chain(
@@ -58,26 +46,11 @@ def one_chain(
     problem: PaperProblem,
     start: FloatArray,
     rng: np.random.Generator,
-    *,
-    stop: StopAt | None = None,
     **settings: Any,
 ) -> sk.Run:
-    """Run one chain of HMC with the problem's step size and number of steps, from a start.
-
-    More settings are those of :func:`surrokit.sample`. Raise KeyboardInterrupt if anybody but
-    ``stop`` ended it.
-    """
-    run = hmc(
-        target,
-        step_size=problem.step_size,
-        n_steps=problem.n_steps,
-        chains=1,
-        initial=start,
-        seed=rng,
-        observers=[] if stop is None else [stop],
-        **settings,
-    )
-    return run if stop is not None and stop.reached else complete(run)
+    """Run one chain with the problem's steps from a start, as :func:`sampled` does."""
+    paths = {"step_size": problem.step_size, "n_steps": problem.n_steps}
+    return hmc(target, paths, chains=1, initial=start, seed=rng, **settings)
 
 
 def burnt_in(
@@ -95,16 +68,9 @@ def burnt_in(
     with warnings.catch_warnings():
         # a step that is only tried out may lead to where the target has no value
         warnings.simplefilter("ignore", EvaluationWarning)
-        run = hmc(
-            target,
-            n_steps=problem.n_steps,
-            chains=1,
-            warmup=n_iterations,
-            draws=1,
-            initial=start,
-            seed=rng,
-        )
-    return np.asarray(complete(run).draws[0, -1], dtype=np.float64)
+        length = {"chains": 1, "warmup": n_iterations, "draws": 1}
+        run = hmc(target, {"n_steps": problem.n_steps}, initial=start, seed=rng, **length)
+    return np.asarray(run.draws[0, -1], dtype=np.float64)
 
 
 class SamplingTime:
@@ -114,8 +80,7 @@ class SamplingTime:
     """
 
     def __init__(self) -> None:
-        self._began = self.ended = time.process_time()
-        self._draws = False
+        self.surrokit_run_started()
 
     @property
     def seconds(self) -> float:
@@ -124,7 +89,8 @@ class SamplingTime:
 
     def surrokit_run_started(self, **_: object) -> None:
         """Begin, for a run without warm-up."""
-        self._began = time.process_time()
+        self._began = self.ended = time.process_time()
+        self._draws = False
 
     def surrokit_transition_done(self, info: IterationInfo, **_: object) -> None:
         """Begin anew after every iteration that is not kept."""
@@ -148,13 +114,12 @@ class StopAt:
 
     def __init__(self, *, seconds: float = np.inf, evaluations: float = np.inf) -> None:
         self._limits = seconds, evaluations
-        self._began = time.process_time()
-        self.reached = False
-        self.elapsed: list[float] = []
+        self.surrokit_run_started()
 
     def surrokit_run_started(self, **_: object) -> None:
         """Begin."""
-        self._began = time.process_time()
+        self._began, self.reached = time.process_time(), False
+        self.elapsed: list[float] = []
 
     def surrokit_transition_done(self, info: IterationInfo, **_: object) -> None:
         """Note the time, and interrupt if enough was spent."""
@@ -170,46 +135,20 @@ def evaluations(calls: Mapping[str, Counts]) -> Counts:
     return calls["value"] + calls["gradient"] + calls["forward"] + calls["jacobian"] + calls["vjp"]
 
 
-# --- posteriors ---
+MARGINALS = ("means", "mean_errors", "sds", "sd_errors", "ess")
+"""Means and sds of each parameter with Monte Carlo standard errors, and bulk ESS."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Marginals:
-    """Means and sds of each parameter with Monte Carlo standard errors, and bulk ESS: shape (dim,).
+def marginals(draws: FloatArray) -> dict[str, FloatArray]:
+    """Return :data:`MARGINALS` of draws (chains, draws, dim), shape (dim,) each.
 
     The error of an sd is that of the mean of squared deviations, over twice the sd.
     """
-
-    means: FloatArray
-    mean_errors: FloatArray
-    sds: FloatArray
-    sd_errors: FloatArray
-    ess: FloatArray
-
-    @classmethod
-    def of(cls, draws: FloatArray) -> Marginals:
-        """Return those of draws, shape (chains, draws, dim)."""
-        means = draws.mean(axis=(0, 1))
-        squares = np.square(draws - means)
-        sds = draws.std(axis=(0, 1), ddof=1)
-        with np.errstate(divide="ignore", invalid="ignore"):  # a parameter that never moved
-            sd_errors = mean_error(squares) / (2.0 * sds)
-        return cls(
-            means=means,
-            mean_errors=mean_error(draws),
-            sds=sds,
-            sd_errors=sd_errors,
-            ess=effective_sample_size(draws, "bulk"),
-        )
-
-    @classmethod
-    def from_dict(cls, kept: Mapping[str, Sequence[float]]) -> Marginals:
-        """Return what :meth:`to_dict` gave; other keys are passed over, None becomes NaN."""
-        return cls(**{f.name: np.array(kept[f.name], np.float64) for f in attrs.fields(cls)})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return lists of numbers by name."""
-        return {name: array.tolist() for name, array in attrs.asdict(self).items()}
+    means, sds = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1), ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a parameter that never moved
+        sd_errors = mean_error(np.square(draws - means)) / (2.0 * sds)
+    found = means, mean_error(draws), sds, sd_errors, effective_sample_size(draws, "bulk")
+    return dict(zip(MARGINALS, found, strict=True))
 
 
 def largest_by_chance(n: int, level: float = 0.99) -> float:

@@ -171,9 +171,8 @@ def _curves(
     """Return curves on the grid, shape (at most n_fits, grid), of fits with different nodes."""
 
     def fit(method: Method, i: int, settings: dict[str, Any]) -> Any:
-        shown = data if method.gradients else attrs.evolve(data, gradients=None)
         rng = conditions.generator("fit", method.name, len(data), number, i)
-        return train(method.surrogate, settings, shown, rng).potential
+        return train(method.surrogate, settings, data, rng, method.gradients).potential
 
     settings = dict(method.settings)
     if settings.get("width_scale") == _FROM_FITC:  # as the authors draw the widths of nodes

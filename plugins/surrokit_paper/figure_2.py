@@ -13,9 +13,9 @@ from surrokit.arguments import not_negative_integer, positive, positive_integer
 from surrokit.interfaces import Hamiltonian, Phase
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
-from surrokit_paper.chains import complete, hmc, quantiles
+from surrokit_paper.chains import hmc, quantiles
 from surrokit_paper.harness import Conditions, Experiment, Finished, Report, Row, groups
-from surrokit_paper.methods import EXACT, HMC, Method, train
+from surrokit_paper.methods import EXACT, HMC, Method, evaluated, train
 from surrokit_paper.pictures import (
     BLACK,
     BLUE,
@@ -29,9 +29,6 @@ from surrokit_paper.pictures import (
 
 GRID = (np.linspace(-3.25, 2.25, 12), np.linspace(-2.1, 2.1, 13))
 """Where forces are kept: coordinates of both parameters."""
-
-PATHS = 3
-"""Paths that are kept, all from one start."""
 
 PRINTED = {HMC: ("HMC", 0.97), "paper": ("surrogate", 0.88)}
 """Overall acceptance, as the caption of figure 2 has it."""
@@ -118,7 +115,11 @@ class Figure2(Experiment):
         surrogate = None
         if row.settings["method"] != HMC:
             rng = conditions.generator("row", row.settings["method"], repeat)
-            surrogate = _fit(target, row, states, rng)
+            name, settings, gradients = (
+                row.settings[key] for key in ("surrogate", "surrogate_settings", "gradients")
+            )
+            shown = evaluated(target, states)
+            surrogate = train(name, settings, shown, rng, gradients).potential
         after = conditions.generator("chain", repeat)
         run = self._chain(target, surrogate, states[-1], after, warmup=0, draws=self.draws)
         found: dict[str, Any] = {
@@ -128,8 +129,19 @@ class Figure2(Experiment):
             "ess": float(np.nan_to_num(run.ess("bulk")).min()),
         }
         if row.settings["drawn"]:
-            rng = conditions.generator("paths", repeat)
-            found["drawn"] = self._to_draw(target, surrogate or target, states, rng)
+            followed, rng = surrogate or target, conditions.generator("paths", repeat)
+            points = np.stack(np.meshgrid(*GRID), axis=-1).reshape(-1, target.dim)
+            momenta = rng.standard_normal((3, target.dim))  # of paths from one start
+            paths, growth = leapfrog_paths(
+                target, followed, states[-1], momenta, self.step_size, self.n_steps
+            )
+            found["drawn"] = {
+                "points": points,
+                "forces": -with_gradient(followed).value_and_gradient(points)[1],
+                "states": states,
+                "paths": paths,
+                "acceptance": np.exp(-np.maximum(growth, 0.0)),
+            }
         return found
 
     def _chain(
@@ -140,35 +152,9 @@ class Figure2(Experiment):
         rng: np.random.Generator,
         **lengths: int,
     ) -> sk.Run:
-        run = hmc(
-            target,
-            randomize=False,
-            surrogate=surrogate,
-            step_size=self.step_size,
-            n_steps=self.n_steps,
-            chains=1,
-            initial=start,
-            seed=rng,
-            **lengths,
-        )
-        return complete(run)
-
-    def _to_draw(
-        self, target: Potential, followed: Potential, states: FloatArray, rng: np.random.Generator
-    ) -> dict[str, Any]:
-        """Return forces on a grid, and a few paths."""
-        points = np.stack(np.meshgrid(*GRID), axis=-1).reshape(-1, target.dim)
-        momenta = rng.standard_normal((PATHS, target.dim))
-        paths, growth = leapfrog_paths(
-            target, followed, states[-1], momenta, self.step_size, self.n_steps
-        )
-        return {
-            "points": points,
-            "forces": -with_gradient(followed).value_and_gradient(points)[1],
-            "states": states,
-            "paths": paths,
-            "acceptance": np.exp(-np.maximum(growth, 0.0)),
-        }
+        paths = {"step_size": self.step_size, "n_steps": self.n_steps, "randomize": False}
+        given: dict[str, Any] = {"surrogate": surrogate, "chains": 1, **lengths}
+        return hmc(target, paths, initial=start, seed=rng, **given)
 
     def report(self, finished: Sequence[Finished]) -> Report:
         """Return acceptance over repeats, the paths that are drawn, and the paper's two numbers."""
@@ -185,7 +171,15 @@ class Figure2(Experiment):
         }
         acceptance = [{title: group[of] for title, of in columns.items()} for group in found]
         means = {group["method"]: group["mean"] for group in found}
-        proposals = _proposals(_drawn(finished))
+        # a line for each path: where it ends, seen from the end of HMC's
+        proposals, rows = [], _drawn(finished)
+        for row in rows.values():
+            for i, probability in enumerate(row["acceptance"].tolist()):
+                apart = None
+                if HMC in rows:
+                    apart = float(np.linalg.norm(row["paths"][i, -1] - rows[HMC]["paths"][i, -1]))
+                line = {"method": row["label"], "path": i + 1, "acceptance": probability}
+                proposals.append({**line, "distance from HMC's": apart})
         return Report(
             tables={"acceptance": acceptance, "proposals that are drawn": proposals},
             printed=[
@@ -217,17 +211,6 @@ class Figure2(Experiment):
                 ax.set_ylabel("θ₂ (no unit)")
             common_legend(figure, axes.flat)
         return figure
-
-
-def _fit(target: Potential, row: Row, states: FloatArray, rng: np.random.Generator) -> Potential:
-    values, gradients = with_gradient(target).value_and_gradient(states)
-    evaluations = sk.Evaluations(
-        positions=states,
-        values=values,
-        gradients=gradients if row.settings["gradients"] else None,
-    )
-    settings = row.settings["surrogate_settings"]
-    return train(row.settings["surrogate"], settings, evaluations, rng).potential
 
 
 def leapfrog_paths(
@@ -290,20 +273,6 @@ def _drawn(finished: Sequence[Finished]) -> dict[str, Mapping[str, Any]]:
         }
         for row in drawn
     }
-
-
-def _proposals(rows: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a line for each path: where it ends, seen from the end of HMC's."""
-    lines = []
-    for row in rows.values():
-        apart: list[float | None] = [None] * len(row["paths"])
-        if HMC in rows:
-            ends = row["paths"][:, -1] - rows[HMC]["paths"][:, -1]
-            apart = [float(np.linalg.norm(end)) for end in ends]
-        for i, acceptance in enumerate(row["acceptance"].tolist()):
-            line = {"method": row["label"], "path": i + 1, "acceptance": acceptance}
-            lines.append({**line, "distance from HMC's": apart[i]})
-    return lines
 
 
 def _contours(ax: Any, target: Potential) -> None:

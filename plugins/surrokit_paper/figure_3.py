@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 import surrokit as sk
 from surrokit.arguments import not_negative_integer, positive, positive_integer
-from surrokit.potentials import Potential, with_gradient
+from surrokit.potentials import Potential
 from surrokit.surrogate.quality import fit_quality
 from surrokit.types import FloatArray
-from surrokit_paper.chains import SamplingTime, complete, hmc, quantiles
+from surrokit_paper.chains import SamplingTime, hmc, quantiles
 from surrokit_paper.harness import (
     Conditions,
     Experiment,
@@ -24,7 +24,7 @@ from surrokit_paper.harness import (
     groups,
     sizes_field,
 )
-from surrokit_paper.methods import DEFAULTS, EXACT, HMC, Method, processes, train
+from surrokit_paper.methods import DEFAULTS, EXACT, HMC, Method, evaluated, processes, train
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, error_bars, line_of, ticks_at
 
 DIM = 32
@@ -33,12 +33,6 @@ LONG, SHORT = 1.0, 0.1
 
 SIZE = 1000
 """Nodes of the networks, and inducing points of FITC, in the paper."""
-
-STEP_SIZE, N_STEPS = 0.108, 30
-"""As in the authors' code; every path has so many steps."""
-
-HELD_OUT = 1000
-"""Fresh draws from the target at which the error of a surrogate is measured."""
 
 RADIAL: Mapping[str, Any] = {
     "draws": "data",
@@ -62,10 +56,6 @@ METHODS = (
     *DEFAULTS,
 )
 """The four of the paper, then this project's own settings."""
-
-DRAWN = 0.9
-"""At most this part of the training points are inducing points: they are drawn among those that
-are left when some are held out to judge the fit."""
 
 QUANTITIES = {
     "training_seconds": "training, s",
@@ -142,18 +132,17 @@ class Figure3(Experiment):
         if method == HMC:
             return self._sample(target, None, rng)
         data = noisy_evaluations(target, n, self.noise_sd, conditions.generator("data", repeat))
-        if not row.settings["gradients"]:
-            data = attrs.evolve(data, gradients=None)
         surrogate, settings = row.settings["surrogate"], row.settings["surrogate_settings"]
-        fit = train(surrogate, settings, data, rng)
-        fresh = exact_evaluations(target, HELD_OUT, conditions.generator("held out", repeat))
+        fit = train(surrogate, settings, data, rng, row.settings["gradients"])
+        # at so many fresh draws from the target the error of a surrogate is measured
+        fresh = exact_evaluations(target, 1000, conditions.generator("held out", repeat))
         quality = fit_quality(fit.potential, fresh, square_root())
         assert quality is not None
         solve_seconds = None
         if method in ("gp", "fitc"):
             process: Any = fit.potential
             known = {**settings, "hyperparameters": attrs.asdict(process.hyperparameters)}
-            solve_seconds = train(surrogate, known, data, rng).seconds
+            solve_seconds = train(surrogate, known, data, rng, gradients=False).seconds
         return {
             "training_seconds": fit.seconds,
             "training_wall_seconds": fit.wall_seconds,
@@ -170,10 +159,9 @@ class Figure3(Experiment):
         timed = SamplingTime()
         run = hmc(
             target,
-            randomize=False,
+            # as in the authors' code; every path has so many steps
+            {"step_size": 0.108, "n_steps": 30, "randomize": False},
             surrogate=surrogate,
-            step_size=STEP_SIZE,
-            n_steps=N_STEPS,
             chains=1,
             warmup=self.burn_in,
             draws=self.draws,
@@ -182,7 +170,7 @@ class Figure3(Experiment):
             observers=[timed],
         )
         # a chain that never moved has no effective draw
-        ess = np.nan_to_num(complete(run).ess("paper"))
+        ess = np.nan_to_num(run.ess("paper"))
         return {
             "acceptance": float(run.acceptance[0]),
             "ess": {"min": ess.min(), "mean": ess.mean(), "max": ess.max()},
@@ -224,16 +212,12 @@ class Figure3(Experiment):
         found = sorted(over_repeats(finished), key=lambda group: group["n_points"])
         with drawing(9.0, 4.2) as figure:
             axes = figure.subplots(1, 3)
-            for ax, quantity, label in zip(
-                axes,
-                ("training_seconds", "acceptance", "mean_ess_per_second"),
-                (
-                    "training time, in processor seconds",
-                    "acceptance rate",
-                    "mean ESS a processor second",
-                ),
-                strict=True,
-            ):
+            shown = {
+                "training_seconds": "training time, in processor seconds",
+                "acceptance": "acceptance rate",
+                "mean_ess_per_second": "mean ESS a processor second",
+            }
+            for ax, (quantity, label) in zip(axes, shown.items(), strict=True):
                 for method in [*METHODS, EXACT]:
                     mine = [g for g in found if g["method"] == method.name and quantity in g]
                     if mine:
@@ -253,7 +237,8 @@ def _at(method: Method, n: int) -> Method:
     """Return a method as it is with n points: no more inducing points than can be drawn."""
     if "n_inducing" not in method.settings:
         return method
-    n_inducing = min(method.settings["n_inducing"], int(DRAWN * n))
+    # they are drawn among the points that are left when some are held out to judge the fit
+    n_inducing = min(method.settings["n_inducing"], int(0.9 * n))
     return attrs.evolve(method, settings={**method.settings, "n_inducing": n_inducing})
 
 
@@ -264,13 +249,8 @@ def square_root() -> FloatArray:
 
 
 def exact_evaluations(target: Potential, n: int, rng: np.random.Generator) -> sk.Evaluations:
-    """Return the exact potential and its gradient at n independent draws from the target.
-
-    The same generator gives the beginning of a longer list for a smaller n.
-    """
-    positions = rng.standard_normal((n, DIM)) @ square_root()
-    values, gradients = with_gradient(target).value_and_gradient(positions)
-    return sk.Evaluations(positions=positions, values=values, gradients=gradients)
+    """Return the exact potential and its gradient at n independent draws from the target."""
+    return evaluated(target, rng.standard_normal((n, DIM)) @ square_root())
 
 
 def noisy_evaluations(
@@ -332,7 +312,7 @@ def growth(found: Sequence[Mapping[str, Any]], quantity: str) -> dict[str, dict[
 def growth_power(sizes: npt.ArrayLike, costs: npt.ArrayLike) -> float | None:
     """Return p where cost grows as size^p: the slope of a line through both logarithms.
 
-    Pairs with a cost that is zero or NaN are left out; None with fewer than two different sizes.
+    Costs of zero or NaN are left out; None with fewer than two different sizes.
     """
     x, y = np.asarray(sizes, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     known = (y > 0) & np.isfinite(y)

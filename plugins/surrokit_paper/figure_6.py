@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-import surrokit as sk
 from surrokit.arguments import (
     not_negative_integer,
     optional_positive_integer,
@@ -17,7 +16,14 @@ from surrokit.arguments import (
 )
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, Marginals, complete, largest_by_chance, one_chain
+from surrokit_paper.chains import (
+    MARGINALS,
+    NO_RESCUE,
+    largest_by_chance,
+    marginals,
+    one_chain,
+    sampled,
+)
 from surrokit_paper.harness import Conditions, Experiment, Finished, Report, Row, sizes_field
 from surrokit_paper.methods import HMC, Method
 from surrokit_paper.pictures import LOOKS, drawing
@@ -39,7 +45,6 @@ NOTES = (
     "seconds are those of the whole run, burn-in and training included.",
 )
 
-_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _MASSES = (0.9, 0.5)  # of the draws, inside the contours
 
 
@@ -138,7 +143,7 @@ class Figure6(Experiment):
         target, method = self._problem.target(conditions), row.settings["method"]
         rng = conditions.generator("row", method)
         if method == DEFAULTS:
-            run = complete(sk.sample(target, seed=rng, progress=False))
+            run = sampled(target, seed=rng)
         else:
             learning: dict[str, Any] = {}
             if method == RNS:
@@ -150,22 +155,20 @@ class Figure6(Experiment):
                 }
             learning |= {"warmup": self.burn_in, "draws": self.draws}
             run = one_chain(target, self._problem, np.zeros(target.dim), rng, **learning)
+        columns = [number - 1 for number in self.parameters]
+        chosen = run.draws.reshape(-1, run.draws.shape[2])[:, columns]
+        with np.errstate(invalid="ignore"):  # a parameter that never moved
+            correlations = np.atleast_2d(np.corrcoef(chosen.T))
         return {
             "choice": run.choice or "",
             "chains": len(run.draws),
             "acceptance": float(run.kept.acceptance.mean()),
             "seconds": dict(run.seconds),
             "calls": {kind: int(number) for kind, number in run.calls.items()},
-            **Marginals.of(run.draws).to_dict(),
-            **self._to_draw(run.draws),
+            **marginals(run.draws),
+            "shown": np.round(chosen[:: max(len(chosen) // self.n_shown, 1)], 6),
+            "correlations": correlations,
         }
-
-    def _to_draw(self, draws: FloatArray) -> dict[str, Any]:
-        chosen = draws.reshape(-1, draws.shape[2])[:, [number - 1 for number in self.parameters]]
-        every = max(len(chosen) // self.n_shown, 1)
-        with np.errstate(invalid="ignore"):  # a parameter that never moved
-            correlations = np.atleast_2d(np.corrcoef(chosen.T))
-        return {"shown": np.round(chosen[::every], 6), "correlations": correlations}
 
     def report(self, finished: Sequence[Finished]) -> Report:
         """Return means and standard deviations, differences from HMC, and what the runs cost."""
@@ -185,7 +188,7 @@ class Figure6(Experiment):
         ]
         return Report(
             tables={
-                "marginals, in log odds": _marginals(finished),
+                "marginals, in log odds": _lines(finished),
                 "largest differences from HMC": _difference_lines(compared),
                 "runs": costs,
             },
@@ -197,7 +200,7 @@ class Figure6(Experiment):
             figures={
                 "differences_from_hmc": compared,
                 "marginals": {
-                    method: Marginals.from_dict(row.result).to_dict()
+                    method: {name: row.result[name] for name in MARGINALS}
                     for method, row in rows.items()
                 },
             },
@@ -207,7 +210,8 @@ class Figure6(Experiment):
     def draw(self, finished: Sequence[Finished]) -> Any:
         """Return a triangle of panels: densities on the diagonal, contours of pairs below it."""
         numbers = finished[0].settings["parameters"]
-        labels = [f"β{str(number).translate(_SUBSCRIPTS)} (log odds)" for number in numbers]
+        subscripts = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+        labels = [f"β{str(number).translate(subscripts)} (log odds)" for number in numbers]
         n, draws = len(numbers), [np.array(row.result["shown"]) for row in finished]
         ends = np.concatenate(draws).min(axis=0), np.concatenate(draws).max(axis=0)
         grids = list(np.linspace(*ends, 50).T)
@@ -218,10 +222,8 @@ class Figure6(Experiment):
                     ax.axis("off")
                     continue
                 for row, array in zip(finished, draws, strict=True):
-                    if i == j:
-                        _density(ax, row, array[:, i], grids[i])
-                    else:
-                        _contours(ax, row, array[:, [j, i]], grids[j], grids[i])
+                    shown = [i] if i == j else [j, i]
+                    _draw(ax, row, array[:, shown], [grids[each] for each in shown])
                 _finish(ax, grids, i, j)
                 if i == n - 1:
                     ax.set_xlabel(labels[j])
@@ -240,37 +242,57 @@ class Figure6(Experiment):
 def differences(finished: Sequence[Finished]) -> list[dict[str, Any]]:
     """Return how far each method's means and standard deviations are from those of HMC, if known.
 
-    What is ``apart`` is so in standard errors; parameters count from 1; ``chance`` is what all of
-    one posterior stay under. Standard deviations are compared on the scale of logarithms, where an
-    error does not grow with what it is the error of.
+    What is ``apart`` is so in standard errors. Standard deviations are compared on the scale of
+    logarithms, where an error does not grow with what it is the error of.
     """
     rows = {row.settings["method"]: row for row in finished}
     if HMC not in rows:
         return []
     exact = rows.pop(HMC)
-    reference = Marginals.from_dict(exact.result)
+    theirs = _arrays(exact)
     found = []
     for method, row in rows.items():
-        mine = Marginals.from_dict(row.result)
-        difference = np.abs(mine.means - reference.means)
-        means = difference / np.hypot(mine.mean_errors, reference.mean_errors)
-        relative = np.hypot(mine.sd_errors / mine.sds, reference.sd_errors / reference.sds)
-        sds = np.abs(np.log(mine.sds / reference.sds)) / relative
+        mine = _arrays(row)
+        difference, ratios = np.abs(mine["means"] - theirs["means"]), mine["sds"] / theirs["sds"]
+        means = difference / np.hypot(mine["mean_errors"], theirs["mean_errors"])
+        relative = np.hypot(*(each["sd_errors"] / each["sds"] for each in (mine, theirs)))
+        sds = np.abs(np.log(ratios)) / relative
         found.append(
             {
                 "method": method,
                 "label": row.settings["label"],
                 "mean_apart": float(means.max()),
                 "mean_parameter": int(means.argmax()) + 1,
-                "mean_in_sds": float((difference / reference.sds).max()),
+                "mean_in_sds": float((difference / theirs["sds"]).max()),
                 "sd_apart": float(sds.max()),
                 "sd_parameter": int(sds.argmax()) + 1,
-                "sd_relative": float(np.abs(mine.sds / reference.sds - 1.0).max()),
+                "sd_relative": float(np.abs(ratios - 1.0).max()),
                 **_correlations(row, exact),
                 "chance": largest_by_chance(len(means), LEVEL),
             }
         )
     return found
+
+
+def _lines(finished: Sequence[Finished]) -> list[dict[str, Any]]:
+    titles = ("mean", "standard error", "sd", "standard error of the sd", "bulk ESS")
+    return [
+        {
+            "parameter": f"beta_{number}",
+            "method": row.settings["label"],
+            **{
+                title: row.result[name][number - 1]
+                for title, name in zip(titles, MARGINALS, strict=True)
+            },
+        }
+        for number in finished[0].settings["parameters"]
+        for row in finished
+    ]
+
+
+def _arrays(row: Finished) -> dict[str, FloatArray]:
+    """Return the marginals of a row; None becomes NaN."""
+    return {name: np.array(row.result[name], dtype=np.float64) for name in MARGINALS}
 
 
 def _correlations(row: Finished, exact: Finished) -> dict[str, float | None]:
@@ -281,8 +303,8 @@ def _correlations(row: Finished, exact: Finished) -> dict[str, float | None]:
         return {"correlation": None, "correlation_apart": None, "pairs_chance": None}
     correlations, variances = [], []
     for each in (row, exact):
-        marginals = Marginals.from_dict(each.result)
-        relative = (marginals.sd_errors / marginals.sds)[numbers]
+        known = _arrays(each)
+        relative = (known["sd_errors"] / known["sds"])[numbers]
         variances.append(2.0 * np.outer(relative, relative))
         correlations.append(np.array(each.result["correlations"], dtype=np.float64))
     apart = np.abs(correlations[0] - correlations[1])
@@ -291,25 +313,6 @@ def _correlations(row: Finished, exact: Finished) -> dict[str, float | None]:
         "correlation_apart": float((apart / np.sqrt(variances[0] + variances[1])).max()),
         "pairs_chance": largest_by_chance(len(numbers) * (len(numbers) - 1) // 2, LEVEL),
     }
-
-
-def _marginals(finished: Sequence[Finished]) -> list[dict[str, Any]]:
-    columns = {
-        "mean": "means",
-        "standard error": "mean_errors",
-        "sd": "sds",
-        "standard error of the sd": "sd_errors",
-        "bulk ESS": "ess",
-    }
-    return [
-        {
-            "parameter": f"beta_{number}",
-            "method": row.settings["label"],
-            **{title: row.result[name][number - 1] for title, name in columns.items()},
-        }
-        for number in finished[0].settings["parameters"]
-        for row in finished
-    ]
 
 
 def _difference_lines(compared: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -337,24 +340,21 @@ def _look(row: Finished) -> tuple[str, Any, float]:
     return look["color"], "-" if exact else look["linestyle"], 2.6 if exact else 1.2
 
 
-def _density(ax: Any, row: Finished, draws: FloatArray, grid: FloatArray) -> None:
-    from scipy.stats import gaussian_kde
-
-    colour, line, width = _look(row)
-    look = {"color": colour, "linestyle": line, "linewidth": width}
-    ax.plot(grid, gaussian_kde(draws)(grid), label=row.settings["label"], **look)
-
-
-def _contours(ax: Any, row: Finished, draws: FloatArray, x: FloatArray, y: FloatArray) -> None:
+def _draw(ax: Any, row: Finished, draws: FloatArray, grids: Sequence[FloatArray]) -> None:
+    """Draw the density of one parameter, or contours of that of two."""
     from scipy.stats import gaussian_kde
 
     density = gaussian_kde(draws.T)
-    points = np.stack(np.meshgrid(x, y), axis=-1)
+    colour, line, width = _look(row)
+    if len(grids) == 1:
+        look = {"color": colour, "linestyle": line, "linewidth": width}
+        ax.plot(grids[0], density(grids[0]), label=row.settings["label"], **look)
+        return
+    points = np.stack(np.meshgrid(*grids), axis=-1)
     heights = density(points.reshape(-1, 2).T).reshape(points.shape[:2])
     levels = np.quantile(density(draws.T), [1.0 - mass for mass in _MASSES])
-    colour, line, width = _look(row)
     look = {"colors": colour, "linewidths": width, "linestyles": [line] * len(levels)}
-    ax.contour(x, y, heights, levels=levels, **look)
+    ax.contour(*grids, heights, levels=levels, **look)
 
 
 def _finish(ax: Any, grids: Sequence[FloatArray], i: int, j: int) -> None:

@@ -19,9 +19,9 @@ from surrokit.errors import SurrogateFitError
 from surrokit.types import FloatArray
 from surrokit_paper.chains import NO_RESCUE, StopAt, evaluations, one_chain, quantiles
 from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups
-from surrokit_paper.methods import HMC, PAPER, SCHEMES, LearningExperiment, Scheme
+from surrokit_paper.methods import HMC, PAPER, SCHEMES, LearningExperiment, adaptive
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, line_of, panels, ticks_among
-from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED, PaperProblem
+from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED
 
 LEVEL = 0.9
 """Part of HMC's acceptance that counts as having reached it."""
@@ -51,6 +51,7 @@ _MEDIANS = ("starting_points", "points", "deployments", "seconds", "training_sec
 
 
 def _points(first: int, last: int) -> Any:
+    """Return a field of two whole numbers, which rise."""
     return attrs.field(
         default=(first, last),
         converter=lambda value: tuple(value) if isinstance(value, list | tuple) else (value,),
@@ -108,25 +109,21 @@ class Figure7(LearningExperiment):
         found = []
         for problem in self.choose_problems():
             methods: dict[str, dict[str, Any]] = {HMC: {"draws": self.draws}}
-            for scheme in SCHEMES.values():
+            all_points = self.paper_points, self.default_points, self.emulator_points
+            for scheme, points in zip(SCHEMES.values(), all_points, strict=True):
                 if scheme.applies(problem):
-                    methods[scheme.name] = self._facts(scheme, problem)
+                    methods[scheme.name] = {
+                        **self.surrogate(scheme, problem),
+                        "schedule_settings": adaptive(scheme, self.kappa, "warmup"),
+                        "points": points,
+                        "n_bins": self.n_bins,
+                    }
             shared = {**problem.facts(), "burn_in": self.burn_in}
             for repeat in range(1, self.repeats + 1):
                 for method, facts in methods.items():
                     settings = {"method": method, "repeat": repeat, **shared, **facts}
                     found.append(Row(f"{problem.name}/{method}/{repeat}", settings))
         return found
-
-    def _facts(self, scheme: Scheme, problem: PaperProblem) -> dict[str, Any]:
-        ours = {"defaults": self.default_points, "emulator": self.emulator_points}
-        points = {PAPER.name: self.paper_points, **ours}
-        return {
-            **self.surrogate(scheme, problem),
-            "schedule_settings": scheme.adaptive(self.kappa, "warmup")[1],
-            "points": points[scheme.name],
-            "n_bins": self.n_bins,
-        }
 
     def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
         """Run one chain."""
@@ -234,10 +231,7 @@ def _learnt(run: sk.Run, edges: FloatArray) -> dict[str, Any]:
 def binned(
     points: npt.ArrayLike, acceptance: npt.ArrayLike, edges: npt.ArrayLike
 ) -> list[float | None]:
-    """Return the mean acceptance probability in bins of training points, None in empty ones.
-
-    Points at hand and probability are of each iteration; a bin holds its left edge.
-    """
+    """Return the mean acceptance probability in bins of training points, None in empty ones."""
     bounds = np.asarray(edges, dtype=np.float64)
     inside = np.searchsorted(bounds, np.asarray(points), side="right") - 1
     numbers = np.asarray(acceptance, dtype=np.float64)
@@ -267,7 +261,14 @@ def summaries(finished: Sequence[Finished]) -> list[dict[str, Any]]:
     for (problem, scheme), rows in groups(finished, "problem", "method").items():
         if scheme not in SCHEMES:
             continue
-        curve, exact = _curve(rows), hmc.get(problem)
+        exact = hmc.get(problem)
+        curve: dict[str, Any] = {"ends": rows[0].result["edges"][1:]}
+        curve |= {"low": [], "median": [], "high": []}
+        for numbers in zip(*(row.result["acceptance"] for row in rows), strict=True):
+            seen = [number for number in numbers if number is not None]
+            over_runs = quantiles(seen, 0.05) if seen else {}
+            for name in ("low", "median", "high"):
+                curve[name].append(over_runs.get(name))
         reached, stays = (None, None) if exact is None else passed(curve, LEVEL * exact)
         quarter = curve["median"][-max(len(curve["median"]) // 4, 1) :]
         known = [number for number in quarter if number is not None]
@@ -290,16 +291,6 @@ def summaries(finished: Sequence[Finished]) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def _curve(rows: Sequence[Finished]) -> dict[str, list[float | None]]:
-    curve: dict[str, list[float | None]] = {"low": [], "median": [], "high": []}
-    for numbers in zip(*(row.result["acceptance"] for row in rows), strict=True):
-        known = [number for number in numbers if number is not None]
-        found = quantiles(known, 0.05) if known else {}
-        for name, over_runs in curve.items():
-            over_runs.append(found.get(name))
-    return {"ends": rows[0].result["edges"][1:], **curve}
 
 
 def passed(curve: dict[str, list[Any]], level: float) -> tuple[float | None, float | None]:

@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-import surrokit as sk
 from surrokit.arguments import (
     positive,
     positive_integer,
@@ -17,25 +16,17 @@ from surrokit.arguments import (
 from surrokit.diagnostics import mean_error, r_hat
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, StopAt, complete, one_chain
+from surrokit_paper.chains import NO_RESCUE, StopAt, one_chain, sampled
 from surrokit_paper.figure_7 import PROJECTION, WHITENED
 from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups, names_field
-from surrokit_paper.methods import HMC, PAPER, SCHEMES, LearningExperiment, Scheme
+from surrokit_paper.methods import HMC, PAPER, SCHEMES, LearningExperiment, Method, adaptive
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, line_of
-from surrokit_paper.problems import PaperProblem
 
 REFERENCE = "reference"
 """A row; the other methods are HMC, and ``rns-`` and ``arns-`` with the name of a scheme."""
 
 KINDS = {HMC: "HMC", "rns": "RNS-HMC", "arns": "ARNS-HMC"}
 """First words of methods, and what the legend says."""
-
-LARGEST_RHAT = 1.01
-"""Above it a reference is not to be trusted."""
-
-COARSE = 1 / 3
-"""A reference whose own error is above this part of those measured with it is too coarse: at a
-third it adds 5 % to them."""
 
 NOTES = (
     "the error is |mean of the draws up to t - E q| / |E q|; medians over runs, and bands from 5 % "
@@ -52,10 +43,6 @@ NOTES = (
     PROJECTION,
 )
 
-_FOREVER = 10**9  # iterations of a run that something else ends
-_FIRST = 1e-3  # of the time of a run: where the curves begin
-_WARMUP = 1000  # this project's default
-_AT_ONCE = 100  # positions: the gradient of a logistic regression takes memory for rows x positions
 _MEDIANS = ("draws", "acceptance", "starting_seconds", "training_seconds", "deployments", "rescues")
 
 
@@ -109,7 +96,7 @@ class Figure8(LearningExperiment):
     def rows(self) -> list[Row]:
         """Return a reference for each problem, and a row for each repeat and method."""
         found = []
-        lengths = {name: self.settings[name] for name in ("burn_in", "seconds", "n_times")}
+        lengths = {"burn_in": self.burn_in, "seconds": self.seconds, "n_times": self.n_times}
         for problem in self.choose_problems():
             facts, name = problem.facts(), problem.name
             reference = {**facts, "method": REFERENCE, "draws": self.reference_draws}
@@ -117,34 +104,29 @@ class Figure8(LearningExperiment):
             # repeat by repeat, so that whatever else the machine does falls on all methods
             for repeat in range(1, self.repeats + 1):
                 shared = {"repeat": repeat, **facts, **lengths}
-                found += [
-                    Row(f"{name}/{method['method']}/{repeat}", {**shared, **method})
-                    for method in self._methods(problem)
-                ]
+                found.append(
+                    Row(f"{name}/{HMC}/{repeat}", {**shared, "method": HMC, "scheme": None})
+                )
+                for scheme in (SCHEMES[each] for each in self.schemes):
+                    for kind in ("rns", "arns") if scheme.applies(problem) else ():
+                        method = {**self.surrogate(scheme, problem), **self._plan(kind, scheme)}
+                        label = f"{name}/{method['method']}/{repeat}"
+                        found.append(Row(label, {**shared, **method}))
         return found
 
-    def _methods(self, problem: PaperProblem) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = [{"method": HMC, "scheme": None}]
-        for name in self.schemes:
-            scheme = SCHEMES[name]
-            if scheme.applies(problem):
-                for kind in ("rns", "arns"):
-                    plan = {"method": f"{kind}-{name}", "scheme": name, **self._plan(kind, scheme)}
-                    found.append({**self.surrogate(scheme, problem), **plan})
-        return found
-
-    def _plan(self, kind: str, scheme: Scheme) -> dict[str, Any]:
-        ours = scheme.gradients
-        schedule: tuple[str, dict[str, Any]] = ("once", {})
+    def _plan(self, kind: str, scheme: Method) -> dict[str, Any]:
+        ours, schedule, settings = scheme.gradients, "once", {}
         points = None if ours else self.rns_values
         if kind == "arns":
-            schedule = scheme.adaptive(self.kappa, "warmup" if ours else None)
-            points = 50 if ours else 500
+            schedule, points = "greville", 50 if ours else 500
+            settings = adaptive(scheme, self.kappa, "warmup" if ours else None)
         return {
-            "schedule": schedule[0],
-            "schedule_settings": schedule[1],
+            "method": f"{kind}-{scheme.name}",
+            "scheme": scheme.name,
+            "schedule": schedule,
+            "schedule_settings": settings,
             "points": points,
-            "warmup": _WARMUP if ours else points,
+            "warmup": 1000 if ours else points,  # this project's default
             "rescues": ours,
         }
 
@@ -163,11 +145,25 @@ class Figure8(LearningExperiment):
             start,
             rng,
             stop=stop,
-            draws=_FOREVER,
+            draws=10**9,  # the clock ends it
             **_parts(row.settings),
         )
-        times = np.geomspace(_FIRST * self.seconds, self.seconds, self.n_times)
-        return _means(run, np.array(stop.elapsed), times)
+        seconds = np.array(stop.elapsed)
+        times = np.geomspace(1e-3 * self.seconds, self.seconds, self.n_times)
+        draws = np.concatenate([run.warmup.draws[0], run.kept.draws[0]])
+        accepted = np.concatenate([run.warmup.accepted[0], run.kept.accepted[0]])
+        deployed = run.adaptation.deployments
+        exact = deployed[0] if deployed else len(draws)
+        return {
+            "times": times,
+            "means": means_at(draws, seconds, times),
+            "draws": len(draws),
+            "acceptance": float(accepted[exact:].mean()) if exact < len(draws) else None,
+            "starting_seconds": float(seconds[exact - 1]) if deployed else None,
+            "deployments": len(deployed),
+            "rescues": len(run.adaptation.rescues),
+            "training_seconds": run.seconds["training"],
+        }
 
     def report(self, finished: Sequence[Finished]) -> Report:
         """Return a table of errors, and how long each method was better than HMC."""
@@ -237,30 +233,12 @@ def _parts(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _means(run: sk.Run, seconds: FloatArray, times: FloatArray) -> dict[str, Any]:
-    draws = np.concatenate([run.warmup.draws[0], run.kept.draws[0]])
-    accepted = np.concatenate([run.warmup.accepted[0], run.kept.accepted[0]])
-    deployed = run.adaptation.deployments
-    exact = deployed[0] if deployed else len(draws)
-    return {
-        "times": times,
-        "means": means_at(draws, seconds, times),
-        "draws": len(draws),
-        "acceptance": float(accepted[exact:].mean()) if exact < len(draws) else None,
-        "starting_seconds": float(seconds[exact - 1]) if deployed else None,
-        "deployments": len(deployed),
-        "rescues": len(run.adaptation.rescues),
-        "training_seconds": run.seconds["training"],
-    }
-
-
 def means_at(
     draws: npt.ArrayLike, seconds: npt.ArrayLike, times: npt.ArrayLike
 ) -> list[list[float] | None]:
     """Return the mean of the draws of a chain, shape (draws, dim), that were there at each time.
 
-    ``seconds`` says when each was there. None before the first draw and after the last one: nothing
-    is known of what a run would have drawn later.
+    ``seconds`` says when each was there. None before the first draw and after the last one.
     """
     when, at = np.asarray(seconds, dtype=np.float64), np.asarray(times, dtype=np.float64)
     counts = np.searchsorted(when, at, side="right")
@@ -271,9 +249,6 @@ def means_at(
     ]
 
 
-# --- E q ---
-
-
 def reference_mean(
     whole: Potential, target: Potential, n_draws: int, rng: np.random.Generator
 ) -> dict[str, Any]:
@@ -282,11 +257,12 @@ def reference_mean(
     The target with all that it offers is sampled; the one that gives gradients may be cheaper.
     Errors are standard errors of the mean over |E q|, the plain one without control variates.
     """
-    run = complete(sk.sample(whole, surrogate="additive", draws=n_draws, seed=rng, progress=False))
+    run = sampled(whole, surrogate="additive", draws=n_draws, seed=rng)
     positions, exact = run.draws.reshape(-1, run.draws.shape[-1]), with_gradient(target)
+    # a few at a time: the gradient of a logistic regression takes memory for rows x positions
     blocks = [
-        exact.value_and_gradient(positions[first : first + _AT_ONCE])[1]
-        for first in range(0, len(positions), _AT_ONCE)
+        exact.value_and_gradient(positions[first : first + 100])[1]
+        for first in range(0, len(positions), 100)
     ]
     controlled = with_gradients(run.draws, np.concatenate(blocks).reshape(run.draws.shape))
     mean = controlled.mean(axis=(0, 1))
@@ -314,9 +290,6 @@ def with_gradients(draws: FloatArray, gradients: FloatArray) -> FloatArray:
     return draws - gradients @ weights
 
 
-# --- errors ---
-
-
 def references(finished: Sequence[Finished]) -> dict[str, Mapping[str, Any]]:
     """Return the finished reference of each problem."""
     known = [row for row in finished if row.settings["method"] == REFERENCE]
@@ -335,6 +308,10 @@ def errors(finished: Sequence[Finished]) -> list[dict[str, Any]]:
             continue
         curves = [relative_errors(row.result["means"], truth[problem]["mean"]) for row in rows]
         low, middle, high = np.quantile(curves, [0.05, 0.5, 0.95], axis=0)
+        numbers: dict[str, float | None] = {}
+        for name in _MEDIANS:
+            known = [row.result[name] for row in rows if row.result[name] is not None]
+            numbers[name] = float(np.median(known)) if known else None
         found.append(
             {
                 "problem": problem,
@@ -346,15 +323,10 @@ def errors(finished: Sequence[Finished]) -> list[dict[str, Any]]:
                 "low": low,
                 "median": middle,
                 "high": high,
-                "numbers": {name: _median(rows, name) for name in _MEDIANS},
+                "numbers": numbers,
             }
         )
     return found
-
-
-def _median(rows: Sequence[Finished], name: str) -> float | None:
-    known = [row.result[name] for row in rows if row.result[name] is not None]
-    return float(np.median(known)) if known else None
 
 
 def relative_errors(
@@ -409,7 +381,8 @@ def _line(each: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> dict[s
     kind, scheme, numbers = each["method"].partition("-")[0], each["scheme"], each["numbers"]
     ours = (part for part in parts if part["problem"] == each["problem"])
     times = each["times"]
-    at = {name: each["median"][np.searchsorted(times, part * times[-1])] for name, part in _AT}
+    ends = (("error at a tenth of the time", 0.1), ("error at the end", 1.0))
+    at = {name: each["median"][np.searchsorted(times, part * times[-1])] for name, part in ends}
     return {
         "problem": each["label"],
         "method": KINDS[kind] + (f", {SCHEMES[scheme].label}" if scheme else ""),
@@ -425,9 +398,6 @@ def _line(each: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> dict[s
     }
 
 
-_AT = (("error at a tenth of the time", 0.1), ("error at the end", 1.0))
-
-
 def _warnings(
     finished: Sequence[Finished],
     truth: Mapping[str, Mapping[str, Any]],
@@ -435,10 +405,10 @@ def _warnings(
 ) -> list[str]:
     """Return a sentence for each reference that is doubtful, missing, or not much better."""
     said = [
-        f"the reference of {problem} has R-hat {reference['rhat']}, above {LARGEST_RHAT}: "
+        f"the reference of {problem} has R-hat {reference['rhat']}, above 1.01: "
         "errors there are not to be trusted; raise reference_draws."
         for problem, reference in truth.items()
-        if reference["rhat"] is None or not reference["rhat"] <= LARGEST_RHAT
+        if reference["rhat"] is None or not reference["rhat"] <= 1.01
     ]
     missing = sorted({row.settings["problem"] for row in finished} - set(truth))
     if missing:
@@ -448,15 +418,12 @@ def _warnings(
     for problem, reference in truth.items():
         ends = [each["median"][-1] for each in found if each["problem"] == problem]
         least, off = np.nanmin([*ends, np.inf]), reference["relative_error"]
-        if off > COARSE * least:
+        if off > least / 3:  # which adds 5 % to the errors
             said.append(
                 f"the reference of {problem} is off by about {off:.2g}, and the least error "
                 f"measured with it is {least:.2g}; raise reference_draws."
             )
     return said
-
-
-# --- the picture ---
 
 
 def panels(found: Sequence[Mapping[str, Any]]) -> list[list[tuple[str, str | None]]]:

@@ -32,25 +32,14 @@ from surrokit.output.files import plain, write_json, write_pictures
 Cell: TypeAlias = str | int | float | None
 """Content of a cell in a table; None for an empty cell."""
 
-_MANY = 24  # rows that a message lists by their full names
-_WIDTH = 100  # characters of a line of notes
-
-
-# --- rows of work ---
-
 
 @attrs.frozen
 class Row:
     """One independent piece of work.
 
-    Parameters
-    ----------
-    name
-        Words joined by slashes, from coarse to fine, such as ``gp/3000/2``. ``--only gp`` selects
-        all rows that begin with ``gp/``.
-    settings
-        Everything besides the seed that the result depends on, as plain data. A kept result is
-        used again only if the settings are the same.
+    Its name has words joined by slashes, from coarse to fine, such as ``gp/3000/2``; ``--only gp``
+    selects all rows that begin with ``gp/``. Settings are everything besides the seed that the
+    result depends on, as plain data: a kept result is used again only if they are the same.
     """
 
     name: str
@@ -58,11 +47,9 @@ class Row:
 
 
 @attrs.frozen(kw_only=True)
-class Finished:
-    """A finished row: name and settings, its result as plain data, the seconds that it took."""
+class Finished(Row):
+    """A finished row: its result as plain data, and the seconds that it took."""
 
-    name: str
-    settings: Mapping[str, Any]
     result: Mapping[str, Any]
     seconds: float
 
@@ -99,9 +86,6 @@ class Conditions:
         )
 
 
-# --- reports ---
-
-
 def _with_lines(tables: Mapping[str, Any]) -> dict[str, Any]:
     return {title: lines for title, lines in tables.items() if lines}
 
@@ -110,17 +94,9 @@ def _with_lines(tables: Mapping[str, Any]) -> dict[str, Any]:
 class Report:
     """Results of finished rows, without a picture.
 
-    Parameters
-    ----------
-    tables
-        From titles to lines, each from titles of columns to cells, the same in each line. Tables
-        without lines are left out; a single table may have no title.
-    printed
-        Figures that the paper prints: what it is, in the paper, and here, or None.
-    figures
-        All other results, as plain data.
-    notes
-        Sentences that a reader must know.
+    ``tables`` go from titles to lines, each from titles of columns to cells; those without lines
+    are left out. ``printed`` are figures that the paper prints: what it is, in the paper, and here.
+    ``figures`` are all other results, as plain data, and ``notes`` sentences for the reader.
     """
 
     tables: Mapping[str, Sequence[Mapping[str, Cell]]] = attrs.field(converter=_with_lines)
@@ -142,14 +118,9 @@ class Experiment(ABC):
     quick: ClassVar[Mapping[str, Any]]
     """Settings of a small form that takes a minute or two."""
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All settings with their values."""
-        return attrs.asdict(self)
-
     def settings_without(self, *names: str) -> dict[str, Any]:
         """Return all settings but some, which differ from row to row."""
-        return {name: value for name, value in self.settings.items() if name not in names}
+        return {name: value for name, value in attrs.asdict(self).items() if name not in names}
 
     @abstractmethod
     def rows(self) -> list[Row]:
@@ -159,12 +130,8 @@ class Experiment(ABC):
     def run(self, row: Row, conditions: Conditions) -> Mapping[str, Any]:
         """Do one row and return its result as plain data.
 
-        Raises
-        ------
-        KeyboardInterrupt
-            If the user interrupts: half a chain is no result to keep.
-        SurrokitError
-            If a file or package is missing here; the other rows are done without it.
+        It raises KeyboardInterrupt if the user interrupts, as half a chain is no result to keep,
+        and a SurrokitError if a file or package is missing here.
         """
 
     @abstractmethod
@@ -184,69 +151,55 @@ def groups(finished: Sequence[Finished], *names: str) -> dict[tuple[Any, ...], l
     return found
 
 
-# --- settings that are one or several ---
-
-
-def names_among(value: Any, what: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return one or several of the known names, each once, in the order in which they are known.
-
-    A ConfigurationError, which calls the setting ``what``, says what there is.
-    """
-    choices = tuple(known)
-    names = (value,) if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not names or not set(names) <= set(choices):
-        raise ConfigurationError(
-            f"{what} must be one or several of {', '.join(choices)}, got {value!r}"
-        )
-    return tuple(name for name in choices if name in names)
-
-
 def names_field(what: str, known: Iterable[str]) -> Any:
     """Return a field that takes one or several of the known names, by default all."""
     choices = tuple(known)
-    return attrs.field(default=choices, converter=lambda value: names_among(value, what, choices))
+
+    def chosen(value: Any) -> tuple[str, ...]:
+        names = (value,) if isinstance(value, str) else value
+        if not isinstance(names, list | tuple) or not names or not set(names) <= set(choices):
+            raise ConfigurationError(
+                f"{what} must be one or several of {', '.join(choices)}, got {value!r}"
+            )
+        return tuple(name for name in choices if name in names)
+
+    return attrs.field(default=choices, converter=chosen)
 
 
-def sizes(value: Any) -> tuple[int, ...]:
-    """Return one size or several as a tuple, in rising order where :data:`several` takes them."""
-    found = tuple(value) if isinstance(value, list | tuple) else (value,)
-    return tuple(sorted(set(found))) if several.hold(found) else found
-
-
-several = Limits(
+_several = Limits(
     "a whole number of at least 1, or several as in (10, 20)",
     lambda value: len(value) > 0 and all(is_whole(size, 1) for size in value),
 )
-"""Takes at least one size."""
+
+
+def _sizes(value: Any) -> tuple[int, ...]:
+    found = tuple(value) if isinstance(value, list | tuple) else (value,)
+    return tuple(sorted(set(found))) if _several.hold(found) else found
 
 
 def sizes_field(*default: int) -> Any:
     """Return a field that takes one size or several, in rising order."""
-    return attrs.field(default=default, converter=sizes, validator=several)
-
-
-# --- work ---
+    return attrs.field(default=default, converter=_sizes, validator=_several)
 
 
 def choose_rows(experiment: Experiment, only: Iterable[str]) -> list[Row]:
     """Return the rows that names, or first words of names, select; an error lists the rows."""
-    rows, chosen = experiment.rows(), list(only)
-    for name in chosen:
-        if not any(_selects(name, row) for row in rows):
-            raise ConfigurationError(_no_such_row(experiment, name, [row.name for row in rows]))
-    return [row for row in rows if not chosen or any(_selects(name, row) for name in chosen)]
-
-
-def _selects(name: str, row: Row) -> bool:
-    return row.name == name or row.name.startswith(f"{name.rstrip('/')}/")
-
-
-def _no_such_row(experiment: Experiment, name: str, rows: list[str]) -> str:
-    listed = ", ".join(rows)
-    if len(rows) > _MANY:
-        leading = dict.fromkeys(row.partition("/")[0] for row in rows)
-        listed = f"{len(rows)} in all, such as {rows[0]}; they begin with {', '.join(leading)}"
-    return f"{experiment.name} has no row {name!r}; {hint(name, rows)}its rows are: {listed}"
+    rows, chosen = experiment.rows(), set()
+    for name in only:
+        start = f"{name.rstrip('/')}/"
+        found = {row.name for row in rows if row.name == name or row.name.startswith(start)}
+        if not found:
+            names = [row.name for row in rows]
+            listed = ", ".join(names)
+            if len(rows) > 24:
+                leading = dict.fromkeys(each.partition("/")[0] for each in names)
+                listed = f"{len(rows)} in all, such as {names[0]}; they begin with "
+                listed += ", ".join(leading)
+            raise ConfigurationError(
+                f"{experiment.name} has no row {name!r}; {hint(name, names)}its rows are: {listed}"
+            )
+        chosen |= found
+    return [row for row in rows if not chosen or row.name in chosen]
 
 
 def hint(word: str, words: Iterable[str]) -> str:
@@ -267,27 +220,7 @@ class Work:
 
     Finished rows are kept in a file, one per line, each with its fingerprint; rows of different
     settings, seeds and versions lie side by side. Of two with one fingerprint the later one counts,
-    and a line that was cut short is ignored.
-
-    Parameters
-    ----------
-    experiment
-        The experiment.
-    out
-        Folder for the finished rows.
-    conditions
-        Seed and data.
-    only
-        Names of the rows to do, or their first words; by default all.
-    fresh
-        Whether to do kept rows again.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such row.
-    OSError
-        If the folder cannot be written to.
+    and a line that was cut short is ignored. Parameters and errors are those of :func:`reproduce`.
     """
 
     def __init__(
@@ -364,8 +297,6 @@ class Work:
             file.write(json.dumps(record, allow_nan=False) + "\n")
         self._kept[mark] = kept
 
-    # --- what came out ---
-
     @property
     def finished(self) -> list[Finished]:
         """Finished rows, whether asked for or not, in order."""
@@ -378,8 +309,8 @@ class Work:
     @property
     def left(self) -> list[str]:
         """Names of rows that are not finished, and that nothing keeps from being done."""
-        done = [name for name, mark in self._marks.items() if mark in self._kept]
-        return [row.name for row in self.rows if row.name not in {*done, *self.not_run}]
+        marks = self._marks.items()
+        return [name for name, mark in marks if mark not in self._kept and name not in self.not_run]
 
     @property
     def waiting(self) -> list[str]:
@@ -415,7 +346,7 @@ class Work:
             "title": self.experiment.title,
             "complete": not self.left and not self.not_run,
             "seed": self.conditions.seed,
-            "settings": self.experiment.settings,
+            "settings": attrs.asdict(self.experiment),
             "versions": self.versions,
             "tables": [{"title": title, "lines": lines} for title, lines in report.tables.items()],
             "printed": [
@@ -447,7 +378,7 @@ class Work:
         text = [line.rstrip() for line in file.getvalue().splitlines()]
         text += [""] if self.notes else []
         wrapped = textwrap.TextWrapper(
-            _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
         )
         for note in self.notes:
             text += wrapped.wrap(f"Note: {note}")
@@ -507,8 +438,12 @@ def reproduce(
 
     Parameters
     ----------
-    experiment, out, only, fresh
-        As :class:`Work` takes them.
+    out
+        Folder for the finished rows.
+    only
+        Names of the rows to do, or their first words; by default all.
+    fresh
+        Whether to do kept rows again.
     seed, data
         Seed of all randomness, and the folder with the user's data files.
 

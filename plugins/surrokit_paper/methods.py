@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -20,7 +20,7 @@ from surrokit.arguments import (
 )
 from surrokit.capabilities import GRADIENT
 from surrokit.interfaces import LearningProblem
-from surrokit.potentials import Potential
+from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
 from surrokit_paper.chains import burnt_in
 from surrokit_paper.harness import Conditions, Row
@@ -36,9 +36,14 @@ class Method:
 
     name: str
     label: str  # in tables and legends
-    surrogate: str  # as it is registered
+    surrogate: str = "additive"  # as it is registered
     settings: Mapping[str, Any] = attrs.field(factory=dict)
-    gradients: bool = False  # is it shown gradients as well as values?
+    gradients: bool = False  # is it shown gradients (Jacobians, of a forward map) beside values?
+    outputs: bool = False  # does it learn those of a forward map in place of U?
+
+    def applies(self, problem: PaperProblem) -> bool:
+        """Whether a problem has what it learns from."""
+        return problem.name == PDE or not self.outputs
 
     def facts(self) -> dict[str, Any]:
         """Return what a row's result depends on, as plain data."""
@@ -67,24 +72,17 @@ _GP: Mapping[str, Any] = {
 def processes(n_inducing: int) -> tuple[Method, Method]:
     """Return the paper's Gaussian processes: exact, and FITC with so many inducing points."""
     inducing = {**_GP, "n_inducing": n_inducing, "inducing": "data"}
-    return (
-        Method("gp", "GP", "gp", _GP),
-        Method("fitc", "FITC", "fitc", inducing),
-    )
+    return Method("gp", "GP", "gp", _GP), Method("fitc", "FITC", "fitc", inducing)
 
 
 DEFAULTS = (
-    Method("additive-default", "additive, surrokit's defaults", "additive"),
-    Method("additive-gradients", "the same, from gradients too", "additive", gradients=True),
+    Method("additive-default", "additive, surrokit's defaults"),
+    Method("additive-gradients", "the same, from gradients too", gradients=True),
 )
 """This project's own settings, from values alone and from gradients too."""
 
 
-# --- fits outside a run ---
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Trained:
+class Trained(NamedTuple):
     """A fitted surrogate, and the processor's and the wall's seconds of the whole fit."""
 
     potential: Potential
@@ -92,33 +90,31 @@ class Trained:
     wall_seconds: float
 
 
+def evaluated(target: Potential, positions: FloatArray) -> sk.Evaluations:
+    """Return values and gradients at positions, shape (n, dim)."""
+    values, gradients = with_gradient(target).value_and_gradient(positions)
+    return sk.Evaluations(positions=positions, values=values, gradients=gradients)
+
+
 def train(
     surrogate: str,
     settings: Mapping[str, Any],
     evaluations: sk.Evaluations,
     rng: np.random.Generator,
+    gradients: bool,
 ) -> Trained:
-    """Fit a registered surrogate to evaluations, with nothing explored.
-
-    Raises
-    ------
-    UnknownComponentError, ConfigurationError, SurrogateFitError
-        If there is no such surrogate, a setting makes no sense, or it cannot be fitted to these.
-    """
-    has_gradients = evaluations.gradients is not None
+    """Fit a registered surrogate to evaluations, with their gradients or without."""
+    if not gradients:
+        evaluations = attrs.evolve(evaluations, gradients=None)
     problem = LearningProblem(
         dim=evaluations.positions.shape[1],
-        capabilities=frozenset({GRADIENT} if has_gradients else ()),
+        capabilities=frozenset({GRADIENT} if gradients else ()),
     )
     learner = sk.make("surrogate", surrogate, **settings).learner(problem, rng)
     began = time.process_time(), time.perf_counter()
     learner.observe(evaluations)
     potential = learner.fit()
-    return Trained(
-        potential=potential,
-        seconds=time.process_time() - began[0],
-        wall_seconds=time.perf_counter() - began[1],
-    )
+    return Trained(potential, time.process_time() - began[0], time.perf_counter() - began[1])
 
 
 def squared_length_scale(potential: Any) -> float:
@@ -126,64 +122,37 @@ def squared_length_scale(potential: Any) -> float:
     return float(potential.hyperparameters.length_scales) ** 2
 
 
-# --- surrogates that learn on the way, figures 7 and 8 ---
+# --- surrogates that learn on the way, figures 7 and 8; settings are those of ``additive`` ---
 
-
-@attrs.frozen
-class Scheme:
-    """What a surrogate learns from, and how; settings are those of ``additive``.
-
-    With gradients it is shown those too; of a forward map, Jacobians. With outputs it learns those
-    of a forward map in place of U, and exact HMC evaluates Jacobians in place of gradients.
-    """
-
-    name: str
-    label: str  # in tables and legends
-    # the paper's scheme has the problem's number of nodes too
-    settings: Mapping[str, Any] = attrs.field(factory=dict)
-    gradients: bool = True
-    outputs: bool = False
-
-    def applies(self, problem: PaperProblem) -> bool:
-        """Whether a problem has what it learns from."""
-        return problem.name == PDE or not self.outputs
-
-    def surrogate(self, n_nodes: int, updates: str) -> tuple[str, dict[str, Any]]:
-        """Return name and settings of the surrogate; the defaults choose their own."""
-        paper = {} if self.gradients else {"n_nodes": n_nodes, "updates": updates}
-        return "additive", {**self.settings, **paper}
-
-    def adaptive(self, kappa: float, freeze_after: str | None) -> tuple[str, dict[str, Any]]:
-        """Return name and settings of the schedule of Algorithm 4.
-
-        The surrogate is deployed with probability (1 + t)^-kappa, t iterations after the starting
-        phase. It freezes after the ``"warmup"``, or never, as in the paper, with None.
-        """
-        return "greville", {
-            "kappa": kappa,
-            "freeze_after": freeze_after,
-            "derivatives": "warmup" if self.gradients else "never",
-        }
-
-
-PAPER = Scheme(
+PAPER = Method(
     "paper",
     "the paper's network, values alone",
-    # whitened, which the paper's inputs are not: see the notes of figure 7
-    {"trend": "constant", "train_on": "values", "learns": "potential"},
-    gradients=False,
+    # whitened, which the paper's inputs are not: see the notes of figure 7; n_nodes is s as in
+    # the paper
+    settings={"trend": "constant", "train_on": "values", "learns": "potential"},
 )
-"""Network alone, s as in the paper."""
+"""Network alone."""
 
-SCHEMES: Mapping[str, Scheme] = {
+SCHEMES: Mapping[str, Method] = {
     scheme.name: scheme
     for scheme in (
         PAPER,
-        Scheme("defaults", "surrokit's defaults, gradients too"),
-        Scheme("emulator", "surrokit's defaults, forward map", outputs=True),
+        Method("defaults", "surrokit's defaults, gradients too", gradients=True),
+        Method("emulator", "surrokit's defaults, forward map", gradients=True, outputs=True),
     )
 }
 """By name: the paper's, this project's surrogate of U as it comes, and of a forward map."""
+
+
+def adaptive(scheme: Method, kappa: float, freeze_after: str | None) -> dict[str, Any]:
+    """Return settings of the schedule ``greville``, which is Algorithm 4.
+
+    The surrogate is deployed with probability (1 + t)^-kappa, t iterations after the starting
+    phase. It freezes after the ``"warmup"``, or never, as in the paper, with None.
+    """
+    derivatives = "warmup" if scheme.gradients else "never"
+    return {"kappa": kappa, "freeze_after": freeze_after, "derivatives": derivatives}
+
 
 _vanishing = Limits(
     "a number above 0 and at most 1", lambda value: is_number(value) and 0 < value <= 1
@@ -228,7 +197,8 @@ class LearningExperiment(ProblemExperiment):
         start = burnt_in(target, problem, self.burn_in, before)
         return problem, start, conditions.generator("row", row.settings["method"], *keys)
 
-    def surrogate(self, scheme: Scheme, problem: PaperProblem) -> dict[str, Any]:
-        """Return what a row says of a scheme's surrogate."""
-        name, settings = scheme.surrogate(self.n_nodes or problem.n_nodes, self.updates)
-        return {"surrogate": name, "surrogate_settings": settings}
+    def surrogate(self, scheme: Method, problem: PaperProblem) -> dict[str, Any]:
+        """Return what a row says of a scheme's surrogate; the defaults choose their own nodes."""
+        network = {"n_nodes": self.n_nodes or problem.n_nodes, "updates": self.updates}
+        settings = {**scheme.settings, **(network if scheme is PAPER else {})}
+        return {"surrogate": scheme.surrogate, "surrogate_settings": settings}

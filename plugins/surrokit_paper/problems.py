@@ -59,8 +59,8 @@ class PaperProblem:
     def target(self, conditions: Conditions, *, outputs: bool = False) -> Potential:
         """Return the target; TargetError if its file is missing or cannot be read.
 
-        With ``outputs`` the elliptic problem offers those of its forward map. HMC on it then
-        evaluates Jacobians, and without it gradients by the adjoint equation.
+        With ``outputs`` the elliptic problem offers those of its forward map: HMC evaluates
+        Jacobians, and otherwise gradients by the adjoint equation.
         """
         settings = dict(self.potential_settings)
         if self.name == PDE and not outputs:
@@ -90,44 +90,41 @@ def simulated_problem(n_rows: int = PAPER_ROWS, dim: int = 50) -> PaperProblem:
     )
 
 
-_BANK = PaperProblem(
-    name=BANK,
-    label="Bank Marketing",
-    potential="bank",
-    step_size=0.012,
-    n_steps=45,
-    riemannian_step_size=0.4,
-    riemannian_n_steps=6,
-    n_nodes=1000,
-    ridge=1e-7,
-    file="bank-additional-full.csv",
-    source=(
-        "it comes in bank-additional.zip from https://archive.ics.uci.edu/dataset/222/bank+marketing"
+_OTHERS = {
+    BANK: PaperProblem(
+        name=BANK,
+        label="Bank Marketing",
+        potential="bank",
+        step_size=0.012,
+        n_steps=45,
+        riemannian_step_size=0.4,
+        riemannian_n_steps=6,
+        n_nodes=1000,
+        ridge=1e-7,
+        file="bank-additional-full.csv",
+        source=(
+            "it comes in bank-additional.zip from "
+            "https://archive.ics.uci.edu/dataset/222/bank+marketing"
+        ),
     ),
-)
-
-_A9A = PaperProblem(
-    name=A9A,
-    label="a9a, 60 dimensions",
-    potential="a9a",
-    potential_settings={"projected": 60, "directions": "orthonormal"},
-    step_size=0.012,
-    n_steps=10,
-    riemannian_step_size=0.4,
-    riemannian_n_steps=4,
-    n_nodes=2500,
-    ridge=1e-9,
-    file="a9a",
-    source="it is at https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html",
-)
-
-
-def _elliptic_problem(mesh: int) -> PaperProblem:
-    return PaperProblem(
+    A9A: PaperProblem(
+        name=A9A,
+        label="a9a, 60 dimensions",
+        potential="a9a",
+        potential_settings={"projected": 60, "directions": "orthonormal"},
+        step_size=0.012,
+        n_steps=10,
+        riemannian_step_size=0.4,
+        riemannian_n_steps=4,
+        n_nodes=2500,
+        ridge=1e-9,
+        file="a9a",
+        source="it is at https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html",
+    ),
+    PDE: PaperProblem(
         name=PDE,
         label="elliptic PDE",
         potential="elliptic-pde",
-        potential_settings={"mesh": mesh},
         step_size=0.16,
         n_steps=10,
         riemannian_step_size=0.8,
@@ -137,7 +134,8 @@ def _elliptic_problem(mesh: int) -> PaperProblem:
         riemannian_ridge=1e-7,
         metric="gauss-newton",
         surrogate_metric="hessian-diagonal",
-    )
+    ),
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -161,8 +159,11 @@ class ProblemExperiment(Experiment):
 
     def problem(self, name: str) -> PaperProblem:
         """Return a problem by its name."""
-        problems = {BANK: _BANK, A9A: _A9A, PDE: _elliptic_problem(self.mesh)}
-        return problems.get(name) or simulated_problem(self.n_rows, self.dim)
+        if name == SIMULATED:
+            return simulated_problem(self.n_rows, self.dim)
+        if name == PDE:
+            return attrs.evolve(_OTHERS[PDE], potential_settings={"mesh": self.mesh})
+        return _OTHERS[name]
 
     def choose_problems(self) -> list[PaperProblem]:
         """Return the problems in the order of the paper."""

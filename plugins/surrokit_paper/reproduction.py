@@ -17,8 +17,7 @@ from surrokit.registry.components import settings_of
 from surrokit_paper.figure_1 import Figure1
 from surrokit_paper.figure_2 import Figure2
 from surrokit_paper.figure_3 import Figure3
-from surrokit_paper.figure_4 import Figure4
-from surrokit_paper.figure_5 import Figure5
+from surrokit_paper.figure_4 import Figure4, Figure5
 from surrokit_paper.figure_6 import Figure6
 from surrokit_paper.figure_7 import Figure7
 from surrokit_paper.figure_8 import Figure8
@@ -30,12 +29,6 @@ EXPERIMENTS: Mapping[str, type[Experiment]] = {
     for cls in (Figure1, Figure2, Figure3, Figure4, Figure5, Figure6, Figure7, Figure8, Table1)
 }
 """By name, in the order in which ``all`` does them."""
-
-_INTERRUPTED = 130  # the shell's exit status after Ctrl-C
-_NO_MATPLOTLIB = (
-    "Matplotlib is needed to draw pictures and is not installed; run python -m pip install "
-    "'surrokit[figures]'"
-)
 
 
 def choose(only: Iterable[str]) -> dict[str, list[str]]:
@@ -66,7 +59,17 @@ def make(
 
     A value that is no Python literal is text. Settings win over small sizes.
     """
-    given = dict(map(_parse, settings))
+    given: dict[str, Any] = {}
+    for item in settings:
+        setting, equals, value = item.partition("=")
+        if not (equals and setting.isidentifier()):
+            raise ConfigurationError(
+                f"--set takes setting=value, got {item!r}; for example n_points=100"
+            )
+        try:
+            given[setting] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            given[setting] = value
     known = {name: [field.name for field in attrs.fields(cls)] for name, cls in classes.items()}
     everywhere = sorted({setting for own in known.values() for setting in own})
     for setting in given:
@@ -83,18 +86,6 @@ def make(
         except ConfigurationError as error:
             raise ConfigurationError(f"{name}: {error}") from error
     return made
-
-
-def _parse(item: str) -> tuple[str, Any]:
-    setting, equals, value = item.partition("=")
-    if not (equals and setting.isidentifier()):
-        raise ConfigurationError(
-            f"--set takes setting=value, got {item!r}; for example n_points=100"
-        )
-    try:
-        return setting, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return setting, value
 
 
 def check_folders(data: Path | None, json_path: Path | None) -> None:
@@ -145,7 +136,7 @@ class Series:
                 return
 
     def _do(self, name: str, work: Work) -> bool:
-        """Do an experiment; return whether it was interrupted."""
+        """Do an experiment, print and write it; return whether it was interrupted."""
 
         def begin(row: Row) -> None:
             if sys.stderr.isatty():
@@ -157,7 +148,17 @@ class Series:
         self._reported[name] = work
         if work.finished:
             say(text, nl=False)
-            self._publish(work)
+            say(f"figures written to {' and '.join(map(str, work.write(self._out)))}")
+            try:
+                say(f"picture written to {' and '.join(map(str, work.draw(self._out)))}")
+            except ModuleNotFoundError as error:
+                if (error.name or "").partition(".")[0] != "matplotlib":
+                    raise
+                say(
+                    "Note: Matplotlib is needed to draw pictures and is not installed; run python "
+                    "-m pip install 'surrokit[figures]'"
+                )
+            say()
         return bool(work.waiting)
 
     def _failed(self, what: str, error: Exception) -> str:
@@ -170,16 +171,6 @@ class Series:
         say(f"Error in {what}: {shown}", err=True)
         self._failures[what] = reason
         return reason
-
-    def _publish(self, work: Work) -> None:
-        say(f"figures written to {' and '.join(map(str, work.write(self._out)))}")
-        try:
-            say(f"picture written to {' and '.join(map(str, work.draw(self._out)))}")
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "matplotlib":
-                raise
-            say(f"Note: {_NO_MATPLOTLIB}")
-        say()
 
     @property
     def notes(self) -> list[str]:
@@ -198,7 +189,7 @@ class Series:
     def status(self) -> int:
         """Exit status: 0 if some row is done and nothing failed unexpectedly, as with make -k."""
         if self._waiting:
-            return _INTERRUPTED
+            return 130  # the shell's exit status after Ctrl-C
         done = any(work.n_done for work in self._reported.values())
         return 0 if done and not self._failures else 1
 

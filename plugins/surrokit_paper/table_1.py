@@ -21,22 +21,27 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.arguments import positive_integer
+from surrokit.arguments import (
+    not_negative_integer,
+    one_of,
+    optional_positive_integer,
+    positive_integer,
+)
 from surrokit.potentials import GradientPotential
 from surrokit.types import FloatArray
 from surrokit_paper.chains import (
     NO_RESCUE,
-    Marginals,
     SamplingTime,
-    complete,
     largest_by_chance,
+    marginals,
     one_chain,
+    sampled,
 )
 from surrokit_paper.harness import Cell, Conditions, Finished, Report, Row, groups, names_field
 from surrokit_paper.methods import HMC
 from surrokit_paper.pictures import BLACK, BLUE, GREY, VERMILION, common_legend, drawing, panels
-from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED
-from surrokit_paper.table_1_methods import METHODS, RMHMC, TUNED, Sizes
+from surrokit_paper.problems import A9A, BANK, PDE, SIMULATED, ProblemExperiment
+from surrokit_paper.table_1_methods import METHODS, RMHMC, TUNED
 
 RNS_HMC, RNS_RMHMC = "rns-hmc", "rns-rmhmc"
 
@@ -101,7 +106,7 @@ NOTES = (
 
 
 @attrs.frozen(kw_only=True)
-class Table1(Sizes):
+class Table1(ProblemExperiment):
     """Section 5 and table 1 of Zhang, Shahbaba and Zhao (2017).
 
     HMC, RMHMC, RNS-HMC and RNS-RMHMC as the paper sets them up, one chain from 0 with unit masses
@@ -111,6 +116,23 @@ class Table1(Sizes):
 
     Parameters
     ----------
+    burn_in, discard
+        Iterations of exact HMC before the kept draws, and how many of them nothing is learnt from.
+    draws
+        Kept draws, of all chains together.
+    settling
+        Iterations of exact HMC from 0 that bring RMHMC to where it starts.
+    riemannian_burn_in, riemannian_draws
+        Iterations of exact RMHMC, which take half a second each. The paper has 5000 and 5000.
+    surrogate_riemannian_draws
+        Kept draws of RNS-RMHMC.
+    warmup
+        Of ``trend``, ``gradients`` and ``hmc-tuned``; None for what comes by default.
+    n_nodes
+        Of the paper's network; None for s as in the paper.
+    convex_metric
+        Of RNS-RMHMC on the logistic regressions: ``"hessian"`` as in the paper, which ends with an
+        error where the network is not convex, or ``"softabs"``.
     methods
         Names of the methods.
     repeats
@@ -135,6 +157,16 @@ class Table1(Sizes):
         "mesh": 10,
     }
 
+    burn_in: int = attrs.field(default=5000, validator=positive_integer)
+    discard: int = attrs.field(default=1000, validator=not_negative_integer)
+    draws: int = attrs.field(default=5000, validator=positive_integer)
+    settling: int = attrs.field(default=300, validator=not_negative_integer)
+    riemannian_burn_in: int = attrs.field(default=50, validator=not_negative_integer)
+    riemannian_draws: int = attrs.field(default=300, validator=positive_integer)
+    surrogate_riemannian_draws: int = attrs.field(default=2000, validator=positive_integer)
+    warmup: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    convex_metric: str = attrs.field(default="hessian", validator=one_of("hessian", "softabs"))
     methods: tuple[str, ...] = names_field("methods", METHODS)
     repeats: int = attrs.field(default=1, validator=positive_integer)
 
@@ -173,7 +205,7 @@ class Table1(Sizes):
         if method.of_paper and "surrogate" in arguments:
             arguments["schedule"] = (arguments.get("schedule"), NO_RESCUE)
         timed, rng = SamplingTime(), conditions.generator("row", *keys)
-        run = complete(sk.sample(target, **arguments, seed=rng, progress=False, observers=[timed]))
+        run = sampled(target, **arguments, seed=rng, observers=[timed])
         result, trained = measure(run), run.seconds["training"]
         times = {"sampling": timed.seconds, "training": trained, "all": timed.ended - began}
         return {
@@ -243,26 +275,19 @@ class Table1(Sizes):
         return figure
 
 
-# --- what a run found, and what that cost ---
-
-
 def measure(run: sk.Run) -> dict[str, Any]:
-    """Return the posterior that a run found, effective draws, and exact calls, as plain data.
-
-    Draws are those of all chains together, ``rhat`` is the largest, ``calls`` are those of the
-    whole run, and ``sampling_calls`` and ``steps`` those of the kept iterations.
-    """
-    found, before = Marginals.of(run.draws), run.warmup.calls
+    """Return the posterior that a run found, effective draws, and exact calls, as plain data."""
+    found, before = marginals(run.draws), run.warmup.calls
     return {
         "acceptance": float(run.acceptance.mean()),
         "chains": len(run.draws),
         "draws": run.draws[..., 0].size,
         "ess_paper": run.ess("paper"),
-        "ess_bulk": found.ess,
-        "mean": found.means,
-        "mean_error": found.mean_errors,
-        "sd": found.sds,
-        "sd_error": found.sd_errors,
+        "ess_bulk": found["ess"],
+        "mean": found["means"],
+        "mean_error": found["mean_errors"],
+        "sd": found["sds"],
+        "sd_error": found["sd_errors"],
         "rhat": float(np.max(run.rhat())),
         "calls": dict(run.calls),
         "sampling_calls": {
@@ -307,8 +332,8 @@ def charged_seconds(row: Mapping[str, Any]) -> float:
 def ceilings(row: Mapping[str, Any]) -> tuple[float, float]:
     """Return the largest speed-ups that a surrogate which costs nothing can have over this HMC.
 
-    One value an iteration is left, and acceptance and mixing are HMC's. The first is against HMC
-    as it ran here, the second as the authors count.
+    One value an iteration is left. The first is against HMC as it ran here, the second as the
+    authors count.
     """
     cost = row["call_seconds"]
     gradient, steps = cost["gradient"] / cost["value"], row["steps"] / row["draws"]
@@ -339,8 +364,6 @@ def summaries(finished: Sequence[Finished]) -> dict[tuple[str, str], Summary]:
     ``ess`` is least, median and largest over parameters by the paper's estimator, ``bulk_ess`` the
     least by ranks. Seconds of sampling are those of one kept draw: as run, ``charged_`` (of HMC)
     and ``sensitivity_`` (of the elliptic problem); a rate is min(ESS) a second by each of these.
-    ``all_seconds`` and ``full_rate`` are of the whole run; ``draws``, ``rhat``, ``choice`` and
-    ``result`` of the first one.
     """
     found = {}
     for (problem, method), rows in groups(finished, "problem", "method").items():
@@ -374,7 +397,12 @@ def _means(rows: Sequence[Finished], problem: str, method: str, value: float) ->
         seconds["sensitivity_"] = mean(
             lambda r: seconds_by_sensitivities(r, value, hmc=hmc) / r["draws"]
         )
-    ess, bulk_ess = _quantiles(results, "ess_paper"), _quantiles(results, "ess_bulk")[0]
+    # least, median and largest, each averaged over runs; None, which becomes NaN, where a run
+    # never moved
+    numbers = np.array([[r[name] for r in results] for name in ("ess_paper", "ess_bulk")], float)
+    quantiles = np.quantile(numbers, [0.0, 0.5, 1.0], axis=2).mean(axis=2).T
+    known = [each.tolist() if np.isfinite(each).all() else [None] * 3 for each in quantiles]
+    ess, bulk_ess = known[0], known[1][0]
     calls = {kind: float(np.mean([r["calls"][kind] for r in results])) for kind in first["calls"]}
     everything, n_calls = mean(lambda r: r["seconds"]["all"]), sum(calls.values()) - calls["rows"]
     return {
@@ -397,13 +425,6 @@ def _means(rows: Sequence[Finished], problem: str, method: str, value: float) ->
         "choice": first["choice"],
         "result": first,
     }
-
-
-def _quantiles(results: Sequence[Mapping[str, Any]], name: str) -> list[float | None]:
-    """Return least, median and largest, each averaged over runs; None where a run never moved."""
-    numbers = np.array([result[name] for result in results], dtype=np.float64)  # None becomes NaN
-    found = np.quantile(numbers, [0.0, 0.5, 1.0], axis=1).mean(axis=1)
-    return found.tolist() if np.isfinite(found).all() else [None] * 3
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:
@@ -430,30 +451,25 @@ def agreement(result: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[s
 
     ``means`` and ``sds`` are in Monte Carlo standard errors of the difference, ``sds_relative`` and
     its error ``sds_error`` parts of the reference; None where one of the samplers never moved.
-    ``chance`` is what as many normal numbers exceed once in a hundred times, in absolute value.
     """
 
     def both(name: str) -> list[FloatArray]:
         return [np.array(each[name], dtype=np.float64) for each in (result, reference)]
 
+    def largest(difference: FloatArray, unit: FloatArray) -> float | None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = float(np.max(np.abs(difference / unit)))
+        return found if np.isfinite(found) else None
+
     (mean, other_mean), (sd, other) = both("mean"), both("sd")
     mean_error, sd_error = np.hypot(*both("mean_error")), np.hypot(*both("sd_error"))
     return {
-        "means": _largest(mean - other_mean, mean_error),
-        "sds": _largest(sd - other, sd_error),
-        "sds_relative": _largest(sd - other, other),
-        "sds_error": _largest(sd_error, other),
+        "means": largest(mean - other_mean, mean_error),
+        "sds": largest(sd - other, sd_error),
+        "sds_relative": largest(sd - other, other),
+        "sds_error": largest(sd_error, other),
         "chance": largest_by_chance(len(sd)),
     }
-
-
-def _largest(difference: FloatArray, unit: FloatArray) -> float | None:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = float(np.max(np.abs(difference / unit)))
-    return found if np.isfinite(found) else None
-
-
-# --- tables ---
 
 
 def _names(one: Summary) -> dict[str, Cell]:
@@ -507,8 +523,7 @@ def _paper_line(one: Summary, printed: PrintedLine) -> dict[str, Cell]:
 
 
 def _percentages(ess: Sequence[float | None], draws: int) -> str | None:
-    known = [f"{100 * number / draws:.0f}" for number in ess if number is not None]
-    return ", ".join(known) or None
+    return ", ".join(f"{100 * n / draws:.0f}" for n in ess if n is not None) or None
 
 
 def _full_line(one: Summary) -> dict[str, Cell]:

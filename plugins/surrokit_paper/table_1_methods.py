@@ -7,14 +7,8 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from surrokit.arguments import (
-    not_negative_integer,
-    one_of,
-    optional_positive_integer,
-    positive_integer,
-)
 from surrokit_paper.methods import HMC
-from surrokit_paper.problems import PDE, PROBLEMS, PaperProblem, ProblemExperiment
+from surrokit_paper.problems import PDE, PROBLEMS, PaperProblem
 
 RMHMC, TUNED = "rmhmc", "hmc-tuned"
 """Methods on the exact potential, in names of rows, beside HMC."""
@@ -22,45 +16,9 @@ RMHMC, TUNED = "rmhmc", "hmc-tuned"
 _CHAINS = 4
 
 
-@attrs.frozen(kw_only=True)
-class Sizes(ProblemExperiment):
-    """How long runs of the table are.
-
-    Parameters
-    ----------
-    burn_in, discard
-        Iterations of exact HMC before the kept draws, and how many of them nothing is learnt from.
-    draws
-        Kept draws, of all chains together.
-    settling
-        Iterations of exact HMC from 0 that bring RMHMC to where it starts.
-    riemannian_burn_in, riemannian_draws
-        Iterations of exact RMHMC, which take half a second each. The paper has 5000 and 5000.
-    surrogate_riemannian_draws
-        Kept draws of RNS-RMHMC.
-    warmup
-        Of ``trend``, ``gradients`` and ``hmc-tuned``; None for what comes by default.
-    n_nodes
-        Of the paper's network; None for s as in the paper.
-    convex_metric
-        Of RNS-RMHMC on the logistic regressions: ``"hessian"`` as in the paper, which ends with an
-        error where the network is not convex, or ``"softabs"``.
-    """
-
-    burn_in: int = attrs.field(default=5000, validator=positive_integer)
-    discard: int = attrs.field(default=1000, validator=not_negative_integer)
-    draws: int = attrs.field(default=5000, validator=positive_integer)
-    settling: int = attrs.field(default=300, validator=not_negative_integer)
-    riemannian_burn_in: int = attrs.field(default=50, validator=not_negative_integer)
-    riemannian_draws: int = attrs.field(default=300, validator=positive_integer)
-    surrogate_riemannian_draws: int = attrs.field(default=2000, validator=positive_integer)
-    warmup: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    convex_metric: str = attrs.field(default="hessian", validator=one_of("hessian", "softabs"))
-
-
 Arguments: TypeAlias = dict[str, Any]
-Recipe: TypeAlias = Callable[[PaperProblem, Sizes], Arguments]
+Recipe: TypeAlias = Callable[[PaperProblem, Any], Arguments]
+"""Of a problem, and the table with its sizes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -71,9 +29,7 @@ class TableMethod:
     what: str  # its settings, for the reader
     arguments: Recipe  # keywords for surrokit.sample, as plain data
     problems: tuple[str, ...] = PROBLEMS
-    of_paper: bool = (
-        False  # does the paper's table have it? Then it starts from 0, without fallback
-    )
+    of_paper: bool = False  # is it in the paper's? Then it starts from 0, without fallback
     settles: bool = False  # does it start where exact HMC comes in `settling` iterations?
     sees_outputs: bool = False  # does it need the elliptic problem with its outputs?
 
@@ -83,7 +39,7 @@ def _hmc(problem: PaperProblem) -> tuple[str, Arguments]:
     return "hmc", {"metric": "identity", **sizes}
 
 
-def _one_chain(problem: PaperProblem, sizes: Sizes, **more: Any) -> Arguments:
+def _one_chain(problem: PaperProblem, sizes: Any, **more: Any) -> Arguments:
     return {"sampler": _hmc(problem), "chains": 1, "draws": sizes.draws, **more}
 
 
@@ -92,7 +48,7 @@ def _riemannian(problem: PaperProblem, metric: Any, **more: Any) -> Arguments:
     return {"sampler": ("rmhmc", {"metric": metric, **path}), "chains": 1, **more}
 
 
-def _learnt_once(problem: PaperProblem, sizes: Sizes, ridge: float) -> Arguments:
+def _learnt_once(problem: PaperProblem, sizes: Any, ridge: float) -> Arguments:
     """Return the paper's network, and the exact HMC whose states it learns from."""
     explorer = {
         "sampler": _hmc(problem),
@@ -109,12 +65,7 @@ def _learnt_once(problem: PaperProblem, sizes: Sizes, ridge: float) -> Arguments
     }
 
 
-def _rmhmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
-    lengths = {"warmup": sizes.riemannian_burn_in, "draws": sizes.riemannian_draws}
-    return _riemannian(problem, problem.metric, **lengths)
-
-
-def _rns_rmhmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
+def _rns_rmhmc(problem: PaperProblem, sizes: Any) -> Arguments:
     metric: Any = problem.surrogate_metric
     if metric == "hessian":
         # a network of a convex potential is nearly convex, and the authors do not look either
@@ -150,7 +101,12 @@ METHODS: Mapping[str, TableMethod] = {
         label="RMHMC",
         what="the paper's step size and number of steps, one chain; Fisher metric, for the PDE "
         "the Gauss-Newton matrix",
-        arguments=_rmhmc,
+        arguments=lambda problem, sizes: _riemannian(
+            problem,
+            problem.metric,
+            warmup=sizes.riemannian_burn_in,
+            draws=sizes.riemannian_draws,
+        ),
         of_paper=True,
         settles=True,
         sees_outputs=True,

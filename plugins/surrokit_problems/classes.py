@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from itertools import combinations, combinations_with_replacement, permutations
 from typing import Any, ClassVar
 
@@ -12,8 +11,8 @@ from scipy import sparse
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_positions
-from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.potentials import USUAL_ORDER
+from surrokit.errors import ConfigurationError
+from surrokit.potentials import Ball
 from surrokit.predictive.families import MultinomialClasses, OrdinalClasses
 from surrokit.predictive.rows import RowPredictor
 from surrokit.targets.gaussian import GaussianPrior
@@ -21,44 +20,27 @@ from surrokit.targets.summed import SumAndRest
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.design import (
     Design,
-    along,
-    blocks,
     check_design,
     column_from,
     squared_norms,
     third_moments,
     weights_from,
 )
-from surrokit_problems.families import LOGISTIC
-from surrokit_problems.family_terms import FOURTH_BOUND, THIRD_BOUND
-from surrokit_problems.rows import OF_SUMS, GeneralizedLinearModel, RowSum, check_shape
-from surrokit_problems.terms import USUAL_PRIOR, Expansion, NormalPrior, Rows, weighed
-
-_COMMON_SHIFT, _STRETCH = 1.0, 0.3  # of cutpoints at the start, in logits and on a log scale
+from surrokit_problems.families import FOURTH_BOUND, LOGISTIC, THIRD_BOUND
+from surrokit_problems.rows import USUAL_PRIOR, GeneralizedLinearModel, check_shape, weighed
 
 
-class MultinomialLogit(RowSum):
+class MultinomialLogit(GeneralizedLinearModel):
     """Responses 0, 1, ..., m with probabilities in proportion to 1, exp(e_1), ..., exp(e_m).
 
     Predictors are e_k = x . b_k; the position is b_1, ..., b_m, one after the other. A term is
-    log(1 + sum_k exp(e_k)) - e_y, in nats, with e_0 = 0.
-
-    Parameters
-    ----------
-    design : array_like or SciPy sparse matrix of shape (n_rows, n_columns), or path
-        Covariates, a column of ones included where an intercept is wanted.
-    response : array_like of shape (n_rows,), or path
-        Whole numbers from 0 to m, each of which occurs.
-    prior
-        Normal; a number is the standard deviation of all coefficients; None for a flat one.
-    weights : array_like of shape (n_rows,), or path, optional
-        How often each row counts.
+    log(1 + sum_k exp(e_k)) - e_y, in nats, with e_0 = 0. Parameters are those of
+    :func:`~surrokit_problems.regression.regression`.
 
     Raises
     ------
     ConfigurationError, ShapeError, TargetError
-        If a number is not finite, a weight is negative, responses are not 0 to m, shapes do not
-        agree, or something cannot be read as numbers.
+        As other models, and if responses are not whole numbers 0 to m, each of which occurs.
 
     Notes
     -----
@@ -79,37 +61,15 @@ class MultinomialLogit(RowSum):
         weights: Any = None,
     ) -> None:
         x, y = check_design(design, response)
-        terms = _ClassTerms(
-            response=y.astype(np.int64),
-            weights=weights_from(weights, len(y)),
-            n_predictors=_count_classes("multinomial", y) - 1,
-        )
-        super().__init__(x, terms, NormalPrior.of(prior, terms.n_predictors * x.shape[1]))
+        family = _Softmax(_count_classes("multinomial", y) - 1)
+        super().__init__(x, y, family, prior, weights=weights)
 
-    @property
-    def predictor(self) -> RowPredictor:
-        """What predicts classes of new rows."""
-        return RowPredictor.of(MultinomialClasses(), self._design.shape[1], has_offset=False)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it offers besides the value; ``convex`` with a prior."""
-        more = {can.ROWS_THIRD_ORDER, can.CONVEX} if self._prior.proper else {can.ROWS_THIRD_ORDER}
-        return OF_SUMS | more
-
-    def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
+    def row_bounds(self, factor: FloatArray, order: int = 2, _: Ball | None = None) -> FloatArray:
         """Return w_i^3 / (36 sqrt(3)), shape (n_rows,), or w_i^4 / 192 with an order of 3.
 
         w_i is the most by which two predictors of a row can part along L u, with L the
         ``factor (dim, dim)`` and |u| = 1: the largest |(L_j - L_k)^T x_i|, with L_k the rows of L
-        that belong to class k, and L_0 = 0.
-
-        Raises
-        ------
-        ShapeError
-            If the factor is not a square matrix for these coefficients.
-        ConfigurationError
-            As :meth:`expand`.
+        that belong to class k, and L_0 = 0. No ball is needed.
         """
         self._check_order(order)
         matrix = check_shape("factor", factor, (self.dim, self.dim))
@@ -122,20 +82,8 @@ class MultinomialLogit(RowSum):
             return weighed(FOURTH_BOUND / 24.0 * squares**2, self._terms.weights)
         return weighed(THIRD_BOUND / 6.0 * squares**1.5, self._terms.weights)
 
-    def _check_order(self, order: int) -> None:
-        if order not in (2, 3):
-            raise ConfigurationError(
-                f"multinomial terms are expanded to an order of 2 or 3, got {order!r}; give one of "
-                "these"
-            )
-
-    def _expansion(self, order: int, predictors: FloatArray, **found: Any) -> _MultinomialExpansion:
-        third = None if order == USUAL_ORDER else self._third(_chances(predictors))
-        return _MultinomialExpansion(predictors=predictors, third=third, **found)
-
-    def _third(self, p: FloatArray) -> FloatArray:
-        """Return the sum of third derivatives in b, (dim, dim, dim), for p of shape (n_rows, m)."""
-        m, d = self._terms.n_predictors, self._design.shape[1]
+    def _third(self, predictors: FloatArray) -> FloatArray:
+        p, m, d = _chances(predictors), self.family.n_predictors, self._design.shape[1]
         total = np.zeros((m, d, m, d, m, d))
         for classes in combinations_with_replacement(range(m), 3):
             moments = weighed(_third_moments(p, *classes), self._terms.weights)
@@ -145,87 +93,57 @@ class MultinomialLogit(RowSum):
         return total.reshape(self.dim, self.dim, self.dim)
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class _ClassTerms:
-    """The terms log(1 + sum_k exp(e_k)) - e_y of rows, with responses y (n_rows,).
+@attrs.frozen
+class _Softmax:
+    """The terms log(1 + sum_k exp(e_k)) - e_y, for predictors (rows, n, m); y is (rows, 1, 1)."""
 
-    Predictors have shape (rows, n, m): for each row, position and class but 0.
-    """
-
-    response: IntArray
-    weights: FloatArray | None
     n_predictors: int
 
-    constant: ClassVar[float] = 0.0
-    unnormalized: ClassVar[tuple[str, ...]] = ()
+    name: ClassVar[str] = "multinomial"
+    several: ClassVar[bool] = True
+    convex: ClassVar[bool] = True
+    local: ClassVar[bool] = False
+    third: ClassVar[bool] = True  # that there are third derivatives
+    predicts: ClassVar[MultinomialClasses] = MultinomialClasses()
 
-    def predictors(self, products: FloatArray, rows: Rows) -> FloatArray:
-        del rows
-        return products.reshape(len(products), -1, self.n_predictors)
+    def check_responses(self, _: FloatArray) -> None:
+        """Classes have been counted."""
 
-    def select(self, rows: IntArray) -> _ClassTerms:
-        weights = None if self.weights is None else self.weights[rows]
-        return attrs.evolve(self, response=self.response[rows], weights=weights)
+    def constant(self, y: FloatArray) -> FloatArray:
+        return np.zeros_like(y)
 
-    def value(self, e: FloatArray, rows: Rows) -> FloatArray:
-        chosen = np.einsum("rnm,rm->rn", e, self._shown(rows))
-        return weighed(_log_sum(e) - chosen, self.weights, rows)
+    def value(self, e: FloatArray, y: FloatArray) -> FloatArray:
+        return np.asarray(_log_sum(e) - np.einsum("rnm,rm->rn", e, self._shown(y)[:, 0]))
 
-    def first(self, e: FloatArray, rows: Rows) -> FloatArray:
-        return weighed(_chances(e) - self._shown(rows)[:, None, :], self.weights, rows)
+    def first(self, e: FloatArray, y: FloatArray) -> FloatArray:
+        return np.asarray(_chances(e) - self._shown(y))
 
-    def second(self, e: FloatArray, rows: Rows) -> FloatArray:
+    def second(self, e: FloatArray, _: FloatArray) -> FloatArray:
         p = _chances(e)
         matrices = -p[..., :, None] * p[..., None, :]
         each = np.arange(self.n_predictors)
         matrices[..., each, each] += p
-        return weighed(matrices, self.weights, rows)
+        return np.asarray(matrices)
 
-    def _shown(self, rows: Rows) -> FloatArray:
-        """Return which class each row has, shape (rows, m), as zeros and ones."""
-        classes = np.arange(1, self.n_predictors + 1)
-        return np.asarray(self.response[rows][:, None] == classes, dtype=np.float64)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class _MultinomialExpansion(Expansion):
-    """Expansions of multinomial terms, with predictors (n_rows, m) at the centre."""
-
-    terms: _ClassTerms
-    design: Design
-    predictors: FloatArray
-
-    def _of_pairs(
-        self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray
-    ) -> Sequence[FloatArray]:
-        m, d, n_sets = self.terms.n_predictors, self.design.shape[1], len(ends)
-        steps = (np.array(ends) - self.centre).reshape(n_sets, -1, m, d)
-        by_class = np.moveaxis(steps, 2, 1).reshape(n_sets * m, -1, d)
-        s = along(self.design, rows, owners, by_class).reshape(n_sets, m, -1)
-        left = self._remaining(rows, np.ascontiguousarray(np.moveaxis(s, 2, 0)))
-        return list(left.T)
-
-    def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
-        columns = (positions - self.centre).reshape(-1, self.design.shape[1]).T
-        for rows, x in blocks(self.design, len(positions) * self.terms.n_predictors):
-            yield self._remaining(rows, self.terms.predictors(x @ columns, rows)).T
-
-    def _remaining(self, rows: Rows, s: FloatArray) -> FloatArray:
-        """Return what expansions leave out, shape (rows, n), for changes s (rows, n, m) of e.
+    def remaining(self, e: FloatArray, _: FloatArray, s: FloatArray, order: int) -> FloatArray:
+        """Return what expansions leave out, shape (k, rows), for changes s (k, rows, m) of e.
 
         With c_k the change of predictor k less the mean of all changes under the probabilities p
         at the centre, that is log(sum p exp(c)) less half of sum p c^2.
         """
-        e = self.predictors[rows][:, None]
         p = _chances(e)
-        mean = (p * s).sum(axis=2)
-        rest = 1.0 / (1.0 + np.exp(np.minimum(e, 700.0)).sum(axis=2))  # of class 0
+        mean = (p * s).sum(axis=-1)
+        rest = 1.0 / (1.0 + np.exp(np.minimum(e, 700.0)).sum(axis=-1))  # of class 0
         c = s - mean[..., None]
         found = _log_sum(e + s) - _log_sum(e) - mean
-        found -= 0.5 * ((p * c * c).sum(axis=2) + rest * mean * mean)
-        if self.third is not None:
-            found -= ((p * c**3).sum(axis=2) - rest * mean**3) / 6.0
-        return weighed(found, self.terms.weights, rows)
+        found -= 0.5 * ((p * c * c).sum(axis=-1) + rest * mean * mean)
+        if order == 3:
+            found -= ((p * c**3).sum(axis=-1) - rest * mean**3) / 6.0
+        return np.asarray(found)
+
+    def _shown(self, y: FloatArray) -> FloatArray:
+        """Return which class each row has, shape (rows, 1, m), as zeros and ones."""
+        return np.asarray(y == np.arange(1, self.n_predictors + 1), dtype=np.float64)
 
 
 def _chances(e: FloatArray) -> FloatArray:
@@ -253,12 +171,10 @@ def _third_moments(p: FloatArray, i: int, j: int, k: int) -> FloatArray:
 class OrdinalLogit(SumAndRest):
     """Responses 0, 1, ..., m with P(response <= k) = 1 / (1 + exp(x . b + o - c_k)).
 
-    The position is b, then the cutpoints c_0 < c_1 < ... < c_(m-1); elsewhere U is infinite. There
-    is no intercept, as cutpoints may move together. :func:`ordinal` makes it.
-
-    ``terms`` are logistic, with the prior of all parameters, and the ``rest`` is what gaps of
-    cutpoints cost. ``shares (m,)`` are those of responses of at most 0, ..., m - 1, and ``sizes``
-    the largest absolute numbers of the columns.
+    The position is b, then the cutpoints c_0 < c_1 < ... < c_(m-1); elsewhere U is infinite.
+    :func:`ordinal` makes it, with logistic ``terms`` that have the prior of all parameters, and
+    the ``rest`` that gaps of cutpoints cost. ``shares (m,)`` are those of responses of at most
+    0, ..., m - 1, and ``sizes`` the largest absolute numbers of the columns.
 
     Notes
     -----
@@ -294,33 +210,9 @@ class OrdinalLogit(SumAndRest):
         """Return starting positions, shape (n, dim): about the cutpoints of the shares alone."""
         slopes = rng.uniform(-1.0, 1.0, (n, self.n_columns)) / (self.n_columns + 1) / self.sizes
         logits = np.log(self.shares) - np.log1p(-self.shares)
-        stretched = np.exp(rng.uniform(-_STRETCH, _STRETCH, (n, 1))) * (logits - logits.mean())
-        common = logits.mean() + rng.uniform(-_COMMON_SHIFT, _COMMON_SHIFT, (n, 1))
+        stretched = np.exp(rng.uniform(-0.3, 0.3, (n, 1))) * (logits - logits.mean())
+        common = logits.mean() + rng.uniform(-1.0, 1.0, (n, 1))
         return np.hstack([slopes, common + stretched])
-
-    def probabilities(self, positions: FloatArray, design: Any, offset: Any = None) -> FloatArray:
-        """Return the probability of each category, shape (n, n_rows, m + 1).
-
-        ``positions (n, dim)`` are draws of coefficients and cutpoints; ``design (n_rows,
-        n_columns)``, an array or a sparse matrix, and ``offset (n_rows,)`` need not be those of the
-        fit.
-
-        Raises
-        ------
-        ShapeError
-            If the shapes do not agree.
-        """
-        q = check_positions(positions, self.dim)
-        x = design if sparse.issparse(design) else np.asarray(design, dtype=np.float64)
-        if x.ndim != 2 or x.shape[1] != self.n_columns:
-            raise ShapeError(
-                f"design must have shape (n_rows, {self.n_columns}), a column for each "
-                f"coefficient, got {x.shape}"
-            )
-        known = np.zeros(x.shape[0]) if offset is None else np.asarray(offset, dtype=np.float64)
-        if known.shape != (x.shape[0],):
-            raise ShapeError(f"offset must have shape {(x.shape[0],)}, got {known.shape}")
-        return OrdinalClasses().probabilities(q, x, known)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -381,19 +273,10 @@ def ordinal(
     offset: Any = None,
     weights: Any = None,
 ) -> OrdinalLogit:
-    """Return a regression of ordered categories.
+    """Return a regression of ordered categories, without a column of ones.
 
-    Parameters
-    ----------
-    design : array_like or SciPy sparse matrix of shape (n_rows, n_columns), or path
-        Covariates, without a column of ones.
-    response : array_like of shape (n_rows,), or path
-        Whole numbers from 0 to m, each of which occurs.
-    prior
-        Normal, of all coefficients and then all cutpoints; a number is the standard deviation of
-        all; None for a flat one.
-    offset, weights : array_like of shape (n_rows,), or path, optional
-        Known parts of the predictors, and how often each row counts.
+    Parameters are those of :func:`~surrokit_problems.regression.regression`; the prior is of all
+    coefficients and then all cutpoints.
 
     Raises
     ------
@@ -401,13 +284,18 @@ def ordinal(
         As :class:`MultinomialLogit`, and if a column is constant.
     """
     x, y = check_design(design, response)
-    _check_columns(x)
     counted = weights_from(weights, len(y))
     counts = _counts(y, np.ones(len(y)) if counted is None else counted)
+    least, most = (_dense(each(x, axis=0)) for each in (np.min, np.max))
+    constant = np.flatnonzero((least == most) & (most != 0.0))
+    if constant.size:
+        raise ConfigurationError(
+            f"column {constant[0]} of the design is {most[constant[0]]:g} in every row, but an "
+            "ordinal regression has cutpoints in place of an intercept; leave that column out"
+        )
     rows, cutpoints, upper = _terms(y.astype(np.int64), len(counts) - 1)
     known = column_from("offset", offset, len(y))
-    sizes = abs(x).max(axis=0)
-    sizes = sizes.toarray() if sparse.issparse(sizes) else np.asarray(sizes)
+    sizes = np.maximum(np.abs(least), np.abs(most))
     return OrdinalLogit(
         GeneralizedLinearModel(
             _beside(x[rows], cutpoints, len(counts) - 1),
@@ -420,7 +308,7 @@ def ordinal(
         _Gaps(n_columns=x.shape[1], counts=counts[1:-1]),
         n_columns=x.shape[1],
         shares=np.cumsum(counts)[:-1] / counts.sum(),
-        sizes=np.where(sizes > 0.0, sizes, 1.0).reshape(x.shape[1]),
+        sizes=np.where(sizes > 0.0, sizes, 1.0),
         has_offset=known is not None,
     )
 
@@ -470,17 +358,6 @@ def _count_classes(kind: str, response: FloatArray) -> int:
     return len(found)
 
 
-def _check_columns(design: Design) -> None:
-    """Raise if a column is constant, unless it is 0."""
-    if not design.shape[0]:
-        return
-    least, most = design.min(axis=0), design.max(axis=0)
-    if sparse.issparse(design):
-        least, most = least.toarray(), most.toarray()
-    constant = np.flatnonzero((np.ravel(least) == np.ravel(most)) & (np.ravel(most) != 0.0))
-    if constant.size:
-        raise ConfigurationError(
-            f"column {constant[0]} of the design is {np.ravel(most)[constant[0]]:g} in every row, "
-            "but an ordinal regression has cutpoints in place of an intercept; leave that column "
-            "out"
-        )
+def _dense(of_columns: Any) -> FloatArray:
+    """Return numbers of columns, shape (n_columns,)."""
+    return np.ravel(of_columns.toarray() if sparse.issparse(of_columns) else of_columns)

@@ -34,7 +34,21 @@ class GaussianPotential(ShownTarget):
     def __init__(self, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
         self.mean: FloatArray = np.array(mean, dtype=np.float64)
         self.covariance: FloatArray = np.array(covariance, dtype=np.float64)
-        self.factor = _cholesky(self.mean, self.covariance)
+        mean, covariance = self.mean, self.covariance
+        if mean.ndim != 1 or not mean.size or covariance.shape != (len(mean), len(mean)):
+            raise ShapeError(
+                "mean must have shape (dim,) and covariance shape (dim, dim), got "
+                f"{mean.shape} and {covariance.shape}; give them the same dim"
+            )
+        try:
+            if not (np.isfinite(mean).all() and np.allclose(covariance, covariance.T)):
+                raise np.linalg.LinAlgError("not finite or not symmetric")
+            self.factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        except np.linalg.LinAlgError as error:
+            raise ConfigurationError(
+                "mean must be finite and covariance symmetric and positive definite, got one that "
+                f"is not ({error}); check its eigenvalues"
+            ) from error
         whitening = np.linalg.inv(self.factor)
         self._precision = whitening.T @ whitening
 
@@ -57,10 +71,7 @@ class GaussianPotential(ShownTarget):
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient alone, shape (n, dim)."""
-        offsets = check_positions(positions, self.dim) - self.mean
-        with np.errstate(over="ignore", invalid="ignore"):
-            gradient: FloatArray = offsets @ self._precision
-        return gradient
+        return self.value_and_gradient(positions)[1]
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the precision matrix for each position, shape (n, dim, dim)."""
@@ -118,27 +129,19 @@ def gaussian(
     ConfigurationError, ShapeError
         As the class.
     """
-    if covariance is not None:
-        dim = len(np.atleast_1d(covariance))
-    elif mean is not None:
-        dim = len(np.atleast_1d(mean))
+    given = mean if covariance is None else covariance
+    dim = dim if given is None else len(np.atleast_1d(given))
     return GaussianPotential(
         np.zeros(dim) if mean is None else mean, np.eye(dim) if covariance is None else covariance
     )
 
 
 def gaussian_32() -> GaussianPotential:
-    """Return the 32-dimensional Gaussian of figure 3, around zero."""
-    return GaussianPotential(np.zeros(32), figure_three_covariance())
+    """Return the Gaussian of figure 3 of Zhang, Shahbaba and Zhao (2017), around zero.
 
-
-def figure_three_covariance(dim: int = 32) -> FloatArray:
-    """Return the covariance of figure 3 of Zhang, Shahbaba and Zhao (2017), shape (dim, dim).
-
-    Eigenvalue 1 with eigenvector (1, ..., 1), and 0.01 with all others.
+    Its covariance has eigenvalue 1 with eigenvector (1, ..., 1), and 0.01 with the 31 others.
     """
-    ones: FloatArray = np.full((dim, dim), 1.0 / dim)
-    return 0.01 * np.eye(dim) + 0.99 * ones
+    return GaussianPotential(np.zeros(32), 0.01 * np.eye(32) + np.full((32, 32), 0.99 / 32))
 
 
 class Banana(ShownTarget):
@@ -164,8 +167,7 @@ class Banana(ShownTarget):
     Notes
     -----
     Figure 2 of Zhang, Shahbaba and Zhao (2017), after Girolami and Calderhead (2011),
-    doi:10.1111/j.1467-9868.2010.00765.x. Methods raise :class:`~surrokit.errors.ShapeError` unless
-    positions are rows of 2 numbers.
+    doi:10.1111/j.1467-9868.2010.00765.x.
     """
 
     capabilities: ClassVar[Capabilities] = frozenset(
@@ -265,21 +267,3 @@ class Banana(ShownTarget):
         """Return u^T d_k G u, G the metric, shape (n, 2), with u in ``vectors (n, 2)``."""
         u = check_vectors(vectors, check_positions(positions, self.dim))
         return self.metric_trace_gradient(positions, u[:, :, None] * u[:, None, :])
-
-
-def _cholesky(mean: FloatArray, covariance: FloatArray) -> FloatArray:
-    if mean.ndim != 1 or not mean.size or covariance.shape != (len(mean), len(mean)):
-        raise ShapeError(
-            "mean must have shape (dim,) and covariance shape (dim, dim), got "
-            f"{mean.shape} and {covariance.shape}; give them the same dim"
-        )
-    try:
-        if not (np.isfinite(mean).all() and np.allclose(covariance, covariance.T)):
-            raise np.linalg.LinAlgError("not finite or not symmetric")
-        factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-    except np.linalg.LinAlgError as error:
-        raise ConfigurationError(
-            "mean must be finite and covariance symmetric and positive definite, got one that is "
-            f"not ({error}); check its eigenvalues"
-        ) from error
-    return factor

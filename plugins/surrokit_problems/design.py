@@ -19,20 +19,9 @@ from surrokit.types import FloatArray, IntArray
 Design: TypeAlias = Any
 """A dense array in C order, or a ``scipy.sparse.csr_array``; shape (n_rows, dim)."""
 
-_RESULTS_IN_A_BLOCK = 1_000_000
-_NUMBERS_IN_A_BLOCK = 200_000  # of the design: what stays in the processor's cache
-_FEW_PRODUCTS = 20_000
-_PAIRS_AT_ONCE = 400  # products of two columns: with a block of rows about what a cache holds
-
 
 def array_from(source: str | Path | npt.ArrayLike, name: str) -> FloatArray:
-    """Return an array, read from a .npy file where a path is given; ``name`` is for the message.
-
-    Raises
-    ------
-    TargetError
-        If the file cannot be read, or is not numbers.
-    """
+    """Return an array, or that of a .npy file; a TargetError, if there are none, says ``name``."""
     try:
         array = np.load(source) if isinstance(source, str | Path) else source
         return np.asarray(unmasked(array), dtype=np.float64)
@@ -45,13 +34,7 @@ def array_from(source: str | Path | npt.ArrayLike, name: str) -> FloatArray:
 
 
 def column_from(name: str, given: Any, n_rows: int) -> FloatArray | None:
-    """Return finite numbers, one for each row, shape (n_rows,); None where none are given.
-
-    Raises
-    ------
-    ConfigurationError, ShapeError, TargetError
-        If one is not finite, there is not one for each row, or they cannot be read.
-    """
+    """Return finite numbers, one for each row, shape (n_rows,); None where none are given."""
     if given is None:
         return None
     column = array_from(given, name)
@@ -64,13 +47,7 @@ def column_from(name: str, given: Any, n_rows: int) -> FloatArray | None:
 
 
 def weights_from(given: Any, n_rows: int) -> FloatArray | None:
-    """Return weights of rows, shape (n_rows,); None for ones.
-
-    Raises
-    ------
-    ConfigurationError
-        If one is not finite, or negative; further errors as :func:`column_from`.
-    """
+    """Return weights of rows that are not negative, shape (n_rows,); None for ones."""
     weights = column_from("weights", given, n_rows)
     if weights is not None and (weights < 0.0).any():
         raise ConfigurationError(
@@ -88,7 +65,17 @@ def check_design(design: Any, response: Any) -> tuple[Design, FloatArray]:
         If an entry is not finite, the design is not a matrix with a row for each response, or
         something cannot be read as numbers.
     """
-    design, y = _design_from(design), array_from(response, "response")
+    if isinstance(design, str | Path) and Path(design).suffix == ".npz":
+        try:
+            design = sparse.load_npz(design)
+        except (OSError, EOFError, ValueError, KeyError, BadZipFile) as error:
+            raise TargetError(
+                f"design must be a sparse matrix as scipy.sparse.save_npz writes it; {design} "
+                f"could not be read: {error}"
+            ) from error
+    elif not sparse.issparse(design):
+        design = array_from(design, "design")
+    y = array_from(response, "response")
     if sparse.issparse(design):
         x: Design = sparse.csr_array(design, dtype=np.float64)
         if not x.has_canonical_format:
@@ -106,20 +93,6 @@ def check_design(design: Any, response: Any) -> tuple[Design, FloatArray]:
     return x, y
 
 
-def _design_from(source: Any) -> Any:
-    if sparse.issparse(source):
-        return source
-    if not isinstance(source, str | Path) or Path(source).suffix != ".npz":
-        return array_from(source, "design")
-    try:
-        return sparse.load_npz(source)
-    except (OSError, EOFError, ValueError, KeyError, BadZipFile) as error:
-        raise TargetError(
-            f"design must be a sparse matrix as scipy.sparse.save_npz writes it; {source} could "
-            f"not be read: {error}"
-        ) from error
-
-
 def _check_finite(name: str, numbers: FloatArray) -> None:
     if not np.isfinite(numbers).all():
         raise ConfigurationError(
@@ -128,7 +101,7 @@ def _check_finite(name: str, numbers: FloatArray) -> None:
 
 
 def blocks(
-    design: Design, n_results: int, reused: bool = True, cached: int = _NUMBERS_IN_A_BLOCK
+    design: Design, n_results: int, reused: bool = True, cached: int = 200_000
 ) -> Iterator[tuple[slice, Design]]:
     """Yield slices of the rows, and the rows.
 
@@ -136,7 +109,7 @@ def blocks(
     should stay in the processor's cache, and has about ``cached`` numbers.
     """
     n_rows, dim = design.shape
-    size = _RESULTS_IN_A_BLOCK // max(1, n_results)
+    size = 1_000_000 // max(1, n_results)
     if reused and not sparse.issparse(design):
         size = min(size, cached // dim)
     size = max(1024, size)
@@ -199,7 +172,7 @@ def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -
     if not sparse.issparse(design):
         chosen = design.take(rows, axis=0)
         n_sets, n_owners, dim = steps.shape
-        if n_owners * len(rows) <= _FEW_PRODUCTS:  # one product, most of it thrown away
+        if n_owners * len(rows) <= 20_000:  # one product, most of it thrown away
             products = steps.reshape(-1, dim) @ chosen.T
             numbers = np.arange(len(rows))
             return np.asarray(products.reshape(n_sets, n_owners, -1)[:, owners, numbers])
@@ -223,7 +196,7 @@ def third_moments(design: Design, weights: FloatArray) -> FloatArray:
     By symmetry about a third of the entries are computed, by matrix products over blocks of rows.
     """
     dim = design.shape[1]
-    width = max(1, _PAIRS_AT_ONCE // dim)
+    width = max(1, 400 // dim)  # with a block of rows such pairs are about what a cache holds
     groups = [range(begin, min(begin + width, dim)) for begin in range(0, dim, width)]
     # entries (i, j, k) with i of a group, j >= i, and k up to the last of the group
     sums = [np.zeros((sum(dim - i for i in group), group.stop)) for group in groups]

@@ -33,10 +33,7 @@ _GAUSS = 0.5 + np.array([-0.5, 0.5]) / np.sqrt(3.0)
 
 
 def _slopes_of_corners() -> FloatArray:
-    """Return the slopes of the four bilinear functions on the unit cell, shape (2 * 4, 4).
-
-    By direction and quadrature point, and by corner.
-    """
+    """Return slopes of the four bilinear functions of a cell: (2 directions * 4 points, 4)."""
     slopes = np.empty((2, 2, 2, 4))
     for number, (one, two) in enumerate(_CORNERS):
         along_one = _GAUSS if one else 1.0 - _GAUSS
@@ -275,23 +272,15 @@ class SquareMesh:
         k-th superdiagonal.
         """
         n = self.cells
-        pairs = dict(zip(_PAIRS, (_STIFFNESS @ coefficient).reshape(-1, n, n), strict=True))
-        diagonal = np.zeros((n + 1, n + 1))
-        for number, (one, two) in enumerate(_CORNERS):
-            diagonal[one : one + n, two : two + n] += pairs[number, number]
-        # between nodes one apart in x2, and in x1; each edge has a cell on either side
-        upwards = np.zeros((n + 1, n))
-        upwards[:n] = pairs[0, 1]
-        upwards[1:] += pairs[2, 3]
-        onwards = np.zeros((n, n + 1))
-        onwards[:, :n] = pairs[0, 2]
-        onwards[:, 1:] += pairs[1, 3]
         bands = np.zeros((n + 1, n - 1, n + 1))
-        bands[:, :, n] = diagonal[:, 1:-1]
-        bands[:, 1:, n - 1] = upwards[:, 1:-1]
-        bands[1:, :-1, 2] = pairs[1, 2][:, 1:-1]
-        bands[1:, :, 1] = onwards[:, 1:-1]
-        bands[1:, 1:, 0] = pairs[0, 3][:, 1:-1]
+        blocks = (_STIFFNESS @ coefficient).reshape(-1, n, n)
+        for (a, b), block in zip(_PAIRS, blocks, strict=True):
+            (one, two), (later, beside) = _CORNERS[a], _CORNERS[b]
+            row = n - (later - one) * (n - 1) - (beside - two)
+            # of the cells whose two nodes are both free by x2
+            cells = slice(1 - min(two, beside), n - max(two, beside))
+            nodes = slice(cells.start + beside - 1, cells.stop + beside - 1)
+            bands[later : later + n, nodes, row] += block[:, cells]
         return bands[self._free[0]].reshape(-1, n + 1).T
 
     def solve(self, factor: FloatArray, loads: FloatArray) -> FloatArray:

@@ -1,8 +1,8 @@
-"""The elliptic inverse problem of section 5.2: the permeability of a medium from its pressure.
+"""Inverse problems of a diffusion: that of section 5.2, and one of Aristoff and Bangerth (2023).
 
-The pressure u solves div(c grad u) = 0 (equation (13) of the paper), with u = x1 at x2 = 0,
-u = 1 - x1 at x2 = 1, and no flux through the other two sides. log c is a sum of Karhunen-Loeve
-modes weighted by a position q.
+In that of section 5.2 the pressure u solves div(c grad u) = 0 (equation (13) of the paper), with
+u = x1 at x2 = 0, u = 1 - x1 at x2 = 1, and no flux through the other two sides. log c is a sum of
+Karhunen-Loeve modes weighted by a position q.
 
 Modes: the covariance exp(-|x - y|^2 / (2 l^2)) is a product over the two coordinates, and so are
 its eigenfunctions. Those of one coordinate are simple, so an order and a sign fix them. On the
@@ -12,7 +12,10 @@ threads.
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import resources
 from math import ceil
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -104,8 +107,15 @@ class EllipticPde(PotentialOfOutputs):
     @flow.default
     def _flow(self) -> Diffusion:
         attrs.validate(self)  # attrs would do so afterwards only
-        return steady_flow(
-            cells=self.mesh, n_modes=self.modes, observed=self.observations, length=self.length
+        mesh, modes = SquareMesh(self.mesh), SquareModes.leading(self.modes, self.length)
+        on_grid = modes.on_grid(mesh.points, mesh.points)
+        on_grid *= np.sqrt(modes.eigenvalues)[:, None, None]
+        x1, x2 = mesh.nodes[:, None], mesh.nodes[None, :]
+        return Diffusion(
+            mesh=mesh,
+            modes=mesh.at_points(on_grid).reshape(self.modes, -1),
+            lift=x1 * (1.0 - x2) + (1.0 - x1) * x2,
+            observation=interpolation(self.mesh, np.linspace(0.0, 1.0, self.observations)),
         )
 
     @truth.default
@@ -143,13 +153,10 @@ class EllipticPde(PotentialOfOutputs):
         With both: gradient, Jacobian and second derivatives of the forward map, and the
         Gauss-Newton matrix with its derivative.
         """
-        offered = {can.INITIAL}
-        if self.outputs:
-            offered |= {can.FORWARD}
+        offered = {can.INITIAL, can.FORWARD} if self.outputs else {can.INITIAL}
         if self.derivatives:
             offered |= {can.GRADIENT, can.METRIC, can.METRIC_DERIVATIVE}
-        if self.outputs and self.derivatives:
-            offered |= {can.JACOBIAN, can.FORWARD_HESSIAN}
+            offered |= {can.JACOBIAN, can.FORWARD_HESSIAN} if self.outputs else set()
         return frozenset(offered)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -191,10 +198,7 @@ class EllipticPde(PotentialOfOutputs):
 
 @attrs.frozen(eq=False)
 class FlowSolutions:
-    """What one solution of the equation gives at one position.
-
-    ``flow`` leads from positions to outputs, and ``energy`` from these to U.
-    """
+    """What one solution of the equation gives at one position, and ``energy`` from its outputs."""
 
     flow: Diffusion
     energy: GaussianEnergy
@@ -208,12 +212,10 @@ class FlowSolutions:
             return (solved.outputs[0],)
         if what == "forward_and_jacobian":
             return solved.outputs[0], solved.jacobian()[0]
-        if what == "value_and_gradient":
+        if what in ("value_and_gradient", "forward_and_gradient"):
             value, by_outputs, prior = self.energy.value_and_gradients(solved.outputs, q)
-            return value[0], (solved.pull_back(by_outputs) + prior)[0]
-        if what == "forward_and_gradient":
-            _, by_outputs, prior = self.energy.value_and_gradients(solved.outputs, q)
-            return solved.outputs[0], (solved.pull_back(by_outputs) + prior)[0]
+            first = value if what == "value_and_gradient" else solved.outputs
+            return first[0], (solved.pull_back(by_outputs) + prior)[0]
         if what == "metric_form_gradient":
             return (gauss_newton_form_gradient(self.energy, solved, q, rest)[0],)
         factor = rest.reshape(1, -1, self.dim)
@@ -222,121 +224,138 @@ class FlowSolutions:
         return (solved.hessian_product(factor)[0],)
 
 
-def steady_flow(*, cells: int, n_modes: int, observed: int, length: float) -> Diffusion:
-    """Return the flow on ``cells`` x ``cells`` squares, at least 2 x 2.
-
-    The ``n_modes`` of log c are those with the greatest eigenvalues, for a covariance of that
-    ``length``. There are ``observed`` places of observation along either axis, from boundary to
-    boundary.
-
-    Raises
-    ------
-    ConfigurationError
-        If double precision cannot separate so many modes.
-    """
-    mesh, modes = SquareMesh(cells), SquareModes.leading(n_modes, length)
-    on_grid = modes.on_grid(mesh.points, mesh.points)
-    on_grid *= np.sqrt(modes.eigenvalues)[:, None, None]
-    x1, x2 = mesh.nodes[:, None], mesh.nodes[None, :]
-    return Diffusion(
-        mesh=mesh,
-        modes=mesh.at_points(on_grid).reshape(n_modes, -1),
-        lift=x1 * (1.0 - x2) + (1.0 - x1) * x2,
-        observation=interpolation(cells, np.linspace(0.0, 1.0, observed)),
-    )
-
-
-_LEAST = 1e-8
-"""Eigenvalues below this share of the greatest are lost in rounding."""
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class LineModes:
-    """Eigenfunctions of the squared-exponential covariance of variance 1 on [0, 1].
-
-    ``eigenvalues (n_modes,)`` decrease; ``nodes (n_nodes,)`` are Gauss and Legendre's, and
-    ``weighted (n_nodes, n_modes)`` eigenfunctions there, times the weights, over their eigenvalues.
-    """
-
-    length: float
-    eigenvalues: FloatArray
-    nodes: FloatArray
-    weighted: FloatArray
-
-    @classmethod
-    def of(cls, length: float) -> LineModes:
-        """Return all modes that double precision separates, positive at 0 and of unit norm.
-
-        By Nystrom's method with Gauss-Legendre nodes, whose error is that of rounding here.
-
-        Raises
-        ------
-        ConfigurationError
-            If the length is not positive.
-        """
-        if not (np.isfinite(length) and length > 0):
-            raise ConfigurationError(f"length must be positive and finite, got {length}")
-        points, weights = np.polynomial.legendre.leggauss(40 + ceil(12.0 / length))
-        nodes, roots = 0.5 * (points + 1.0), np.sqrt(0.5 * weights)
-        values, vectors = eigh(roots[:, None] * _covariance(nodes, nodes, length) * roots)
-        kept = np.flatnonzero(values > _LEAST * values[-1])[::-1]
-        weighted = roots[:, None] * vectors[:, kept] / values[kept]
-        at_zero = _covariance(np.zeros(1), nodes, length) @ weighted
-        return cls(
-            length=length,
-            eigenvalues=values[kept],
-            nodes=nodes,
-            weighted=np.where(at_zero < 0, -weighted, weighted),
-        )
-
-    def at(self, points: FloatArray) -> FloatArray:
-        """Return the eigenfunctions at ``points (n,)`` of [0, 1], shape (n_modes, n)."""
-        return np.asarray((_covariance(points, self.nodes, self.length) @ self.weighted).T)
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class SquareModes:
     """The leading terms of the expansion on the unit square.
 
     ``pairs (n_modes, 2)`` say which eigenfunctions of a line are multiplied, in x1 and in x2: by
-    decreasing eigenvalue, and in the order of the first among equal ones.
+    decreasing eigenvalue, and in the order of the first among equal ones. On [0, 1] the covariance
+    has decreasing ``line_eigenvalues (n_line,)``; ``nodes (n_nodes,)`` are Gauss and Legendre's,
+    and ``weighted (n_nodes, n_line)`` eigenfunctions there, times weights, over eigenvalues.
     """
 
-    line: LineModes
+    length: float
+    line_eigenvalues: FloatArray
+    nodes: FloatArray
+    weighted: FloatArray
     pairs: np.ndarray
 
     @classmethod
     def leading(cls, n_modes: int, length: float) -> SquareModes:
         """Return the terms with the ``n_modes`` greatest eigenvalues, for a length l.
 
+        Eigenfunctions of a line are positive at 0 and of unit norm, by Nystrom's method with
+        Gauss-Legendre nodes, whose error is that of rounding here.
+
         Raises
         ------
         ConfigurationError
             If double precision does not separate so many.
         """
-        line = LineModes.of(length)
-        products = np.outer(line.eigenvalues, line.eigenvalues)
+        least = 1e-8  # eigenvalues below this share of the greatest are lost in rounding
+        points, weights = np.polynomial.legendre.leggauss(40 + ceil(12.0 / length))
+        nodes, roots = 0.5 * (points + 1.0), np.sqrt(0.5 * weights)
+        values, vectors = eigh(roots[:, None] * _covariance(nodes, nodes, length) * roots)
+        kept = np.flatnonzero(values > least * values[-1])[::-1]
+        weighted = roots[:, None] * vectors[:, kept] / values[kept]
+        at_zero = _covariance(np.zeros(1), nodes, length) @ weighted
+        products = np.outer(values[kept], values[kept])
         # products of a pair in both orders are equal to the last bit, so a stable sort will do
         order = np.argsort(-products, axis=None, kind="stable")
-        most = int((products > _LEAST * products[0, 0]).sum())
+        most = int((products > least * products[0, 0]).sum())
         if not 1 <= n_modes <= most:
             raise ConfigurationError(
                 f"modes must be between 1 and {most} for the length {length:g}, where eigenvalues "
-                f"fall below {_LEAST:g} of the greatest; got {n_modes}"
+                f"fall below {least:g} of the greatest; got {n_modes}"
             )
-        pairs = np.column_stack(np.unravel_index(order[:n_modes], products.shape))
-        return cls(line=line, pairs=pairs)
+        return cls(
+            length=length,
+            line_eigenvalues=values[kept],
+            nodes=nodes,
+            weighted=np.where(at_zero < 0, -weighted, weighted),
+            pairs=np.column_stack(np.unravel_index(order[:n_modes], products.shape)),
+        )
 
     @property
     def eigenvalues(self) -> FloatArray:
         """Eigenvalues of the integral operator, shape (n_modes,), decreasing."""
-        return np.asarray(self.line.eigenvalues[self.pairs].prod(axis=1))
+        return np.asarray(self.line_eigenvalues[self.pairs].prod(axis=1))
 
     def on_grid(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Return eigenfunctions of unit norm on a grid (n1,) x (n2,), shape (n_modes, n1, n2)."""
-        one, two = self.line.at(first)[self.pairs[:, 0]], self.line.at(second)[self.pairs[:, 1]]
+        one, two = (
+            (_covariance(points, self.nodes, self.length) @ self.weighted).T[self.pairs[:, axis]]
+            for axis, points in enumerate((first, second))
+        )
         return np.asarray(one[:, :, None] * two[:, None, :])
 
 
 def _covariance(first: FloatArray, second: FloatArray, length: float) -> FloatArray:
     return np.asarray(np.exp(-0.5 * np.square((first[:, None] - second) / length)))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class AristoffBangerth(PotentialOfOutputs):
+    """U of the logarithms of 64 coefficients, in nats.
+
+    u solves -div(theta grad u) = 10 on the unit square with u = 0 on its boundary. theta is
+    constant on each of 8 x 8 blocks, and a position is x = log theta, with the block's place
+    along x1 running fastest. The forward map gives u at the points (k / 14, l / 14) with k and l
+    from 1 to 13, by k and then l. The 169 measurements have normal errors of standard deviation
+    0.05. The authors' prior density of theta is proportional to exp(-sum x_k^2 / 8), so that
+    x_k ~ N(4, 2^2). Costs and errors are those of :class:`EllipticPde`.
+    """
+
+    dim: ClassVar[int] = 64
+    """Numbers in a position."""
+
+    capabilities: ClassVar[Capabilities] = frozenset(
+        {can.INITIAL, can.FORWARD, can.GRADIENT, can.VJP, can.JACOBIAN, can.METRIC}
+    )
+    """What it offers besides the value: the adjoint too."""
+
+    diffusion: Diffusion = attrs.field(init=False, repr=False)
+    energy: GaussianEnergy = attrs.field(init=False, repr=False)
+    model: Model = attrs.field(init=False, repr=False)
+
+    @diffusion.default
+    def _diffusion(self) -> Diffusion:
+        cells, blocks = 32, 8
+        along = np.arange(cells) // (cells // blocks)
+        block_of = np.tile((along[:, None] + blocks * along[None, :]).ravel(), 4)
+        return Diffusion(
+            mesh=SquareMesh(cells, closed=True),
+            modes=np.asarray(np.arange(blocks**2)[:, None] == block_of, dtype=np.float64),
+            lift=np.zeros((cells + 1, cells + 1)),
+            observation=interpolation(cells, np.arange(1, 14) / 14),
+            source=10.0 / cells**2,
+        )
+
+    @energy.default
+    def _energy(self) -> GaussianEnergy:
+        prior = GaussianPrior(mean=4.0, sd=2.0)
+        return GaussianEnergy(data=_read_measurements(), noise_sd=0.05, prior=prior)
+
+    @model.default
+    def _model(self) -> Model:
+        solutions = FlowSolutions(self.diffusion, self.energy, self.dim)
+        return Model(solutions, self.dim, outputs=[len(self.energy.data)])
+
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the solutions where observed, and the gradient of U, shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        outputs, gradients = self.model.evaluate("forward_and_gradient", q)
+        return outputs, gradients
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return draws from the prior, shape (n, dim)."""
+        return 4.0 + 2.0 * rng.standard_normal((n, self.dim))
+
+
+@cache
+def _read_measurements() -> FloatArray:
+    data = resources.files("surrokit_problems").joinpath("aristoff-bangerth.txt")
+    with data.open(encoding="utf-8") as lines:
+        measurements: FloatArray = np.loadtxt(lines).ravel()
+    measurements.setflags(write=False)
+    return measurements

@@ -21,7 +21,7 @@ from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import EvaluationError, NumericalError
 from surrokit.model.model import Model
 from surrokit.model.source import in_a_batch_of_one, row_by_row
-from surrokit.potentials import CURVATURE_DERIVATIVES, CURVATURES
+from surrokit.potentials import CURVATURES
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.functions import PotentialOfOutputs
 from surrokit.types import BoolArray, Capabilities, FloatArray
@@ -45,18 +45,8 @@ COUNTS: FloatArray = np.array([_HARE, _LYNX]).T
 
 _NAMES = ("alpha", "beta", "gamma", "delta", "hare_0", "lynx_0", "sigma_hare", "sigma_lynx")
 
-_PERIOD = 10.0
-"""Years between the two peaks of hare, read off the counts."""
-
 _NORMAL_MEAN, _NORMAL_SD = np.array([1.0, 0.05, 1.0, 0.05]), np.array([0.5, 0.05, 0.5, 0.05])
 _LOG_MEDIAN = np.array([np.log(10.0), np.log(10.0), -1.0, -1.0])
-
-# Positions of a batch share one step size, so each one's error depends a little on the others;
-# these tolerances keep that, summed over 42 outputs, below 1e-6 nats.
-_VALUE_TOLERANCE = 1e-11
-_SENSITIVITY_TOLERANCE = 1e-10
-_STEPS_BETWEEN_TIMES = 500
-_SUCCESS = "Integration successful."
 
 # The Fortran LSODA of SciPy before 1.17 keeps its state in globals, and other threads may run
 # while it calls back into Python.
@@ -77,10 +67,8 @@ class LynxHare(PotentialOfOutputs):
     Notes
     -----
     Data and model are those of ``hudson_lynx_hare-lotka_volterra`` in posteriordb, after
-    Carpenter (2018). Methods raise :class:`~surrokit.errors.ShapeError` unless positions are rows
-    of 8 numbers, and :class:`~surrokit.errors.EvaluationError` where the equations could not be
-    solved at some of them. Wrap it in :class:`surrokit.targets.bounds.BoundedPotential` to sample
-    logarithms.
+    Carpenter (2018). Methods raise :class:`~surrokit.errors.EvaluationError` where the equations
+    could not be solved.
     """
 
     parameters: ClassVar[Parameters] = Parameters.declare(dict.fromkeys(_NAMES, (0.0, None)))
@@ -106,7 +94,7 @@ class LynxHare(PotentialOfOutputs):
         little slower, and from the mean counts. Scatter is 15 % lognormal: from 20 % on, some
         starts lie nearer to a minor mode where all variation is noise.
         """
-        rate = 1.15 * 2.0 * np.pi / _PERIOD
+        rate = 1.15 * 2.0 * np.pi / 10.0  # years between the two peaks of hare in the counts
         hare, lynx = COUNTS.mean(axis=0)
         guess = np.array([rate, rate / lynx, rate, rate / hare, *COUNTS[0], 0.5, 0.5])
         return guess * np.exp(0.15 * rng.standard_normal((n, self.dim)))
@@ -140,25 +128,20 @@ class _Populations:
         return results
 
     def _solve(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
-        solve = _outputs if what == "forward" else _outputs_and_jacobian
+        def solve(positions: FloatArray) -> tuple[FloatArray, ...]:
+            n = len(positions)
+            if what == "forward":
+                return (log_populations(positions[:, :6], TIMES).reshape(n, COUNTS.size),)
+            logs, sensitivities = log_populations_and_sensitivities(positions[:, :6], TIMES)
+            jacobian = np.zeros((n, COUNTS.size, LynxHare.dim))
+            jacobian[:, :, :6] = sensitivities.reshape(n, COUNTS.size, 6)
+            return logs.reshape(n, COUNTS.size), jacobian
+
         try:
             return solve(rows)
         except NumericalError:
             # one wild row must not cost the others their evaluation
             return row_by_row(lambda row: tuple(r[0] for r in solve(row[None])), rows).unwrap()
-
-
-def _outputs(positions: FloatArray) -> tuple[FloatArray, ...]:
-    logs = log_populations(positions[:, :6], TIMES)
-    return (logs.reshape(len(positions), COUNTS.size),)
-
-
-def _outputs_and_jacobian(positions: FloatArray) -> tuple[FloatArray, ...]:
-    n = len(positions)
-    logs, sensitivities = log_populations_and_sensitivities(positions[:, :6], TIMES)
-    jacobian = np.zeros((n, COUNTS.size, LynxHare.dim))
-    jacobian[:, :, :6] = sensitivities.reshape(n, COUNTS.size, 6)
-    return logs.reshape(n, COUNTS.size), jacobian
 
 
 @attrs.frozen(eq=False)
@@ -175,7 +158,7 @@ class LynxHareEnergy:
 
     log_counts: FloatArray
 
-    capabilities: ClassVar[Capabilities] = frozenset({CURVATURES, CURVATURE_DERIVATIVES})
+    capabilities: ClassVar[Capabilities] = frozenset({CURVATURES})
     """What it offers besides value and gradients."""
 
     @property
@@ -236,28 +219,6 @@ class LynxHareEnergy:
         _forget_outside(positions, by_outputs, by_positions)
         return by_outputs, by_positions
 
-    def curvature_gradients(
-        self,
-        outputs: FloatArray,
-        positions: FloatArray,
-        by_outputs_weights: FloatArray,
-        by_positions_weights: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the gradients of sum(X * C) + tr(B R), shapes (n, 2 n_times) and (n, 8).
-
-        C and R are those of :meth:`curvatures`, X and B their weights, of the same shapes. Only
-        the parameters with lognormal priors change them. NaN outside the support.
-        """
-        n, n_times, own = len(positions), outputs.shape[1] // 2, np.arange(4, 8)
-        weights = by_positions_weights[:, own, own]
-        weights[:, 2:] *= 1.0 + 2.0 * n_times
-        weights[:, 2:] += by_outputs_weights.reshape(n, n_times, 2).sum(axis=1)
-        by_outputs, by_positions = np.zeros_like(outputs), np.zeros_like(positions)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            by_positions[:, 4:] = -2.0 * weights / positions[:, 4:] ** 3
-        _forget_outside(positions, by_outputs, by_positions)
-        return by_outputs, by_positions
-
     def _residuals(self, outputs: FloatArray) -> FloatArray:
         return self.log_counts - outputs.reshape(-1, *self.log_counts.shape)
 
@@ -280,34 +241,25 @@ def log_populations(parameters: FloatArray, times: FloatArray) -> FloatArray:
     ``parameters (n, 6)`` are positive rows of alpha, beta, gamma, delta, u and v at the first of
     increasing ``times (n_times,)``.
 
-    Raises
-    ------
-    NumericalError
-        If the solver gives up on any row, or the result is not finite.
+    A NumericalError says that the solver gave up on any row, or the result is not finite.
     """
     n = len(parameters)
     start = np.log(parameters[:, 4:].T).ravel()
-    path = _follow(_right_side(parameters), start, times, _VALUE_TOLERANCE)
+    path = _follow(_right_side(parameters), start, times, 1e-11)
     return path.reshape(len(times), 2, n).transpose(2, 0, 1)
 
 
 def log_populations_and_sensitivities(
     parameters: FloatArray, times: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Solve for log u and log v, (n, n_times, 2), and derivatives in parameters, (..., 2, 6).
-
-    Raises
-    ------
-    NumericalError
-        As :func:`log_populations`, for the same parameters and times.
-    """
+    """Solve for log u and log v, (n, n_times, 2), and derivatives in parameters, (..., 2, 6)."""
     n = len(parameters)
     start = np.zeros((7, 2, n))
     start[4, 0] = start[5, 1] = 1.0  # in the initial populations' logarithms
     start[1, 1] = start[3, 0] = 1.0  # the offsets of _right_side_with_sensitivities
     start[6] = np.log(parameters[:, 4:].T)
     right_side = _right_side_with_sensitivities(parameters)
-    path = _follow(right_side, start.ravel(), times, _SENSITIVITY_TOLERANCE)
+    path = _follow(right_side, start.ravel(), times, 1e-10)
     rows = path.reshape(len(times), 7, 2, n).transpose(3, 0, 2, 1)
     sensitivities = rows[..., :6].copy()
     sensitivities[:, :, 1, 1] -= 1.0
@@ -317,23 +269,11 @@ def log_populations_and_sensitivities(
 
 
 def _right_side(parameters: FloatArray) -> RightSide:
-    """Return d(log u, log v)/dt as a function of the state, laid out as (2, n) and flattened.
-
-    LSODA copies what it is given, so one output array serves all calls.
-    """
+    """Return d(log u, log v)/dt as a function of the state, laid out as (2, n) and flattened."""
     rates = np.concatenate([parameters[:, 0], -parameters[:, 2]])
     couplings = np.concatenate([-parameters[:, 1], parameters[:, 3]])
     other_species = np.arange(len(rates)).reshape(2, -1)[::-1].ravel()
-    slopes = np.empty_like(rates)
-
-    def right_side(state: FloatArray, _: float) -> FloatArray:
-        state.take(other_species, None, slopes, "clip")
-        np.exp(slopes, slopes)
-        np.multiply(slopes, couplings, slopes)
-        np.add(slopes, rates, slopes)
-        return slopes
-
-    return right_side
+    return lambda state, _: np.asarray(rates + couplings * np.exp(state[other_species]))
 
 
 def _right_side_with_sensitivities(parameters: FloatArray) -> RightSide:
@@ -344,7 +284,7 @@ def _right_side_with_sensitivities(parameters: FloatArray) -> RightSide:
     beta and plus alpha for alpha; likewise B' = delta u A, plus delta u for delta and minus
     gamma for gamma. Keeping B + 1 for beta and A + 1 for delta absorbs the terms plus w and plus
     delta u, so that every slope is a coupling times an entry of the other species, plus a
-    constant: four passes over flat arrays, which is what a call costs.
+    constant.
     """
     n = len(parameters)
     alpha, beta, gamma, delta = parameters[:, :4].T
@@ -355,18 +295,12 @@ def _right_side_with_sensitivities(parameters: FloatArray) -> RightSide:
     couplings = np.broadcast_to(np.array([-beta, delta]), (7, 2, n)).ravel()
 
     swapped = np.arange(14 * n).reshape(7, 2, n)[:, ::-1]
-    sources = np.concatenate([np.broadcast_to(swapped[6], (7, 2, n)).ravel(), swapped[:6].ravel()])
-    gathered = np.ones(28 * n)  # the last 2 n stay 1: the factors of the logarithms' own rows
-    taken, weights, factors = gathered[: 26 * n], gathered[: 14 * n], gathered[14 * n :]
-    slopes = np.empty(14 * n)
+    of_logs = np.broadcast_to(swapped[6], (7, 2, n)).ravel()
+    others, factors = swapped[:6].ravel(), np.ones(14 * n)  # 1 for the logarithms' own rows
 
     def right_side(state: FloatArray, _: float) -> FloatArray:
-        state.take(sources, None, taken, "clip")
-        np.exp(weights, weights)
-        np.multiply(weights, couplings, weights)
-        np.multiply(weights, factors, slopes)
-        np.add(slopes, constants, slopes)
-        return slopes
+        factors[: 12 * n] = state[others]
+        return np.asarray(np.exp(state[of_logs]) * couplings * factors + constants)
 
     return right_side
 
@@ -374,6 +308,8 @@ def _right_side_with_sensitivities(parameters: FloatArray) -> RightSide:
 def _follow(
     right_side: RightSide, start: FloatArray, times: FloatArray, tolerance: float
 ) -> FloatArray:
+    # Positions of a batch share one step size, so each one's error depends a little on the others;
+    # the tolerances keep that, summed over 42 outputs, below 1e-6 nats.
     if not start.size:
         return np.empty((len(times), 0))
     # odeint warns of what its report says as well
@@ -385,15 +321,14 @@ def _follow(
             times,
             rtol=tolerance,
             atol=tolerance,
-            mxstep=_STEPS_BETWEEN_TIMES,
+            mxstep=500,  # between two times
             full_output=True,
         )
-    if report["message"] != _SUCCESS:
+    if report["message"] != "Integration successful.":
         raise NumericalError(
             f"the populations could not be followed from time {times[0]:g} to {times[-1]:g}: "
             f"{report['message']}"
         )
     if not np.isfinite(path).all():
         raise NumericalError("the populations are not finite at some times")
-    result: FloatArray = path
-    return result
+    return np.asarray(path)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from operator import itemgetter
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -16,8 +17,7 @@ from surrokit.potentials import Ball, check_ball
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
-from surrokit_problems.rows import check_shape
-from surrokit_problems.terms import Expansion, NormalPrior
+from surrokit_problems.rows import Expansion, NormalPrior, check_shape
 
 Rows: TypeAlias = Any
 """Some rows of the data, in the form that the data were given in."""
@@ -28,30 +28,25 @@ RowFunction: TypeAlias = Callable[[FloatArray, Rows], Any]
 BoundFunction: TypeAlias = Callable[[Rows, FloatArray, FloatArray, float], Any]
 """Of m rows, a factor, a centre and a radius: bounds in that ball, shape (m,)."""
 
-_BLOCK = 65_536  # rows that a function is given at once
-_EXPANDED = 8192  # rows whose Hessians are held at once
 
-
+@attrs.frozen(eq=False)
 class OwnRows(ShownTarget):
     """U(q) = -sum_i l_i(q) - log prior(q) for log-likelihood terms l_i that a user wrote.
 
-    :func:`own_rows` makes it.
+    :func:`own_rows` makes it, of ``functions`` that return the terms and their derivatives.
     """
 
-    def __init__(
-        self, terms: _OwnTerms, prior: NormalPrior, bound: FloatArray | BoundFunction | None
-    ) -> None:
-        self._terms, self._prior, self._bound = terms, prior, bound
-
-    @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self._terms.dim
+    dim: int
+    _functions: tuple[RowFunction | None, ...]
+    _arrays: dict[str, Any]
+    _form: Callable[[dict[str, Any]], Rows]
+    _prior: NormalPrior
+    _bound: FloatArray | BoundFunction | None
 
     @property
     def n_rows(self) -> int:
         """Number of terms."""
-        return len(self._terms)
+        return len(next(iter(self._arrays.values())))
 
     @property
     def unnormalized(self) -> tuple[str, ...]:
@@ -61,16 +56,21 @@ class OwnRows(ShownTarget):
     @property
     def observed_data(self) -> dict[str, Any]:
         """The arrays: by the user's names, else ``data``, with a number where there are several."""
-        return self._terms.arrays
+        return self._arrays
+
+    @property
+    def _order(self) -> int:
+        """Of the highest derivative."""
+        return [*[each is not None for each in self._functions], False].index(False) - 1
 
     @property
     def capabilities(self) -> Capabilities:
         """Gradient and Hessian if these were given; ``rows`` with a bound beside."""
-        order = self._terms.order
-        offered = {can.GRADIENT, can.GRADIENT_ALONE} if order > 0 else set()
-        offered |= {can.HESSIAN} if order > 1 else set()
-        if order > 1 and self._bound is not None:
-            offered |= {can.ROWS, can.ROWS_IN_BALLS} if callable(self._bound) else {can.ROWS}
+        offered = {can.GRADIENT, can.GRADIENT_ALONE} if self._order > 0 else set()
+        if self._order > 1:
+            offered |= {can.HESSIAN}
+            offered |= set() if self._bound is None else {can.ROWS}
+            offered |= {can.ROWS_IN_BALLS} if callable(self._bound) else set()
         return frozenset(offered)
 
     @property
@@ -78,14 +78,10 @@ class OwnRows(ShownTarget):
         """Why it has no ``rows``, if it has none."""
         if can.ROWS in self.capabilities:
             return {}
-        lacking = [
-            *(["gradient= and hessian= (or derivatives='jax')"] * (self._terms.order < 2)),
-            *(["bound=, of third derivatives"] * (self._bound is None)),
-        ]
-        return {
-            can.ROWS: "its rows cannot stand for all of them, as rows_potential was given no "
-            + ", and no ".join(lacking)
-        }
+        lacking = ["gradient= and hessian= (or derivatives='jax')"] if self._order < 2 else []
+        lacking += ["bound=, of third derivatives"] if self._bound is None else []
+        why = "its rows cannot stand for all of them, as rows_potential was given no "
+        return {can.ROWS: why + ", and no ".join(lacking)}
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -108,12 +104,30 @@ class OwnRows(ShownTarget):
 
     def _sum(self, total: FloatArray, order: int, b: FloatArray) -> FloatArray:
         """Add a derivative of all terms, shape (n, ...), at positions b."""
-        size = _BLOCK if order < 2 else max(1, _BLOCK // self.dim)
+        size = 65_536 if order < 2 else max(1, 65_536 // self.dim)  # rows at once
         for start in range(0, self.n_rows, size):
-            found = self._terms.at(order, slice(start, start + size))
+            found = self.at(order, slice(start, start + size))
             for k, q in enumerate(b):
                 total[k] += found(q).sum(axis=0)
         return total
+
+    def at(self, order: int, rows: slice | IntArray) -> Callable[[FloatArray], FloatArray]:
+        """Return minus a derivative of n rows' terms, shape (n, ...), as a function of q."""
+        arrays = {name: array[rows] for name, array in self._arrays.items()}
+        function, some, n = self._functions[order], self._form(arrays), _length(arrays)
+        shape, name = (n, *[self.dim] * order), ("terms", "gradient", "hessian")[order]
+        assert function is not None
+
+        def evaluate(q: FloatArray) -> FloatArray:
+            found = np.asarray(unmasked(function(q.copy(), some)), dtype=np.float64)
+            if found.shape != shape:
+                raise ShapeError(
+                    f"{name} must return shape {shape} for {n} rows, got {found.shape}; return one "
+                    "result for each row"
+                )
+            return -found
+
+        return evaluate
 
     def column_moments(self, rows: IntArray | None = None) -> FloatArray | None:
         """Return the mean Hessian of terms at the origin and of the prior, shape (dim, dim).
@@ -121,7 +135,7 @@ class OwnRows(ShownTarget):
         It is over some ``rows (m,)`` or all; None where there are no Hessians, or it is not
         positive semidefinite.
         """
-        if self._terms.order < 2:
+        if self._order < 2:
             return None
         alone = self.select(np.arange(self.n_rows) if rows is None else rows)
         with np.errstate(all="ignore"):
@@ -131,7 +145,7 @@ class OwnRows(ShownTarget):
             return None
         return np.asarray(found)
 
-    def expand(self, centre: FloatArray) -> _OwnExpansion:
+    def expand(self, centre: FloatArray) -> Expansion:
         """Return the expansions of all terms at ``centre (dim,)``, to second order.
 
         Raises
@@ -141,7 +155,7 @@ class OwnRows(ShownTarget):
         """
         at = check_shape("centre", centre, (self.dim,))[None]
         return _OwnExpansion(
-            terms=self._terms,
+            target=self,
             prior=self._prior,
             centre=at[0],
             gradient=self._sum(np.zeros((1, self.dim)), 1, at)[0],
@@ -164,8 +178,7 @@ class OwnRows(ShownTarget):
         if not callable(self._bound):  # along directions of length 1
             stretch = float(np.linalg.norm(factor, 2))
             return np.asarray(self._bound / 6.0 * stretch**3)
-        ball = check_ball(ball, "terms whose bound is a function")
-        rows = self._terms.form(self._terms.arrays)
+        ball, rows = check_ball(ball, "terms whose bound is a function"), self._form(self._arrays)
         found = self._bound(rows, factor.copy(), ball.centre.copy(), ball.radius)
         numbers = np.asarray(unmasked(found), dtype=np.float64)
         if numbers.shape != (self.n_rows,):
@@ -183,8 +196,54 @@ class OwnRows(ShownTarget):
     def select(self, rows: IntArray) -> OwnRows:
         """Return the sum of some rows' terms alone, without the prior."""
         numbers, bound = np.asarray(rows, dtype=np.int64), self._bound
-        chosen = bound if bound is None or callable(bound) else bound[numbers]
-        return OwnRows(self._terms.select(numbers), NormalPrior.of(None, self.dim), chosen)
+        return attrs.evolve(
+            self,
+            arrays={name: _protected(array[numbers]) for name, array in self._arrays.items()},
+            prior=NormalPrior.of(None, self.dim),
+            bound=bound if bound is None or callable(bound) else bound[numbers],
+        )
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False)
+class _OwnExpansion(Expansion):
+    """Second-order expansions of a user's terms.
+
+    Nothing is kept of single rows: the derivatives of those that are drawn are computed again, for
+    so many at once as Hessians have room.
+    """
+
+    target: OwnRows
+    at_once: ClassVar[int] = 8192
+
+    def _of_pairs(
+        self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray
+    ) -> Sequence[FloatArray]:
+        found = np.empty((len(ends), len(rows)))
+        for start in range(0, len(rows), self.at_once):
+            part = slice(start, start + self.at_once)
+            expand = self._expanded(rows[part])
+            for left, positions in zip(found[:, part], ends, strict=True):
+                for owner in np.unique(owners[part]):
+                    ours = np.flatnonzero(owners[part] == owner)
+                    left[ours] = expand(positions[owner], ours)
+        return list(found)
+
+    def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
+        for start in range(0, self.target.n_rows, self.at_once):
+            rows = np.arange(start, min(start + self.at_once, self.target.n_rows))
+            expand, all_rows = self._expanded(rows), np.arange(len(rows))
+            yield np.array([expand(q, all_rows) for q in positions])
+
+    def _expanded(self, rows: IntArray) -> Callable[[FloatArray, IntArray], FloatArray]:
+        """Return what gives remainders at one position, shape (m,), of m among these rows."""
+        values, slopes, bends = (self.target.at(k, rows)(self.centre) for k in range(3))
+
+        def remainders(q: FloatArray, ours: IntArray) -> FloatArray:
+            h = q - self.centre
+            expansion = values[ours] + (slopes[ours] + 0.5 * (bends[ours] @ h)) @ h
+            return np.asarray(self.target.at(0, rows[ours])(q) - expansion)
+
+        return remainders
 
 
 def own_rows(
@@ -242,10 +301,17 @@ def own_rows(
         raise ConfigurationError("hessian goes with gradient, got it alone; give gradient as well")
     functions: tuple[RowFunction | None, ...] = (terms, gradient, hessian)
     if derivatives == "jax":
-        _check_jax()
+        try:
+            import jax  # noqa: F401
+        except ImportError as error:
+            raise ConfigurationError(
+                "derivatives='jax' needs JAX, which is not installed; pip install jax, or give "
+                "gradient and hessian"
+            ) from error
         functions = tuple(_JaxFunction(terms, order) for order in range(3))
-    own = _OwnTerms(dim, functions, *_read(data))
-    return OwnRows(own, NormalPrior.of(prior, dim), _bound_from(bound, len(own)))
+    arrays, form = _read(data)
+    bounds = _bound_from(bound, _length(arrays))
+    return OwnRows(dim, functions, arrays, form, NormalPrior.of(prior, dim), bounds)
 
 
 def _bound_from(given: Any, n_rows: int) -> FloatArray | BoundFunction | None:
@@ -267,12 +333,13 @@ def _bound_from(given: Any, n_rows: int) -> FloatArray | BoundFunction | None:
 
 def _read(given: Any) -> tuple[dict[str, Any], Callable[[dict[str, Any]], Rows]]:
     """Return arrays with one row for each term by name, and what gives them their form again."""
-    form: Callable[[dict[str, Any]], Rows] = _only
+    form: Callable[[dict[str, Any]], Rows] = itemgetter("data")
     named: dict[str, Any] = {"data": given}
     if isinstance(given, Mapping):
         form, named = dict, {str(name): array for name, array in given.items()}
     elif isinstance(given, tuple):
-        form, named = _all, {f"data_{place}": array for place, array in enumerate(given)}
+        named = {f"data_{place}": array for place, array in enumerate(given)}
+        form = itemgetter(*named) if len(named) > 1 else _alone
     arrays = {name: _protected(array) for name, array in matched_rows(named).items()}
     shapes = [array.shape for array in arrays.values()]
     lengths = {shape[:1] for shape in shapes}
@@ -284,12 +351,12 @@ def _read(given: Any) -> tuple[dict[str, Any], Callable[[dict[str, Any]], Rows]]
     return arrays, form
 
 
-def _all(arrays: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(arrays.values())
+def _alone(arrays: dict[str, Any]) -> tuple[Any]:
+    return (arrays["data_0"],)
 
 
-def _only(arrays: dict[str, Any]) -> Any:
-    return arrays["data"]
+def _length(arrays: Mapping[str, Any]) -> int:
+    return len(next(iter(arrays.values())))
 
 
 def _protected(array: Any) -> Any:
@@ -297,60 +364,6 @@ def _protected(array: Any) -> Any:
     view = np.asarray(unmasked(array)).view()
     view.setflags(write=False)
     return view
-
-
-@attrs.frozen(eq=False)
-class _OwnTerms:
-    """Log-likelihood terms of rows of data, and their first and second derivatives."""
-
-    dim: int
-    functions: tuple[RowFunction | None, ...]
-    arrays: dict[str, Any]
-    form: Callable[[dict[str, Any]], Rows]
-
-    def __len__(self) -> int:
-        return len(next(iter(self.arrays.values())))
-
-    @property
-    def order(self) -> int:
-        """Of the highest derivative."""
-        return [*[each is not None for each in self.functions], False].index(False) - 1
-
-    def select(self, rows: IntArray) -> _OwnTerms:
-        arrays = {name: _protected(array[rows]) for name, array in self.arrays.items()}
-        return attrs.evolve(self, arrays=arrays)
-
-    def at(self, order: int, rows: slice | IntArray) -> Callable[[FloatArray], FloatArray]:
-        """Return minus a derivative of n rows' terms, shape (n, ...), as a function of q."""
-        arrays = {name: array[rows] for name, array in self.arrays.items()}
-        function, some, n = (
-            self.functions[order],
-            self.form(arrays),
-            len(next(iter(arrays.values()))),
-        )
-        shape, name = (n, *[self.dim] * order), ("terms", "gradient", "hessian")[order]
-        assert function is not None
-
-        def evaluate(q: FloatArray) -> FloatArray:
-            found = np.asarray(unmasked(function(q.copy(), some)), dtype=np.float64)
-            if found.shape != shape:
-                raise ShapeError(
-                    f"{name} must return shape {shape} for {n} rows, got {found.shape}; return one "
-                    "result for each row"
-                )
-            return -found
-
-        return evaluate
-
-
-def _check_jax() -> None:
-    try:
-        import jax  # noqa: F401
-    except ImportError as error:
-        raise ConfigurationError(
-            "derivatives='jax' needs JAX, which is not installed; pip install jax, or give "
-            "gradient and hessian"
-        ) from error
 
 
 @attrs.define(eq=False)
@@ -374,60 +387,15 @@ class _JaxFunction:
                 for _ in range(self.order):
                     function = jax.jacfwd(function)
                 self._compiled = jax.jit(function)
-            leaves, form = jax.tree_util.tree_flatten(rows)
-            n = len(leaves[0])
-            filled = [_fill(np.asarray(leaf), 1 << (n - 1).bit_length()) for leaf in leaves]
-            found = self._compiled(q, jax.tree_util.tree_unflatten(form, filled))
+            n = len(jax.tree_util.tree_leaves(rows)[0])
+            more = (1 << (n - 1).bit_length()) - n  # copies of the last
+
+            def fill(array: Any) -> Any:
+                array = np.asarray(array)
+                return np.concatenate([array, np.repeat(array[-1:], more, axis=0)])
+
+            found = self._compiled(q, jax.tree_util.tree_map(fill, rows))
             return np.asarray(found, dtype=np.float64)[:n]
 
-    def __getstate__(self) -> tuple[RowFunction, int]:
-        return self.terms, self.order
-
-    def __setstate__(self, state: tuple[RowFunction, int]) -> None:
-        self.terms, self.order = state
-        self._compiled = None
-
-
-def _fill(array: Any, n: int) -> Any:
-    """Return an array of n rows: those given, then copies of the last."""
-    return np.concatenate([array, np.repeat(array[-1:], n - len(array), axis=0)])
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class _OwnExpansion(Expansion):
-    """Second-order expansions of a user's terms.
-
-    Nothing is kept of single rows: the derivatives of those that are drawn are computed again.
-    """
-
-    terms: _OwnTerms
-
-    def _of_pairs(
-        self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray
-    ) -> Sequence[FloatArray]:
-        found = np.empty((len(ends), len(rows)))
-        for start in range(0, len(rows), _EXPANDED):
-            part = slice(start, start + _EXPANDED)
-            expand = self._expanded(rows[part])
-            for left, positions in zip(found[:, part], ends, strict=True):
-                for owner in np.unique(owners[part]):
-                    ours = np.flatnonzero(owners[part] == owner)
-                    left[ours] = expand(positions[owner], ours)
-        return list(found)
-
-    def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
-        for start in range(0, len(self.terms), _EXPANDED):
-            rows = np.arange(start, min(start + _EXPANDED, len(self.terms)))
-            expand, all_rows = self._expanded(rows), np.arange(len(rows))
-            yield np.array([expand(q, all_rows) for q in positions])
-
-    def _expanded(self, rows: IntArray) -> Callable[[FloatArray, IntArray], FloatArray]:
-        """Return what gives remainders at one position, shape (m,), of m among these rows."""
-        values, slopes, bends = (self.terms.at(k, rows)(self.centre) for k in range(3))
-
-        def remainders(q: FloatArray, ours: IntArray) -> FloatArray:
-            h = q - self.centre
-            expansion = values[ours] + (slopes[ours] + 0.5 * (bends[ours] @ h)) @ h
-            return np.asarray(self.terms.at(0, rows[ours])(q) - expansion)
-
-        return remainders
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.terms, self.order)

@@ -55,29 +55,39 @@ _N_FEATURES, _N_ROWS, _N_ONES, _OPENML_ID = 123, 32_561, 7_841, 1430
 
 
 def bank_regression(path: str | Path | None = None) -> tuple[FloatArray, FloatArray]:
-    """Return the paper's design, shape (40197, 25), and responses of Bank Marketing.
+    """Return the paper's design, shape (40197, 25), and responses of Bank Marketing, from a file.
 
     Rows with housing "unknown" are dropped, and so is the first data row, which the authors lost.
     Columns are a constant; age; education as 1 to 8 in alphabetical order, "unknown" last;
     housing, loan and contact as 0 or 1; duration; campaign; previous; five economic indices; and
     dummies of 11 jobs, "unknown" being the reference. All but the constant are standardised.
     Responses are 1 where the client subscribed, which 4533 did. See Moro, Cortez and Rita (2014),
-    doi:10.1016/j.dss.2014.03.001.
-
-    Parameters
-    ----------
-    path
-        Of ``bank-additional-full.csv``, or of it in .gz. No data set on openml.org has the same
-        columns: 1461 and 44234 are the older set of 45211 rows, without the economic indices.
-
-    Raises
-    ------
-    TargetError
-        If the data cannot be read, or are not those expected.
+    doi:10.1016/j.dss.2014.03.001. No data set on openml.org has the same columns: 1461 and 44234
+    are the older set of 45211 rows, without the economic indices. Data that cannot be read, or are
+    not those expected, raise a TargetError.
     """
     if path is None:
         raise TargetError(f"path must be that of {_BANK}, got none; {_BANK_ADVICE}")
-    return _bank_matrices(_text_of(path, _BANK))
+    reader = csv.DictReader(_text_of(path, _BANK).splitlines(), delimiter=";")
+    header, rows = reader.fieldnames or [], list(reader)
+    missing = [name for name in (*_COLUMNS, "job", "y") if name not in header]
+    if missing:
+        raise TargetError(
+            f"the table must be {_BANK}, got one without {', '.join(missing)}; {_BANK_ADVICE}"
+        )
+    odd = [place for place, row in enumerate(rows) if None in (*row, *row.values())]
+    if odd:
+        raise TargetError(
+            f"every line of {_BANK} must have {len(header)} fields separated by ';', got another "
+            f"number in line {odd[0] + 2}; {_BANK_ADVICE}"
+        )
+    kept = [row for row in rows[1:] if row["housing"] != "unknown"]
+    numbers = {
+        name: _numbers(name, [row[name] for row in kept]) for name in (*_COLUMNS, "job", "y")
+    }
+    dummies = numbers["job"][:, None] == np.arange(len(_JOBS))
+    columns = np.column_stack([*(numbers[name] for name in _COLUMNS), dummies])
+    return _with_intercept(columns), numbers["y"]
 
 
 def bank(path: str | Path | None = None, prior_variance: float = 100.0) -> LogisticRegression:
@@ -108,26 +118,7 @@ def a9a_regression(
 
     The design has shape (32561, 124) or (32561, 1 + projected), ones in front. Responses are 1 for
     incomes above 50000 dollars, which 7841 are. See Lin, Weng and Keerthi (2008), JMLR 9, 627-650.
-
-    Parameters
-    ----------
-    path
-        Of LIBSVM's training file ``a9a``, or of it in .gz; None to have scikit-learn fetch
-        openml.org's data set 1430, whose first 32561 rows are then taken.
-    projected
-        Number of columns of a random projection; None for the 123 features as they are. The paper
-        has 60, but its projection is lost. The columns are standardised.
-    directions
-        ``"normal"``: entries N(0, 1 / 123), on the features as they are. ``"orthonormal"``: on the
-        standardised features, which gives columns that are much less correlated. With these the
-        paper's step size leads to its acceptance and effective draws.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``projected`` is not in 1 to 123, or there are no such directions.
-    TargetError
-        If the data cannot be read, or are not those expected.
+    Parameters and errors are those of :func:`a9a`.
     """
     if projected is not None and not 1 <= projected <= _N_FEATURES:
         raise ConfigurationError(
@@ -164,17 +155,24 @@ def a9a(
     Parameters
     ----------
     path : path, optional
-        Of LIBSVM's training file ``a9a``, or of it in .gz; None to have it fetched from OpenML.
-    projected, seed, directions
-        Random projection of the features, to 1 to 123 columns or None for none; see
-        :func:`a9a_regression`.
+        Of LIBSVM's training file ``a9a``, or of it in .gz; None to have scikit-learn fetch
+        openml.org's data set 1430, whose first 32561 rows are then taken.
+    projected
+        Number of columns, 1 to 123, of a random projection; None for the 123 features as they are.
+        The paper has 60, but its projection is lost. The columns are standardised.
+    seed
+        Of the projection.
     prior_variance
         Of every coefficient, positive.
+    directions
+        ``"normal"``: entries N(0, 1 / 123), on the features as they are. ``"orthonormal"``: on the
+        standardised features, which gives columns that are much less correlated. With these the
+        paper's step size leads to its acceptance and effective draws.
 
     Raises
     ------
     ConfigurationError, TargetError
-        As :func:`a9a_regression`, and if the variance is not positive.
+        If a setting makes no sense, or the data cannot be read or are not those expected.
     """
     design, response = a9a_regression(path, projected, seed, directions)
     # one entry in eight is not zero: with compressed rows a value takes a third of the time
@@ -210,30 +208,6 @@ def _with_intercept(columns: FloatArray) -> FloatArray:
         )
     scaled = (columns - columns.mean(axis=0)) / spread
     return np.column_stack([np.ones(len(columns)), scaled])
-
-
-def _bank_matrices(text: str) -> tuple[FloatArray, FloatArray]:
-    """Return design and responses from lines of fields."""
-    reader = csv.DictReader(text.splitlines(), delimiter=";")
-    header, rows = reader.fieldnames or [], list(reader)
-    missing = [name for name in (*_COLUMNS, "job", "y") if name not in header]
-    if missing:
-        raise TargetError(
-            f"the table must be {_BANK}, got one without {', '.join(missing)}; {_BANK_ADVICE}"
-        )
-    odd = [place for place, row in enumerate(rows) if None in (*row, *row.values())]
-    if odd:
-        raise TargetError(
-            f"every line of {_BANK} must have {len(header)} fields separated by ';', got another "
-            f"number in line {odd[0] + 2}; {_BANK_ADVICE}"
-        )
-    kept = [row for row in rows[1:] if row["housing"] != "unknown"]
-    numbers = {
-        name: _numbers(name, [row[name] for row in kept]) for name in (*_COLUMNS, "job", "y")
-    }
-    dummies = numbers["job"][:, None] == np.arange(len(_JOBS))
-    columns = np.column_stack([*(numbers[name] for name in _COLUMNS), dummies])
-    return _with_intercept(columns), numbers["y"]
 
 
 def _numbers(name: str, entries: Sequence[str]) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -14,14 +15,11 @@ from surrokit.targets.gaussian import GaussianPrior
 from surrokit_problems import families
 from surrokit_problems.classes import MultinomialLogit, OrdinalLogit, ordinal
 from surrokit_problems.design import array_from
-from surrokit_problems.families import LOGISTIC, Family
-from surrokit_problems.family_terms import TERMS
+from surrokit_problems.families import LOGISTIC, TERMS, Family
 from surrokit_problems.logistic import LogisticRegression
 from surrokit_problems.rows import GeneralizedLinearModel
 
-Regression: TypeAlias = (
-    GeneralizedLinearModel | LogisticRegression | MultinomialLogit | OrdinalLogit
-)
+Regression: TypeAlias = GeneralizedLinearModel | OrdinalLogit
 """A sum over rows."""
 
 
@@ -81,8 +79,8 @@ def regression(
     """
     if not isinstance(family, str | Family):
         raise ConfigurationError(
-            f"family must be a name or a Family, got {_shown(family)}. Give the family first, "
-            "then design and response."
+            f"family must be a name or a Family, got {reprlib.repr(family)}. Give the family "
+            "first, then design and response."
         )
     rows = {"design": design, "response": response, "offset": offset}
     rows = matched_rows({**rows, "weights": weights, "event": event})
@@ -95,31 +93,23 @@ def regression(
     if family == "ordinal":
         _refuse("ordinal", {**settings, "event": event})
         return ordinal(design, response, prior, offset, weights)
-    chosen = _chosen(family, settings)
+    if isinstance(family, Family):
+        _refuse(family.name, settings)
+        chosen = family
+    elif family in TERMS:
+        chosen = families.family(family, **settings)
+    else:
+        names = sorted([*TERMS, "multinomial", "ordinal"])
+        raise ConfigurationError(
+            f"family must be one of {', '.join(names)}, or a Family, got {family!r}"
+            f"{suggest(family, names)}"
+        )
     if event is not None or chosen.responses == "time":
         response = _times(chosen, response, event)
     plain = offset is None and weights is None
     if plain and (chosen is LOGISTIC or family == "logistic"):
         return LogisticRegression(design, response, prior)
     return GeneralizedLinearModel(design, response, chosen, prior, offset, weights)
-
-
-def _shown(family: Any) -> str:
-    shape = getattr(family, "shape", None)
-    return f"{type(family).__name__} of shape {shape}" if shape else repr(family)[:60]
-
-
-def _chosen(given: str | Family, settings: dict[str, float]) -> Family:
-    if isinstance(given, Family):
-        _refuse(given.name, settings)
-        return given
-    if given not in TERMS:
-        names = sorted([*TERMS, "multinomial", "ordinal"])
-        raise ConfigurationError(
-            f"family must be one of {', '.join(names)}, or a Family, got {given!r}"
-            f"{suggest(given, names)}"
-        )
-    return families.family(given, **settings)
 
 
 def _refuse(family: str, settings: Mapping[str, Any]) -> None:

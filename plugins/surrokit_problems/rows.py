@@ -1,16 +1,24 @@
-"""Targets that are sums over rows of terms of linear predictors, with a normal prior."""
+"""Sums over rows of terms of linear predictors, with a normal prior, and expansions of the terms.
+
+U(b) = sum_i w_i f(x_i . b + o_i) - log prior(b), in nats, with rows x_i of the design. A family
+may have m predictors e_k = x_i . b_k a row; b is then b_1, ..., b_m, one after the other, arrays of
+predictors are (rows, n, m) for n positions, and those of second derivatives (rows, n, m, m). With
+one predictor both are (rows, n).
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, Self, TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit import gaussian_prior
 from surrokit.arguments import check_positions, check_vectors
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import USUAL_ORDER, Ball, check_ball
@@ -20,112 +28,331 @@ from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.design import (
     Design,
+    along,
     back,
     blocks,
     check_design,
     column_from,
     gram,
+    products,
     squared_norms,
     third_moments,
     weights_from,
 )
 from surrokit_problems.families import Family
-from surrokit_problems.terms import (
-    USUAL_PRIOR,
-    Expansion,
-    LinearExpansion,
-    LinearTerms,
-    NormalPrior,
-    Rows,
-)
 
-OF_SUMS: Capabilities = frozenset(
-    {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.HESSIAN_PRODUCT, can.ROWS}
-)
-"""What all sums over rows offer."""
+Rows: TypeAlias = slice | IntArray
+"""Which rows."""
+
+USUAL_PRIOR = gaussian_prior(0.0, 10.0)
+"""Of every coefficient, as in section 5.1 of Zhang, Shahbaba and Zhao (2017)."""
+
+
+def check_shape(name: str, given: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Return a copy of what must have a shape; a ShapeError says which."""
+    array = np.array(given, dtype=np.float64)
+    if array.shape != shape:
+        raise ShapeError(f"{name} must have shape {shape}, got {array.shape}")
+    return array
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False)
+class NormalPrior:
+    """Minus the log density of independent normal coefficients; a flat one counts as 1.
+
+    ``mean`` and ``precision`` have shape (dim,), with a precision of 0 for a flat one.
+    """
+
+    mean: FloatArray
+    precision: FloatArray
+
+    @classmethod
+    def of(cls, prior: GaussianPrior | float | None, dim: int) -> NormalPrior:
+        """Return the form in which models take a prior; a number is an sd, None a flat prior.
+
+        Raises
+        ------
+        ConfigurationError, ShapeError
+            If it is no normal prior, or one of another number of coefficients.
+        """
+        if prior is None:
+            return cls(mean=np.zeros(dim), precision=np.zeros(dim))
+        if isinstance(prior, int | float):
+            prior = gaussian_prior(0.0, prior)
+        if not isinstance(prior, GaussianPrior):
+            raise ConfigurationError(
+                "prior must be that of surrokit.gaussian_prior, or None for a flat one, got "
+                f"{prior!r}; give prior=surrokit.gaussian_prior(mean, sd)"
+            )
+        for name, array in (("mean", prior.mean), ("sd", prior.sd)):
+            if array.shape not in ((), (dim,)):
+                raise ShapeError(
+                    f"{name} of the prior must be one number or have shape ({dim},), one for each "
+                    f"coefficient, got {array.shape}"
+                )
+        return cls(
+            mean=np.broadcast_to(prior.mean, (dim,)).copy(),
+            precision=np.broadcast_to(prior.sd**-2.0, (dim,)).copy(),
+        )
+
+    @property
+    def proper(self) -> bool:
+        """Whether it bounds every coefficient."""
+        return bool((self.precision > 0.0).all())
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What has no density: a flat prior of some coefficient."""
+        return () if self.proper else ("a flat prior",)
+
+    @cached_property
+    def constant(self) -> float:
+        """The sum of log(sd sqrt(2 pi)) over the coefficients that it bounds."""
+        proper = self.precision[self.precision > 0.0]
+        return float(0.5 * np.log(2.0 * np.pi / proper).sum())
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return it, shape (n,), at coefficients of shape (n, dim)."""
+        half = 0.5 * np.square(positions - self.mean) @ self.precision
+        return np.asarray(half + self.constant)
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return its gradient, shape (n, dim)."""
+        return np.asarray(self.precision * (positions - self.mean))
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False)
+class Terms:
+    """The terms w_i f(e_i) of rows, as functions of their predictors.
+
+    ``family`` is a :class:`~surrokit_problems.families.Family`, or has its members for several
+    predictors. ``offset`` and ``weights``, o_i and w_i, are None for zeros and ones.
+    """
+
+    family: Any
+    response: FloatArray
+    offset: FloatArray | None = None
+    weights: FloatArray | None = None
+
+    @cached_property
+    def constant(self) -> float:
+        """What minus the log likelihood has beside the terms, in nats."""
+        if self.family.constant is None:
+            return 0.0
+        each = self.family.constant(self.response)
+        return float(np.sum(each if self.weights is None else each * self.weights))
+
+    def predictors(self, products: FloatArray, rows: Rows) -> FloatArray:
+        """Return e for products x_i . b, shape (rows, n m), which it may overwrite."""
+        if self.offset is not None:
+            products += beside(self.offset[rows], products)
+        if not self.family.several:
+            return products
+        return products.reshape(len(products), -1, self.family.n_predictors)
+
+    def select(self, rows: IntArray) -> Terms:
+        """Return the terms of some rows."""
+        offset, weights = (
+            None if column is None else column[rows] for column in (self.offset, self.weights)
+        )
+        return attrs.evolve(self, response=self.response[rows], offset=offset, weights=weights)
+
+    def at(self, which: str, e: FloatArray, rows: Rows) -> FloatArray:
+        """Return a ``value``, ``first``, ``second`` or ``third`` derivative of terms in e."""
+        found = getattr(self.family, which)(e, beside(self.response[rows], e))
+        return weighed(found, self.weights, rows)
+
+
+def weighed(found: FloatArray, weights: FloatArray | None, rows: Rows = slice(None)) -> FloatArray:
+    """Return numbers of rows, shape (rows, ...), times the weights of these."""
+    return found if weights is None else np.asarray(found * beside(weights[rows], found))
+
+
+def beside(column: FloatArray, results: FloatArray) -> FloatArray:
+    """Return numbers of rows, shape (rows,), in a shape that goes with results (rows, ...)."""
+    return column.reshape(-1, *[1] * (results.ndim - 1))
+
+
+# --- expansions ---
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False)
+class Expansion(ABC):
+    """Expansions that keep to :class:`surrokit.potentials.RowExpansion`.
+
+    ``gradient (dim,)``, ``hessian (dim, dim)`` and ``third (dim, dim, dim)`` are sums of the terms'
+    derivatives at the ``centre (dim,)``, the last if they are expanded to third order; ``level`` is
+    U there, prior included, in nats.
+    """
+
+    centre: FloatArray
+    gradient: FloatArray
+    hessian: FloatArray
+    level: float
+    prior: NormalPrior
+    third: FloatArray | None = None
+
+    @cached_property
+    def _cubic(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Pairs of two indices, and a sixth of ``third`` by pairs (unlike ones doubled)."""
+        assert self.third is not None
+        first, second = np.triu_indices(len(self.centre))
+        twice = np.where(first == second, 1.0, 2.0)[:, None]
+        return first, second, self.third[first, second] * twice / 6.0
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        h = positions - self.centre
+        # a normal prior is a quadratic as well
+        slopes = h @ (0.5 * (self.hessian + np.diag(self.prior.precision)))
+        slopes += self.gradient + self.prior.gradient(self.centre)
+        if self.third is not None:
+            first, second, cubic = self._cubic
+            slopes += (h[:, first] * h[:, second]) @ cubic
+        return np.asarray(np.einsum("ij,ij->i", slopes, h) + self.level)
+
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        """Return D_i(q), shape (m,), for pairs of a row and a position."""
+        return np.asarray(self._of_pairs([positions], rows, owners)[0])
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
+        here, there = self._of_pairs([before, after], rows, owners)
+        return np.asarray(there - here)
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
+        total = np.zeros(len(before))
+        for found in self._of_all(np.concatenate([before, after])):
+            here, there = found[: len(total)], found[len(total) :]
+            there -= here
+            total += np.maximum(there, 0.0, out=there).sum(axis=1)
+        return total
+
+    @abstractmethod
+    def _of_pairs(
+        self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray
+    ) -> Sequence[FloatArray]:
+        """Return remainders of pairs, shape (k, m), at k sets of positions (n, dim)."""
+
+    @abstractmethod
+    def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
+        """Yield remainders at positions (n, dim) for blocks of rows, shape (n, rows)."""
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False)
+class _LinearExpansion(Expansion):
+    """Expansions of terms of linear predictors: at the centre (n_rows,) or (n_rows, m)."""
+
+    terms: Terms
+    design: Design
+    predictors: FloatArray
+
+    def _of_pairs(
+        self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray
+    ) -> Sequence[FloatArray]:
+        steps, family = np.array(ends) - self.centre, self.terms.family
+        (k, n, _), m = steps.shape, family.n_predictors
+        by_predictor = np.moveaxis(steps.reshape(k, n, m, -1), 2, 1).reshape(k * m, n, -1)
+        s = along(self.design, rows, owners, by_predictor)
+        if family.several:
+            s = np.ascontiguousarray(np.moveaxis(s.reshape(k, m, -1), 1, 2))
+        return list(self._remaining(rows, s))
+
+    def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
+        steps, family = positions - self.centre, self.terms.family
+        m = family.n_predictors
+        for rows, block in blocks(self.design, len(steps) * m):
+            s = products(block, steps.reshape(len(steps) * m, -1))
+            if family.several:
+                s = np.ascontiguousarray(np.moveaxis(s.reshape(len(steps), m, -1), 1, 2))
+            yield self._remaining(rows, s)
+
+    def _remaining(self, rows: Rows, steps: FloatArray) -> FloatArray:
+        """Return what is left out, shape (k, rows), for steps (k, rows) or (k, rows, m) of e."""
+        order, terms = USUAL_ORDER if self.third is None else 3, self.terms
+        e, y = self.predictors[rows], terms.response[rows]
+        found: FloatArray = terms.family.remaining(e, y, steps, order)
+        return found if terms.weights is None else np.asarray(found * terms.weights[rows])
+
+
+# --- targets ---
 
 
 @attrs.frozen(eq=False)
-class _TermsPass:
-    """A block of rows at n positions, with predictors e of shape (rows, n) or (rows, n, m)."""
+class _Pass:
+    """A block of rows x at n positions, with its predictors e."""
 
-    terms: Any
+    terms: Terms
     rows: slice
     x: Design
     e: FloatArray
 
     def total(self) -> FloatArray:
         """Return the sum of the terms, shape (n,)."""
-        return np.asarray(self.terms.value(self.e, self.rows).sum(axis=0))
+        return np.asarray(self.terms.at("value", self.e, self.rows).sum(axis=0))
 
     def slopes(self) -> FloatArray:
         """Return first derivatives, of the shape of e; the last call of a pass."""
-        return np.asarray(self.terms.first(self.e, self.rows))
+        return self.terms.at("first", self.e, self.rows)
 
     def bends(self) -> FloatArray:
         """Return second derivatives, shape (rows, n) or (rows, n, m, m)."""
-        return np.asarray(self.terms.second(self.e, self.rows))
+        return self.terms.at("second", self.e, self.rows)
 
 
-@attrs.frozen(eq=False)
-class TermsWork:
-    """How sums are computed: by functions of terms, in blocks that stay in the processor's cache.
+class GeneralizedLinearModel(ShownTarget):
+    """U(b) = sum_i w_i f(x_i . b + o_i) - log prior(b) for coefficients b, in nats.
 
-    Another class may stand in its place that has the same methods, and passes like its own.
-    """
+    The constants of the terms and of the prior are in it. Parameters are those of
+    :func:`~surrokit_problems.regression.regression`, with a family that is made already. Dense
+    designs are worked through in blocks that stay in the processor's cache; sparse ones are never
+    made dense. A design in double precision and C order (or compressed rows) is not copied: leave
+    it as it is while the potential lives.
 
-    design: Design
-    terms: Any
-    prior: NormalPrior
-
-    def passes(self, b: FloatArray, reused: bool = True) -> Iterator[_TermsPass]:
-        """Yield one pass for each block of rows, at coefficients b of shape (n, dim)."""
-        columns = b.reshape(-1, self.design.shape[1]).T
-        for rows, x in blocks(self.design, len(b) * self.terms.n_predictors**2, reused):
-            yield _TermsPass(self.terms, rows, x, self.terms.predictors(x @ columns, rows))
-
-    def start(self, b: FloatArray) -> FloatArray:
-        """Return what is added to, shape (n,): the prior and the terms' constants."""
-        return np.asarray(self.prior.value(b) + self.terms.constant)
-
-    def start_gradient(self, b: FloatArray) -> FloatArray:
-        """Return what is added to, shape (n, dim): the gradient of the prior."""
-        return self.prior.gradient(b)
-
-    def finish(self, total: FloatArray, b: FloatArray) -> FloatArray:
-        """Return U, shape (n,), which is infinite where it is not a number."""
-        del b
-        return np.where(np.isnan(total), np.inf, total)
-
-    def finish_gradient(self, gradient: FloatArray, b: FloatArray) -> FloatArray:
-        """Return the gradient of U, shape (n, dim)."""
-        del b
-        return gradient
-
-
-class RowSum(ShownTarget, ABC):
-    """U(b) = a sum over rows of terms of linear predictors - log prior(b), in nats.
-
-    ``terms`` are functions of m predictors e of each row, as those of
-    :class:`~surrokit_problems.terms.LinearTerms`, with results of shape (rows, n, m) or
-    (rows, n, m, m) where m is not 1.
+    Raises
+    ------
+    ConfigurationError, ShapeError, TargetError
+        If a number is not finite, a weight is negative, a response is none of the family's, shapes
+        do not agree, or something cannot be read as numbers; the methods, if positions are not
+        rows of ``dim`` numbers.
     """
 
     def __init__(
-        self, design: Design, terms: Any, prior: NormalPrior, work: Any = TermsWork
+        self,
+        design: Any,
+        response: Any,
+        family: Family | Any,
+        prior: GaussianPrior | float | None = USUAL_PRIOR,
+        offset: Any = None,
+        weights: Any = None,
     ) -> None:
-        self._design, self._terms, self._prior = design, terms, prior
-        self._work: Any = work(design, terms, prior)
+        self._design, y = check_design(design, response)
+        family.check_responses(y)
+        self._terms = Terms(
+            family=family,
+            response=y,
+            offset=column_from("offset", offset, len(y)),
+            weights=weights_from(weights, len(y)),
+        )
+        self._prior = NormalPrior.of(prior, self.dim)
 
     @property
     def dim(self) -> int:
         """Number of coefficients."""
-        return int(self._design.shape[1] * self._terms.n_predictors)
+        return int(self._design.shape[1] * self.family.n_predictors)
 
     @property
     def n_rows(self) -> int:
         """Number of terms."""
         return len(self._terms.response)
+
+    @property
+    def family(self) -> Any:
+        """Terms and their derivatives."""
+        return self._terms.family
 
     @property
     def observed_data(self) -> dict[str, Any]:
@@ -135,35 +362,59 @@ class RowSum(ShownTarget, ABC):
     @property
     def unnormalized(self) -> tuple[str, ...]:
         """What may lack its normalising constant: terms of one's own, or a flat prior."""
-        return (*self._terms.unnormalized, *self._prior.unnormalized)
+        own = () if self.family.constant is not None else (f"terms of {self.family.name!r}",)
+        return (*own, *self._prior.unnormalized)
+
+    @property
+    def predictor(self) -> RowPredictor | None:
+        """What predicts responses of new rows; None of a family without predictions."""
+        if self.family.predicts is None:
+            return None
+        has_offset = self._terms.offset is not None
+        return RowPredictor.of(self.family.predicts, self._design.shape[1], has_offset=has_offset)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it offers besides the value; ``convex`` if the family is, and there is a prior."""
+        offered = {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.HESSIAN_PRODUCT, can.ROWS}
+        offered |= {can.CONVEX} if self.family.convex and self._prior.proper else set()
+        offered |= set() if self.family.third is None else {can.ROWS_THIRD_ORDER}
+        return frozenset(offered | ({can.ROWS_IN_BALLS} if self.family.local else set()))
+
+    def _passes(self, b: FloatArray, reused: bool = True) -> Iterator[Any]:
+        """Yield one pass for each block of rows, at coefficients b of shape (n, dim)."""
+        columns = b.reshape(-1, self._design.shape[1]).T
+        for rows, x in blocks(self._design, len(b) * self.family.n_predictors**2, reused):
+            yield _Pass(self._terms, rows, x, self._terms.predictors(x @ columns, rows))
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at coefficients of shape (n, dim)."""
         b = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
-            total = self._work.start(b)
-            for each in self._work.passes(b, reused=False):
+            total = self._prior.value(b) + self._terms.constant
+            for each in self._passes(b, reused=False):
                 total += each.total()
-            return np.asarray(self._work.finish(total, b))
+        return np.where(np.isnan(total), np.inf, total)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
         b = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
-            total, gradient = self._work.start(b), self._work.start_gradient(b)
-            for each in self._work.passes(b):
+            total = self._prior.value(b) + self._terms.constant
+            gradient = self._prior.gradient(b)
+            for each in self._passes(b):
                 total += each.total()
-                gradient += _to_coefficients(each, each.slopes(), b)
-            return self._work.finish(total, b), self._work.finish_gradient(gradient, b)
+                gradient += _to_coefficients(each.x, each.slopes(), b)
+        return np.where(np.isnan(total), np.inf, total), gradient
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U alone, shape (n, dim)."""
         b = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
-            gradient: FloatArray = self._work.start_gradient(b)
-            for each in self._work.passes(b):
-                gradient += _to_coefficients(each, each.slopes(), b)
-            return np.asarray(self._work.finish_gradient(gradient, b))
+            gradient = self._prior.gradient(b)
+            for each in self._passes(b):
+                gradient += _to_coefficients(each.x, each.slopes(), b)
+        return gradient
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return second derivatives, shape (n, dim, dim)."""
@@ -171,7 +422,7 @@ class RowSum(ShownTarget, ABC):
         hessian = np.empty((len(b), self.dim, self.dim))
         hessian[:] = np.diag(self._prior.precision)
         with np.errstate(over="ignore", invalid="ignore"):
-            for each in self._work.passes(b):
+            for each in self._passes(b):
                 self._add_bends(each, hessian)
         return hessian
 
@@ -180,15 +431,15 @@ class RowSum(ShownTarget, ABC):
         b = check_positions(positions, self.dim)
         u = check_vectors(vectors, b)
         product = self._prior.precision * u
-        columns, m = u.reshape(-1, self._design.shape[1]).T, self._terms.n_predictors
+        columns = u.reshape(-1, self._design.shape[1]).T
         with np.errstate(over="ignore", invalid="ignore"):
-            for each in self._work.passes(b):
-                along, bends = each.x @ columns, each.bends()
-                if m == 1:
-                    along *= bends
+            for each in self._passes(b):
+                steps, bends = each.x @ columns, each.bends()
+                if self.family.several:
+                    steps = np.einsum("rnij,rnj->rni", bends, steps.reshape(bends.shape[:-1]))
                 else:
-                    along = np.einsum("rnij,rnj->rni", bends, along.reshape(len(along), len(b), m))
-                product += _to_coefficients(each, along, b)
+                    steps *= bends
+                product += _to_coefficients(each.x, steps, b)
         return product
 
     def column_moments(self, rows: IntArray | None = None) -> FloatArray:
@@ -199,7 +450,7 @@ class RowSum(ShownTarget, ABC):
         """
         some: Rows = slice(None) if rows is None else rows
         design = self._design if rows is None else self._design[rows]
-        n_rows, m = design.shape[0], self._terms.n_predictors
+        n_rows, m = design.shape[0], self.family.n_predictors
         weights = np.ones(n_rows) if self._terms.weights is None else self._terms.weights[some]
         shares = weights if weights.any() else np.ones(n_rows)
         total = np.zeros((design.shape[1], design.shape[1]))
@@ -208,7 +459,7 @@ class RowSum(ShownTarget, ABC):
         # about a term's second derivative: where coefficients are 0
         with np.errstate(all="ignore"):
             zero = self._terms.predictors(np.zeros((n_rows, m)), some)
-            bends = np.abs(self._terms.second(zero, some)).reshape(-1, m, m)
+            bends = np.abs(self._terms.at("second", zero, some)).reshape(-1, m, m)
             curvature = float(np.einsum("rii->ri", bends).mean())
         if not 0.0 < curvature < np.inf:
             curvature = 1.0
@@ -229,72 +480,25 @@ class RowSum(ShownTarget, ABC):
         at = check_shape("centre", centre, (self.dim,))
         level = float(self._prior.value(at[None])[0]) + self._terms.constant
         gradient, hessian = np.zeros((1, self.dim)), np.zeros((1, self.dim, self.dim))
-        predictors = np.empty((self.n_rows, self._terms.n_predictors))
-        for each in TermsWork(self._design, self._terms, self._prior).passes(at[None]):
+        predictors = np.empty((self.n_rows, self.family.n_predictors))
+        for each in GeneralizedLinearModel._passes(self, at[None]):  # with predictors, in any class
             predictors[each.rows] = each.e.reshape(len(each.e), -1)
             level += float(each.total()[0])
-            gradient += _to_coefficients(each, each.slopes(), at[None])
+            gradient += _to_coefficients(each.x, each.slopes(), at[None])
             self._add_bends(each, hessian)
-        return self._expansion(
-            order,
-            predictors,
+        if not self.family.several:
+            predictors = predictors[:, 0]
+        return _LinearExpansion(
             centre=at,
             gradient=gradient[0],
             hessian=hessian[0],
+            third=None if order == USUAL_ORDER else self._third(predictors),
             level=level,
             prior=self._prior,
             design=self._design,
             terms=self._terms,
+            predictors=predictors,
         )
-
-    def select(self, rows: IntArray) -> Self:
-        """Return the sum of some rows' terms alone, copied, without the prior."""
-        numbers = np.asarray(rows, dtype=np.int64)
-        terms, prior = self._terms.select(numbers), NormalPrior.of(None, self.dim)
-        chosen = object.__new__(type(self))
-        RowSum.__init__(chosen, self._design[numbers], terms, prior, type(self._work))
-        return chosen
-
-    def _add_bends(self, one: Any, hessian: FloatArray) -> None:
-        """Add X^T diag(bends) X to a Hessian, shape (n, dim, dim), for all pairs of predictors."""
-        n, m, columns = len(hessian), self._terms.n_predictors, one.x.shape[1]
-        bends = one.bends().reshape(one.x.shape[0], n, m, m)
-        by_predictor = hessian.reshape(n, m, columns, m, columns)
-        for k in range(n):
-            for i in range(m):
-                for j in range(i, m):
-                    part = gram(one.x, bends[:, k, i, j])
-                    by_predictor[k, i, :, j] += part
-                    if i != j:
-                        by_predictor[k, j, :, i] += part
-
-    @abstractmethod
-    def _check_order(self, order: int) -> None:
-        """Raise unless terms can be expanded to an order."""
-
-    @abstractmethod
-    def _expansion(self, order: int, predictors: FloatArray, **found: Any) -> Expansion:
-        """Return expansions, with predictors at the centre (n_rows, m)."""
-
-
-class LinearRows(RowSum, ABC):
-    """The terms w_i f(x_i . q + o_i) of a family, and a normal prior."""
-
-    _measured: tuple[FloatArray, FloatArray] | None = None
-
-    @property
-    def predictor(self) -> RowPredictor | None:
-        """What predicts responses of new rows; None of a family without predictions."""
-        predicts, has_offset = self.family.predicts, self._terms.offset is not None
-        if predicts is None:
-            return None
-        return RowPredictor.of(predicts, self.dim, has_offset=has_offset)
-
-    @property
-    def family(self) -> Family:
-        """Terms and their derivatives."""
-        found: Family = self._terms.family
-        return found
 
     def row_bounds(
         self, factor: FloatArray, order: int = 2, ball: Ball | None = None
@@ -315,27 +519,25 @@ class LinearRows(RowSum, ABC):
             As :meth:`expand`; or if the family has no bound everywhere, and there is no ball.
         """
         self._check_order(order)
-        lengths = self._lengths(check_shape("factor", factor, (self.dim, self.dim)))
+        factor = check_shape("factor", factor, (self.dim, self.dim))
+        lengths = np.sqrt(squared_norms(self._design, factor))
         predictors, reach = np.zeros(self.n_rows), np.full(self.n_rows, np.inf)
         if self.family.local:
             ball = check_ball(ball, f"terms of the family {self.family.name!r}")
-            products = np.asarray(self._design @ ball.centre)
-            predictors = self._terms.predictors(products, slice(None))
-            reach = ball.radius * lengths
-        power = order + 1
+            moved = np.asarray(self._design @ ball.centre)
+            predictors, reach = self._terms.predictors(moved, slice(None)), ball.radius * lengths
         with np.errstate(over="ignore", invalid="ignore"):
-            bounds = self._terms.bounds(predictors, reach, order) / math.factorial(power)
-            return np.where(lengths > 0.0, bounds * lengths**power, 0.0)
+            bounds = self.family.bounds(predictors, self._terms.response, reach, order)
+            bounds = weighed(bounds, self._terms.weights) / math.factorial(order + 1)
+            return np.where(lengths > 0.0, bounds * lengths ** (order + 1), 0.0)
 
-    def _lengths(self, factor: FloatArray) -> FloatArray:
-        """Return |L^T x_i| of all rows, shape (n_rows,); bounds in several balls take one pass."""
-        if self._measured is None or not np.array_equal(self._measured[0], factor):
-            self._measured = factor.copy(), np.sqrt(squared_norms(self._design, factor))
-        return self._measured[1]
-
-    def __getstate__(self) -> dict[str, object]:
-        """Return what travels to other processes."""
-        return {**self.__dict__, "_measured": None}
+    def select(self, rows: IntArray) -> Self:
+        """Return the sum of some rows' terms alone, copied, without the prior."""
+        numbers = np.asarray(rows, dtype=np.int64)
+        chosen = object.__new__(type(self))
+        chosen._design, chosen._terms = self._design[numbers], self._terms.select(numbers)
+        chosen._prior = NormalPrior.of(None, self.dim)
+        return chosen
 
     def _check_order(self, order: int) -> None:
         orders = (2,) if self.family.third is None else (2, 3)
@@ -346,88 +548,24 @@ class LinearRows(RowSum, ABC):
                 "with third derivatives and a bound of the fourth"
             )
 
-    def _expansion(self, order: int, predictors: FloatArray, **found: Any) -> LinearExpansion:
-        e, third = predictors[:, 0], None
-        if order != USUAL_ORDER:
-            third = third_moments(self._design, self._terms.third(e))
-        return LinearExpansion(predictors=e, third=third, **found)
+    def _third(self, predictors: FloatArray) -> FloatArray:
+        """Return the sum of third derivatives, shape (dim, dim, dim)."""
+        return third_moments(self._design, self._terms.at("third", predictors, slice(None)))
+
+    def _add_bends(self, one: Any, hessian: FloatArray) -> None:
+        """Add X^T diag(bends) X to a Hessian, shape (n, dim, dim), for all pairs of predictors."""
+        n, m, columns = len(hessian), self.family.n_predictors, one.x.shape[1]
+        bends = one.bends().reshape(one.x.shape[0], n, m, m)
+        by_predictor = hessian.reshape(n, m, columns, m, columns)
+        for k in range(n):
+            for i in range(m):
+                for j in range(i, m):
+                    part = gram(one.x, bends[:, k, i, j])
+                    by_predictor[k, i, :, j] += part
+                    if i != j:
+                        by_predictor[k, j, :, i] += part
 
 
-class GeneralizedLinearModel(LinearRows):
-    """U(b) = sum_i w_i f(x_i . b + o_i) - log prior(b) for coefficients b, in nats.
-
-    The constants of the terms and of the prior are in it.
-
-    Dense designs are worked through in blocks that stay in the processor's cache; sparse ones are
-    never made dense. For logistic regression
-    :class:`~surrokit_problems.logistic.LogisticRegression` is faster, and can do more.
-
-    Parameters
-    ----------
-    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
-        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
-        or .npz file that holds them. Not copied if in double precision and C order (or compressed
-        rows): leave it as it is while the potential lives.
-    response : array_like of shape (n_rows,), or path
-        One for each row, of the kind that the family has.
-    family
-        The terms f, such as :data:`~surrokit_problems.families.LOGISTIC`, or one's own.
-    prior
-        Normal; a number is the standard deviation of all coefficients; None for a flat one.
-    offset : array_like of shape (n_rows,), or path, optional
-        o_i: known parts of the predictors.
-    weights : array_like of shape (n_rows,), or path, optional
-        w_i: how often each row counts.
-
-    Raises
-    ------
-    ConfigurationError, ShapeError, TargetError
-        If a number is not finite, a weight is negative, a response is none of the family's, shapes
-        do not agree, or something cannot be read as numbers.
-    """
-
-    def __init__(
-        self,
-        design: Any,
-        response: Any,
-        family: Family,
-        prior: GaussianPrior | float | None = USUAL_PRIOR,
-        offset: Any = None,
-        weights: Any = None,
-    ) -> None:
-        x, y = check_design(design, response)
-        family.check_responses(y)
-        terms = LinearTerms(
-            family=family,
-            response=y,
-            offset=column_from("offset", offset, len(y)),
-            weights=weights_from(weights, len(y)),
-        )
-        super().__init__(x, terms, NormalPrior.of(prior, x.shape[1]))
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it offers besides the value; ``convex`` if the family is, and there is a prior."""
-        more = {can.CONVEX} if self.family.convex and self._prior.proper else set()
-        more |= set() if self.family.third is None else {can.ROWS_THIRD_ORDER}
-        more |= {can.ROWS_IN_BALLS} if self.family.local else set()
-        return OF_SUMS | more
-
-
-def check_shape(name: str, given: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Return where terms are expanded, or a factor L of a covariance L L^T, as a copy.
-
-    Raises
-    ------
-    ShapeError
-        If it has another shape.
-    """
-    array = np.array(given, dtype=np.float64)
-    if array.shape != shape:
-        raise ShapeError(f"{name} must have shape {shape}, got {array.shape}")
-    return array
-
-
-def _to_coefficients(one: Any, slopes: FloatArray, b: FloatArray) -> FloatArray:
+def _to_coefficients(x: Design, slopes: FloatArray, b: FloatArray) -> FloatArray:
     """Return slopes in predictors, shape (rows, ...), as those in coefficients b (n, dim)."""
-    return back(one.x, slopes.reshape(len(slopes), -1)).reshape(b.shape)
+    return back(x, slopes.reshape(len(slopes), -1)).reshape(b.shape)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Literal
 
-import attrs
 import numpy as np
 
 import surrokit as sk
@@ -15,9 +15,10 @@ from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, NotASumError, SurrokitError
 from surrokit.potentials import Potential
+from surrokit.tables.recognised import sum_if_safe
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.functions import FunctionPotential, Functions
-from surrokit.targets.summed import SumAndRest, sum_if_safe
+from surrokit.targets.summed import SumAndRest
 from surrokit.types import FloatArray
 from surrokit_pymc.compiled import (
     Compiled,
@@ -30,7 +31,7 @@ from surrokit_pymc.compiled import (
     travel,
 )
 from surrokit_pymc.reported import map_of_model
-from surrokit_pymc.rows import recognise
+from surrokit_pymc.rows import as_sum
 
 Backend = Literal["pytensor", "jax"]
 
@@ -54,8 +55,8 @@ def from_pymc(
 
     A model with one observed variable that is a regression of a known family, whose predictor is
     linear in the unconstrained parameters, becomes a sum over rows: a few of them then stand for
-    all, as for :func:`surrokit.rows_potential`. What it is, is read from PyTensor's graph, and its
-    density is compared with PyMC's own. Else ``target.missing`` says why not.
+    all, as for :func:`surrokit.rows_potential`. Its slopes and its density are compared with the
+    model's own. Else ``target.missing`` says why not.
 
     Parameters
     ----------
@@ -118,25 +119,21 @@ def assemble(
             f"PyMC cannot compile the model: {type(error).__name__}: {error}"
         ) from error
 
-    def as_sum() -> SumAndRest:
+    def look() -> SumAndRest:
         if rows is None and not gradient:
             raise NotASumError("gradient=False was given, and a sum over rows has gradients")
-        return recognise(frozen, line, start, inner, rows)
+        return as_sum(frozen, line, start, inner, rows)
 
-    found, reason = sum_if_safe(rows, as_sum)
+    found, reason = sum_if_safe(rows, look)
     missing = {} if found is not None else {ROWS: reason}
     observed = _observed(frozen)
-    return ModelledPotential(found or inner, adjust(of), _Jittered(start), observed, missing)
+    return ModelledPotential(
+        found or inner, adjust(of), partial(_jittered, start), observed, missing
+    )
 
 
-@attrs.frozen(eq=False)
-class _Jittered:
-    """Starts around a position on the line."""
-
-    start: FloatArray
-
-    def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
-        return self.start + rng.uniform(-JITTER, JITTER, size=(n, len(self.start)))
+def _jittered(start: FloatArray, rng: np.random.Generator, n: int) -> FloatArray:
+    return start + rng.uniform(-JITTER, JITTER, size=(n, len(start)))
 
 
 def _observed(frozen: Any) -> dict[str, Any]:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 import attrs
 import numpy as np
 
 from surrokit.interfaces import Phase, Status
 from surrokit.kernel.hamiltonian import take_rows
-from surrokit.potentials import FormsAt, Potential
-from surrokit.types import Cache, FloatArray, IntArray
+from surrokit.potentials import FormsAt
+from surrokit.types import BoolArray, Cache, FloatArray, IntArray
 from surrokit_riemannian.implicit import (
-    Goal,
     ImplicitIntegrator,
-    Residual,
-    Solution,
     Start,
     complete,
     force,
-    goal_near,
+    some,
 )
-
-Equation = TypeVar("Equation", bound=Start)
 
 MAX_PRODUCTS = 12
 """Passes with products at most. Where they are those of the metric fewer do."""
@@ -55,9 +47,7 @@ class _Step:
         if settings.check_reversal:
             self.stages += [self._kick_back, self._drift_back]
         self.start, self.time = start, start.time
-        self.before = start.phase
-        self.middle = start.phase  # with the momenta half way
-        self.end = start.phase
+        self.before = self.middle = self.end = start.phase  # middle: with the momenta half way
         self.going = np.arange(len(start.time))
         self.status = np.full(len(start.time), int(Status.OK))
 
@@ -76,12 +66,12 @@ class _Step:
         return self.end, self.status
 
     def _first_kick(self) -> IntArray:
-        solution = _implicitly_kicked(self.start)
-        self.middle = attrs.evolve(self.before, momenta=solution.points)
-        return solution.status
+        momenta, status = _kicked(self.start)
+        self.middle = attrs.evolve(self.before, momenta=momenta)
+        return status
 
     def _drift(self) -> IntArray:
-        self.end, status = self._from(_Drift, self.middle, self.time).make()
+        self.end, status = self._drift_from(self.middle, self.time).make()
         return status
 
     def _last_kick(self) -> IntArray:
@@ -97,18 +87,21 @@ class _Step:
 
     def _kick_back(self) -> IntArray:
         """Try the first kick of the step back, which must come to the momenta half way."""
-        back = self._from(Start, self.end, -self.time)
-        return _returned(_implicitly_kicked(back, (self.middle.momenta, self.reach)).status)
+        back = attrs.evolve(self.start, phase=self.end, time=-self.time)
+        momenta, status = _kicked(back)
+        velocities = back.metric.velocity(self.end.cache, momenta)
+        wanted = back.metric.velocity(self.end.cache, self.middle.momenta)
+        return _returned((status == Status.OK) & back.are_near(velocities, wanted, self.reach))
 
     def _drift_back(self) -> IntArray:
         """Try the drift of the step back, which must come to the velocity at the start."""
         end = attrs.evolve(self.end, momenta=self.middle.momenta)
         velocities = self.start.metric.velocity(self.before.cache, self.middle.momenta)
-        return _returned(self._from(_Drift, end, -self.time).comes_to(velocities, self.reach))
+        return _returned(self._drift_from(end, -self.time).comes_to(velocities, self.reach))
 
-    def _from(self, kind: type[Equation], phase: Phase, time: FloatArray) -> Equation:
+    def _drift_from(self, phase: Phase, time: FloatArray) -> _Drift:
         start = self.start
-        return kind(
+        return _Drift(
             solver=start.solver,
             potential=start.potential,
             metric=start.metric,
@@ -117,48 +110,34 @@ class _Step:
         )
 
 
-def _returned(status: IntArray) -> IntArray:
-    return np.where(status == Status.OK, int(Status.OK), int(Status.NOT_REVERSIBLE))
+def _returned(returned: BoolArray) -> IntArray:
+    return np.where(returned, int(Status.OK), int(Status.NOT_REVERSIBLE))
 
 
-def _implicitly_kicked(start: Start, goal: tuple[FloatArray, float] | None = None) -> Solution:
+def _kicked(start: Start) -> tuple[FloatArray, IntArray]:
     """Solve p' = p - time dH/dq(q, p') for p', equation (7), starting from p' = p.
 
     Here dH/dq = grad U + tr(G^-1 dG) / 2 - u^T dG u / 2 with u = G^-1 p. Each pass costs one form
     of the metric's derivative. Residuals are measured as momenta are, by G^-1, relative to p.
-    With a ``goal``, momenta (n, dim) and how near p' must come, the equation is solved from p all
-    the same: only then does it fail where the step itself would.
     """
-    phase, metric, part = start.phase, start.metric, start.part
+    potential, metric, phase = start.potential, start.metric, start.phase
     known = phase.momenta - start.time * force(phase.cache)
     half = 0.5 * start.time
-    forms = _forms_at(start)
+    prepared: FormsAt | None = None
+    if hasattr(metric, "forms_at"):  # what velocities do not change is worked out once
+        prepared = metric.forms_at(potential, phase.positions, phase.cache)
 
     def residual(points: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        here = part.of(rows)
-        form = forms(metric.velocity(here, points), rows)
+        here = some(phase.cache, rows)
+        velocities = metric.velocity(here, points)
+        if prepared is not None:
+            form = prepared(velocities, rows)
+        else:
+            form = metric.form_gradient(potential, phase.positions[rows], here, velocities)
         momenta = known[rows] + half[rows] * form - points
         return momenta, metric.velocity(here, momenta)
 
-    near = None
-    if goal is not None:
-        near = goal_near(
-            goal[0], goal[1] * start.scale, lambda off, rows: metric.velocity(part.of(rows), off)
-        )
-    return start.solver.solve(residual, phase.momenta, start.scale, goal=near)
-
-
-def _forms_at(start: Start) -> FormsAt:
-    """Return the metric's form of some rows; metrics need not have one that is prepared."""
-    potential, metric, phase, part = start.potential, start.metric, start.phase, start.part
-    prepare: Callable[[Potential, FloatArray, Cache], FormsAt] | None = getattr(
-        metric, "forms_at", None
-    )
-    if prepare is not None:
-        return prepare(potential, phase.positions, phase.cache)
-    return lambda velocities, rows: metric.form_gradient(
-        potential, phase.positions[rows], part.of(rows), velocities
-    )
+    return start.solver.solve(residual, phase.momenta, start.scale)
 
 
 class _Drift(Start):
@@ -176,77 +155,69 @@ class _Drift(Start):
     def make(self) -> tuple[Phase, IntArray]:
         """Solve; return q' and p with what the metric keeps there, and a status for each."""
         found: dict[str, FloatArray] = {}
-        solution = self.solver.solve(
-            self._by_factors(found), self._close(self._approach()), self.scale, last_step=False
-        )
-        positions = self._at(solution.points, np.arange(len(self.time)))
-        end = Phase(positions=positions, momenta=self.phase.momenta, cache=found)
-        return end, solution.status
+        close, _ = self._approach()
+        points, status = self._solve_by_factors(found, close)
+        positions = self._at(points, np.arange(len(self.time)))
+        return Phase(positions=positions, momenta=self.phase.momenta, cache=found), status
 
-    def comes_to(self, velocities: FloatArray, reach: float) -> IntArray:
-        """Return a status for each chain, ``OK`` where u' comes to some velocity (n, dim).
+    def comes_to(self, velocities: FloatArray, reach: float) -> BoolArray:
+        """Return whether u' comes to a velocity, for each chain.
 
         The passes are those of :meth:`make`, as far as they are needed: where products come to
         the velocity, its factorised matrix is known already to confirm it.
         """
-        goal = self.near(velocities, reach)
-        approached = self._approach(goal)
-        if approached is None:
-            return self._come_by_factors(self.velocities, goal)
-        status = approached.status.copy()
-        left = np.flatnonzero(status != Status.OK)
+        close, settled = self._approach()
+        came = settled & self.are_near(close, velocities, reach)
+        left = np.flatnonzero(~came)
         if left.size:
             rest = attrs.evolve(self, phase=take_rows(self.phase, left), time=self.time[left])
-            status[left] = rest._come_by_factors(
-                self._close(approached)[left], rest.near(velocities[left], reach)
-            )
-        return status
-
-    def _come_by_factors(self, start: FloatArray, goal: Goal) -> IntArray:
-        residual = self._by_factors({})
-        return self.solver.solve(residual, start, self.scale, goal=goal).status
+            points, status = rest._solve_by_factors({}, close[left])
+            near = rest.are_near(points, velocities[left], reach)
+            came[left] = (status == Status.OK) & near
+        return came
 
     def _at(self, velocities: FloatArray, rows: IntArray) -> FloatArray:
         """Return q' for velocities u' of some chains."""
         return self.phase.positions[rows] + self.time[rows] * (self.velocities[rows] + velocities)
 
-    def _close(self, approached: Solution | None) -> FloatArray:
-        """Return where passes with factorised matrices start: near a solution, or at u."""
-        if approached is None:
-            return self.velocities
-        return np.where(approached.settled[:, None], approached.points, self.velocities)
+    def _approach(self) -> tuple[FloatArray, BoolArray]:
+        """Return where products lead, or u where they lead nowhere; and whether they do."""
+        metric, everyone = self.metric, np.arange(len(self.time))
 
-    def _approach(self, goal: Goal | None = None) -> Solution | None:
-        """Iterate with products; None if the metric has none."""
-        first = self._product(self.velocities, np.arange(len(self.time)))
+        def product(velocities: FloatArray, rows: IntArray) -> FloatArray | None:
+            at = self._at(velocities, rows)
+            return metric.approximate_product(self.potential, at, velocities)
+
+        first = product(self.velocities, everyone)
         if first is None:
-            return None
+            return self.velocities, np.zeros(len(everyone), dtype=bool)
         ready = [first]
 
         def residual(velocities: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-            product = ready.pop() if ready else self._product(velocities, rows)
-            momenta = self.phase.momenta[rows] - np.asarray(product)
-            return self.metric.velocity(self.part.of(rows), momenta), momenta
+            momenta = np.asarray(ready.pop() if ready else product(velocities, rows))
+            momenta = self.phase.momenta[rows] - momenta
+            return metric.velocity(some(self.phase.cache, rows), momenta), momenta
 
         passes = min(self.solver.max_iterations, MAX_PRODUCTS)
         solver = attrs.evolve(self.solver, max_iterations=passes)
-        return solver.solve(residual, self.velocities, self.scale, goal=goal)
+        points, status = solver.solve(residual, self.velocities, self.scale)
+        settled = status == Status.OK
+        return np.where(settled[:, None], points, self.velocities), settled
 
-    def _product(self, velocities: FloatArray, rows: IntArray) -> FloatArray | None:
-        positions = self._at(velocities, rows)
-        return self.metric.approximate_product(self.potential, positions, velocities)
-
-    def _by_factors(self, found: dict[str, FloatArray]) -> Residual:
-        """Return the residual G(q')^-1 p - u', that writes what it factorises into ``found``."""
+    def _solve_by_factors(
+        self, found: dict[str, FloatArray], start: FloatArray
+    ) -> tuple[FloatArray, IntArray]:
+        """Solve with the residual G(q')^-1 p - u'; write what is factorised into ``found``."""
+        metric = self.metric
 
         def residual(velocities: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-            there: Cache = self.metric.factor(self.potential, self._at(velocities, rows))
+            there: Cache = metric.factor(self.potential, self._at(velocities, rows))
             for name, array in there.items():
                 if len(rows) == len(self.time):
                     found[name] = np.array(array)
                 else:
                     found[name][rows] = array
-            change = self.metric.velocity(there, self.phase.momenta[rows]) - velocities
-            return change, self.metric.momentum(self.part.of(rows), change)
+            change = metric.velocity(there, self.phase.momenta[rows]) - velocities
+            return change, metric.momentum(some(self.phase.cache, rows), change)
 
-        return residual
+        return self.solver.solve(residual, start, self.scale, last_step=False)

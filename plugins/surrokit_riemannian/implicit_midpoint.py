@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import attrs
 import numpy as np
 
@@ -11,26 +9,8 @@ from surrokit.capabilities import GRADIENT_ALONE
 from surrokit.interfaces import Phase, Status
 from surrokit.kernel.hamiltonian import take_rows
 from surrokit.potentials import Potential, with_gradient, with_gradient_alone
-from surrokit.types import Cache, FloatArray, IntArray
-from surrokit_riemannian.implicit import (
-    Goal,
-    ImplicitIntegrator,
-    Part,
-    Solution,
-    Start,
-    complete,
-    force,
-)
-from surrokit_riemannian.softabs import dot
-
-MOST_GROWTH = 2.0
-"""Passes whose residual grows beyond twice the first are given up."""
-
-_CLOSER = 1e-3
-"""How much closer the cheap equation is solved than the costly one was before."""
-
-_SAME = 1e-6
-"""Relative difference up to which a product stands for the metric."""
+from surrokit.types import FloatArray, IntArray
+from surrokit_riemannian.implicit import ImplicitIntegrator, Start, complete, force
 
 
 @attrs.frozen(kw_only=True)
@@ -46,126 +26,62 @@ class ImplicitMidpoint(ImplicitIntegrator):
     """
 
     name = "implicit-midpoint"
-    most_growth = MOST_GROWTH
 
     def step(self, start: Start) -> tuple[Phase, IntArray]:
         """Return the phase after one step of chains that did not fail, and the status of all."""
         potential, metric = start.potential, start.metric
-        middle = _Middle(start)
-        solution = middle.solve()
-        status = solution.status
+        velocities, middle, status = _middle(start)
         good = np.flatnonzero(status == Status.OK)
         if not good.size:
             return start.phase, status
-        before, time, velocities = (
-            take_rows(start.phase, good),
-            start.time[good],
-            solution.points[good],
-        )
-        positions = before.positions + 2.0 * time * velocities
+        before, velocities = take_rows(start.phase, good), velocities[good]
+        positions = before.positions + 2.0 * start.time[good] * velocities
         end = Phase(
             positions=positions,
-            momenta=2.0 * middle.momenta[good] - before.momenta,
+            momenta=2.0 * middle[good] - before.momenta,
             cache=complete(potential, metric, positions, metric.factor(potential, positions)),
         )
         finite = np.isfinite(end.cache["value"] + metric.energy(end.cache, end.momenta))
         after = np.where(finite, int(Status.OK), int(Status.NOT_FINITE))
         rows = np.flatnonzero(finite)
         if self.check_reversal and rows.size:
-            back = attrs.evolve(start, phase=take_rows(end, rows), time=-time[rows])
-            goal = back.near(velocities[rows], self.reversal_tolerance)
-            returned = _Middle(back).solve(goal).status == Status.OK
+            back = attrs.evolve(start, phase=take_rows(end, rows), time=-start.time[good][rows])
+            found, _, there = _middle(back)
+            near = back.are_near(found, velocities[rows], self.reversal_tolerance)
+            returned = (there == Status.OK) & near
             after[rows] = np.where(returned, int(Status.OK), int(Status.NOT_REVERSIBLE))
         status[good] = after
         return take_rows(end, np.flatnonzero(after == Status.OK)), status
 
 
-class _Middle:
-    """The middle (q, p) of a step of some chains, by its velocity u = G(q)^-1 p.
+def _middle(start: Start) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return velocity u = G(q)^-1 p and momentum p in the middle, and a status for each chain.
 
     With q = q0 + time u there is one equation left to solve, G(q) u = p0 - time dH/dq(q, p), with
-    dH/dq = grad U + tr(G^-1 dG) / 2 - u^T dG u / 2. Its costly parts are the matrix and the
-    trace. Each pass evaluates them once, and notes by how much they change a cheap equation, which
-    has products in place of the matrix and a trace that stays as it is; then it solves the cheap
-    equation with that difference put in. Such a deferred correction takes few passes, because the
-    difference hardly depends on u. Where G is about the Hessian, the derivative of the cheap
-    equation is about (1 + time^2) G; steps divided by that converge for long steps too.
+    dH/dq = grad U + tr(G^-1 dG) / 2 - u^T dG u / 2. Where G is about the Hessian, its derivative by
+    u is about (1 + time^2) G; steps divided by that converge for long steps too.
 
-    Residuals are velocities, measured by G and relative to G(q0)^-1 p0. ``momenta (n, dim)`` are p
-    once u is found.
+    Residuals are velocities, measured by G and relative to G(q0)^-1 p0.
     """
+    potential, metric, before = start.potential, start.metric, start.phase
+    middle = before.momenta.copy()
 
-    def __init__(self, start: Start) -> None:
-        self.start, self.time = start, start.time
-        self._inner = attrs.evolve(start.solver, most_growth=math.inf)
-        self.momenta = start.phase.momenta.copy()
+    def residual(velocities: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        time = start.time[rows]
+        positions = before.positions[rows] + time * velocities
+        cache = metric.factor(potential, positions)
+        traces = metric.log_determinant_gradient(potential, positions, cache)
+        form = metric.form_gradient(potential, positions, cache, velocities)
+        momenta = middle[rows] = metric.momentum(cache, velocities)
+        slope = _gradient(potential, positions) + 0.5 * (traces - form)
+        left = (before.momenta[rows] - time * slope - momenta) / (1.0 + np.square(time))
+        return metric.velocity(cache, left), left
 
-    def solve(self, goal: Goal | None = None) -> Solution:
-        """Solve for u, shape (n, dim)."""
-        start = self.start
-        pull = start.metric.velocity(start.phase.cache, force(start.phase.cache))
-        first = (start.velocities - self.time * pull) / (1.0 + np.square(self.time))
-        return start.solver.solve(self._make_pass, first, start.scale, goal=goal, last_step=False)
-
-    def _make_pass(self, velocities: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return by how much a pass changes velocities u, and G times that."""
-        metric, squared_time = self.start.metric, np.square(self.time[rows])
-        cheap = _Cheap(self.start, rows, velocities)
-        self.momenta[rows] = cheap.momenta
-        left, dual = cheap.residual(velocities, np.arange(len(rows)))
-        size = np.sqrt(np.maximum(dot(left, dual), 0.0)) / (1.0 + squared_time[:, 0])
-        aim = np.maximum(_CLOSER * size / self.start.solver.tolerance, 0.1 * self.start.scale[rows])
-        solution = self._inner.solve(cheap.residual, velocities, aim)
-        near = np.isfinite(solution.points).all(axis=1, keepdims=True)
-        change = np.where(near, solution.points - velocities, left)
-        return change, metric.momentum(cheap.cache, change)
-
-
-class _Cheap:
-    """The cheap equation of a pass of some chains, ``rows (k,)``, for the middle.
-
-    It is equal to the costly one at the ``velocities (k, dim)`` it is made at.
-    """
-
-    def __init__(self, start: Start, rows: IntArray, velocities: FloatArray) -> None:
-        self.potential, self.metric = start.potential, start.metric
-        self.start = start.phase.positions[rows]
-        self.momenta_before = start.phase.momenta[rows]
-        self.time = start.time[rows]
-        positions = self.start + self.time * velocities
-        self.cache: Cache = self.metric.factor(self.potential, positions)
-        self.traces = self.metric.log_determinant_gradient(self.potential, positions, self.cache)
-        self.momenta = self.metric.momentum(self.cache, velocities)
-        self._part = Part(self.cache)
-        product = self.metric.approximate_product(self.potential, positions, velocities)
-        self.difference = np.zeros_like(velocities)
-        self.stands = np.zeros((len(rows), 1), dtype=bool)
-        if product is not None:
-            off = self.momenta - product
-            allowed = _SAME * np.abs(self.momenta).max(axis=1, keepdims=True)
-            self.stands = np.abs(off).max(axis=1, keepdims=True) <= allowed
-            self.difference = np.where(self.stands, off, 0.0)
-
-    def residual(self, velocities: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return what a step adds to velocities of some chains of the pass, and G times that."""
-        time, here = self.time[rows], self._part.of(rows)
-        positions = self.start[rows] + time * velocities
-        form = self.metric.form_gradient(self.potential, positions, here, velocities)
-        slope = _gradient(self.potential, positions) + 0.5 * (self.traces[rows] - form)
-        left = self.momenta_before[rows] - time * slope - self._product(positions, velocities, rows)
-        left /= 1.0 + np.square(time)
-        return self.metric.velocity(here, left), left
-
-    def _product(self, positions: FloatArray, velocities: FloatArray, rows: IntArray) -> FloatArray:
-        """Return G u, shape (k, dim), with G of the pass where products do not stand for it."""
-        stands = self.stands[rows]
-        if not stands.any():
-            return self.metric.momentum(self._part.of(rows), velocities)
-        product = self.metric.approximate_product(self.potential, positions, velocities)
-        product = np.asarray(product) + self.difference[rows]
-        if stands.all():
-            return product
-        return np.where(stands, product, self.metric.momentum(self._part.of(rows), velocities))
+    pull = metric.velocity(before.cache, force(before.cache))
+    first = (start.velocities - start.time * pull) / (1.0 + np.square(start.time))
+    # closer than other equations, because errors of positions and momenta both come from this one
+    velocities, status = start.solver.solve(residual, first, 0.1 * start.scale, last_step=False)
+    return velocities, middle, status
 
 
 def _gradient(potential: Potential, positions: FloatArray) -> FloatArray:

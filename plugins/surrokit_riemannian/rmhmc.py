@@ -12,9 +12,9 @@ from surrokit.arguments import fraction, optional_positive, optional_positive_in
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Integrator, PositionMetric, Sampler, Tuning
 from surrokit.kernel.hamiltonian import CountedPaths, left_free, position_metric, works_by_position
-from surrokit.kernel.kernel import latest
+from surrokit.kernel.kernel import adapted
 from surrokit.potentials import Potential
-from surrokit.types import Capabilities, FloatArray
+from surrokit.types import Capabilities
 from surrokit_riemannian.softabs import OwnMetric
 
 PATH_LENGTH = 0.5 * math.pi
@@ -114,22 +114,15 @@ class RMHMC(Sampler):
     def bind(self, potential: Potential, tuning: Tuning) -> CountedPaths:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
         step = min(tuning.step_size, LONGEST_STEP) if self.step_size is None else self.step_size
+        steps = self.n_steps
+        if steps is None:
+            most = MAX_STEPS if tuning.n_steps is None else tuning.n_steps
+            steps = min(max(round(PATH_LENGTH / step), 1), most)
         return CountedPaths(
             potential=potential,
             integrator=self.integrator,
-            metric=self._adapt(tuning.covariance) or self.metric,
+            metric=adapted(self.metric, tuning.covariance) or self.metric,
             step=step,
-            max_steps=self._max_steps(step, tuning.n_steps),
+            max_steps=steps,
             randomize=self.randomize,
         )
-
-    @latest
-    def _adapt(self, covariance: FloatArray) -> PositionMetric:
-        return self.metric.adapt(covariance) if self.metric.tunable else self.metric
-
-    def _max_steps(self, step: float, asked: int | None) -> int:
-        """Return steps in a path: as given, or enough for pi / 2 unless tuning asks for fewer."""
-        if self.n_steps is not None:
-            return self.n_steps
-        most = MAX_STEPS if asked is None else asked
-        return min(max(round(PATH_LENGTH / step), 1), most)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
 import attrs
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import solve_triangular
 
 from surrokit.arguments import HIDDEN, positive
 from surrokit.capabilities import (
@@ -28,10 +29,25 @@ from surrokit.potentials import (
     with_hessian_derivative,
     with_hessian_diagonal,
 )
-from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
+from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
-_MANY = 8
-"""So many matrices for each of their columns are worth a loop over columns."""
+
+def lower_factors(matrices: FloatArray) -> FloatArray:
+    """Return Cholesky factors of symmetric matrices (n, dim, dim), NaN where there is none."""
+    try:
+        return np.asarray(np.linalg.cholesky(matrices))
+    except np.linalg.LinAlgError:  # of some; column by column the others have theirs
+        lower = np.zeros_like(matrices)
+    with np.errstate(all="ignore"):
+        for j in range(matrices.shape[1]):
+            row = lower[:, j, :j]
+            root = np.sqrt(matrices[:, j, j] - dot(row, row))  # NaN unless the pivot is positive
+            below = np.einsum("nik,nk->ni", lower[:, j + 1 :, :j], row)
+            lower[:, j, j] = root
+            lower[:, j + 1 :, j] = (matrices[:, j + 1 :, j] - below) / root[:, None]
+    diagonal = np.diagonal(lower, axis1=1, axis2=2)
+    lower[~((diagonal > 0) & np.isfinite(diagonal)).all(axis=1)] = np.nan
+    return lower
 
 
 def factorise(matrices: FloatArray) -> dict[str, FloatArray]:
@@ -39,35 +55,18 @@ def factorise(matrices: FloatArray) -> dict[str, FloatArray]:
 
     It is NaN where a matrix is not positive definite.
     """
-    with np.errstate(all="ignore"):
-        if _many(matrices):
-            lower = _lower_by_columns(matrices)
-            inverse = _inverse_by_rows(lower)
-        else:
-            lower, inverse = _factors_one_by_one(matrices)
-        diagonal = np.diagonal(lower, axis1=1, axis2=2)
-        log_determinant = np.asarray(2.0 * np.log(diagonal).sum(axis=1))
-    log_determinant[~np.isfinite(log_determinant)] = np.nan
+    lower = lower_factors(matrices)
+    half = np.linalg.inv(lower)
+    log_determinant = 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
     return {
         "metric_factor": lower,
-        "metric_inverse": inverse,
-        "log_determinant": log_determinant,
+        "metric_inverse": half.transpose(0, 2, 1) @ half,
+        "log_determinant": np.asarray(log_determinant),
     }
-
-
-def are_definite(matrices: FloatArray) -> BoolArray:
-    """Return which of some symmetric matrices (n, dim, dim) are positive definite."""
-    with np.errstate(all="ignore"):
-        if _many(matrices):
-            lower = _lower_by_columns(matrices)
-            return np.asarray(np.isfinite(lower).all(axis=(1, 2)))
-        return np.array([_is_definite(matrix) for matrix in matrices], dtype=bool)
 
 
 def product(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return M v for each row, shape (n, dim), from M (n, dim, dim) and v (n, dim)."""
-    if _many(matrices):
-        return np.asarray(np.einsum("nij,nj->ni", matrices, vectors))
     return np.asarray(np.matmul(matrices, vectors[:, :, None])[:, :, 0])
 
 
@@ -76,53 +75,7 @@ def dot(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ni,ni->n", first, second))
 
 
-def _many(matrices: FloatArray) -> bool:
-    return bool(len(matrices) > _MANY * matrices.shape[1])
-
-
-def _is_definite(matrix: FloatArray) -> bool:
-    lower, info = lapack.dpotrf(matrix.T, lower=1)
-    return bool(info == 0 and np.isfinite(np.diagonal(lower)).all())
-
-
-def _factors_one_by_one(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-    lower = np.full_like(matrices, np.nan)
-    triangle = np.full_like(matrices, np.nan)
-    for i, matrix in enumerate(matrices):
-        factor, info = lapack.dpotrf(matrix.T, lower=1, clean=1)
-        if info == 0 and np.isfinite(np.diagonal(factor)).all():
-            lower[i] = factor
-            triangle[i], _ = lapack.dpotri(factor, lower=1)
-    inverse = triangle + triangle.transpose(0, 2, 1)
-    both = np.arange(matrices.shape[1])
-    inverse[:, both, both] = triangle[:, both, both]
-    return lower, inverse
-
-
-def _lower_by_columns(matrices: FloatArray) -> FloatArray:
-    lower = np.zeros_like(matrices)
-    for j in range(matrices.shape[1]):
-        row = lower[:, j, :j]
-        root = np.sqrt(matrices[:, j, j] - dot(row, row))  # NaN unless the pivot is positive
-        lower[:, j, j] = root
-        below = np.einsum("nik,nk->ni", lower[:, j + 1 :, :j], row)
-        lower[:, j + 1 :, j] = (matrices[:, j + 1 :, j] - below) / root[:, None]
-    diagonal = np.diagonal(lower, axis1=1, axis2=2)
-    lower[~((diagonal > 0) & np.isfinite(diagonal)).all(axis=1)] = np.nan
-    return lower
-
-
-def _inverse_by_rows(lower: FloatArray) -> FloatArray:
-    inverse = np.zeros_like(lower)  # of L; that of G is its transpose times itself
-    for i in range(lower.shape[1]):
-        scale = 1.0 / lower[:, i, i]
-        inverse[:, i, i] = scale
-        above = np.einsum("nk,nkj->nj", lower[:, i, :i], inverse[:, :i, :i])
-        inverse[:, i, :i] = -above * scale[:, None]
-    return np.asarray(np.einsum("nki,nkj->nij", inverse, inverse))
-
-
-class DenseMassMatrix:
+class DenseMassMatrix(ABC):
     """Momenta of a mass matrix G = F F^T that is kept with its inverse.
 
     The inverse is needed for the derivative of log det G in any case, and makes a velocity one
@@ -157,6 +110,16 @@ class DenseMassMatrix:
     def energy(self, cache: Cache, momenta: FloatArray) -> FloatArray:
         """Return log det G / 2 + p^T G^-1 p / 2, shape (n,)."""
         return 0.5 * (cache["log_determinant"] + dot(momenta, self.velocity(cache, momenta)))
+
+    @abstractmethod
+    def forms_at(self, potential: Potential, positions: FloatArray, cache: Cache) -> FormsAt:
+        """Return :meth:`form_gradient` of some rows, with all that velocities do not change."""
+
+    def form_gradient(
+        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
+    ) -> FloatArray:
+        """Return u^T d_k G u, shape (n, dim)."""
+        return self.forms_at(potential, positions, cache)(velocities, np.arange(len(positions)))
 
     def approximate_product(
         self, potential: Potential, positions: FloatArray, vectors: FloatArray
@@ -208,16 +171,6 @@ class _Definite(DenseMassMatrix):
     ) -> FloatArray:
         """Return tr(G^-1 d_k G), shape (n, dim)."""
         return self.field.trace_gradient(potential, positions, cache["metric_inverse"])
-
-    def form_gradient(
-        self,
-        potential: Potential,
-        positions: FloatArray,
-        cache: Cache,  # noqa: ARG002
-        velocities: FloatArray,
-    ) -> FloatArray:
-        """Return u^T d_k G u, shape (n, dim)."""
-        return self.field.form_gradient(potential, positions, velocities)
 
     def forms_at(
         self,
@@ -310,21 +263,6 @@ class SoftAbsMetric(DenseMassMatrix):
     field: ClassVar[MatrixField] = HESSIAN_FIELD
     hardness: float = attrs.field(default=HARDNESS, validator=positive)
     covariance: FloatArray | None = attrs.field(default=None, metadata=HIDDEN)
-    _factor: FloatArray | None = attrs.field(init=False, repr=False)
-    _inverse_factor: FloatArray | None = attrs.field(init=False, repr=False)
-
-    @_factor.default
-    def _lower(self) -> FloatArray | None:
-        if self.covariance is None:
-            return None
-        return np.asarray(np.linalg.cholesky(self.covariance), dtype=np.float64)
-
-    @_inverse_factor.default
-    def _inverted(self) -> FloatArray | None:
-        if self._factor is None:
-            return None
-        identity = np.eye(len(self._factor))
-        return np.asarray(solve_triangular(self._factor, identity, lower=True), dtype=np.float64)
 
     needs: ClassVar[Capabilities] = frozenset({HESSIAN, HESSIAN_DERIVATIVE})
     """The Hessian and its derivative."""
@@ -336,58 +274,49 @@ class SoftAbsMetric(DenseMassMatrix):
         """Return the metric in units in which a covariance (dim, dim) is the identity."""
         return attrs.evolve(self, covariance=covariance)
 
+    def _units(self, dim: int) -> tuple[FloatArray, FloatArray]:
+        """Return L and its inverse, of shape (dim, dim)."""
+        if self.covariance is None:
+            return np.eye(dim), np.eye(dim)
+        factor = np.asarray(np.linalg.cholesky(self.covariance), dtype=np.float64)
+        return factor, np.asarray(solve_triangular(factor, np.eye(dim), lower=True))
+
     def factor(self, potential: Potential, positions: FloatArray) -> Cache:
         """Evaluate the Hessian at positions (n, dim), and factorise G."""
         hessian = self.field.matrix(potential, positions)
         n, dim = positions.shape
-        certain = are_definite(hessian - (CERTAIN / self.hardness) * self._unit_precision(dim))
+        lower, inverse = self._units(dim)
+        above = hessian - (CERTAIN / self.hardness) * (inverse.T @ inverse)
+        certain = np.asarray(np.isfinite(lower_factors(above)).all(axis=(1, 2)))
         cache = factorise(hessian)
         cache["metric_certain"] = certain.astype(np.float64)
         cache["metric_curvatures"] = np.zeros((n, dim))
         cache["metric_directions"] = np.zeros((n, dim, dim))
-        if not certain.all():
-            finite = np.isfinite(hessian).all(axis=(1, 2))
-            self._soften(cache, hessian, np.flatnonzero(finite & ~certain))
-            for array in cache.values():
-                array[~finite] = np.nan
+        finite = np.isfinite(hessian).all(axis=(1, 2))
+        rows = np.flatnonzero(finite & ~certain)
+        if rows.size:
+            values, vectors = np.linalg.eigh(lower.T @ hessian[rows] @ lower)
+            curvatures, directions = self.hardness * values, lower @ vectors
+            scales = softabs(curvatures) / self.hardness
+            # the symmetric root, which unlike the eigenvectors is one and the same on any machine
+            root = (vectors * np.sqrt(scales)[:, None, :]) @ vectors.transpose(0, 2, 1)
+            scaled = directions / np.sqrt(scales)[:, None, :]
+            log_units = 2.0 * np.log(np.diag(lower)).sum()
+            cache["metric_factor"][rows] = inverse.T @ root
+            cache["metric_inverse"][rows] = scaled @ scaled.transpose(0, 2, 1)
+            cache["log_determinant"][rows] = np.log(scales).sum(axis=1) - log_units
+            cache["metric_curvatures"][rows] = curvatures
+            cache["metric_directions"][rows] = directions
+        for array in cache.values():
+            array[~finite] = np.nan
         return cache
-
-    def _unit_precision(self, dim: int) -> FloatArray:
-        """Return L^-T L^-1, shape (dim, dim)."""
-        inverse = self._inverse_factor
-        return np.eye(dim) if inverse is None else inverse.T @ inverse
-
-    def _soften(self, cache: dict[str, FloatArray], hessian: FloatArray, rows: IntArray) -> None:
-        """Write what belongs to some rows, by their eigenvectors, into the cache."""
-        if not rows.size:
-            return
-        softened = hessian[rows]
-        if self._factor is not None:
-            softened = self._factor.T @ softened @ self._factor
-        values, vectors = np.linalg.eigh(softened)
-        curvatures = self.hardness * values
-        scales = softabs(curvatures) / self.hardness
-        # the symmetric root, which unlike the eigenvectors is one and the same on any machine
-        root = (vectors * np.sqrt(scales)[:, None, :]) @ vectors.transpose(0, 2, 1)
-        log_determinant = np.log(scales).sum(axis=1)
-        directions = vectors
-        if self._factor is not None and self._inverse_factor is not None:
-            root = self._inverse_factor.T @ root
-            directions = self._factor @ vectors
-            log_determinant -= 2.0 * np.log(np.diag(self._factor)).sum()
-        scaled = directions / np.sqrt(scales)[:, None, :]
-        cache["metric_factor"][rows] = root
-        cache["metric_inverse"][rows] = scaled @ scaled.transpose(0, 2, 1)
-        cache["log_determinant"][rows] = log_determinant
-        cache["metric_curvatures"][rows] = curvatures
-        cache["metric_directions"][rows] = directions
 
     def log_determinant_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache
     ) -> FloatArray:
         """Return tr(G^-1 d_k G) = tr(V diag(f'(l) / f(l)) V^T d_k H), shape (n, dim)."""
         matrices = cache["metric_inverse"]
-        rows = np.flatnonzero(_soft(cache))
+        rows = np.flatnonzero(cache["metric_certain"] == 0.0)
         if rows.size:
             curvatures = cache["metric_curvatures"][rows]
             directions = cache["metric_directions"][rows]
@@ -396,58 +325,34 @@ class SoftAbsMetric(DenseMassMatrix):
             matrices[rows] = (directions * ratio[:, None, :]) @ directions.transpose(0, 2, 1)
         return self.field.trace_gradient(potential, positions, matrices)
 
-    def form_gradient(
-        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
-    ) -> FloatArray:
-        """Return u^T d_k G u, shape (n, dim).
+    def forms_at(self, potential: Potential, positions: FloatArray, cache: Cache) -> FormsAt:
+        """Return :meth:`form_gradient` of some rows, with all that velocities do not change.
 
         Where G equals H that is one cheap form. Elsewhere it is tr(B d_k H) with
         B = V (J o w w^T) V^T, w = V^-1 u, and J the divided differences of l coth(a l).
         """
-        return self.forms_at(potential, positions, cache)(velocities, np.arange(len(positions)))
-
-    def forms_at(self, potential: Potential, positions: FloatArray, cache: Cache) -> FormsAt:
-        """Return :meth:`form_gradient` of some rows, with all that velocities do not change."""
-        soft = _soft(cache)
+        soft = cache["metric_certain"] == 0.0
         plain = self.field.forms_at(potential, positions)
         if not soft.any():
             return plain
         traces = self.field.traces_at(potential, positions)
-        directions = cache["metric_directions"]
-        back = directions.transpose(0, 2, 1)
-        if self.covariance is not None:
-            back = back @ self._unit_precision(positions.shape[1])
+        directions, (_, inverse) = cache["metric_directions"], self._units(positions.shape[1])
+        back = directions.transpose(0, 2, 1) @ (inverse.T @ inverse)
         differences = divided_differences(cache["metric_curvatures"])
 
-        def softened(velocities: FloatArray, rows: IntArray) -> FloatArray:
-            w = product(back[rows], velocities)
-            middle = differences[rows] * w[:, :, None] * w[:, None, :]
-            here = directions[rows]
-            return traces(here @ middle @ here.transpose(0, 2, 1), rows)
+        def forms(velocities: FloatArray, rows: IntArray) -> FloatArray:
+            gradient, these = np.empty_like(velocities), soft[rows]
+            if not these.all():
+                gradient[~these] = plain(velocities[~these], rows[~these])
+            if these.any():
+                own = rows[these]
+                w = product(back[own], velocities[these])
+                middle = differences[own] * w[:, :, None] * w[:, None, :]
+                here = directions[own]
+                gradient[these] = traces(here @ middle @ here.transpose(0, 2, 1), own)
+            return gradient
 
-        return _of_both(plain, softened, soft)
-
-
-def _of_both(plain: FormsAt, softened: FormsAt, soft: BoolArray) -> FormsAt:
-    """Return the forms of which those of ``soft (n,)`` rows are another function."""
-
-    def forms(velocities: FloatArray, rows: IntArray) -> FloatArray:
-        these = soft[rows]
-        if these.all():
-            return softened(velocities, rows)
-        if not these.any():
-            return plain(velocities, rows)
-        gradient = np.empty_like(velocities)
-        gradient[these] = softened(velocities[these], rows[these])
-        gradient[~these] = plain(velocities[~these], rows[~these])
-        return gradient
-
-    return forms
-
-
-def _soft(cache: Cache) -> BoolArray:
-    """Return the rows where G differs from H, shape (n,); not those that are NaN."""
-    return np.asarray(cache["metric_certain"] == 0.0)
+        return forms
 
 
 @attrs.frozen(eq=False)

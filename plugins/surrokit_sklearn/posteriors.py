@@ -294,7 +294,8 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         """Return scikit-learn's tags: which responses there may be."""
         tags = super().__sklearn_tags__()
         name = read_name(self.family, {})[0]
-        tags.target_tags.positive_only = name in _FAMILIES and response_family(name).positive
+        family = response_family(name) if name in _FAMILIES else None
+        tags.target_tags.positive_only = not (family is None or family.of_errors or family.binary)
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

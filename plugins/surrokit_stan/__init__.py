@@ -23,8 +23,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-_COMPONENTS = (
-    Component(
+@hookimpl
+def surrokit_components() -> tuple[Component, ...]:
+    """Offer models in Stan as targets."""
+    stan = Component(
         kind="potential",
         name="stan",
         factory="surrokit_stan.target:from_stan",
@@ -34,11 +36,5 @@ _COMPONENTS = (
             "Carpenter and others (2017), doi:10.18637/jss.v076.i01",
         ),
         examples=(),  # BridgeStan may be absent
-    ),
-)
-
-
-@hookimpl
-def surrokit_components() -> tuple[Component, ...]:
-    """Offer models in Stan as targets."""
-    return _COMPONENTS
+    )
+    return (stan,)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 import numpy as np
@@ -17,7 +19,7 @@ from surrokit.potentials import Energy, Potential
 from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, Scale
 from surrokit.types import FloatArray
-from surrokit_umbridge.connection import Connection, check_url
+from surrokit_umbridge.connection import Connection
 
 PROTOCOL = 1.0
 """Version of the protocol."""
@@ -41,8 +43,6 @@ class Model:
     ----------
     connection
         The way to the server; counts how often, and for how long, that one was waited for.
-    name
-        Name of the model there.
     config
         Configuration, sent with each question.
     input_sizes, output_sizes
@@ -80,34 +80,35 @@ class Model:
 
     def gradient(self, position: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the gradient (dim,) of the outputs' weighted sum, for weights of shape (m,)."""
-        found = [np.zeros(size) for size in self.input_sizes]
-        for i, part in enumerate(found):
-            for j, sens in enumerate(_split(weights, self.output_sizes)):
-                part += self._block("Gradient", position, part.size, outWrt=j, inWrt=i, sens=sens)
-        return np.concatenate(found)
+        terms = [
+            (i, {"outWrt": j, "inWrt": i, "sens": sens})
+            for i in range(len(self.input_sizes))
+            for j, sens in enumerate(_split(weights, self.output_sizes))
+        ]
+        return self._add("Gradient", position, self.input_sizes, terms)
 
     def apply_jacobian(self, position: FloatArray, vector: FloatArray) -> FloatArray:
         """Return J u, shape (m,), for a vector u of shape (dim,)."""
-        found = [np.zeros(size) for size in self.output_sizes]
-        for j, part in enumerate(found):
-            for i, vec in enumerate(_split(vector, self.input_sizes)):
-                if any(vec):
-                    wanted: dict[str, Any] = {"outWrt": j, "inWrt": i, "vec": vec}
-                    part += self._block("ApplyJacobian", position, part.size, **wanted)
-        return np.concatenate(found)
+        terms = [
+            (j, {"outWrt": j, "inWrt": i, "vec": vec})
+            for j in range(len(self.output_sizes))
+            for i, vec in enumerate(_split(vector, self.input_sizes))
+            if any(vec)
+        ]
+        return self._add("ApplyJacobian", position, self.output_sizes, terms)
 
     def apply_hessian(
         self, position: FloatArray, weights: FloatArray, vector: FloatArray
     ) -> FloatArray:
         """Return H u, shape (dim,), H the second derivatives of the outputs' weighted sum."""
-        found = [np.zeros(size) for size in self.input_sizes]
-        for i, part in enumerate(found):
-            for k, vec in enumerate(_split(vector, self.input_sizes)):
-                for j, sens in enumerate(_split(weights, self.output_sizes)):
-                    if any(vec) and any(sens):
-                        wanted = {"outWrt": j, "inWrt1": i, "inWrt2": k, "sens": sens, "vec": vec}
-                        part += self._block("ApplyHessian", position, part.size, **wanted)
-        return np.concatenate(found)
+        terms = [
+            (i, {"outWrt": j, "inWrt1": i, "inWrt2": k, "sens": sens, "vec": vec})
+            for i in range(len(self.input_sizes))
+            for k, vec in enumerate(_split(vector, self.input_sizes))
+            for j, sens in enumerate(_split(weights, self.output_sizes))
+            if any(vec) and any(sens)
+        ]
+        return self._add("ApplyHessian", position, self.input_sizes, terms)
 
     def jacobian(self, position: FloatArray) -> FloatArray:
         """Return J, shape (m, dim): by columns, or by rows where there are fewer of them."""
@@ -127,8 +128,14 @@ class Model:
     def _who(self) -> str:
         return f"model {self.name!r} behind {self.connection.url}"
 
-    def _block(self, what: str, position: FloatArray, size: int, **wanted: Any) -> FloatArray:
-        return self._vector(what, self._ask(what, position, **wanted), size)
+    def _add(
+        self, what: str, position: FloatArray, sizes: tuple[int, ...], terms: list[tuple[int, Any]]
+    ) -> FloatArray:
+        """Return sums of answers, each for one part of a vector, whose parts have these sizes."""
+        found = [np.zeros(size) for size in sizes]
+        for at, wanted in terms:
+            found[at] += self._vector(what, self._ask(what, position, **wanted), sizes[at])
+        return np.concatenate(found)
 
     def _ask(self, what: str, position: FloatArray, **wanted: Any) -> object:
         at = {"input": _split(position, self.input_sizes), "config": dict(self.config)}
@@ -151,6 +158,10 @@ class Model:
                 f"{self._who} must answer {what} with {size} numbers, got shape {found.shape}"
             )
         return found
+
+
+def _split(numbers: FloatArray, sizes: tuple[int, ...]) -> list[list[float]]:
+    return [part.tolist() for part in np.split(numbers, np.cumsum(sizes)[:-1])]
 
 
 def connect(
@@ -186,7 +197,7 @@ def connect(
         good = is_number(value) and 0.0 <= value < math.inf  # type: ignore[operator]
         if value is not None and (not good or (what == "timeout" and value == 0.0)):
             raise ConfigurationError(f"{what} must be a number of seconds {least}, got {value!r}")
-    connection = Connection(check_url(url), timeout, wait)
+    connection = Connection(_address(url), timeout, wait)
     try:
         return _introduce(connection, name, dict(config or {}))
     except (ServerError, ResultTypeError, TimeoutError, KeyError, TypeError) as error:
@@ -194,6 +205,17 @@ def connect(
             f"{connection.url} is no server of the UM-Bridge protocol that can be used: "
             f"{type(error).__name__}: {error}; start it, or correct the url"
         ) from error
+
+
+def _address(url: object) -> str:
+    if isinstance(url, str):
+        with suppress(ValueError):
+            address = urlsplit(url)
+            if address.scheme in ("http", "https") and address.hostname and address.port != 0:
+                return url.rstrip("/")
+    raise ConfigurationError(
+        f"url must be the address of a server, such as 'http://localhost:4242', got {url!r}"
+    )
 
 
 def _introduce(connection: Connection, name: str | None, config: dict[str, Any]) -> Model:
@@ -215,32 +237,25 @@ def _introduce(connection: Connection, name: str | None, config: dict[str, Any])
     support = connection.ask("ModelInfo", {"name": chosen}, wait=0.0)["support"]
     if not isinstance(support, Mapping):
         raise ResultTypeError(f"support must be an object, got {support!r:.80}")
-    sized = {"name": chosen, "config": config}
-    inputs = connection.ask("InputSizes", sized, wait=0.0)["inputSizes"]
-    outputs = connection.ask("OutputSizes", sized, wait=0.0)["outputSizes"]
+
+    def sizes(what: str) -> tuple[int, ...]:
+        asked = {"name": chosen, "config": config}
+        given: Any = connection.ask(what, asked, wait=0.0)[what[0].lower() + what[1:]]
+        good = isinstance(given, list) and all(is_number(size) and size >= 1 for size in given)
+        if not good or not 1 <= sum(given) <= MOST or any(size % 1 for size in given):
+            raise ResultTypeError(
+                f"{what} must be a list of whole numbers from 1 to {MOST}, got {given!r:.80}"
+            )
+        return tuple(map(int, given))
+
     return Model(
         connection=connection,
         name=chosen,
         config=config,
-        input_sizes=_sizes("inputSizes", inputs),
-        output_sizes=_sizes("outputSizes", outputs),
+        input_sizes=sizes("InputSizes"),
+        output_sizes=sizes("OutputSizes"),
         supported=frozenset(what for what in OPERATIONS if support.get(what, False)),
     )
-
-
-def _sizes(what: str, given: object) -> tuple[int, ...]:
-    """Return numbers of numbers, as a server gives them."""
-    good = isinstance(given, list) and given and all(is_number(size) for size in given)
-    sizes = [int(size) for size in given if math.isfinite(size)] if good else []  # type: ignore
-    if not sizes or sizes != given or min(sizes) < 1 or sum(sizes) > MOST:
-        raise ResultTypeError(
-            f"{what} must be a list of whole numbers from 1 to {MOST}, got {given!r:.80}"
-        )
-    return tuple(sizes)
-
-
-def _split(numbers: FloatArray, sizes: tuple[int, ...]) -> list[list[float]]:
-    return [part.tolist() for part in np.split(numbers, np.cumsum(sizes)[:-1])]
 
 
 def potential(
@@ -294,18 +309,36 @@ def potential(
         If there is no such server or model, it does not support what is asked of it, or settings
         contradict one another.
     """
-    model = _model(url, name, {"config": config, "timeout": timeout, "wait": wait})
-    is_map = any(given is not None for given in (data, noise_sd, prior, energy))
+    if not isinstance(url, Model):
+        model = connect(url, name, config=config, timeout=timeout, wait=wait)
+    elif (name, config, timeout, wait) != (None, None, None, 60.0):
+        raise ConfigurationError(
+            "name, config, timeout and wait belong to a model, and one is given; pass them to "
+            "surrokit_umbridge.connect(url, ...), or give the url here"
+        )
+    else:
+        model = url
     _require(model, "Evaluate", "a target is evaluated")
+    has_gradient = "Gradient" in model.supported
     shared: dict[str, Any] = {"parameters": parameters, "plausible": plausible, "dim": model.dim}
-    if not is_map:
-        _check_density(model, jacobian=jacobian, hessian=hessian)
-        slope = functools.partial(_slope, model) if "Gradient" in model.supported else None
+    if all(given is None for given in (data, noise_sd, prior, energy)):
+        if model.n_outputs != 1:
+            raise ConfigurationError(
+                f"model {model.name!r} behind {model.connection.url} has {model.n_outputs} "
+                "outputs, so it is no log density; pass data and noise_sd, or an energy, for a "
+                "forward map"
+            )
+        if jacobian or hessian:
+            raise ConfigurationError(
+                "jacobian and hessian are of forward maps, and without data or an energy the model "
+                "is a log density; leave them out, or pass data and noise_sd"
+            )
+        slope = functools.partial(model.gradient, weights=np.ones(1)) if has_gradient else None
         density = functools.partial(_log_density, model)
         return sk.potential(log_density=density, gradient=slope, **shared)
     if jacobian is None:
-        jacobian = "ApplyJacobian" in model.supported and "Gradient" not in model.supported
-    if jacobian and "Gradient" not in model.supported:
+        jacobian = "ApplyJacobian" in model.supported and not has_gradient
+    if jacobian and not has_gradient:
         _require(model, "ApplyJacobian", "jacobian=True is given")
     if hessian:
         _require(model, "ApplyHessian", "hessian=True is given")
@@ -313,7 +346,7 @@ def potential(
         model.evaluate,
         model.jacobian if jacobian else None,
         model.hessian if hessian else None,
-        vjp=model.gradient if "Gradient" in model.supported else None,
+        vjp=model.gradient if has_gradient else None,
         data=data,
         noise_sd=noise_sd,
         prior=prior,
@@ -326,37 +359,9 @@ def _log_density(model: Model, position: FloatArray) -> FloatArray:
     return model.evaluate(position).reshape(())
 
 
-def _slope(model: Model, position: FloatArray) -> FloatArray:
-    return model.gradient(position, np.ones(1))
-
-
-def _model(url: str | Model, name: str | None, settings: dict[str, Any]) -> Model:
-    if not isinstance(url, Model):
-        return connect(url, name, **settings)
-    if name is not None or settings != {"config": None, "timeout": None, "wait": 60.0}:
-        raise ConfigurationError(
-            "name, config, timeout and wait belong to a model, and one is given; pass them to "
-            "surrokit_umbridge.connect(url, ...), or give the url here"
-        )
-    return url
-
-
 def _require(model: Model, what: str, why: str) -> None:
     if what not in model.supported:
         raise ConfigurationError(
             f"{why}, but model {model.name!r} behind {model.connection.url} does not support "
             f"{what}; it supports {', '.join(sorted(model.supported)) or 'nothing'}"
-        )
-
-
-def _check_density(model: Model, *, jacobian: bool | None, hessian: bool) -> None:
-    if model.n_outputs != 1:
-        raise ConfigurationError(
-            f"model {model.name!r} behind {model.connection.url} has {model.n_outputs} outputs, so "
-            "it is no log density; pass data and noise_sd, or an energy, for a forward map"
-        )
-    if jacobian or hessian:
-        raise ConfigurationError(
-            "jacobian and hessian are of forward maps, and without data or an energy the model is "
-            "a log density; leave them out, or pass data and noise_sd"
         )

@@ -12,34 +12,22 @@ import time
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
 
-from surrokit.errors import ConfigurationError, ResultTypeError, ServerError
+from surrokit.errors import ResultTypeError, ServerError
 from surrokit.limits import ended_after
 
 LARGEST = 2**26
 """Bytes of a request or an answer at most: some three million numbers."""
 
-CONNECT = 10.0
-"""Seconds for which a connection may take to be made."""
-
 LOSSES = 3
 """Times that the server may go away while it is at work on one request: it is then blamed."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
-"""Seconds between attempts to reach a server that is away, the first and the longest."""
-
 # Seconds until an idle connection is probed, and between probes, and how many: Linux and macOS.
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
-
-_LONGEST_MESSAGE = 2000  # characters
-
-_AWAY = (502, 503, 504)  # what stands in front of a server answers so while there is none
-_BARE = re.compile(r"(?<![\w\"])(-?)(nan|inf)(?![\w\"])")  # as Python prints them
 
 _LOG = logging.getLogger("surrokit_umbridge")
 
@@ -52,20 +40,12 @@ class _LostError(Exception):
         self.at_work = at_work
 
 
-class _Own(threading.local):
-    """The connection of a thread."""
-
-    line: http.client.HTTPConnection | None = None
-
-
 @attrs.define
 class Connection:
     """Sends requests to a server, and waits for it if it is away; a copy elsewhere counts anew.
 
     Parameters
     ----------
-    url
-        Where the server is.
     timeout
         Seconds after which an answer is given up; None for never.
     wait
@@ -84,7 +64,7 @@ class Connection:
     wait: float = 60.0
     sent_again: int = attrs.field(default=0, init=False, eq=False)
     seconds_away: float = attrs.field(default=0.0, init=False, eq=False)
-    _own: _Own = attrs.field(factory=_Own, init=False, repr=False, eq=False)
+    _own: Any = attrs.field(factory=threading.local, init=False, repr=False, eq=False)
     _lock: Any = attrs.field(factory=threading.Lock, init=False, repr=False, eq=False)
 
     def __reduce__(self) -> tuple[type[Connection], tuple[Any, ...]]:
@@ -115,12 +95,12 @@ class Connection:
             error = answer["error"]
             if isinstance(error, Mapping) and {"type", "message"} <= error.keys():
                 error = f"{error['type']}: {error['message']}"
-            raise ServerError(f"the model behind {self.url} failed: {error!s:.{_LONGEST_MESSAGE}}")
+            raise ServerError(f"the model behind {self.url} failed: {error!s:.2000}")
         return answer
 
     def _insist(self, path: str, body: bytes | None, wait: float) -> tuple[int, str]:
         """Send a request until it is answered, and count how long that took if it was lost."""
-        first, pause, losses = None, FIRST_PAUSE, 0
+        first, pause, losses = None, 0.05, 0
         while True:
             try:
                 found = self._send(path, body)
@@ -130,10 +110,18 @@ class Connection:
                 if first is None and wait > 0.0:
                     _LOG.warning("%s is away (%s); waiting for up to %g s", self.url, lost, wait)
                 first = now if first is None else first
-                if losses == LOSSES or now - first >= wait:
-                    raise ServerError(self._complaint(lost, losses, now - first)) from lost
+                if losses == LOSSES:
+                    raise ServerError(
+                        f"{self.url} went away {LOSSES} times while it was at work on one position "
+                        f"({lost})"
+                    ) from lost
+                if now - first >= wait:
+                    raise ServerError(
+                        f"{self.url} cannot be reached ({lost}), and was waited for "
+                        f"{now - first:.0f} seconds; start the server again, or pass a longer wait"
+                    ) from lost
                 time.sleep(min(pause, max(first + wait - now, 0.0)))
-                pause = min(2.0 * pause, LONGEST_PAUSE)
+                pause = min(2.0 * pause, 2.0)
                 continue
             if first is not None:
                 with self._lock:
@@ -141,24 +129,20 @@ class Connection:
                     self.seconds_away += time.monotonic() - first
             return found
 
-    def _complaint(self, lost: _LostError, losses: int, seconds: float) -> str:
-        if losses == LOSSES:
-            return (
-                f"{self.url} went away {LOSSES} times while it was at work on one position ({lost})"
-            )
-        return (
-            f"{self.url} cannot be reached ({lost}), and was waited for {seconds:.0f} seconds; "
-            "start the server again, or pass a longer wait"
-        )
-
     def _send(self, path: str, body: bytes | None) -> tuple[int, str]:
         """Return status and text; the timeout is for all of it, however slowly it comes."""
         line, is_used = self._line()
-        with ended_after(self.timeout, partial(_shut_down, line.sock)) as passed:
+        sock = line.sock
+
+        def shut_down() -> None:
+            with suppress(OSError):  # it has just ended
+                sock.shutdown(socket.SHUT_RDWR)
+
+        with ended_after(self.timeout, shut_down) as passed:
             try:
                 status, text = self._exchange(line, path, body)
                 if not passed.is_set():  # else it may be cut, and look whole
-                    if status in _AWAY:
+                    if status in (502, 503, 504):  # what stands in front of it answers so
                         raise _LostError(f"status {status}", at_work=False)
                     return status, text
             except (OSError, http.client.HTTPException) as error:
@@ -191,20 +175,22 @@ class Connection:
 
     def _line(self) -> tuple[http.client.HTTPConnection, bool]:
         """Return the connection of this thread, and whether it has been used before."""
-        line = self._own.line
+        line: http.client.HTTPConnection | None = getattr(self._own, "line", None)
         if line is not None and line.sock is not None:
             return line, True
         address = urlsplit(self.url)
         secure = address.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        assert address.hostname is not None
-        line = kind(address.hostname, address.port, timeout=CONNECT)
+        line = kind(str(address.hostname), address.port, timeout=10.0)
         try:
             line.connect()
         except OSError as error:
             line.close()
             raise _LostError(error, at_work=False) from error
-        _keep_alive(line.sock)
+        # a dead host is noticed within two minutes, though an answer may take days
+        line.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name in _KEEP_ALIVE.keys() & vars(socket).keys():
+            line.sock.setsockopt(socket.IPPROTO_TCP, vars(socket)[name], _KEEP_ALIVE[name])
         line.sock.settimeout(None)
         weakref.finalize(line, line.sock.close)  # at the end of the thread
         self._own.line = line
@@ -215,38 +201,11 @@ class Connection:
         line.close()
 
 
-def _shut_down(sock: socket.socket) -> None:
-    with suppress(OSError):  # it has just ended
-        sock.shutdown(socket.SHUT_RDWR)
-
-
-def _keep_alive(sock: socket.socket) -> None:
-    """Have a dead host noticed within two minutes, though an answer may take days."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name in _KEEP_ALIVE.keys() & vars(socket).keys():
-        sock.setsockopt(socket.IPPROTO_TCP, vars(socket)[name], _KEEP_ALIVE[name])
-
-
-def check_url(url: object) -> str:
-    """Return the address of a server.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is none.
-    """
-    if isinstance(url, str):
-        with suppress(ValueError):
-            address = urlsplit(url)
-            if address.scheme in ("http", "https") and address.hostname and address.port != 0:
-                return url.rstrip("/")
-    raise ConfigurationError(
-        f"url must be the address of a server, such as 'http://localhost:4242', got {url!r}"
-    )
-
-
 def _read(text: str, status: int, where: str) -> dict[str, Any]:
-    for spelling in (text, _BARE.sub(_spell, text)):  # servers in Python may print nan and inf
+    # servers in Python may print nan and inf
+    python = re.sub(r"(?<![\w\"])nan(?![\w\"])", "NaN", text)
+    python = re.sub(r"(?<![\w\"])inf(?![\w\"])", "Infinity", python)
+    for spelling in (text, python):
         with suppress(ValueError, RecursionError):
             answer = json.loads(spelling)
             if isinstance(answer, dict):
@@ -258,7 +217,3 @@ def _read(text: str, status: int, where: str) -> dict[str, Any]:
             "server's own log"
         )
     raise ResultTypeError(f"{where} must answer with a JSON object, got {shown}")
-
-
-def _spell(match: re.Match[str]) -> str:
-    return match[1] + {"nan": "NaN", "inf": "Infinity"}[match[2]]

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -36,8 +35,6 @@ IDLE = 60.0
 
 WHOLE = 120.0
 """Seconds within which all of a request must have come, from its first byte on."""
-
-_CPP = "cpp-httplib/"  # the library for C++ sends text/plain; no page can claim to be this one
 
 
 class Server:
@@ -138,19 +135,18 @@ def serve(
             return
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define
 class _Served:
     """A model of one input and one output, as functions of a position of shape (dim,)."""
 
-    name: str
     dim: int
     evaluate: Callable[[FloatArray], FloatArray]  # gives shape (m,)
     jacobian: Callable[[FloatArray], FloatArray] | None  # gives shape (m, dim)
-    count: Callable[[], int]  # gives m
+    somewhere: FloatArray  # a position where outputs can be counted
+    n_outputs: int | None = None  # as far as they were
 
     @property
     def supported(self) -> tuple[str, ...]:
-        """Operations of the protocol."""
         return OPERATIONS[:1] if self.jacobian is None else OPERATIONS[:3]
 
 
@@ -167,52 +163,31 @@ def _served(target: Potential, name: str) -> dict[str, _Served]:
             f"a {type(target).__name__} of bounded parameters cannot be served; serve the target "
             "that it wraps"
         )
-    density = _density(inner, name, lower, upper)
+
+    def log_density(position: FloatArray) -> FloatArray:
+        if not ((position > lower) & (position < upper)).all():
+            return np.array([-np.inf])
+        return -np.asarray(_at(inner.value, position))
+
+    def gradient(position: FloatArray) -> FloatArray:
+        return -np.asarray(_at(with_gradient(inner).value_and_gradient, position)[1])
+
+    def outputs(position: FloatArray) -> FloatArray:
+        return np.asarray(_at(with_forward(inner).forward, position)[0])
+
+    def jacobian(position: FloatArray) -> FloatArray:
+        return np.asarray(_at(with_forward(inner).forward_and_jacobian, position)[1][0])
+
+    slope = gradient if can.GRADIENT in inner.capabilities else None
+    found = {name: _Served(dim, log_density, slope, somewhere, 1)}
     if can.FORWARD not in inner.capabilities:
-        return {name: density}
+        return found
     if name == "forward":
         raise ConfigurationError(
             "the name 'forward' is that of the target's map; give its log density another one"
         )
-    return {name: density, "forward": _map(inner, somewhere)}
-
-
-def _density(inner: Potential, name: str, lower: FloatArray, upper: FloatArray) -> _Served:
-    def log_density(position: FloatArray) -> FloatArray:
-        if not ((position > lower) & (position < upper)).all():
-            return np.array([-np.inf])
-        found: FloatArray = -_at(inner.value, position)
-        return found
-
-    def gradient(position: FloatArray) -> FloatArray:
-        found: FloatArray = -_at(with_gradient(inner).value_and_gradient, position)[1]
-        return found
-
-    return _Served(
-        name=name,
-        dim=inner.dim,
-        evaluate=log_density,
-        jacobian=gradient if can.GRADIENT in inner.capabilities else None,
-        count=lambda: 1,
-    )
-
-
-def _map(inner: Potential, somewhere: FloatArray) -> _Served:
-    def outputs(position: FloatArray) -> FloatArray:
-        found: FloatArray = _at(with_forward(inner).forward, position)[0]
-        return found
-
-    def jacobian(position: FloatArray) -> FloatArray:
-        found: FloatArray = _at(with_forward(inner).forward_and_jacobian, position)[1][0]
-        return found
-
-    return _Served(
-        name="forward",
-        dim=inner.dim,
-        evaluate=outputs,
-        jacobian=jacobian if can.JACOBIAN in inner.capabilities else None,
-        count=lambda: len(outputs(somewhere)),
-    )
+    slopes = jacobian if can.JACOBIAN in inner.capabilities else None
+    return {**found, "forward": _Served(dim, outputs, slopes, somewhere)}
 
 
 def _at(method: Callable[[FloatArray], Any], position: FloatArray) -> Any:
@@ -237,7 +212,6 @@ class _Answers:
     def __init__(self, models: dict[str, _Served], workers: int) -> None:
         self._models = models
         self._free = threading.BoundedSemaphore(workers)
-        self._sizes: dict[str, int] = {}
 
     def answer(self, what: str, question: object) -> tuple[int, dict[str, Any]]:
         """Return status and answer; what the target raises is in the answer."""
@@ -264,7 +238,9 @@ class _Answers:
         if what == "OutputSizes":
             return {"outputSizes": [self._n_outputs(model)]}
         if what not in model.supported:
-            raise _RejectedError("UnsupportedFeature", f"{model.name} does not support {what}")
+            raise _RejectedError(
+                "UnsupportedFeature", f"{question['name']} does not support {what}"
+            )
         given = question.get("input")
         if not isinstance(given, list) or len(given) != 1:
             raise _RejectedError(
@@ -274,28 +250,21 @@ class _Answers:
         if what == "Evaluate":
             with self._free:
                 return {"output": [model.evaluate(position).tolist()]}
-        return {"output": self._derivative(what, model, position, question).tolist()}
-
-    def _derivative(
-        self, what: str, model: _Served, position: FloatArray, question: Mapping[str, Any]
-    ) -> FloatArray:
-        """Return J^T w of ``Gradient``, or J u of ``ApplyJacobian``."""
         if question.get("inWrt", 0) != 0 or question.get("outWrt", 0) != 0:
             raise _RejectedError("InvalidInput", "there is one input and one output, number 0")
         assert model.jacobian is not None
-        if what == "Gradient":
-            weights = _numbers("sens", question.get("sens"), self._n_outputs(model))
-            with self._free:
-                return model.jacobian(position).T @ weights
-        vector = _numbers("vec", question.get("vec"), model.dim)
+        by_rows = what == "Gradient"
+        name, size = ("sens", self._n_outputs(model)) if by_rows else ("vec", model.dim)
+        factor = _numbers(name, question.get(name), size)
         with self._free:
-            return model.jacobian(position) @ vector
+            jacobian = model.jacobian(position)
+        return {"output": ((jacobian.T if by_rows else jacobian) @ factor).tolist()}
 
     def _n_outputs(self, model: _Served) -> int:
         with self._free:
-            if model.name not in self._sizes:
-                self._sizes[model.name] = model.count()
-            return self._sizes[model.name]
+            if model.n_outputs is None:
+                model.n_outputs = len(model.evaluate(model.somewhere))
+            return model.n_outputs
 
 
 def _numbers(name: str, given: object, size: int) -> FloatArray:
@@ -357,22 +326,56 @@ class _Handler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def do_GET(self) -> None:
-        if not self._rejects(reject_origin(self.headers, self.server.host)):
-            self._answer(None)
+        if not self._rejects(self._origin()):
+            self._reply(*self.server.answers.answer(self.path.rsplit("/", 1)[-1], None))
 
     def do_POST(self) -> None:
-        rejected = reject_origin(self.headers, self.server.host) or reject_body(self.headers)
-        if self._rejects(rejected):
+        if self._rejects(self._origin() or self._body()):
             return
         try:
             question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         except (ValueError, RecursionError) as error:
             self._reply(400, _error("InvalidInput", f"the question is no JSON: {error}"))
             return
-        self._answer(question)
-
-    def _answer(self, question: object) -> None:
         self._reply(*self.server.answers.answer(self.path.rsplit("/", 1)[-1], question))
+
+    def _origin(self) -> tuple[int, str] | None:
+        """Return status and reason if a request comes from a page in a browser.
+
+        A browser names the page that a request comes from. Where only this machine is served, the
+        name that was asked must be one of this machine too: a page may have its own name point
+        here.
+        """
+        if "Origin" in self.headers:
+            return HTTPStatus.FORBIDDEN, "pages in a browser are not answered"
+        asked = self.headers.get("Host", "")
+        name, colon, port = asked.rpartition(":")
+        is_here = _is_local(name if colon and port.isdigit() else asked)
+        if _is_local(self.server.host) and not is_here:
+            why = f"{asked[:100]!r} is no name of this machine; ask 127.0.0.1 or localhost"
+            return HTTPStatus.FORBIDDEN, why
+        return None
+
+    def _body(self) -> tuple[int, str] | None:
+        """Return status and reason if a body is no JSON, too long, or of no length.
+
+        A page can send other types than JSON without permission. The library for C++ sends
+        text/plain, and no page can claim to be that.
+        """
+        kind = self.headers.get("Content-Type", "application/json").partition(";")[0]
+        kind = kind.strip().lower()
+        agent = self.headers.get("User-Agent", "")
+        if kind != "application/json" and not (
+            kind == "text/plain" and agent.startswith("cpp-httplib/")
+        ):
+            why = f"a question must have Content-Type application/json, got {kind[:100]!r}"
+            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why
+        length = self.headers.get("Content-Length", "")
+        if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
+            return HTTPStatus.LENGTH_REQUIRED, "a question must have its Content-Length"
+        if len(length) > 12 or int(length) > LARGEST:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a question has at most {LARGEST} bytes"
+        return None
 
     def _rejects(self, rejected: tuple[int, str] | None) -> bool:
         if rejected is not None:
@@ -416,43 +419,7 @@ class _TimedSocket(io.RawIOBase):
         return n
 
 
-def reject_origin(headers: Message, address: str) -> tuple[int, str] | None:
-    """Return status and reason if a request comes from a page in a browser, wherever that is from.
-
-    A browser names the page that a request comes from. Where only this machine is served, at an
-    ``address`` of its own, the name that was asked must be one of this machine too: a page may have
-    its own name point here.
-    """
-    if "Origin" in headers:
-        return HTTPStatus.FORBIDDEN, "pages in a browser are not answered"
-    asked = headers.get("Host", "")
-    name, colon, port = asked.rpartition(":")
-    if _is_local(address) and not _is_local(name if colon and port.isdigit() else asked):
-        why = f"{asked[:100]!r} is no name of this machine; ask 127.0.0.1 or localhost"
-        return HTTPStatus.FORBIDDEN, why
-    return None
-
-
-def reject_body(headers: Message) -> tuple[int, str] | None:
-    """Return status and reason if the body of a request is no JSON, or too long, or of no length.
-
-    A page can send other types than JSON without permission.
-    """
-    kind = headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
-    of_cpp = kind == "text/plain" and headers.get("User-Agent", "").startswith(_CPP)
-    if kind != "application/json" and not of_cpp:
-        why = f"a question must have Content-Type application/json, got {kind[:100]!r}"
-        return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why
-    length = headers.get("Content-Length", "")
-    if "Transfer-Encoding" in headers or not (length.isascii() and length.isdigit()):
-        return HTTPStatus.LENGTH_REQUIRED, "a question must have its Content-Length"
-    if len(length) > 12 or int(length) > LARGEST:
-        return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a question has at most {LARGEST} bytes"
-    return None
-
-
 def _is_local(host: str) -> bool:
-    """Return whether a name or number stands for this machine alone."""
     name = host.strip("[]").lower()
     try:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surrokit.cli.options import FILE, GroupedCommand, file, number, whole
+from surrokit.cli.options import FILE, LongCommand, file, number, whole
 from surrokit.cli.target import parse_settings
 from surrokit.errors import ConfigurationError
 from surrokit.output.console import plain_table, terminal
@@ -50,13 +50,9 @@ _OWN: tuple[click.Parameter, ...] = (
         ["--drop-missing"], is_flag=True, help="Leave out rows that lack a value that is used."
     ),
 )
-_FIRST = ("family", "prior", "offset", "weights")
-_GIVEN = ("family", "offset", "weights", "event")
-_SHOWN = 20
-"""Predictions that are printed."""
 
 
-def glm_command(sample: GroupedCommand) -> GroupedCommand:
+def glm_command(sample: LongCommand) -> LongCommand:
     """Return the command, with all options of ``surrokit sample``, which is given."""
 
     @click.pass_context
@@ -81,7 +77,7 @@ def glm_command(sample: GroupedCommand) -> GroupedCommand:
         from surrokit.tables.frames import read_table
         from surrokit.tables.glm import glm as regression
 
-        given = {name: rest.pop(name) for name in _GIVEN}
+        given = {name: rest.pop(name) for name in ("family", "offset", "weights", "event")}
         target = regression(
             formula,
             read_table(data),
@@ -97,10 +93,10 @@ def glm_command(sample: GroupedCommand) -> GroupedCommand:
 
     own = {parameter.name for parameter in _OWN} | {"target", "help_all"}
     shared = [parameter for parameter in sample.params if parameter.name not in own]
-    return GroupedCommand(
+    return LongCommand(
         "glm",
         short_help="Draw the coefficients of a regression.",
-        first=(*_FIRST, *(name for name in sample.first if name != "surrogate")),
+        first=("family", "prior", "offset", "weights", *sample.first[1:]),
         params=[*_OWN, *shared],
         callback=glm,
         help=glm.__doc__,
@@ -108,9 +104,6 @@ def glm_command(sample: GroupedCommand) -> GroupedCommand:
 
 
 def _priors(given: tuple[str, ...]) -> Any:
-    """Return one number, or priors by name."""
-    if not given:
-        return None
     if len(given) == 1 and "=" not in given[0]:
         one = _prior(given[0])
         if isinstance(one, tuple):
@@ -124,7 +117,7 @@ def _priors(given: tuple[str, ...]) -> Any:
             f"--prior takes one SD, or NAME=SD and NAME=MEAN:SD again and again, got "
             f"{' and '.join(given)}"
         )
-    return {name: _prior(value) for name, _, value in parts}
+    return {name: _prior(value) for name, _, value in parts} or None
 
 
 def _prior(text: str) -> float | tuple[float, float]:
@@ -180,18 +173,12 @@ def predict(
         found.to_csv(out, index_label="row")
         click.echo(f"predictions of {len(found)} rows written to {out}")
         return
-    _print(found)
-    for finding in run.verdict.warnings:
-        click.echo(f"Warning: {finding.message}.", err=True)
-
-
-def _print(found: Any) -> None:
-    """Print the first rows of a data frame of predictions."""
-    table = plain_table(["row"], list(found.columns))
-    shown = found.head(_SHOWN)
-    for row in shown.itertuples():
+    table, most = plain_table(["row"], list(found.columns)), 20
+    for row in found.head(most).itertuples():
         cells = [cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row[1:]]
         table.add_row(str(row[0]), *cells)
     terminal().print(table)
-    if left := len(found) - len(shown):
+    if (left := len(found) - most) > 0:
         click.echo(f"{left} more rows; --out predictions.csv writes all of them")
+    for finding in run.verdict.warnings:
+        click.echo(f"Warning: {finding.message}.", err=True)

@@ -6,41 +6,16 @@ import io
 import signal
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from surrokit.cli import options
 from surrokit.cli.glm import glm_command, predict
-from surrokit.cli.options import (
-    FILE,
-    FIRST,
-    NAMED,
-    GroupedCommand,
-    TargetName,
-    file,
-    json_path,
-    limit,
-    number,
-    quiet,
-    settings,
-    several,
-    whole,
-    wide,
-    with_outputs,
-    with_parts,
-    with_workers,
-)
 from surrokit.cli.parts import bench, plugins
-from surrokit.cli.show import (
-    check_outputs,
-    print_run,
-    report,
-    show,
-    verdict_once,
-    watch,
-    write_outputs,
-)
+from surrokit.cli.show import print_run, report, show, verdict_once, watch
 from surrokit.cli.target import name_or_target, parse_settings, specs_of
 from surrokit.errors import PluginError, SurrokitError
 from surrokit.output.console import say
@@ -51,18 +26,16 @@ from surrokit.studies.command import COMMANDS
 if TYPE_CHECKING:
     from surrokit.result.run import Run
 
-INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C or a termination ended."""
+INTERRUPTED = 130  #: Exit status of a command that Ctrl-C or a termination ended.
 
 
 class _WithPlugins(click.Group):
     """Commands of this program, and those that plugins offer."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        try:
+        offered = dict[str, click.Command]()
+        with suppress(PluginError):  # one that is broken is reported where it is needed
             offered = _offered_commands()
-        except PluginError:
-            offered = {}  # a plugin that is broken is told of where one is needed
         return sorted({*super().list_commands(ctx), *offered})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -72,7 +45,7 @@ class _WithPlugins(click.Group):
 def _offered_commands() -> dict[str, click.Command]:
     from surrokit.registry.discovery import default_plugins
 
-    offered = default_plugins().manager.hook.surrokit_commands()
+    offered = default_plugins().hook.surrokit_commands()
     return {str(command.name): command for commands in offered for command in commands}
 
 
@@ -86,26 +59,27 @@ for _command in (*COMMANDS, show, report, watch, new, predict, bench, plugins):
     cli.add_command(_command)
 
 
-@cli.command(cls=GroupedCommand, first=FIRST, short_help="Draw from a target.")
-@click.argument("target", type=TargetName())
-@with_parts
+@cli.command(cls=options.LongCommand, first=options.FIRST, short_help="Draw from a target.")
+@click.argument("target", shell_complete=options.complete_target)
+@options.with_parts
 @click.option("--chains", default=4, show_default=True, help="Run so many chains, as one batch.")
-@whole("--warmup", help="Tune in so many iterations, of which no draw is kept.  [default: 1000]")
-@whole("--draws", help="Keep so many draws of each chain.  [default: 1000]")
-@number(
+@options.whole(
+    "--warmup", help="Tune in so many iterations, of which no draw is kept.  [default: 1000]"
+)
+@options.whole("--draws", help="Keep so many draws of each chain.  [default: 1000]")
+@options.number(
     "--max-calls",
     callback=lambda _, __, value: int(value) if value and value.is_integer() else value,
     help="Stop before there are more exact calls; inf lifts the default limit.",
 )
-@number("--max-seconds", help="Stop after so many seconds.")
-@number("--target-ess", help="Stop when every ESS is this high.")
-@number("--target-rhat", help="Stop when every R-hat is this low.")
-@number(
-    "--target-mcse",
-    help="Stop when no mean, sd or quantile has a larger error, in posterior sds.",
+@options.number("--max-seconds", help="Stop after so many seconds.")
+@options.number("--target-ess", help="Stop when every ESS is this high.")
+@options.number("--target-rhat", help="Stop when every R-hat is this low.")
+@options.number(
+    "--target-mcse", help="Stop when no mean, sd or quantile has a larger error, in posterior sds."
 )
-@number("--step-size", help="Take steps of this size.  [default: tuned]")
-@whole("--n-steps", help="Take so many steps a path at most.  [default: tuned]")
+@options.number("--step-size", help="Take steps of this size.  [default: tuned]")
+@options.whole("--n-steps", help="Take so many steps a path at most.  [default: tuned]")
 @click.option(
     "--on-error",
     type=click.Choice(["reject", "raise", "retry"]),
@@ -113,30 +87,30 @@ for _command in (*COMMANDS, show, report, watch, new, predict, bench, plugins):
     show_default=True,
     help="Where the target fails, reject and count it, stop (raise), or try again (retry).",
 )
-@whole(
-    "--retries",
-    help="Try a failed position again so often, with --on-error retry.  [default: 2]",
+@options.whole(
+    "--retries", help="Try a failed position again so often, with --on-error retry.  [default: 2]"
 )
-@whole("--seed", help="Seed the random numbers, for reproducible draws.")
-@settings(help="Set a part's setting, as surrogate.n_nodes=500 or target.path=FILE; repeatable.")
-@file(
-    "--path",
-    help="Write every exact evaluation to this file, from which the run can be resumed.",
+@options.whole("--seed", help="Seed the random numbers, for reproducible draws.")
+@options.settings(
+    help="Set a part's setting, as surrogate.n_nodes=500 or target.path=FILE; repeatable."
 )
-@several(
+@options.file(
+    "--path", help="Write every exact evaluation to this file, from which the run can be resumed."
+)
+@options.several(
     "--warm-start",
-    type=FILE,
+    type=options.FILE,
     help="Learn from the file of an earlier run, and evaluate nothing in it again; repeatable.",
 )
-@with_workers
-@quiet
-@wide
+@options.with_workers
+@options.quiet
+@options.wide
 @click.option(
     "--dry-run", is_flag=True, help="Time a few calls, and say what the run would cost, alone."
 )
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
-@json_path(help="Write the figures as JSON here.")
-@with_outputs
+@options.json_path(help="Write the figures as JSON here.")
+@options.with_outputs
 def sample(
     target: str,
     settings: tuple[str, ...],
@@ -157,11 +131,14 @@ def sample(
     The target decides every acceptance exactly; a surrogate only proposes. Where neither a sampler
     nor a surrogate is named, the cost of the target's calls decides which parts are picked.
     """
+    from surrokit.output.saving import check_can_save
     from surrokit.registry.catalogue import default_catalogue
+    from surrokit.report.page import check_report
 
-    if json_path is not None:
-        check_folder(json_path)
-    check_outputs(out, report)
+    checks = ((json_path, check_folder), (out, check_can_save), (report, check_report))
+    for file, check in checks:  # before a long run
+        if file is not None:
+            check(file)
     exact, specs = _target_and_parts(target, settings, sizes, one_by_one=one_by_one)
     files = {"path": path, "warm_start": warm_start or None}
     sizes["progress"] = not quiet
@@ -178,33 +155,40 @@ def sample(
     if json_path is not None:
         compared = {} if baseline is None else {"compare": baseline.to_dict()}
         write_json(json_path, {**run.to_dict(), **compared})
-    write_outputs(run, out, report, quiet=quiet)
+    writes = ((out, run.save, "draws saved"), (report, run.report, "report written"))
+    for file, write, said in writes:
+        if file is not None:
+            write(file)
+            if not quiet:
+                say(f"{said} to {file}")
     if "interrupted" in (run.stopped, baseline and baseline.stopped):
         sys.exit(INTERRUPTED)
 
 
-cli.add_command(glm_command(cast(GroupedCommand, sample)))
+cli.add_command(glm_command(cast(options.LongCommand, sample)))
 
 
-@cli.command(cls=GroupedCommand, first=("draws", "max_calls", "max_seconds", "workers"))
-@click.argument("path", metavar="FILE", type=FILE)
-@click.argument("target", type=TargetName(), required=False)
-@whole("--draws", help="Keep so many draws of each chain in all.")
-@whole("--run", help="Go on with the run of this number, not with the last one of the target.")
-@limit("--max-calls")
-@limit("--max-seconds")
-@limit("--target-ess")
-@limit("--target-rhat")
-@limit("--target-mcse")
-@settings(
+@cli.command(cls=options.LongCommand, first=("draws", "max_calls", "max_seconds", "workers"))
+@click.argument("path", metavar="FILE", type=options.FILE)
+@click.argument("target", required=False, shell_complete=options.complete_target)
+@options.whole("--draws", help="Keep so many draws of each chain in all.")
+@options.whole(
+    "--run", help="Go on with the run of this number, not with the last one of the target."
+)
+@options.limit("--max-calls")
+@options.limit("--max-seconds")
+@options.limit("--target-ess")
+@options.limit("--target-rhat")
+@options.limit("--target-mcse")
+@options.settings(
     help="Set what the target was given, such as target.path=FILE, or a setting of a part "
     "that the file cannot hold, such as surrogate.estimator=NAME; repeatable."
 )
-@with_parts
-@with_workers
-@quiet
-@wide
-@json_path(help="Write the figures as JSON here.")
+@options.with_parts
+@options.with_workers
+@options.quiet
+@options.wide
+@options.json_path(help="Write the figures as JSON here.")
 def resume(
     path: Path,
     target: str | None,
@@ -248,7 +232,7 @@ def _target_and_parts(
 
     parts = parse_settings(settings)
     exact = name_or_target(target, parts.pop("target", {}), one_by_one=one_by_one)
-    names = {kind: given.pop(kind) for kind in NAMED}
+    names = {kind: given.pop(kind) for kind in options.NAMED}
     return exact, specs_of(names, parts, default_catalogue())
 
 
@@ -261,7 +245,6 @@ def _sample(target: Any, *, quiet: bool, **arguments: Any) -> Run:
 
 
 def _estimate(target: Any, json_path: Path | None, **arguments: Any) -> None:
-    """Print what a run would cost."""
     from surrokit.compose import regroup
     from surrokit.forecast import estimate
 

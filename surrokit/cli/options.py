@@ -1,17 +1,16 @@
-"""Options of commands, what they take, and commands whose help shows options in groups."""
+"""Options of commands, what they take, and commands whose help is short at first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from surrokit.errors import ConfigurationError
-from surrokit.registry.components import KINDS
 from surrokit.sessions import AS_BEFORE
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -27,65 +26,30 @@ NAMED = {
 }
 """Kinds of parts that options name, with what each option does."""
 
-ENDINGS = (".py", ".toml", "/")
-"""Of paths that lead to a target."""
+
+Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-class PartName(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """The name of a part, which a shell completes; it is looked up where the part is made.
+def names_of(kind: str | None, *others: str) -> Complete:
+    """Return what completes the names of parts of a kind, or of any, and others."""
 
-    Parameters
-    ----------
-    kind
-        Of which kind; None for any kind, and the kinds themselves.
-    """
-
-    name = "text"
-
-    def __init__(self, kind: str | None = None, others: Iterable[str] = ()) -> None:
-        self.kind = kind
-        self.others = tuple(others) if kind else KINDS
-
-    def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002
-        param: click.Parameter,  # noqa: ARG002
-        incomplete: str,
-    ) -> list[CompletionItem]:
-        """Return the names that begin so, each with what it is."""
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from surrokit.registry.catalogue import default_catalogue
 
-        words = dict.fromkeys(self.others, "") | {
-            entry.component.name: entry.component.summary
-            for entry in default_catalogue()
-            if self.kind in (None, entry.component.kind)
-        }
+        parts = [each for each in default_catalogue() if kind in (None, each.kind)]
+        words = dict.fromkeys(others, "") | {each.name: each.summary for each in parts}
         found = sorted(word for word in words if word.startswith(incomplete))
         return [CompletionItem(word, help=words[word]) for word in found]
 
-
-class TargetName(PartName):
-    """A registered target, or a file that has one."""
-
-    def __init__(self) -> None:
-        super().__init__("potential")
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Return names of targets, folders, and files that may have some, that begin so."""
-        found = super().shell_complete(ctx, param, incomplete)
-        return found + [CompletionItem(path) for path in _paths(incomplete)]
+    return complete
 
 
-def _paths(incomplete: str) -> list[str]:
-    folder, _, _ = incomplete.rpartition("/")
-    try:
-        there = sorted(Path(folder or ".").iterdir())
-    except OSError:
-        return []
-    names = [f"{path}/" if path.is_dir() else str(path) for path in there]
-    return [name for name in names if name.startswith(incomplete) and name.endswith(ENDINGS)]
+def complete_target(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return names of targets, and what lets a shell complete the name of a file."""
+    named = names_of("potential")(context, parameter, incomplete)
+    return [*named, CompletionItem(incomplete, type="file")]
 
 
 class Limit(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -147,8 +111,8 @@ def _with_known_ending(_: click.Context, __: click.Parameter, path: Path | None)
 
 def part_option(kind: str, **settings: Any) -> Callable[[Command], Command]:
     """Return an option that names a part of a kind."""
-    others = ["none"] if kind == "surrogate" else []
-    return click.option(f"--{kind}", type=PartName(kind, others), **settings)
+    others = ("none",) if kind == "surrogate" else ()
+    return click.option(f"--{kind}", shell_complete=names_of(kind, *others), **settings)
 
 
 with_parts = together(*(part_option(kind, help=said) for kind, said in NAMED.items()))
@@ -190,21 +154,6 @@ with_outputs = together(
     ),
 )
 
-GROUPS = {
-    "What is sampled, and by what": (
-        *("family", "prior", "intercept_prior", "offset", "weights", "event", "levels"),
-        *("drop_missing", "sampler", "surrogate", "explorer", "schedule", "correction", "policy"),
-        *("step_size", "n_steps", "settings", "warm_start", "seed", "on_error", "retries"),
-    ),
-    "How long": (
-        *("max_calls", "max_seconds", "target_ess", "target_rhat", "target_mcse"),
-        *("draws", "warmup", "chains", "dry_run"),
-    ),
-    "Where": ("workers", "executor", "timeout", "one_by_one", "path", "run"),
-    "Output": ("out", "report", "json_path", "compare", "quiet", "wide"),
-}
-"""Heading to the options under it, in this order; others come last."""
-
 FIRST = (
     *("surrogate", "seed", "max_calls", "max_seconds", "target_ess", "draws", "chains"),
     *("workers", "path", "out"),
@@ -214,16 +163,8 @@ FIRST = (
 _SHOWS_ALL = "surrokit.help_all"
 
 
-class GroupedCommand(click.Command):
-    """A command whose help shows its options in groups, and at first the most used alone.
-
-    Parameters
-    ----------
-    first
-        Names of the options that ``--help`` shows; ``--help-all`` shows all.
-    *arguments, **settings
-        As for :class:`click.Command`.
-    """
+class LongCommand(click.Command):
+    """A command with many options: ``--help`` shows those named first, ``--help-all`` all."""
 
     def __init__(self, *arguments: Any, first: Sequence[str], **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -239,32 +180,16 @@ class GroupedCommand(click.Command):
         self.params.append(everything)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under their headings."""
-        *options, of_all, of_help = (
-            each for each in self.get_params(ctx) if isinstance(each, click.Option)
-        )
-        shows_all = ctx.meta.get(_SHOWS_ALL, False)
-        records = {
-            str(each.name): each.get_help_record(ctx)
-            for each in options
-            if shows_all or each.name in self.first
-        }
-        left = len(options) - len(records)
-        for heading, names in GROUPS.items():
-            _write(formatter, heading, [records.pop(name, None) for name in names])
-        _write(formatter, "Other options", records.values())
-        _write(formatter, "Help", [each.get_help_record(ctx) for each in (of_all, of_help)])
-        if left:
+        """Write the options, in the order in which they are declared."""
+        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        every = ctx.meta.get(_SHOWS_ALL, False)
+        # those without a value are about help
+        shown = [o for o in options if every or o.name in self.first or not o.expose_value]
+        with formatter.section("Options"):
+            formatter.write_dl([*filter(None, (each.get_help_record(ctx) for each in shown))])
+        if left := len(options) - len(shown):
             formatter.write_paragraph()
             formatter.write_text(f"{ctx.command_path} --help-all shows {left} more options.")
-
-
-def _write(
-    formatter: click.HelpFormatter, heading: str, rows: Iterable[tuple[str, str] | None]
-) -> None:
-    if found := [row for row in rows if row is not None]:
-        with formatter.section(heading):
-            formatter.write_dl(found)
 
 
 def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -5,38 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import attrs
 import click
 
-from surrokit.cli.options import (
-    NAMED,
-    PartName,
-    TargetName,
-    file,
-    json_path,
-    part_option,
-    settings,
-    several,
-    together,
-    whole,
-)
+from surrokit.cli import options
 from surrokit.cli.target import name_or_target, parse_settings, specs_of
 from surrokit.errors import ConfigurationError
 from surrokit.output.console import plain_table, say, terminal
 from surrokit.output.files import check_folder, plain, write_json
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.components import COMPUTED, KINDS, REQUIRED, Kind, Setting, without_markup
-
-if TYPE_CHECKING:
-    from surrokit.registry.catalogue import Entry
-    from surrokit.result.run import Run
+from surrokit.registry.components import (
+    COMPUTED,
+    KINDS,
+    REQUIRED,
+    Component,
+    Kind,
+    Setting,
+    without_markup,
+)
 
 
 @click.command(short_help="List the parts, or show the settings of some.")
-@click.argument("names", nargs=-1, type=PartName())
-@json_path(help="Also write JSON here.")
+@click.argument("names", nargs=-1, shell_complete=options.names_of(None, *KINDS))
+@options.json_path(help="Also write JSON here.")
 def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     """List every part: its kind, name and plugin; or show the settings of the parts NAMES.
 
@@ -54,56 +47,47 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     else:
         table = plain_table(("kind", "name", "plugin", "what it is"))
         for entry in entries:
-            part = entry.component
+            part = entry
             table.add_row(part.kind, part.name, entry.plugin, part.summary)
         terminal().print(table)
     if json_path is not None:
         write_json(json_path, rows)
 
 
-def part_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+def part_rows(parts: Iterable[Component]) -> list[dict[str, Any]]:
     """Return parts as plain data: kind, name, plugin, summary, settings, references.
 
     This imports the modules of the parts, which hold the settings.
-
-    Raises
-    ------
-    PluginError
-        If a part cannot be imported.
     """
     return [
         {
-            "kind": entry.component.kind,
-            "name": entry.component.name,
-            "plugin": entry.plugin,
-            "summary": entry.component.summary,
-            "settings": {name: _row(entry, each) for name, each in entry.settings().items()},
-            "references": list(entry.component.references),
+            "kind": part.kind,
+            "name": part.name,
+            "plugin": part.plugin,
+            "summary": part.summary,
+            "settings": {name: _row(part, each) for name, each in part.settings().items()},
+            "references": list(part.references),
         }
-        for entry in entries
+        for part in parts
     ]
 
 
-def _row(entry: Entry, setting: Setting) -> dict[str, Any]:
-    part = entry.component.parts.get(setting.name)
-    if part is None:
-        default, takes = _plain(setting.default), setting.limits or setting.type
-    else:
+def _row(component: Component, setting: Setting) -> dict[str, Any]:
+    default: Any = setting.default
+    takes, part = setting.limits or setting.type, component.parts.get(setting.name)
+    if part is not None:
         default = part.default or f"the run's own {part.kind}"
         takes = f"a part of kind {part.kind}"
+    elif default is REQUIRED:
+        default = "required"
+    elif default is COMPUTED:
+        default = "from the others"
+    elif not isinstance(default, bool | int | float | str | None):
+        default = str(default)
     return {"default": default, "takes": takes, "help": setting.help}
 
 
-def _plain(default: Any) -> Any:
-    if default is REQUIRED:
-        return "required"
-    if default is COMPUTED:
-        return "from the others"
-    return default if isinstance(default, bool | int | float | str | None) else str(default)
-
-
 def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
-    """Print parts one by one, with a table of the settings of each."""
     console = terminal()
     for row in rows:
         console.print(f"{row['kind']} {row['name']}, of {row['plugin']}: {row['summary']}")
@@ -119,17 +103,19 @@ def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
 
 
 @click.command(short_help="Compare parts over targets and seeds.")
-@several(
+@options.several(
     "--target",
     "targets",
     required=True,
-    type=TargetName(),
+    shell_complete=options.complete_target,
     help="Run on this target, given as to sample; repeatable.",
 )
-@together(
+@options.together(
     *(
-        part_option(kind, multiple=True, help=f"Compare this {kind} with others; repeatable.")
-        for kind in NAMED
+        options.part_option(
+            kind, multiple=True, help=f"Compare this {kind} with others; repeatable."
+        )
+        for kind in options.NAMED
     )
 )
 @click.option(
@@ -139,9 +125,9 @@ def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
     show_default=True,
     help="Repeat each run with so many seeds.",
 )
-@whole("--max-calls", help="Stop each run before there are more exact calls.")
-@whole("--warmup", help="Tune each run in so many iterations.  [default: 1000]")
-@whole("--draws", help="Keep so many draws of each chain.  [default: 1000]")
+@options.whole("--max-calls", help="Stop each run before there are more exact calls.")
+@options.whole("--warmup", help="Tune each run in so many iterations.  [default: 1000]")
+@options.whole("--draws", help="Keep so many draws of each chain.  [default: 1000]")
 @click.option(
     "--reference-draws",
     type=click.IntRange(min=100),
@@ -149,9 +135,9 @@ def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
     show_default=True,
     help="Keep so many draws of each chain in the exact run that others are compared to.",
 )
-@settings(help="Set a part's setting in all runs, as surrogate.n_nodes=500; repeatable.")
-@file("--picture", help="Draw the comparison here.")
-@json_path(help="Write all runs here.")
+@options.settings(help="Set a part's setting in all runs, as surrogate.n_nodes=500; repeatable.")
+@options.file("--picture", help="Draw the comparison here.")
+@options.json_path(help="Write all runs here.")
 def bench(
     targets: tuple[str, ...],
     seeds: int,
@@ -168,15 +154,20 @@ def bench(
     means and standard deviations agree with those of a long exact run, which this command makes
     first, within the errors of both; one run in a hundred is called wrong by chance.
     """
-    from surrokit.bench import compare, draw_picture, rows_of
+    from surrokit.bench import compare, draw_picture, exact_run, rows_of
 
     for path in filter(None, (picture, json_path)):
         check_folder(path)
     set_by_kind = parse_settings(settings)
     of_target = set_by_kind.pop("target", {})
-    parts = _combinations({kind: given.pop(kind) or (None,) for kind in NAMED}, set_by_kind)
+    parts = _combinations({kind: given.pop(kind) or (None,) for kind in options.NAMED}, set_by_kind)
     exact = {name: name_or_target(name, of_target) for name in targets}
-    references = {name: _exact_run(name, exact[name], reference_draws) for name in exact}
+    references = {}
+    for name, target in exact.items():
+        references[name] = run = exact_run(target, reference_draws)
+        say(f"{name}: the exact run took {run.total_calls:.0f} calls", err=True)
+        for finding in run.verdict.warnings:
+            say(f"{name}: the exact run is not sure: {finding.message}", err=True)
     sizes = {name: size for name, size in given.items() if size is not None}
     outcomes = []
     for each in compare(exact, parts, range(1, seeds + 1), references, **sizes):
@@ -204,7 +195,7 @@ def _combinations(
     for kind, names in named.items():
         for name in names:
             if name not in (None, "none"):
-                default_catalogue().entry(cast(Kind, kind), name)  # or an error, before long runs
+                default_catalogue().get(cast(Kind, kind), name)  # or an error, before long runs
     parts = {}
     for chosen in product(*named.values()):
         one = dict(zip(named, chosen, strict=True))
@@ -214,19 +205,7 @@ def _combinations(
     return parts
 
 
-def _exact_run(name: str, target: Any, draws: int) -> Run:
-    """Return the run that others are compared to, and print what it took."""
-    from surrokit.bench import exact_run
-
-    run = exact_run(target, draws)
-    say(f"{name}: the exact run took {run.total_calls:.0f} calls", err=True)
-    for finding in run.verdict.warnings:
-        say(f"{name}: the exact run is not sure: {finding.message}", err=True)
-    return run
-
-
 def _print_comparison(rows: list[dict[str, Any]]) -> None:
-    """Print a row for each target and parts."""
     titles = ("right", "warned", "wrong unwarned", "error", "calls", "calls/ESS", "seconds")
     table = plain_table(("target", "parts"), titles)
     for row in rows:

@@ -8,7 +8,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,11 +21,11 @@ from surrokit.output.console import plain_table, say, terminal
 if TYPE_CHECKING:
     from surrokit.result.run import Run
 
-SECONDS = 2.0
-"""Between two looks at a run that is followed."""
+SECONDS = 2.0  #: Between two looks at a run that is followed.
 
 _COLUMNS = {
     "mean": "mean",
+    "mcse": "error",
     "sd": "sd",
     "q05": "5 %",
     "q50": "50 %",
@@ -34,34 +35,32 @@ _COLUMNS = {
     "rhat": "R-hat",
 }
 
-_OF_WEIGHTS = {
-    "mean": "mean",
-    "mcse": "error",
-    "sd": "sd",
-    "q05": "5 %",
-    "q50": "50 %",
-    "q95": "95 %",
-    "ess": "ESS",
-    "rhat": "R-hat",
-}
-
 
 def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> None:
     """Print the summary, the costs and the verdict of a run, and of any baseline the costs.
 
     All columns of the summary are printed if ``wide``, else those that fit 80 characters.
     """
+    from surrokit.report.words import costs
+
     console = terminal()
     if run.choice is not None:
         console.print(f"Picked: {run.choice}", soft_wrap=True)
         console.print()
     summary = run.summary(wide=wide)
-    titles = _COLUMNS if run.exact else _OF_WEIGHTS
+    left_out = "mcse" if run.exact else "ess_bulk"
+    titles = {name: title for name, title in _COLUMNS.items() if name != left_out}
     if wide:
         titles = {name: titles.get(name, name) for name in summary.columns}
     console.print(summary.table(titles, "parameter"), soft_wrap=True)
     console.print()
-    console.print(_cost_table(run, baseline))
+    runs = [run] if baseline is None else [run, baseline]
+    columns = [*map(costs, runs)]
+    table = plain_table(["cost"], ("this run", "plain HMC")[: len(runs)])
+    for title, told in columns[0].items():
+        if told is not None:
+            table.add_row(title, *(column[title] or "-" for column in columns))
+    console.print(table)
     for finding in run.verdict:
         if finding.warns:
             console.print(f"Warning: {finding.message}.", style="yellow", soft_wrap=True)
@@ -73,18 +72,6 @@ def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> N
         console.print(message, style="yellow", soft_wrap=True)
 
 
-def _cost_table(run: Run, baseline: Run | None) -> Any:
-    from surrokit.report.words import costs
-
-    runs = [run] if baseline is None else [run, baseline]
-    table = plain_table(["cost"], ("this run", "plain HMC")[: len(runs)])
-    columns = [costs(each) for each in runs]
-    for title, told in columns[0].items():
-        if told is not None:
-            table.add_row(title, *(column[title] or "-" for column in columns))
-    return table
-
-
 @contextmanager
 def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
     """Yield observers of a run, by which its verdict comes with its table and not as warnings too.
@@ -92,16 +79,12 @@ def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
     What is warned of before the run has ended is shown at once. If ``quiet``, there is no table, so
     that the verdict is warned of.
     """
-    with warnings.catch_warnings():
-        yield [] if quiet else [_VerdictInTable()]
 
-
-class _VerdictInTable:
-    """Observes the end of a run, after which all that is warned of is its verdict."""
-
-    def surrokit_run_finished(self, **_: object) -> None:
-        """Keep back warnings from here on."""
+    def keep_back(**_: object) -> None:
         warnings.simplefilter("ignore", SamplingWarning)
+
+    with warnings.catch_warnings():
+        yield [] if quiet else [SimpleNamespace(surrokit_run_finished=keep_back)]
 
 
 # --- runs as their files tell of them ---
@@ -112,19 +95,12 @@ class _VerdictInTable:
 @click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
 @click.option("--run", type=int, help="Show the run of this number, not the last one.")
 @file(
-    "--salvage",
-    metavar="NEW_FILE",
-    help="Write what can be read of a damaged file to a new one.",
+    "--salvage", metavar="NEW_FILE", help="Write what can be read of a damaged file to a new one."
 )
 @file("--export", metavar="TABLE", help="Write all evaluations as a table (.csv, .parquet).")
 @wide
 def show(
-    path: Path,
-    follow: bool,
-    run: int | None,
-    salvage: Path | None,
-    export: Path | None,
-    wide: bool,
+    path: Path, follow: bool, run: int | None, salvage: Path | None, export: Path | None, wide: bool
 ) -> None:
     """Show a run so far, from the FILE that it writes."""
     from surrokit.ledger.reader import Ledger
@@ -146,7 +122,6 @@ def show(
 
 
 def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> None:
-    """Print the summary, the costs and the verdict of a run, again until it ends if ``follow``."""
     from surrokit.ledger.reader import Ledger
     from surrokit.sessions import Watch
     from surrokit.studies.description import waits_for
@@ -178,58 +153,21 @@ def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> No
 def _print_file(
     path: Path, number: int | None, *, wide: bool, silent: bool = False, ended: bool = False
 ) -> None:
+    from surrokit.report.words import calls
     from surrokit.sessions import open_run
 
     try:
         run = open_run(path, number)
     except LedgerError as error:
         if not silent:
-            say(str(error))
+            say(error)
         return
     if len(run.kept) > 1:
         print_run(run, wide=wide)
-    else:
-        from surrokit.report.words import calls
-
-        say(f"no draws{'' if ended else ' yet'}; exact calls: {calls(run)}")
-        if ended:
-            say(str(run.verdict))
-
-
-# --- draws and pages ---
-
-
-def check_outputs(out: Path | None, report: Path | None) -> None:
-    """Check, before a long run, that draws and page can be written, where files are given.
-
-    Raises
-    ------
-    ConfigurationError
-        If an ending is unknown, or there is no such folder.
-    MissingDependencyError
-        If a library that is needed is not installed.
-    """
-    from surrokit.output.saving import check_can_save
-
-    if out is not None:
-        check_can_save(out)
-    if report is not None:
-        from surrokit.report.page import check_report
-
-        check_report(report)
-
-
-def write_outputs(run: Run, out: Path | None, report: Path | None, *, quiet: bool) -> None:
-    """Write draws and page of a run, where files are given, and print where unless quiet."""
-    said = []
-    if out is not None:
-        run.save(out)
-        said.append(f"draws saved to {out}")
-    if report is not None:
-        run.report(report)
-        said.append(f"report written to {report}")
-    for line in () if quiet else said:
-        say(line)
+        return
+    say(f"no draws{'' if ended else ' yet'}; exact calls: {calls(run)}")
+    if ended:
+        say(run.verdict)
 
 
 @click.command("report")

@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -21,15 +22,7 @@ _PARTS = ("target", *(kind for kind in KINDS if kind != "potential"))
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Parse ``part.setting=value`` items into the settings of each part.
-
-    A value that is no Python literal is text.
-
-    Raises
-    ------
-    ConfigurationError
-        If an item has another form, or there is no such part.
-    """
+    """Return the settings of each part from ``part.setting=value``, a literal of Python or text."""
     parsed: dict[str, dict[str, Any]] = {}
     for item in settings:
         key, equals, value = item.partition("=")
@@ -42,15 +35,11 @@ def parse_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
             raise ConfigurationError(
                 f"--set {item!r}: there is no part {part!r}; parts are {', '.join(_PARTS)}"
             )
-        parsed.setdefault(part, {})[setting] = _literal(value)
+        settings_of_part = parsed.setdefault(part, {})
+        settings_of_part[setting] = value
+        with suppress(ValueError, SyntaxError):
+            settings_of_part[setting] = ast.literal_eval(value)
     return parsed
-
-
-def _literal(value: str) -> Any:
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return value
 
 
 def specs_of(
@@ -59,11 +48,6 @@ def specs_of(
     """Join names of parts with their settings into arguments of :func:`surrokit.sample`.
 
     Settings of a kind whose name is None go to the default part of the kind.
-
-    Raises
-    ------
-    ConfigurationError
-        If settings are given for a kind that is named ``"none"``.
     """
     specs: dict[str, Any] = {}
     for kind in cast(Mapping[Kind, Any], {**names, **settings}):
@@ -85,11 +69,6 @@ def name_or_target(target: Any, settings: Mapping[str, Any], *, one_by_one: bool
 
     The file of a run then has the name, from which it can be resumed. None stands for the target
     that a file names; with ``one_by_one`` a target is evaluated one position at a time.
-
-    Raises
-    ------
-    TargetError
-        As :func:`resolve_target` does; or if settings are given without a target.
     """
     if target is None:
         if settings or one_by_one:
@@ -107,22 +86,11 @@ def _is_name(target: str) -> bool:
     return not target.endswith(".toml") and ".py" not in target and ":" not in target
 
 
-def _is_potential(value: Any) -> bool:
-    return hasattr(value, "value") and hasattr(value, "dim")
-
-
 def resolve_target(target: Any, settings: Mapping[str, Any]) -> Any:
     """Return a target by registered name, from ``path/to/file.py:object``, or of a program.
 
     A file ``.toml`` describes a program; a potential is returned as it is. Settings are those of a
     registered target or of a program, or arguments of an object that is a function.
-
-    Raises
-    ------
-    TargetError
-        If the file does not exist, cannot be imported, or its object yields no potential.
-    UnknownComponentError
-        If no target is registered under the name.
     """
     from surrokit.compose import make
 
@@ -138,26 +106,29 @@ def resolve_target(target: Any, settings: Mapping[str, Any]) -> Any:
             f"a target is a registered name or path/to/file.py:object, got {target!r}; "
             "say which object of the file to sample, or give a file .toml that describes a program"
         )
-    found = _object(_import_module(Path(path)), path, name)
-    if not _is_potential(found):
-        return _make(found, target, settings)
-    if settings:
+    module = _import_module(Path(path))
+    if not hasattr(module, name):
+        names = [n for n in vars(module) if not n.startswith("_")]
+        raise TargetError(f"{path} has no object {name!r}; it has {', '.join(names) or 'none'}")
+    return _potential_of(getattr(module, name), target, settings)
+
+
+def _potential_of(found: Any, target: str, settings: Mapping[str, Any]) -> Any:
+    """Return a potential as it is, and what else makes one called with settings."""
+    if hasattr(found, "value") and hasattr(found, "dim"):
+        if not settings:
+            return found
         raise TargetError(
             f"{target} is a potential already, so it takes no settings "
             f"({', '.join(settings)}); name a function that makes one"
         )
-    return found
-
-
-def _make(function: Any, target: str, settings: Mapping[str, Any]) -> Any:
-    """Return the potential that a function of a file makes."""
-    if not callable(function):
+    if not callable(found):
         raise TargetError(
-            f"{target} is of type {type(function).__name__}; it must be a potential, such as "
+            f"{target} is of type {type(found).__name__}; it must be a potential, such as "
             "surrokit.potential(...) returns, or a function that returns one"
         )
     try:
-        made = function(**settings)
+        made = found(**settings)
     except SurrokitError:
         raise
     except (Exception, SystemExit) as error:
@@ -165,7 +136,7 @@ def _make(function: Any, target: str, settings: Mapping[str, Any]) -> Any:
             f"{target} was called to make a target, and raised {type(error).__name__}: {error}; "
             "name a function that needs no more than its settings (--set target.name=value)"
         ) from error
-    if not _is_potential(made):
+    if not (hasattr(made, "value") and hasattr(made, "dim")):
         raise TargetError(
             f"{target} returned a {type(made).__name__}; it must return a potential, such as "
             "surrokit.potential(...) does"
@@ -193,13 +164,3 @@ def _import_module(path: Path) -> ModuleType:
         sys.path.pop(0)
     send_whole(module, path)
     return module
-
-
-def _object(module: ModuleType, path: str, name: str) -> Any:
-    try:
-        return getattr(module, name)
-    except AttributeError:
-        names = [n for n in vars(module) if not n.startswith("_")]
-        raise TargetError(
-            f"{path} has no object {name!r}; it has {', '.join(names) or 'none'}"
-        ) from None

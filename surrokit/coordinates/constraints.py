@@ -1,4 +1,4 @@
-"""Constraints of parameters: simplex, ordered, directions, correlation and covariance matrices."""
+"""Maps from the line, and constraints: simplex, ordered, directions, correlation, covariance."""
 
 from __future__ import annotations
 
@@ -13,12 +13,64 @@ import numpy as np
 from surrokit.types import BoolArray, FloatArray
 
 
-class Constraint(ABC):
-    """A set of arrays q of one shape, and a smooth map z -> q onto it from the whole space.
+class CoordinateMap(ABC):
+    """A smooth map z -> q from the whole space, where samplers move, to arrays in C order.
 
-    Positions come in rows: z of shape (n, free), and q as vectors of shape (n, size), arrays in C
-    order.
+    Positions come in rows: z of shape (n, dim), and q of shape (n, n_user).
     """
+
+    @property
+    @abstractmethod
+    def n_user(self) -> int:
+        """Numbers in q."""
+
+    @property
+    @abstractmethod
+    def between(self) -> BoolArray:
+        """Whether each number of z is that of a number between two bounds, shape (dim,)."""
+
+    @property
+    def varies(self) -> BoolArray:
+        """Which numbers of q are not the same for all z, shape (n_user,): all, in most sets."""
+        return np.ones(self.n_user, dtype=bool)
+
+    @abstractmethod
+    def to_bounded(self, z: FloatArray) -> FloatArray:
+        """Return q at z."""
+
+    @abstractmethod
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
+        """Return z at q, of which there may be several; NaN or infinite where q is not inside."""
+
+    @abstractmethod
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return the log of the volume that the map makes of a volume in z, shape (n,).
+
+        A map from more numbers than the set has dimensions adds the log density of what is left
+        over, which integrates to a constant.
+        """
+
+    @abstractmethod
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
+        """Return its gradient, shape (n, dim)."""
+
+    @abstractmethod
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, n_user)`` in q."""
+
+    def pull_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the gradient in z of U - log Jacobian, shape (n, dim), from that of U by q."""
+        return self.vjp(z, gradient) - self.log_jacobian_gradient(z)
+
+    def pull_outputs(self, z: FloatArray, jacobian: FloatArray) -> FloatArray:
+        """Return derivatives of outputs in z, shape (n, m, dim), from those (n, m, n_user) in q."""
+        n, m, _ = jacobian.shape
+        rows = np.repeat(z, m, axis=0)
+        return self.vjp(rows, jacobian.reshape(n * m, -1)).reshape(n, m, -1)
+
+
+class Constraint(CoordinateMap):
+    """A set of arrays q of one shape, and the map onto it."""
 
     name: ClassVar[str]
     """For files."""
@@ -38,33 +90,14 @@ class Constraint(ABC):
         return math.prod(self.shape)
 
     @property
-    def varies(self) -> BoolArray:
-        """Which numbers of q are not the same for all z, shape (size,): all, in most sets."""
-        return np.ones(math.prod(self.shape), dtype=bool)
+    def n_user(self) -> int:
+        """Numbers in q."""
+        return math.prod(self.shape)
 
-    @abstractmethod
-    def to_bounded(self, z: FloatArray) -> FloatArray:
-        """Return q at z."""
-
-    @abstractmethod
-    def to_unbounded(self, q: FloatArray) -> FloatArray:
-        """Return z at q, of which there may be several; NaN where q breaks the constraint."""
-
-    @abstractmethod
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return the log of the volume that the map makes of a volume in z, shape (n,).
-
-        A map from more numbers than the set has dimensions adds the log density of what is left
-        over, which integrates to a constant.
-        """
-
-    @abstractmethod
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return its gradient, shape (n, free)."""
-
-    @abstractmethod
-    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the gradient in z, shape (n, free), of what has a ``gradient (n, size)`` in q."""
+    @property
+    def between(self) -> BoolArray:
+        """None of them, shape (free,)."""
+        return np.zeros(self.free, dtype=bool)
 
 
 @attrs.frozen
@@ -78,50 +111,12 @@ class _Sized(Constraint):
         return (self.size,)
 
 
-@attrs.frozen
-class _Matrices(_Sized):
-    """A set of positive definite symmetric matrices of ``size`` rows.
-
-    A gradient may be that of a function of all numbers of the matrix; above and below the diagonal
-    are added up.
-    """
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.size, self.size)
-
-    def _product(self, factor: FloatArray) -> FloatArray:
-        """Return L L^T, shape (n, size, size)."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            return np.asarray(factor @ np.swapaxes(factor, 1, 2))
-
-    def _to_factor(self, factor: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the gradient by L of what has a gradient by L L^T."""
-        matrices = gradient.reshape(-1, *self.shape)
-        return np.asarray((matrices + np.swapaxes(matrices, 1, 2)) @ factor)
-
-    def _factors(self, q: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Return Cholesky factors, and whether the matrices have one and are symmetric."""
-        matrices = q.reshape(-1, *self.shape)
-        factors = np.broadcast_to(np.eye(self.size), matrices.shape).copy()
-        inside = np.ones(len(matrices), dtype=bool)
-        for i, matrix in enumerate(matrices):
-            try:
-                factors[i] = np.linalg.cholesky(matrix)
-            except np.linalg.LinAlgError:
-                inside[i] = False
-            inside[i] &= bool(np.allclose(matrix, matrix.T, rtol=0.0, atol=CLOSE))
-        return factors, inside
-
-
 def _only_where(inside: BoolArray, z: FloatArray) -> FloatArray:
-    """Return z (n, free) with NaN in rows that are not inside."""
     return np.where(inside[:, None], z, np.nan)
 
 
 CLOSE = 1e-8
 """How far a sum or a length that must be 1 may be from it."""
-
 
 AWAY = 4.0
 """Power of the length that keeps vectors away from the origin.
@@ -136,7 +131,7 @@ to 1/17, 1 or 2 diverged with 4, 5 with 2, and 10 to 16 with 1.
 
 
 class _Directions(Constraint):
-    """Directions of vectors, whose lengths are left over."""
+    """Directions of vectors, whose density by length r is r^AWAY exp(-r^2 / 2)."""
 
     @abstractmethod
     def _vectors(self, z: FloatArray) -> FloatArray:
@@ -161,11 +156,7 @@ class _Directions(Constraint):
 
 @attrs.frozen
 class UnitVector(_Sized, _Directions):
-    """Vectors of ``size`` numbers and length 1.
-
-    q = z / |z|, where the density of z by its length is |z|^a exp(-|z|^2 / 2), with a of
-    :data:`AWAY`. Volumes are those of the surface.
-    """
+    """Vectors q = z / |z| of ``size`` numbers; volumes are those of the surface."""
 
     name = "unit_vector"
     meaning = "a vector of length 1"
@@ -180,9 +171,6 @@ class UnitVector(_Sized, _Directions):
         inside = np.abs(np.square(q).sum(axis=1) - 1.0) < CLOSE
         return _only_where(inside, q * np.sqrt(AWAY))
 
-    def _vectors(self, z: FloatArray) -> FloatArray:
-        return z[:, :, None]
-
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return (g - q q^T g) / |z|."""
         q = self.to_bounded(z)
@@ -190,13 +178,20 @@ class UnitVector(_Sized, _Directions):
         with np.errstate(invalid="ignore"):
             return np.asarray((gradient - q * along[:, None]) / _length(z))
 
+    def _vectors(self, z: FloatArray) -> FloatArray:
+        return z[:, :, None]
+
+
+def _length(z: FloatArray) -> FloatArray:
+    return np.asarray(np.sqrt(np.square(z).sum(axis=1, keepdims=True)))
+
 
 @attrs.frozen
 class Circular(_Directions):
     """Angles in (-pi, pi], of which both ends are one.
 
-    Each is the direction of a vector in the plane, as of a :class:`UnitVector`. So chains cross the
-    ends as they cross any other angle.
+    Each is the direction of a vector in the plane. So chains cross the ends as they cross any other
+    angle. z holds all x and then all y.
     """
 
     shape: tuple[int, ...] = ()
@@ -210,7 +205,7 @@ class Circular(_Directions):
         return 2 * math.prod(self.shape)
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
-        """Return atan2(y, x); z holds all x and then all y."""
+        """Return atan2(y, x)."""
         x, y = self._vectors(z).swapaxes(0, 1)
         return np.asarray(np.arctan2(y, x))
 
@@ -230,36 +225,81 @@ class Circular(_Directions):
         return z.reshape(len(z), 2, math.prod(self.shape))
 
 
-def _length(z: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(np.square(z).sum(axis=1, keepdims=True)))
+@attrs.frozen
+class _Matrices(_Sized):
+    """Positive definite symmetric matrices L L^T of ``size`` rows, as in Stan's reference manual.
+
+    z has numbers of the triangle below the diagonal, or with it. A gradient may be that of a
+    function of all numbers of the matrix: those above and below the diagonal are added up.
+    """
+
+    diagonal: ClassVar[int]
+    """0 where the triangle has the diagonal, -1 where it has not."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size, self.size)
+
+    @property
+    def free(self) -> int:
+        return self.size * (self.size + 1 + 2 * self.diagonal) // 2
+
+    @abstractmethod
+    def _factor(self, z: FloatArray) -> FloatArray:
+        """Return L."""
+
+    def to_bounded(self, z: FloatArray) -> FloatArray:
+        factor = self._factor(z)
+        with np.errstate(invalid="ignore", over="ignore"):
+            q = np.asarray(factor @ np.swapaxes(factor, 1, 2))
+        if self.diagonal:
+            q[:, np.arange(self.size), np.arange(self.size)] = 1.0
+        return q.reshape(len(z), -1)
+
+    def _triangle(self) -> tuple[Any, Any]:
+        return np.tril_indices(self.size, self.diagonal)
+
+    def _place(self, values: FloatArray, elsewhere: float) -> FloatArray:
+        """Return matrices with ``values (n, free)`` in the triangle."""
+        found = np.full((len(values), *self.shape), elsewhere)
+        found[:, *self._triangle()] = values
+        return found
+
+    def _to_factor(self, factor: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the gradient by L of what has a gradient by L L^T."""
+        matrices = gradient.reshape(-1, *self.shape)
+        return np.asarray((matrices + np.swapaxes(matrices, 1, 2)) @ factor)
+
+    def _factors(self, q: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return Cholesky factors, and whether the matrices have one and are symmetric."""
+        matrices = q.reshape(-1, *self.shape)
+        factors = np.broadcast_to(np.eye(self.size), matrices.shape).copy()
+        inside = np.ones(len(matrices), dtype=bool)
+        for i, matrix in enumerate(matrices):
+            try:
+                factors[i] = np.linalg.cholesky(matrix)
+            except np.linalg.LinAlgError:
+                inside[i] = False
+            inside[i] &= bool(np.allclose(matrix, matrix.T, rtol=0.0, atol=CLOSE))
+        return factors, inside
 
 
 @attrs.frozen
 class Covariance(_Matrices):
     """Positive definite symmetric matrices of ``size`` rows.
 
-    q = L L^T with the logs of L's diagonal and what is below it in z, as in Stan's reference
-    manual. Volumes are those of the numbers on and below the diagonal of q.
+    z holds the logs of L's diagonal, and what is below it. Volumes are those of the numbers on and
+    below the diagonal of q.
     """
 
     name = "covariance"
     meaning = "a symmetric positive definite matrix"
-
-    @property
-    def free(self) -> int:
-        """Numbers in z."""
-        return self.size * (self.size + 1) // 2
-
-    def to_bounded(self, z: FloatArray) -> FloatArray:
-        """Return L L^T."""
-        return self._product(self._factor(z)).reshape(len(z), -1)
+    diagonal = 0
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return the Cholesky factor, with logs on its diagonal."""
         factor, inside = self._factors(q)
-        rows, columns = np.tril_indices(self.size)
-        on = rows == columns
-        z = factor[:, rows, columns]
+        z, on = factor[:, *self._triangle()], self._on
         z[:, on] = np.log(z[:, on])
         return _only_where(inside, z)
 
@@ -274,25 +314,23 @@ class Covariance(_Matrices):
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return (G + G^T) L, with the derivative of exp on the diagonal."""
         factor = self._factor(z)
-        found = self._to_factor(factor, gradient)
-        rows, columns = np.tril_indices(self.size)
-        on = rows == columns
-        pulled = found[:, rows, columns]
-        pulled[:, on] *= factor[:, rows[on], columns[on]]
+        pulled = self._to_factor(factor, gradient)[:, *self._triangle()]
+        pulled[:, self._on] *= np.einsum("nkk->nk", factor)
         return pulled
 
     @property
+    def _on(self) -> BoolArray:
+        """Which numbers of z are of the diagonal."""
+        rows, columns = self._triangle()
+        return np.asarray(rows == columns)
+
+    @property
     def _weights(self) -> FloatArray:
-        rows, columns = np.tril_indices(self.size)
-        return np.where(rows == columns, self.size - rows + 1.0, 0.0)
+        return np.where(self._on, self.size - self._triangle()[0] + 1.0, 0.0)
 
     def _factor(self, z: FloatArray) -> FloatArray:
-        factor = np.zeros((len(z), self.size, self.size))
-        rows, columns = np.tril_indices(self.size)
-        on = rows == columns
         with np.errstate(over="ignore"):
-            factor[:, rows, columns] = np.where(on, np.exp(np.where(on, z, 0.0)), z)
-        return factor
+            return self._place(np.where(self._on, np.exp(np.where(self._on, z, 0.0)), z), 0.0)
 
 
 @attrs.frozen
@@ -300,28 +338,17 @@ class Correlation(_Matrices):
     """Correlation matrices of ``size`` rows: positive definite, with ones on the diagonal.
 
     tanh(z) are canonical partial correlations (Lewandowski, Kurowicka and Joe 2009,
-    doi:10.1016/j.jmva.2009.04.008), as in Stan's reference manual. Volumes are those of the numbers
-    below the diagonal of q.
+    doi:10.1016/j.jmva.2009.04.008). Volumes are those of the numbers below the diagonal of q.
     """
 
     name = "correlation"
     meaning = "a symmetric positive definite matrix with ones on its diagonal"
-
-    @property
-    def free(self) -> int:
-        """Numbers in z."""
-        return self.size * (self.size - 1) // 2
+    diagonal = -1
 
     @property
     def varies(self) -> BoolArray:
         """All but the diagonal vary."""
         return ~np.eye(self.size, dtype=bool).ravel()
-
-    def to_bounded(self, z: FloatArray) -> FloatArray:
-        """Return L L^T, with ones on the diagonal."""
-        q = self._product(self._factor(z))
-        q[:, np.arange(self.size), np.arange(self.size)] = 1.0
-        return q.reshape(len(z), -1)
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return atanh of the partial correlations."""
@@ -329,10 +356,9 @@ class Correlation(_Matrices):
         diagonal = np.einsum("nkk->nk", q.reshape(-1, self.size, self.size))
         inside &= (np.abs(diagonal - 1.0) < CLOSE).all(axis=1)
         left = 1.0 - np.cumsum(np.square(factor), axis=2) + np.square(factor)
-        rows, columns = np.tril_indices(self.size, -1)
+        below = self._triangle()
         with np.errstate(divide="ignore", invalid="ignore"):
-            partial = factor[:, rows, columns] / np.sqrt(left[:, rows, columns])
-            return _only_where(inside, np.arctanh(partial))
+            return _only_where(inside, np.arctanh(factor[:, *below] / np.sqrt(left[:, *below])))
 
     def log_jacobian(self, z: FloatArray) -> FloatArray:
         """Return sum over i > j of (size - j + 1) log(1 - w_ij^2) / 2, j = 1, 2, ..."""
@@ -344,38 +370,27 @@ class Correlation(_Matrices):
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return (G + G^T) L, led back through the rows of L from their ends."""
-        n, k = len(z), self.size
-        w, sech = self._below(np.tanh(z), 0.0), self._below(_sech(z), 1.0)
+        w, sech = self._place(np.tanh(z), 0.0), self._place(_sech(z), 1.0)
         room = _room(sech)
         slope = self._to_factor(self._factor(z), gradient)
-        found = np.zeros((n, k, k))
+        found = np.zeros_like(w)
         rest = np.einsum("nkk->nk", slope).copy()  # derivative by what is left of a row's length
-        for j in range(k - 2, -1, -1):
+        for j in range(self.size - 2, -1, -1):
             below = slice(j + 1, None)
             here, left = slope[:, below, j], room[:, below, j]
             by_w, tail = here * left, rest[:, below] * left
             found[:, below, j] = by_w * np.square(sech[:, below, j])
             found[:, below, j] -= tail * w[:, below, j] * sech[:, below, j]
             rest[:, below] = here * w[:, below, j] + rest[:, below] * sech[:, below, j]
-        rows, columns = np.tril_indices(k, -1)
-        return found[:, rows, columns]
+        return found[:, *self._triangle()]
 
     @property
     def _weights(self) -> FloatArray:
-        _, columns = np.tril_indices(self.size, -1)
-        return (self.size - columns) / 2.0
-
-    def _below(self, values: FloatArray, elsewhere: float) -> FloatArray:
-        """Return matrices with ``values (n, free)`` below the diagonal."""
-        rows, columns = np.tril_indices(self.size, -1)
-        found = np.full((len(values), self.size, self.size), elsewhere)
-        found[:, rows, columns] = values
-        return found
+        return np.asarray((self.size - self._triangle()[1]) / 2.0)
 
     def _factor(self, z: FloatArray) -> FloatArray:
-        room = _room(self._below(_sech(z), 1.0))
-        factor = self._below(np.tanh(z), 0.0) * room
-        at = np.arange(self.size)
+        room, at = _room(self._place(_sech(z), 1.0)), np.arange(self.size)
+        factor = self._place(np.tanh(z), 0.0) * room
         factor[:, at, at] = room[:, at, at]
         return factor
 
@@ -513,7 +528,6 @@ def from_plain(data: Sequence[Any] | None) -> Constraint | None:
     if data is None:
         return None
     name, shape = data
-    if name == Circular.name:
-        return Circular(tuple(shape))
-    made: Constraint = CONSTRAINTS[name](shape[0])
+    made: Constraint
+    made = Circular(tuple(shape)) if name == Circular.name else CONSTRAINTS[name](shape[0])
     return made

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from surrokit.errors import ConfigurationError
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, Pair
 
-_FAR = 1e6  # where no distribution function is above 1, unless its density repeats
 _SLACK = 1e-6
 
 
@@ -28,7 +27,11 @@ def check_prior(prior: Any, size: int) -> None:
         )
     ends, wanted = support_of(prior), (2, size)
     try:
-        inside = _inside(*(np.broadcast_to(end, wanted) for end in ends))
+        low, high = (np.broadcast_to(end, wanted) for end in ends)
+        with np.errstate(invalid="ignore"):
+            inside = np.where(np.isinf(low), high - 1.0, low + 0.5 * (high - low))
+        inside = np.where(np.isinf(high), low + 1.0, inside)
+        inside = np.where(np.isinf(low) & np.isinf(high), 0.0, inside)
         shape: tuple[int, ...] | str = np.shape(prior.logpdf(inside))
     except Exception as error:  # whatever a distribution of something else raises
         shape = f"{type(error).__name__}: {error}"
@@ -41,7 +44,32 @@ def check_prior(prior: Any, size: int) -> None:
         )
 
 
-def support_of(prior: Any) -> tuple[FloatArray, FloatArray]:
+def _is_open(prior: Any) -> bool:
+    """Return whether a family of SciPy has no parameters yet."""
+    if "rv_generic" not in {each.__name__ for each in type(prior).__mro__}:
+        return False
+    own = getattr(sys.modules.get("scipy.stats"), str(getattr(prior, "name", "")), None)
+    return bool(getattr(prior, "numargs", 0)) or own is prior
+
+
+def check_circle(prior: Any, low: float, high: float) -> None:
+    """Raise ConfigurationError unless the prior of an angle is one of all angles."""
+    if repeats(prior):  # with the same value at both ends of the range, and on
+        steps = np.linspace(0.0, 1.0, 7)
+        here, there = (np.asarray(prior.logpdf(end + steps)) for end in (low, high))
+        fits = bool(np.allclose(here, there, rtol=_SLACK, atol=_SLACK))
+    else:
+        least, most = support_of(prior)
+        fits = bool((least <= low).all() and (most >= high).all())
+    if not fits:
+        raise ConfigurationError(
+            f"the prior {name_of(prior)} of an angle does not go once around, from -pi to "
+            "pi; take scipy.stats.vonmises(kappa, loc), or declare surrokit.real(prior=...) if "
+            "its ends are not one"
+        )
+
+
+def support_of(prior: Any) -> Pair:
     """Return where a prior's density is not zero, ends of shape () or (size,).
 
     ConfigurationError is raised if it is no pair of numbers in order.
@@ -64,14 +92,7 @@ def repeats(prior: Any) -> bool:
     """Return whether a density goes on and on, as that of an angle may: no density of a number."""
     below = getattr(prior, "cdf", None)
     with np.errstate(all="ignore"):  # far out, where powers overflow
-        return callable(below) and bool((np.asarray(below(_FAR)) > 1.0 + _SLACK).any())
-
-
-def has_period(prior: Any, low: float, high: float) -> bool:
-    """Return whether a density that repeats has the same value at both ends of a range, and on."""
-    steps = np.linspace(0.0, 1.0, 7)
-    here, there = (np.asarray(prior.logpdf(end + steps)) for end in (low, high))
-    return bool(np.allclose(here, there, rtol=_SLACK, atol=_SLACK))
+        return callable(below) and bool((np.asarray(below(1e6)) > 1.0 + _SLACK).any())
 
 
 def log_mass(prior: Any, low: float, high: float) -> FloatArray | None:
@@ -121,20 +142,3 @@ def quantiles(
 def name_of(prior: Any) -> str:
     """Return what a distribution is called."""
     return str(getattr(getattr(prior, "dist", None), "name", type(prior).__name__))
-
-
-def _is_open(prior: Any) -> bool:
-    """Return whether a family of SciPy has no parameters yet."""
-    if "rv_generic" not in {each.__name__ for each in type(prior).__mro__}:
-        return False
-    own = getattr(sys.modules.get("scipy.stats"), str(getattr(prior, "name", "")), None)
-    return bool(getattr(prior, "numargs", 0)) or own is prior
-
-
-def _inside(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return a number inside each support."""
-    with np.errstate(invalid="ignore"):
-        middle = low + 0.5 * (high - low)
-    open_below, open_above = np.isinf(low), np.isinf(high)
-    found = np.where(open_above, low + 1.0, np.where(open_below, high - 1.0, middle))
-    return np.where(open_below & open_above, 0.0, found)

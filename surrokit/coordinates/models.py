@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import numbers, unmasked
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError, ShapeError, TargetError
 from surrokit.types import BoolArray, FloatArray
@@ -21,33 +22,32 @@ class ByName:
     """A function of named arrays, as one of a position (dim,), or of rows of them.
 
     The function takes each parameter by its name, in its own shape; of rows with one more axis in
-    front.
+    front. A gradient by name becomes a vector.
     """
 
     function: Callable[..., Any]
     parameters: Parameters
 
     def __call__(self, position: FloatArray) -> Any:
-        """Call the function; a gradient by name becomes a vector."""
+        """Call the function."""
         result = self.function(**self.parameters.split(position))
         if isinstance(result, Mapping):
-            return self.join(result, position.shape)
-        is_pair = isinstance(result, tuple) and len(result) == 2
-        if is_pair and isinstance(result[1], Mapping):
-            return result[0], self.join(result[1], position.shape)
+            return self._join(result, position.shape)
+        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Mapping):
+            return result[0], self._join(result[1], position.shape)
         return result
 
-    def join(self, by_name: Mapping[str, Any], shape: tuple[int, ...]) -> FloatArray:
-        """Return a gradient by name as an array of a position's shape."""
-        if by_name.keys() != self.parameters.specs.keys():
+    def _join(self, by_name: Mapping[str, Any], shape: tuple[int, ...]) -> FloatArray:
+        specs = self.parameters.specs
+        if by_name.keys() != specs.keys():
             raise ShapeError(
-                "a gradient by name must have one array for each of "
-                f"{', '.join(self.parameters.specs)}, got {', '.join(map(str, by_name)) or 'none'}"
+                f"a gradient by name must have one array for each of {', '.join(specs)}, got "
+                f"{', '.join(map(str, by_name)) or 'none'}"
             )
         found = np.empty(shape)
         for name, where in self.parameters.slices().items():
             array = np.asarray(unmasked(by_name[name]), dtype=np.float64)
-            expected = (*shape[:-1], *self.parameters.specs[name].shape)
+            expected = (*shape[:-1], *specs[name].shape)
             if array.shape != expected:
                 raise ShapeError(
                     f"the gradient of {name!r} must have shape {expected}, got {array.shape}"
@@ -57,11 +57,7 @@ class ByName:
 
 
 def called(
-    what: str,
-    function: Callable[..., Any] | None,
-    parameters: Parameters,
-    *,
-    by_name: bool = True,
+    what: str, function: Callable[..., Any] | None, parameters: Parameters, *, by_name: bool = True
 ) -> Any:
     """Return a function of one position, whichever way the user's takes the parameters.
 
@@ -80,12 +76,17 @@ def called(
         arguments = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # compiled code has none
         return function
-    needed = [each.name for each in arguments if _is_needed(each)]
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [
+        each.name
+        for each in arguments
+        if each.kind not in variable and each.default is inspect.Parameter.empty
+    ]
     names = {each.name for each in arguments if each.kind is not inspect.Parameter.VAR_KEYWORD}
-    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in arguments)
+    takes_any = not names and len(arguments) > 0
     declared = set(parameters.specs)
     named = by_name or len(needed) != 1
-    if named and set(needed) <= declared and (declared <= names or (takes_any and not names)):
+    if named and set(needed) <= declared and (declared <= names or takes_any):
         return ByName(function, parameters)
     first = next(iter(arguments), None)
     if len(needed) <= 1 and first is not None and first.kind is not inspect.Parameter.KEYWORD_ONLY:
@@ -95,12 +96,6 @@ def called(
         f"{', '.join(parameters.specs)}; give it one argument for the whole vector, or arguments "
         "of these names"
     )
-
-
-def _is_needed(argument: inspect.Parameter) -> bool:
-    if argument.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-        return False
-    return argument.default is inspect.Parameter.empty
 
 
 SUFFIX = ".unconstrained"
@@ -155,9 +150,6 @@ class Reported(Parameter):
         return found
 
 
-_ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
-
-
 def reported_as(
     shapes: Mapping[str, tuple[int, ...]],
     constrain: Callable[[FloatArray], FloatArray],
@@ -170,19 +162,19 @@ def reported_as(
     ones of a correlation matrix; ``constrain`` is that of :class:`ModelMap`.
     """
     found = constrain(positions)
-    constant = (np.abs(found - found[0]) <= _ROUNDING * np.abs(found[0])).all(axis=0)
+    # the diagonal of a correlation matrix is one to the last digits
+    constant = (np.abs(found - found[0]) <= 1e-14 * np.abs(found[0])).all(axis=0)
     slices = Parameters({name: Reported(shape) for name, shape in shapes.items()}).slices()
-    places = {name: np.flatnonzero(constant[where]).tolist() for name, where in slices.items()}
-    return Parameters.declare(
-        {
-            name: Reported(shapes[name], constant=tuple(where), axes=axes(name) if axes else ())
-            for name, where in places.items()
-        }
-    )
+    reported = {}
+    for name, where in slices.items():
+        places = tuple(np.flatnonzero(constant[where]).tolist())
+        of_axes = axes(name) if axes else ()
+        reported[name] = Reported(shapes[name], constant=places, axes=of_axes)
+    return Parameters.declare(reported)
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class ModelMap:
+class ModelMap(CoordinateMap):
     """The map of a model whose library has an unconstrained space of its own.
 
     U is given on that space, Jacobian included. A user's position holds all that the model reports:
@@ -223,17 +215,17 @@ class ModelMap:
 
     @property
     def between(self) -> BoolArray:
-        """Whether each number on the line is that of a parameter with two bounds: unknown here."""
+        """Nothing is known of bounds here."""
         return np.zeros(self.line.dim, dtype=bool)
 
-    def to_bounded(self, unbounded: FloatArray) -> FloatArray:
+    def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return all that the model reports, shape (..., n_user), at z of shape (..., dim)."""
-        z = np.asarray(unbounded, dtype=np.float64)
+        z = np.asarray(z, dtype=np.float64)
         return self.constrain(z.reshape(-1, z.shape[-1])).reshape(*z.shape[:-1], self.n_user)
 
-    def to_unbounded(self, bounded: FloatArray) -> FloatArray:
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return z, shape (n, dim), at reported positions (n, n_user)."""
-        by_name = self.reported.split(np.asarray(bounded, dtype=np.float64))
+        by_name = self.reported.split(np.asarray(q, dtype=np.float64))
         return self.unconstrain({name: by_name[name] for name in self.own.specs})
 
     def read(self, initial: object, n: int) -> FloatArray:
@@ -246,12 +238,21 @@ class ModelMap:
         if not isinstance(initial, Mapping) or set(initial) != set(self.own.specs):
             given = f"a {type(initial).__name__}"
             if isinstance(initial, Mapping):
-                given = ", ".join(map(str, initial))
+                given = ", ".join(map(str, initial)) or "none"
             raise ShapeError(
                 f"initial values of this model must be given by name, for {names} and for nothing "
-                f"that follows from them, got {given or 'none'}"
+                f"that follows from them, got {given}"
             )
-        arrays = {name: self._rows(name, initial[name], n) for name in self.own.specs}
+        arrays = {}
+        for name in self.own.specs:
+            array = numbers(f"the initial value of {name!r}", initial[name])
+            shape = self.reported.specs[name].shape
+            if array.shape not in (shape, (n, *shape)):
+                raise ShapeError(
+                    f"the initial value of {name!r} must have shape {shape} for all chains or "
+                    f"{(n, *shape)} for each, got {array.shape}"
+                )
+            arrays[name] = np.broadcast_to(array, (n, *shape))
         try:
             z = self.unconstrain(arrays)
         except Exception as error:
@@ -261,33 +262,23 @@ class ModelMap:
             ) from error
         if not np.isfinite(z).all():
             chain, i = np.argwhere(~np.isfinite(z))[0]
-            name = self.line.labels[i].replace(SUFFIX, "")
             raise TargetError(
-                f"the initial value of {name!r} in chain {chain} is outside the support of the "
-                "model; start inside"
+                f"the initial value of {self.line.labels[i].replace(SUFFIX, '')!r} in chain "
+                f"{chain} is outside the support of the model; start inside"
             )
         return z
 
-    def _rows(self, name: str, given: Any, n: int) -> FloatArray:
-        array, shape = numbers(f"the initial value of {name!r}", given), self.reported.specs[name]
-        if array.shape not in (shape.shape, (n, *shape.shape)):
-            raise ShapeError(
-                f"the initial value of {name!r} must have shape {shape.shape} for all chains or "
-                f"{(n, *shape.shape)} for each, got {array.shape}"
-            )
-        return np.broadcast_to(array, (n, *shape.shape))
-
-    def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
         """Return zeros, shape (n,): U on the line is the density that the library has."""
-        return np.zeros(len(unbounded))
+        return np.zeros(len(z))
 
-    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
         """Return zeros, shape (n, dim)."""
-        return np.zeros(unbounded.shape)
+        return np.zeros(z.shape)
 
-    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Refuse; see :meth:`refuse_evaluations`."""
-        del unbounded, gradient
+        del z, gradient
         self.refuse_evaluations()
 
     def refuse_evaluations(self) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from textwrap import shorten
 from typing import Any, TypeAlias
 
@@ -21,15 +22,17 @@ from surrokit.coordinates.constraints import (
     UnitVector,
 )
 from surrokit.coordinates.distributions import (
+    check_circle,
     check_prior,
-    has_period,
     log_mass,
     name_of,
     repeats,
     support_of,
 )
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.types import BoolArray, FloatArray
+from surrokit.types import BoolArray, FloatArray, Pair
+
+_EXAMPLE = "'a': None, 'b': (0, 1)"
 
 Bounds: TypeAlias = tuple[float | None, float | None]
 """Lower and upper bound; None or an infinity means no bound."""
@@ -89,18 +92,20 @@ class Parameter:
             raise ConfigurationError(
                 f"the unit of a parameter must be text such as 'Mpc', or None, got {self.unit!r}"
             )
-        if self.prior is not None:
+        if self.prior is None:
+            return
+        check_prior(self.prior, self.size)
+        if self.constraint is None:
             self._bound_by_prior()
+        elif self.constraint.ends is not None:
+            check_circle(self.prior, *self.constraint.ends)
 
     def _bound_by_prior(self) -> None:
         """Take the support of the prior for bounds, where that is narrower."""
-        check_prior(self.prior, self.size)
-        if self.constraint is not None:
-            self._check_circle()
-            return
+        name = name_of(self.prior)
         if repeats(self.prior):
             raise ConfigurationError(
-                f"the density of the prior {name_of(self.prior)} repeats, so that it is none of a "
+                f"the density of the prior {name} repeats, so that it is none of a "
                 "number on the line; declare the angle by surrokit.circular(prior=...), or take "
                 "scipy.stats.vonmises_line"
             )
@@ -109,36 +114,19 @@ class Parameter:
         if (low > lower).any() or (high < upper).any():
             if (low != low.flat[0]).any() or (high != high.flat[0]).any():
                 raise ConfigurationError(
-                    f"the prior {name_of(self.prior)} has another support for each number; declare "
+                    f"the prior {name} has another support for each number; declare "
                     "these by names of their own, each with its prior"
                 )
             lower, upper = max(lower, float(low.flat[0])), min(upper, float(high.flat[0]))
         cut_off = log_mass(self.prior, lower, upper) if lower < upper else None
         if not lower < upper or (cut_off is not None and np.isneginf(cut_off).any()):
             raise ConfigurationError(
-                f"the prior {name_of(self.prior)} lies outside the parameter's bounds "
+                f"the prior {name} lies outside the parameter's bounds "
                 f"{self.bounds}; give bounds that hold it, or leave them out"
             )
-        if np.isfinite(lower):
-            object.__setattr__(self, "lower", lower)
-        if np.isfinite(upper):
-            object.__setattr__(self, "upper", upper)
-
-    def _check_circle(self) -> None:
-        """Raise where the prior of an angle is none of all angles."""
-        if self.constraint is None or (ends := self.constraint.ends) is None:
-            return
-        least, most = support_of(self.prior)
-        if repeats(self.prior):
-            fits = has_period(self.prior, *ends)
-        else:
-            fits = bool((least <= ends[0]).all() and (most >= ends[1]).all())
-        if not fits:
-            raise ConfigurationError(
-                f"the prior {name_of(self.prior)} of an angle does not go once around, from -pi to "
-                "pi; take scipy.stats.vonmises(kappa, loc), or declare surrokit.real(prior=...) if "
-                "its ends are not one"
-            )
+        for side, bound in (("lower", lower), ("upper", upper)):
+            if np.isfinite(bound):
+                object.__setattr__(self, side, bound)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -161,23 +149,12 @@ class Parameter:
     @property
     def varies(self) -> BoolArray:
         """Which of its numbers are not constant, shape (size,)."""
-        if self.constraint is None:
-            return np.ones(self.size, dtype=bool)
-        return self.constraint.varies
+        return np.ones(self.size, bool) if self.constraint is None else self.constraint.varies
 
     @property
     def indices(self) -> list[str]:
         """What stands in brackets behind the name of each of its numbers; empty for a number."""
         return [",".join(map(str, index)) for index in np.ndindex(self.shape)]
-
-
-def vector(size: int, lower: float | None = None, upper: float | None = None) -> Parameter:
-    """Declare a vector-valued parameter, with bounds of every element; None means no bound."""
-    if not is_whole(size, 1):
-        raise ConfigurationError(
-            f"the size of a vector must be a whole number of at least 1, got {size!r}"
-        )
-    return Parameter((size,), lower=lower, upper=upper)
 
 
 @attrs.frozen
@@ -192,47 +169,21 @@ class Parameters:
     """
 
     specs: Mapping[str, Parameter]
-    _slices: Mapping[str, slice] = attrs.field(init=False, eq=False, repr=False)
-    dim: int = attrs.field(init=False, eq=False, repr=False)
-    """Count of the numbers in a position."""
-    free: int = attrs.field(init=False, eq=False, repr=False)
-    """Count of the numbers on the whole line that a position is sampled by."""
-    _places: Sequence[tuple[str, Any, tuple[int, ...] | None]] = attrs.field(
-        init=False, eq=False, repr=False
-    )  # names, places in a position, and shapes; None for those that a slice has
-
-    @_slices.default
-    def _in_order(self) -> Mapping[str, slice]:
-        ends = itertools.accumulate(spec.size for spec in self.specs.values())
-        triples = zip(self.specs.items(), ends, strict=True)
-        return {name: slice(end - spec.size, end) for (name, spec), end in triples}
-
-    @dim.default
-    def _dim(self) -> int:
-        return sum(spec.size for spec in self.specs.values())
-
-    @free.default
-    def _free(self) -> int:
-        return sum(spec.free for spec in self.specs.values())
-
-    @_places.default
-    def _in_a_position(self) -> Sequence[tuple[str, Any, tuple[int, ...] | None]]:
-        shapes = {name: spec.shape for name, spec in self.specs.items()}
-        return [
-            (name, (where.start, ...), None)
-            if shapes[name] == ()
-            else (name, where, None if len(shapes[name]) == 1 else shapes[name])
-            for name, where in self._slices.items()
-        ]
 
     @classmethod
     def declare(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:
         """Read declarations: a pair of bounds, None for no bounds, or a :class:`Parameter`."""
-        if not isinstance(specs, Mapping):
-            raise ConfigurationError(_not_a_mapping(specs))
+        given: Any = specs
+        if not isinstance(given, Mapping):
+            names = given if isinstance(given, list | tuple) else ()
+            named = all(isinstance(name, str) for name in names)
+            example = ", ".join(f"{name!r}: None" for name in names if named)
+            raise ConfigurationError(
+                "parameters must be a dictionary of names and bounds (None, a pair, or "
+                f"surrokit.vector(...)), got {given!r}; pass {{{example or _EXAMPLE}}}"
+            )
         if not specs:
             raise ConfigurationError("parameters must name at least one parameter, got none")
-        _check_names(specs)
         declared = cls({name: _read(name, spec) for name, spec in specs.items()})
         labels = declared.labels
         twice = sorted({label for label in labels if labels.count(label) > 1})
@@ -246,6 +197,22 @@ class Parameters:
     def unnamed(cls, dim: int) -> Parameters:
         """Return ``dim`` unbounded numbers called q[0], q[1], ..."""
         return cls({"q": Parameter((dim,))})
+
+    @cached_property
+    def _slices(self) -> Mapping[str, slice]:
+        ends = itertools.accumulate(spec.size for spec in self.specs.values())
+        triples = zip(self.specs.items(), ends, strict=True)
+        return {name: slice(end - spec.size, end) for (name, spec), end in triples}
+
+    @cached_property
+    def dim(self) -> int:
+        """Count of the numbers in a position."""
+        return sum(spec.size for spec in self.specs.values())
+
+    @cached_property
+    def free(self) -> int:
+        """Count of the numbers on the whole line that a position is sampled by."""
+        return sum(spec.free for spec in self.specs.values())
 
     @property
     def varies(self) -> BoolArray:
@@ -264,13 +231,9 @@ class Parameters:
 
     def split(self, positions: FloatArray) -> dict[str, FloatArray]:
         """Return position vectors (..., dim) as arrays by name, each in its own shape."""
-        if positions.ndim == 1:  # of a single call, of which there may be very many
-            return {
-                name: positions[place] if shape is None else positions[place].reshape(shape)
-                for name, place, shape in self._places
-            }
+        lead = positions.shape[:-1]
         return {
-            name: positions[..., where].reshape((*positions.shape[:-1], *self.specs[name].shape))
+            name: positions[..., where].reshape(lead + self.specs[name].shape)
             for name, where in self._slices.items()
         }
 
@@ -330,7 +293,7 @@ class Parameters:
                 )
         return list(dict.fromkeys(column for name in wanted for column in places[name]))
 
-    def bounds(self) -> tuple[FloatArray, FloatArray]:
+    def bounds(self) -> Pair:
         """Return lower and upper bounds, each of shape (dim,), infinite where there is none."""
         pairs = [spec.bounds for spec in self.specs.values() for _ in range(spec.size)]
         lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
@@ -348,12 +311,12 @@ class Parameters:
         parts = []
         for name, spec in self.specs.items():
             array = numbers(f"parameter {name!r}", values[name])
-            n_axes = len(spec.shape)
-            if array.shape[array.ndim - n_axes :] != spec.shape:
+            rows = array.shape[: array.ndim - len(spec.shape)]
+            if rows + spec.shape != array.shape:
                 raise ShapeError(
                     f"parameter {name!r} must have shape {spec.shape}, got {array.shape}"
                 )
-            parts.append(array.reshape(*array.shape[: array.ndim - n_axes], spec.size))
+            parts.append(array.reshape(*rows, spec.size))
         shapes = [part.shape[:-1] for part in parts]
         try:
             rows = np.broadcast_shapes(*shapes)
@@ -368,43 +331,28 @@ class Parameters:
         )
 
 
-def _read(name: str, spec: Parameter | Bounds | None) -> Parameter:
-    if spec is None:
-        return Parameter()
+def _read(name: object, spec: Parameter | Bounds | None) -> Parameter:
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"a parameter's name must be text, got {name!r}")
+    if not _is_text(name):
+        raise ConfigurationError(
+            f"a parameter's name must be text that files can hold, got {name!r}. Leave out the "
+            "characters with a number"
+        )
     if isinstance(spec, Parameter):
         return spec
-    if not isinstance(spec, tuple | list) or len(spec) != 2:
+    if spec is not None and (not isinstance(spec, tuple | list) or len(spec) != 2):
         raise ConfigurationError(
             f"parameter {name!r} must be declared by None, a pair (lower, upper) or "
             f"surrokit.vector(...), got {spec!r}"
         )
-    return Parameter(lower=spec[0], upper=spec[1])
-
-
-def _check_names(names: Iterable[object]) -> None:
-    for name in names:
-        if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"a parameter's name must be text, got {name!r}")
-        if not _is_text(name):
-            raise ConfigurationError(
-                f"a parameter's name must be text that files can hold, got {name!r}. Leave out the "
-                "characters with a number"
-            )
+    lower, upper = spec or (None, None)
+    return Parameter(lower=lower, upper=upper)
 
 
 def _is_text(text: str) -> bool:
     """Return whether files can hold a text that is not empty."""
     return bool(text) and not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in text)
-
-
-def _not_a_mapping(given: object) -> str:
-    names = given if isinstance(given, list | tuple) else ()
-    named = bool(names) and all(isinstance(name, str) for name in names)
-    example = ", ".join(f"{name!r}: None" for name in names) if named else "'a': None, 'b': (0, 1)"
-    return (
-        "parameters must be a dictionary of names and bounds (None, a pair, or "
-        f"surrokit.vector(...)), got {given!r}; pass {{{example}}}"
-    )
 
 
 Shape = int | tuple[int, ...]
@@ -439,15 +387,15 @@ def positive(shape: Shape = (), *, prior: Any = None, unit: str | None = None) -
 
 
 def interval(
-    lower: float,
-    upper: float,
-    shape: Shape = (),
-    *,
-    prior: Any = None,
-    unit: str | None = None,
+    lower: float, upper: float, shape: Shape = (), *, prior: Any = None, unit: str | None = None
 ) -> Parameter:
     """Declare numbers between two bounds; see :func:`real`."""
     return Parameter(_shape(shape), lower=lower, upper=upper, prior=prior, unit=unit)
+
+
+def vector(size: int, lower: float | None = None, upper: float | None = None) -> Parameter:
+    """Declare a vector-valued parameter, with bounds of every element; None means no bound."""
+    return Parameter((_at_least(1, size, "a vector"),), lower=lower, upper=upper)
 
 
 def simplex(size: int) -> Parameter:
@@ -471,8 +419,7 @@ def circular(shape: Shape = (), *, prior: Any = None) -> Parameter:
     The shape is as for :func:`real`; a prior of each angle goes once around, as
     ``scipy.stats.vonmises(kappa, loc)`` does.
     """
-    constraint = Circular(_shape(shape))
-    return Parameter(constraint.shape, constraint=constraint, prior=prior)
+    return attrs.evolve(_tied(Circular(_shape(shape))), prior=prior)
 
 
 def correlation(size: int) -> Parameter:
@@ -536,9 +483,7 @@ class Plausible:
                 "plausible must give a range (low, high) for each of the parameters "
                 f"{', '.join(parameters.specs)}, got {given or 'none'}"
             )
-        sides = [
-            _read_plausible(name, spec, ranges[name]) for name, spec in parameters.specs.items()
-        ]
+        sides = [_read_range(name, spec, ranges[name]) for name, spec in parameters.specs.items()]
         lower, upper = (np.concatenate(side) for side in zip(*sides, strict=True))
         return cls(lower, upper)
 
@@ -547,33 +492,28 @@ class Plausible:
         return rng.uniform(self.lower, self.upper, size=(n, len(self.lower)))
 
 
-def _read_plausible(name: str, spec: Parameter, pair: Any) -> tuple[FloatArray, FloatArray]:
+def _read_range(name: str, spec: Parameter, pair: Any) -> list[FloatArray]:
     """Return the lower and upper ends of a parameter's numbers, each of shape (size,)."""
+    what = f"the plausible range of {name!r}"
     if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise ConfigurationError(f"{what} must be a pair (low, high), got {pair!r}")
+    ends = []
+    for side in pair:
+        try:
+            ends.append(np.broadcast_to(numbers(what, side), spec.shape).reshape(spec.size))
+        except (ValueError, ShapeError) as error:
+            raise ConfigurationError(
+                f"the ends of {what} must be numbers, or arrays of shape {spec.shape}, got {side!r}"
+            ) from error
+    low, high = ends
+    if not (np.isfinite(ends).all() and (low < high).all()):
         raise ConfigurationError(
-            f"the plausible range of {name!r} must be a pair (low, high), got {pair!r}"
-        )
-    low, high = (_fill(name, spec, side) for side in pair)
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ConfigurationError(
-            f"the plausible range of {name!r} must be finite numbers with low < high, got "
-            f"({pair[0]}, {pair[1]})"
+            f"{what} must be finite numbers with low < high, got ({pair[0]}, {pair[1]})"
         )
     least, most = spec.bounds
     if (low < least).any() or (high > most).any():
         raise ConfigurationError(
-            f"the plausible range of {name!r} is ({pair[0]}, {pair[1]}), which reaches beyond its "
+            f"{what} is ({pair[0]}, {pair[1]}), which reaches beyond its "
             f"bounds ({least:g}, {most:g}); leave out what the bounds leave out"
         )
-    return low, high
-
-
-def _fill(name: str, spec: Parameter, side: Any) -> FloatArray:
-    try:
-        array = np.broadcast_to(numbers(f"the plausible range of {name!r}", side), spec.shape)
-    except (ValueError, ShapeError) as error:
-        raise ConfigurationError(
-            f"the ends of the plausible range of {name!r} must be numbers, or arrays of shape "
-            f"{spec.shape}, got {side!r}"
-        ) from error
-    return array.reshape(spec.size)
+    return ends

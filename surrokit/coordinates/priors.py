@@ -11,7 +11,7 @@ import numpy as np
 from surrokit.capabilities import METRIC, METRIC_DERIVATIVE
 from surrokit.coordinates.distributions import log_mass
 from surrokit.coordinates.parameters import Parameters
-from surrokit.types import Capabilities, FloatArray
+from surrokit.types import Capabilities, FloatArray, Pair
 
 _STEP = np.finfo(np.float64).eps ** (1.0 / 3.0)
 
@@ -40,7 +40,7 @@ class Priors(ConstantMetric):
     1 / variance, the curvature of a normal prior, and 0 where there is no variance: it is constant
     and not negative, as a curvature of log densities need not be. ``constant`` is the log of the
     probability that they give to where the parameters lie: bounds that cut off a part of a density
-    leave that much of it.
+    leave that much of it. ``unnormalized`` says in words what lacks its constant.
     """
 
     by_slice: tuple[tuple[slice, Any], ...]
@@ -64,14 +64,7 @@ class Priors(ConstantMetric):
                 lacking.append(f"the prior of {name!r}")
             else:
                 constant += float(np.broadcast_to(mass, (spec.size,)).sum())
-        if not pairs:
-            return None
-        return cls(tuple(pairs), constant, tuple(dict.fromkeys(lacking)))
-
-    @cached_property
-    def precisions(self) -> tuple[tuple[slice, FloatArray], ...]:
-        """1 / variance of numbers, by place."""
-        return tuple((where, _precision(prior)) for where, prior in self.by_slice)
+        return cls(tuple(pairs), constant, tuple(dict.fromkeys(lacking))) if pairs else None
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return minus the sum of log densities, shape (n,), at ``positions (n, dim)``."""
@@ -84,16 +77,8 @@ class Priors(ConstantMetric):
         """Return its gradient, shape (n, dim)."""
         return self.value_and_gradient(positions)[1]
 
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return 1 / variance on the diagonals, shape (n, dim, dim)."""
-        n, dim = positions.shape
-        diagonal = np.zeros(dim)
-        for where, precision in self.precisions:
-            diagonal[where] = precision
-        return np.tile(np.diag(diagonal), (n, 1, 1))
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return both."""
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
+        """Return both; slopes are one-sided where one side lies outside of the support."""
         n = len(positions)
         total, found = np.full(n, self.constant), np.zeros_like(positions)
         for where, prior in self.by_slice:
@@ -103,20 +88,24 @@ class Priors(ConstantMetric):
             places = np.stack([at, at + step, at - step])
             logs = np.asarray(prior.logpdf(places.reshape(3 * n, -1).copy())).reshape(places.shape)
             total -= logs[0].sum(axis=1)
-            found[:, where] = -_slope(places, logs)
+            inside = np.isfinite(logs)
+            high, low = (np.where(inside[k], places[k], places[0]) for k in (1, 2))
+            log_high, log_low = (np.where(inside[k], logs[k], logs[0]) for k in (1, 2))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found[:, where] = -((log_high - log_low) / (high - low))
         return total, found
 
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return 1 / variance on the diagonals, shape (n, dim, dim)."""
+        n, dim = positions.shape
+        diagonal = np.zeros(dim)
+        for where, precision in self._precisions:
+            diagonal[where] = precision
+        return np.tile(np.diag(diagonal), (n, 1, 1))
 
-def _slope(places: FloatArray, logs: FloatArray) -> FloatArray:
-    """Return slopes of log densities at places[0], of places and logs (3, n, size).
-
-    They are central differences, and one-sided ones where one side lies outside the support.
-    """
-    inside = np.isfinite(logs)
-    high, low = (np.where(inside[side], places[side], places[0]) for side in (1, 2))
-    log_high, log_low = (np.where(inside[side], logs[side], logs[0]) for side in (1, 2))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray((log_high - log_low) / (high - low))
+    @cached_property
+    def _precisions(self) -> tuple[tuple[slice, FloatArray], ...]:
+        return tuple((where, _precision(prior)) for where, prior in self.by_slice)
 
 
 def _precision(prior: Any) -> FloatArray:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TypeAlias
 
 import attrs
 import numpy as np
 
-from surrokit.coordinates.constraints import Constraint
+from surrokit.coordinates.constraints import Constraint, CoordinateMap
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.types import BoolArray, FloatArray
+from surrokit.types import BoolArray, FloatArray, Pair
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Derivatives:
-    """Derivatives for the chain rule at unbounded positions; arrays of shape (n, dim).
+    """Derivatives of an elementwise map for the chain rule; arrays of shape (n, dim).
 
-    They are dq/dz and d2q/dz2, elementwise, and the same of log |dq/dz|.
+    They are dq/dz and d2q/dz2, and the same of log |dq/dz|. ``third`` are those of third order.
     """
 
     first: FloatArray
@@ -47,13 +46,9 @@ class Derivatives:
             return -self.log_second
         return np.asarray(gradient * self.second - self.log_second)
 
-    def cross(self, weights: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return sum_j A_kj M_kj q'_j, shape (n, dim), with A in ``weights (n, dim, dim)``."""
-        return np.asarray(np.einsum("nkj,nkj,nj->nk", weights, matrices, self.first))
-
     def of_form(
         self,
-        third: tuple[FloatArray, FloatArray],
+        third: Pair,
         inside: FloatArray,
         across: FloatArray,
         diagonal: FloatArray,
@@ -69,7 +64,7 @@ class Derivatives:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Transform:
+class Transform(CoordinateMap):
     """Elementwise map z -> q: identity, lower + exp(z), upper - exp(z), or a scaled logistic.
 
     Parameters
@@ -80,11 +75,12 @@ class Transform:
 
     lower: FloatArray
     upper: FloatArray
+    between: BoolArray = attrs.field(init=False)
+    """Whether each number has two bounds, shape (dim,)."""
     _least: FloatArray = attrs.field(init=False)
     _greatest: FloatArray = attrs.field(init=False)
     _above: BoolArray = attrs.field(init=False)
     _below: BoolArray = attrs.field(init=False)
-    _between: BoolArray = attrs.field(init=False)
     _bounded: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -94,7 +90,7 @@ class Transform:
         set_once("_greatest", np.where(has_upper, np.nextafter(self.upper, -np.inf), np.inf))
         set_once("_above", has_lower & ~has_upper)
         set_once("_below", ~has_lower & has_upper)
-        set_once("_between", has_lower & has_upper)
+        set_once("between", has_lower & has_upper)
         set_once("_bounded", bool((has_lower | has_upper).any()))
 
     @classmethod
@@ -108,32 +104,31 @@ class Transform:
         """Numbers in the user's position vector."""
         return len(self.lower)
 
-    @property
-    def varies(self) -> BoolArray:
-        """Which of the user's numbers are not constant, shape (n_user,): all."""
-        return np.ones(self.n_user, dtype=bool)
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return g q'."""
+        return gradient * self.derivatives(z).first
 
-    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, dim)`` in q."""
-        return gradient * self.derivatives(unbounded).first
-
-    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
         """Return the gradient of sum log |dq/dz|, shape (n, dim)."""
-        return self.derivatives(unbounded).log_first
+        return self.derivatives(z).log_first
 
-    @property
-    def between(self) -> BoolArray:
-        """Whether each number has two bounds, shape (dim,)."""
-        return self._between
+    def pull_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return both parts at once: every gradient of a bounded target comes here."""
+        d = self.derivatives(z)
+        return gradient * d.first - d.log_first
 
-    def to_bounded(self, unbounded: FloatArray) -> FloatArray:
+    def pull_outputs(self, z: FloatArray, jacobian: FloatArray) -> FloatArray:
+        """Return derivatives of outputs in z, shape (n, m, dim)."""
+        return self.derivatives(z).pull(jacobian)
+
+    def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return q at z, both of shape (..., dim); exp may overflow to ``inf`` far out.
 
         q stops at the last number inside a bound, so that a density that is infinite on the bound
         is never evaluated there.
         """
-        q = np.array(unbounded, dtype=np.float64)
-        above, below, between = self._above, self._below, self._between
+        q = np.array(z, dtype=np.float64)
+        above, below, between = self._above, self._below, self.between
         with np.errstate(over="ignore"):
             q[..., above] = self.lower[above] + np.exp(q[..., above])
             q[..., below] = self.upper[below] - np.exp(q[..., below])
@@ -143,10 +138,10 @@ class Transform:
             np.clip(q, self._least, self._greatest, out=q)
         return q
 
-    def to_unbounded(self, bounded: FloatArray) -> FloatArray:
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return z at q, both of shape (..., dim); infinite or NaN on or outside the bounds."""
-        z = np.array(bounded, dtype=np.float64)
-        above, below, between = self._above, self._below, self._between
+        z = np.array(q, dtype=np.float64)
+        above, below, between = self._above, self._below, self.between
         with np.errstate(divide="ignore", invalid="ignore"):
             z[..., above] = np.log(z[..., above] - self.lower[above])
             z[..., below] = np.log(self.upper[below] - z[..., below])
@@ -156,28 +151,25 @@ class Transform:
             )
         return z
 
-    def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
-        """Return sum log |dq/dz|, shape (n,), at z of shape (n, dim)."""
-        z = unbounded
-        between = self._between
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return sum log |dq/dz|, shape (n,)."""
+        between = self.between
         total = z[:, self._above].sum(axis=1) + z[:, self._below].sum(axis=1)
         if between.any():
-            inner = z[:, between]
-            size = np.abs(inner)
+            size = np.abs(z[:, between])
             width = np.log(self.upper[between] - self.lower[between])
             total = total + (width - size - 2.0 * np.log1p(np.exp(-size))).sum(axis=1)
         return np.asarray(total, dtype=np.float64)
 
-    def derivatives(self, unbounded: FloatArray) -> Derivatives:
+    def derivatives(self, z: FloatArray) -> Derivatives:
         """Return derivatives for the chain rule at z of shape (n, dim)."""
-        z = unbounded
         first, second = np.ones_like(z), np.zeros_like(z)
         log_first, log_second = np.zeros_like(z), np.zeros_like(z)
         with np.errstate(over="ignore"):
             for mask, sign in ((self._above, 1.0), (self._below, -1.0)):
                 first[:, mask] = second[:, mask] = sign * np.exp(z[:, mask])
                 log_first[:, mask] = 1.0
-        between = self._between
+        between = self.between
         if between.any():
             p, rest = _logistic(z[:, between]), _logistic(-z[:, between])
             slope = p * rest  # not p (1 - p), which loses the upper tail
@@ -188,20 +180,16 @@ class Transform:
             log_second[:, between] = -2.0 * slope
         return Derivatives(first=first, second=second, log_first=log_first, log_second=log_second)
 
-    def third_derivatives(self, unbounded: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def third_derivatives(self, z: FloatArray) -> Pair:
         """Return d3q/dz3 and the third derivative of log |dq/dz|, each shape (n, dim)."""
-        z = unbounded
-        third, log_third = np.zeros_like(z), np.zeros_like(z)
+        third, log_third, between = np.zeros_like(z), np.zeros_like(z), self.between
         with np.errstate(over="ignore"):
             third[:, self._above] = np.exp(z[:, self._above])
             third[:, self._below] = -np.exp(z[:, self._below])
-        between = self._between
-        if between.any():
-            p, rest = _logistic(z[:, between]), _logistic(-z[:, between])
-            slope = p * rest
-            width = self.upper[between] - self.lower[between]
-            third[:, between] = width * slope * (np.square(rest - p) - 2.0 * slope)
-            log_third[:, between] = -2.0 * slope * (rest - p)
+        p, rest = _logistic(z[:, between]), _logistic(-z[:, between])
+        slope, width = p * rest, self.upper[between] - self.lower[between]
+        third[:, between] = width * slope * (np.square(rest - p) - 2.0 * slope)
+        log_third[:, between] = -2.0 * slope * (rest - p)
         return third, log_third
 
 
@@ -224,40 +212,29 @@ def plus_diagonal(matrices: FloatArray, diagonals: FloatArray) -> FloatArray:
 
 
 @attrs.frozen(eq=False)
-class Block:
-    """One parameter: where its numbers are on the line and among the user's, and its map."""
+class Blocks(CoordinateMap):
+    """The map of all parameters, one after the other.
 
-    line: slice
-    user: slice
-    map: Transform | Constraint
-
-
-@attrs.frozen(eq=False)
-class Blocks:
-    """The map of all parameters, one after the other."""
+    Each block is a slice of the line, one of the user's position, and the parameter's map.
+    """
 
     parameters: Parameters
-    blocks: tuple[Block, ...] = attrs.field(init=False)
+    blocks: tuple[tuple[slice, slice, Transform | Constraint], ...] = attrs.field(init=False)
 
     @blocks.default
-    def _blocks(self) -> tuple[Block, ...]:
+    def _blocks(self) -> tuple[tuple[slice, slice, Transform | Constraint], ...]:
         found, line, user = [], 0, 0
         for spec in self.parameters.specs.values():
             of = spec.constraint or Transform.of(Parameters({"it": spec}))
             ends = line + spec.free, user + spec.size
-            found.append(Block(slice(line, ends[0]), slice(user, ends[1]), of))
+            found.append((slice(line, ends[0]), slice(user, ends[1]), of))
             line, user = ends
         return tuple(found)
 
     @property
     def n_user(self) -> int:
         """Numbers in the user's position vector."""
-        return int(self.blocks[-1].user.stop)
-
-    @property
-    def n_line(self) -> int:
-        """Numbers in a position on the line."""
-        return int(self.blocks[-1].line.stop)
+        return self.parameters.dim
 
     @property
     def varies(self) -> BoolArray:
@@ -267,49 +244,46 @@ class Blocks:
     @property
     def between(self) -> BoolArray:
         """Whether each number on the line is that of a parameter with two bounds, shape (dim,)."""
-        return np.concatenate(
-            [
-                of.between if isinstance(of := block.map, Transform) else np.zeros(of.free, bool)
-                for block in self.blocks
-            ]
-        )
+        return np.concatenate([of.between for _, _, of in self.blocks])
 
-    def to_bounded(self, unbounded: FloatArray) -> FloatArray:
+    def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return q, shape (..., n_user), at z of shape (..., dim)."""
-        z = np.asarray(unbounded, dtype=np.float64)
+        z = np.asarray(z, dtype=np.float64)
         rows = z.reshape(-1, z.shape[-1])
-        q = np.empty((len(rows), self.n_user))
-        for block in self.blocks:
-            q[:, block.user] = block.map.to_bounded(rows[:, block.line])
-        return q.reshape(*z.shape[:-1], self.n_user)
+        parts = [of.to_bounded(rows[:, line]) for line, _, of in self.blocks]
+        return np.concatenate(parts, axis=1).reshape(*z.shape[:-1], self.n_user)
 
-    def to_unbounded(self, bounded: FloatArray) -> FloatArray:
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return z, shape (n, dim), at q of shape (n, n_user); NaN where q breaks a constraint."""
-        q = np.asarray(bounded, dtype=np.float64)
-        parts = [block.map.to_unbounded(q[:, block.user]) for block in self.blocks]
+        q = np.asarray(q, dtype=np.float64)
+        return np.concatenate([of.to_unbounded(q[:, user]) for _, user, of in self.blocks], axis=1)
+
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return the sum of those of the blocks."""
+        return np.asarray(np.sum([of.log_jacobian(z[:, line]) for line, _, of in self.blocks], 0))
+
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
+        """Return those of the blocks."""
+        parts = [of.log_jacobian_gradient(z[:, line]) for line, _, of in self.blocks]
         return np.concatenate(parts, axis=1)
 
-    def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
-        """Return the log of the volume that the map makes of a volume in z, shape (n,)."""
-        parts = [block.map.log_jacobian(unbounded[:, block.line]) for block in self.blocks]
-        return np.asarray(np.sum(parts, axis=0))
-
-    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
-        """Return its gradient, shape (n, dim)."""
-        parts = [block.map.log_jacobian_gradient(unbounded[:, block.line]) for block in self.blocks]
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return those of the blocks."""
+        parts = [of.vjp(z[:, line], gradient[:, user]) for line, user, of in self.blocks]
         return np.concatenate(parts, axis=1)
 
-    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, n_user)`` in q."""
-        parts = [b.map.vjp(unbounded[:, b.line], gradient[:, b.user]) for b in self.blocks]
+    def pull_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return those of the blocks."""
+        parts = [of.pull_back(z[:, line], gradient[:, user]) for line, user, of in self.blocks]
         return np.concatenate(parts, axis=1)
 
 
 @attrs.frozen(eq=False)
-class Scaling:
+class Scaling(CoordinateMap):
     """The affine map x = shift + A z, of coordinates z of like scale to those of the line.
 
-    ``log_volume`` is log |det A|, the logarithm of the Jacobian.
+    ``log_volume`` is log |det A|, the logarithm of the Jacobian. It has the methods of
+    :class:`Derivatives` that a map without curvature needs.
     """
 
     shift: FloatArray
@@ -327,37 +301,47 @@ class Scaling:
         return float(np.linalg.slogdet(self.matrix)[1])
 
     @property
+    def n_user(self) -> int:
+        """Numbers on the line."""
+        return len(self.shift)
+
+    @property
+    def between(self) -> BoolArray:
+        """None of them, shape (dim,)."""
+        return np.zeros(len(self.shift), dtype=bool)
+
+    @property
     def apart(self) -> BoolArray:
         """Which coordinates of z are those of the line as they are, shape (dim,)."""
         same = np.all(self.matrix == np.eye(len(self.shift)), axis=1)
         return np.asarray(same & (self.shift == 0.0))
 
-    def to_bounded(self, unbounded: FloatArray) -> FloatArray:
+    def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return x, shape (..., dim), at z of shape (..., dim)."""
         if self._factors is not None:  # no sum, which would round by how many rows there are
-            return np.asarray(unbounded * self._factors + self.shift)
-        return np.asarray(unbounded @ self.matrix.T + self.shift)
+            return np.asarray(z * self._factors + self.shift)
+        return np.asarray(z @ self.matrix.T + self.shift)
 
-    def to_unbounded(self, bounded: FloatArray) -> FloatArray:
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return z, shape (n, dim), at x of shape (n, dim)."""
-        return np.asarray(np.linalg.solve(self.matrix, (bounded - self.shift).T).T)
+        return np.asarray(np.linalg.solve(self.matrix, (q - self.shift).T).T)
 
-    def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
         """Return log |det A|, shape (n,), at z of shape (n, dim)."""
-        return np.full(len(unbounded), self.log_volume)
+        return np.full(len(z), self.log_volume)
 
-    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
         """Return zeros, shape (n, dim)."""
-        return np.zeros(unbounded.shape)
+        return np.zeros(z.shape)
 
-    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, dim)`` in x."""
-        del unbounded
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return A^T g."""
+        del z
         return self.pull(gradient)
 
-    def derivatives(self, unbounded: FloatArray) -> Scaling:
+    def derivatives(self, z: FloatArray) -> Scaling:
         """Return the map itself, which is its own derivative and has no curvature."""
-        del unbounded
+        del z
         return self
 
     def pull(self, gradient: FloatArray) -> FloatArray:
@@ -378,7 +362,7 @@ class Scaling:
 
 
 @attrs.frozen(eq=False)
-class Scaled:
+class Scaled(CoordinateMap):
     """The map from coordinates of like scale to the line, and on to the user's coordinates."""
 
     scaling: Scaling
@@ -399,62 +383,35 @@ class Scaled:
         """Whether each number is that of a parameter with two bounds, shape (dim,)."""
         return self.inner.between & self.scaling.apart
 
-    def to_bounded(self, unbounded: FloatArray) -> FloatArray:
+    def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return q, shape (..., n_user), at z of shape (..., dim)."""
-        return self.inner.to_bounded(self.scaling.to_bounded(unbounded))
+        return self.inner.to_bounded(self.scaling.to_bounded(z))
 
-    def to_unbounded(self, bounded: FloatArray) -> FloatArray:
+    def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return z, shape (n, dim), at q of shape (n, n_user)."""
-        return self.scaling.to_unbounded(self.inner.to_unbounded(bounded))
+        return self.scaling.to_unbounded(self.inner.to_unbounded(q))
 
-    def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
-        """Return the log of the volume that the map makes of a volume in z, shape (n,)."""
-        line = self.scaling.to_bounded(unbounded)
-        return self.inner.log_jacobian(line) + self.scaling.log_volume
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return the sum of both, shape (n,)."""
+        return self.inner.log_jacobian(self.scaling.to_bounded(z)) + self.scaling.log_volume
 
-    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
+    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
         """Return its gradient, shape (n, dim)."""
-        line = self.scaling.to_bounded(unbounded)
+        line = self.scaling.to_bounded(z)
         return self.scaling.pull(self.inner.log_jacobian_gradient(line))
 
-    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, n_user)`` in q."""
-        return self.scaling.pull(self.inner.vjp(self.scaling.to_bounded(unbounded), gradient))
-
-
-CoordinateMap: TypeAlias = Transform | Blocks | ModelMap | Scaled
-"""The map between the line, where samplers move, and the user's coordinates."""
+    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return that of the scaling, of that of the other."""
+        return self.scaling.pull(self.inner.vjp(self.scaling.to_bounded(z), gradient))
 
 
 def from_line_of(of: CoordinateMap) -> Transform | Blocks | ModelMap:
     """Return the map from the line alone, without the scaling before it."""
-    return of.inner if isinstance(of, Scaled) else of
+    found = of.inner if isinstance(of, Scaled) else of
+    assert isinstance(found, Transform | Blocks | ModelMap)
+    return found
 
 
-def map_of(parameters: Parameters) -> CoordinateMap:
+def map_of(parameters: Parameters) -> Transform | Blocks:
     """Return the map of parameters, elementwise where no constraint ties numbers together."""
     return Blocks(parameters) if parameters.tied else Transform.of(parameters)
-
-
-def pull_back(
-    of: CoordinateMap | Constraint | Scaling, z: FloatArray, gradient: FloatArray
-) -> FloatArray:
-    """Return the gradient in z of U - log Jacobian, shape (n, dim), from that of U by q."""
-    if isinstance(of, Transform):
-        d = of.derivatives(z)  # once for both parts: every gradient of a bounded target comes here
-        return gradient * d.first - d.log_first
-    if isinstance(of, Blocks):
-        parts = [pull_back(b.map, z[:, b.line], gradient[:, b.user]) for b in of.blocks]
-        return np.concatenate(parts, axis=1)
-    return of.vjp(z, gradient) - of.log_jacobian_gradient(z)
-
-
-def pull_back_outputs(
-    of: CoordinateMap | Scaling, z: FloatArray, jacobian: FloatArray
-) -> FloatArray:
-    """Return derivatives of m outputs in z, shape (n, m, dim), from ``jacobian (n, m, n_user)``."""
-    if isinstance(of, Transform):
-        return of.derivatives(z).pull(jacobian)
-    n, m, _ = jacobian.shape
-    rows = np.repeat(z, m, axis=0)
-    return of.vjp(rows, jacobian.reshape(n * m, -1)).reshape(n, m, -1)

@@ -14,8 +14,8 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.arguments import all_finite, check_positions
 from surrokit.capabilities import BY_NAME, CallKind, Method
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.transforms import CoordinateMap
 from surrokit.cost.budget import calls_paid
 from surrokit.errors import TargetError
 from surrokit.failures import REMEMBERED, BrokenGradients, FailureAccount, FailureLog

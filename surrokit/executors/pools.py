@@ -7,7 +7,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -24,7 +24,6 @@ import numpy as np
 from surrokit.errors import ConfigurationError, WorkerError
 from surrokit.executors.worker import (
     Conditions,
-    Payload,
     Reply,
     begin_as_worker,
     cannot_load,
@@ -44,27 +43,15 @@ from surrokit.types import FloatArray
 DEATHS = 3
 """Times in a row that workers may die before any position is done."""
 
-_LAST_CALLS, _PAUSE = 5.0, 0.05  # seconds for which calls are given up, and between attempts
-_GLANCE = 0.001  # seconds between looks at futures, which do not tell when they begin
-_READY_PAUSE = 0.02  # seconds for which a worker that is ready leaves the next such task to others
-_PATIENCE = 1.0  # seconds for which calls that are out may wait to be handed to workers
-_ROUNDS = 200  # of such tasks, until every worker has been seen
 _ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
 
 
 class WorkerPool(ABC):
-    """Workers, all of whom have one target.
+    """Workers, all of whom have one target; ``closed`` once they have gone."""
 
-    Attributes
-    ----------
-    closed
-        Whether the workers have gone.
-    """
-
-    def __init__(self) -> None:
-        self.closed = False
+    closed = False
 
     @abstractmethod
     def take(self, source: Source) -> None:
@@ -139,9 +126,8 @@ class Threads(WorkerPool):
     """
 
     def __init__(self, executor: ThreadPoolExecutor, *, own: bool) -> None:
-        super().__init__()
         self._executor, self._own = executor, own
-        self._source: Source | None = None
+        self._source: Any = None
         self._out: dict[Future[Reply], int] = {}
 
     def take(self, source: Source) -> None:
@@ -151,12 +137,10 @@ class Threads(WorkerPool):
     def evaluate(self, what: str, rows: FloatArray) -> list[Reply]:
         """Give rows to threads."""
         errors: dict[str, Any] = dict(np.geterr())  # a thread has its own
-        source = self._source
-        assert source is not None
 
         def reply(row: FloatArray) -> Reply:
             with np.errstate(**errors):
-                return try_at(source, what, row)
+                return try_at(self._source, what, row)
 
         self._out = {_submitted(self._executor, reply, row.copy()): i for i, row in enumerate(rows)}
         return _replies(self._out)
@@ -170,22 +154,20 @@ class Threads(WorkerPool):
         if self._own:
             self._executor.shutdown(wait=False, cancel_futures=True)
         give_up = getattr(self._source, "give_up", None)
-        end = time.monotonic() + _LAST_CALLS
+        end = time.monotonic() + 5.0
         while give_up is not None and time.monotonic() < end:
             left = [future for future in self._out if not future.done()]
             if not left:
                 return
             give_up()
-            wait(left, timeout=_PAUSE)  # some may only now begin
+            wait(left, timeout=0.05)  # some may only now begin
 
 
 class Given(WorkerPool):
     """Workers of an executor that is not ours; they may be wherever surrokit can be imported."""
 
     def __init__(self, executor: Executor) -> None:
-        super().__init__()
         self._executor = executor
-        self._payload: Payload | None = None
         self._lacking: set[str] = set()  # workers that asked for the target
 
     def take(self, source: Source) -> None:
@@ -199,7 +181,6 @@ class Given(WorkerPool):
         """Give rows to workers, with the target while some lack it."""
 
         def send(i: int) -> Future[Reply]:
-            assert self._payload is not None
             payload = self._payload if self._lacking else None
             task = (self._payload.key, payload, what, rows[i].copy(), Conditions.now())
             return _submitted(self._executor, evaluate, *task)
@@ -230,7 +211,7 @@ def _replies(
         while out:
             for future in wait(out, return_when=FIRST_COMPLETED).done:
                 i, reply = out.pop(future), _result(future)
-                sent = None if again is None else again(i, reply)
+                sent = again(i, reply) if again else None
                 if sent is None:
                     replies[i] = reply
                 else:
@@ -277,10 +258,8 @@ class Processes(WorkerPool):
     """
 
     def __init__(self, workers: int, timeout: float | None = None) -> None:
-        super().__init__()
         self.workers, self.timeout = workers, timeout
         self._pool: Any = None
-        self._payload: Payload | None = None
         self._out: dict[Future[Reply], tuple[int, FloatArray, float]] = {}  # row, and since when
         self._hung = 0
         self._busy = False
@@ -310,7 +289,11 @@ class Processes(WorkerPool):
         while len(replies) < len(rows):
             if self._hung == self.workers:
                 self._restart()
-            self._hand_out(what, waiting)
+            conditions = Conditions.now() if waiting else None
+            while waiting and len(self._out) < self.workers - self._hung:
+                i, row = waiting.popleft()
+                task = (evaluate, self._payload.key, None, what, row.copy(), conditions)
+                self._out[self._submit(*task)] = i, row, time.monotonic()
             came, lost = self._gather(replies)
             if lost:
                 deaths = 1 if came else deaths + 1
@@ -328,21 +311,10 @@ class Processes(WorkerPool):
         """End the workers, by force if they are at work."""
         self.closed = True
         pool, self._pool = self._pool, None
-        if pool is None:
-            return
-        if self._busy:
+        if pool is not None and self._busy:
             self._kill(pool)
-        else:
+        elif pool is not None:
             pool.shutdown(wait=True)
-
-    def _hand_out(self, what: str, waiting: deque[tuple[int, FloatArray]]) -> None:
-        """Give rows that wait to workers that have none."""
-        assert self._payload is not None
-        conditions = Conditions.now() if waiting else None
-        while waiting and len(self._out) < self.workers - self._hung:
-            i, row = waiting.popleft()
-            future = self._submit(evaluate, self._payload.key, None, what, row.copy(), conditions)
-            self._out[future] = i, row, time.monotonic()
 
     def _gather(self, replies: dict[int, Reply]) -> tuple[int, _Lost]:
         """Wait for a reply; return how many came, and the rows whose worker died.
@@ -383,7 +355,9 @@ class Processes(WorkerPool):
 
     def _kill(self, pool: Any) -> None:
         # a call that the pool has taken, but not handed out, would end its thread by an error
-        await_start(self._out, _PATIENCE)
+        end = time.monotonic() + 1.0
+        while time.monotonic() < end and not all(f.running() or f.done() for f in self._out):
+            time.sleep(0.001)  # futures do not tell when they begin
         pool.shutdown(wait=True, kill_workers=True)
 
     def _restart(self) -> None:
@@ -409,13 +383,11 @@ class Processes(WorkerPool):
 
     def _await_workers(self) -> None:
         """Wait until all workers have the target, since calls are timed and starting is no part."""
-        assert self._payload is not None
         seen: set[str] = set()
-        for _ in range(_ROUNDS):
-            pause = _READY_PAUSE if self.workers > 1 else 0.0
+        pause = 0.02 if self.workers > 1 else 0.0  # which leaves the next such task to others
+        for _ in range(200):
             arguments = (self._payload.key, None, whoami(), pause)
-            tasks = [self._submit(ready, *arguments) for _ in range(self.workers)]
-            for task in tasks:
+            for task in [self._submit(ready, *arguments) for _ in range(self.workers)]:
                 try:
                     name, failure = task.result()
                 except BrokenExecutor as error:
@@ -429,15 +401,6 @@ class Processes(WorkerPool):
                 seen.add(name)
             if len(seen) >= self.workers:
                 return
-
-
-def await_start(out: Iterable[Future[Any]], seconds: float) -> None:
-    """Wait until every call that is out is with a worker, or done, for so long at most."""
-    end = time.monotonic() + seconds
-    while any(not (future.running() or future.done()) for future in out):
-        if time.monotonic() > end:
-            return
-        time.sleep(_GLANCE)
 
 
 def _dead(n: int, row: FloatArray) -> WorkerError:

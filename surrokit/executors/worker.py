@@ -12,11 +12,11 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 import numpy as np
@@ -31,7 +31,6 @@ KEPT = 4
 """Targets that a worker keeps; a cluster outlives many runs."""
 
 _HOME = uuid.uuid4().hex
-_LOOK = 2.0  # seconds between looks whether the parent is alive
 
 _sources: dict[str, Source] = {}
 _failures: dict[str, str] = {}
@@ -104,39 +103,20 @@ def whoami() -> str:
     return f"{_HOME}-{os.getpid()}"  # a forked process has the same first part
 
 
-Notes: TypeAlias = tuple[frozenset[str], frozenset[str]]
-"""What is known of a target's precision."""
-
-Warned: TypeAlias = tuple[str, type[Warning], str, int]
-"""A warning: its message, its category, its file and its line."""
-
-_BASES = (TimeoutError, ShapeError, ResultTypeError, ArithmeticError, Warning)
-"""Classes of exceptions by which failures are told apart."""
-
-
-@attrs.frozen
-class StandIn:
-    """Stands for an exception that cannot be sent: its class's name, kind of failure, message."""
-
-    name: str
-    base: type[Exception]
-    message: str
-
-    def make(self) -> Exception:
-        """Return an exception of the same name and message."""
-        made: Exception = type(self.name, (self.base,), {})(self.message)
-        return made
-
-
 @attrs.frozen(eq=False)
 class Reply:
-    """Results of one row, or why there are none, from a worker."""
+    """Results of one row, or why there are none, from a worker.
+
+    An exception that cannot be sent is given by its class's name, kind of failure and message.
+    Warnings are told by message, category, file and line, and ``notes`` are those of the target's
+    precision.
+    """
 
     results: tuple[FloatArray, ...] | None = None
-    error: Exception | StandIn | None = None
+    error: Exception | tuple[str, type[Exception], str] | None = None
     place: Place | None = None  # of the error
-    notes: Notes | None = None
-    warned: tuple[Warned, ...] = ()
+    notes: tuple[frozenset[str], frozenset[str]] | None = None
+    warned: tuple[tuple[str, type[Warning], str, int], ...] = ()
     worker: str = ""
 
     @property
@@ -150,20 +130,22 @@ class Reply:
         The target in this process learns what is known of its precision.
         """
         for message, category, file, line in self.warned:
-            warnings.warn_explicit(message, category, file, line, registry=_SEEN)
+            warnings.warn_explicit(message, category, file, line, registry=_seen)
         if self.notes is not None:
             source.precision.add(self.notes)  # type: ignore[attr-defined]
         if self.results is not None:
             return self.results
         assert self.error is not None
-        error = self.error.make() if isinstance(self.error, StandIn) else self.error
+        error = self.error
+        if isinstance(error, tuple):
+            name, base, message = error
+            error = type(name, (base,), {})(message)
         if self.place is not None:
             say_place(error, self.place)
         raise error
 
 
-_SEEN: dict[str | tuple[str, type[Warning], int], int] = {}
-"""Warnings that filters show but once."""
+_seen: dict[str | tuple[str, type[Warning], int], int] = {}  # warnings that are shown but once
 
 
 def try_at(source: Source, what: str, row: FloatArray) -> Reply:
@@ -174,38 +156,15 @@ def try_at(source: Source, what: str, row: FloatArray) -> Reply:
         return Reply(error=as_failure(error))
 
 
-def to_send(reply: Reply, warned: list[warnings.WarningMessage], notes: Any, worker: str) -> Reply:
-    """Return a reply that any process can read."""
-    error = reply.error
-    return attrs.evolve(
-        reply,
-        error=_sendable(error) if isinstance(error, Exception) else error,
-        place=place_of(error) if isinstance(error, Exception) else None,
-        notes=notes,
-        warned=tuple(
-            (str(each.message), _category(each), each.filename, each.lineno) for each in warned
-        ),
-        worker=worker,
-    )
-
-
-def _sendable(error: Exception) -> Exception | StandIn:
-    try:
+def _sendable(error: Exception) -> Exception | tuple[str, type[Exception], str]:
+    with suppress(Exception):  # whatever its class does when it is taken apart
         copy = pickle.loads(pickle.dumps(error))
         if type(copy) is type(error) and str(copy) == str(error):
             return error
-    except Exception:  # whatever its class does when it is taken apart
-        pass
-    base = next((base for base in _BASES if isinstance(error, base)), Exception)
-    return StandIn(name=type(error).__name__, base=base, message=str(error))
-
-
-def _category(warned: warnings.WarningMessage) -> type[Warning]:
-    try:
-        pickle.dumps(warned.category)
-    except Exception:  # a class that only the worker knows
-        return UserWarning
-    return warned.category
+    # by these failures are told apart
+    kinds = (TimeoutError, ShapeError, ResultTypeError, ArithmeticError, Warning)
+    base = next((kind for kind in kinds if isinstance(error, kind)), Exception)
+    return type(error).__name__, base, str(error)
 
 
 def begin_as_worker(payload: Payload, parent: int) -> None:
@@ -214,11 +173,17 @@ def begin_as_worker(payload: Payload, parent: int) -> None:
     An interrupt is for the parent alone, and a worker ends when its parent, the process of that
     number, is gone: perhaps before this one could ask for it.
     """
+
+    def end_with_it() -> None:
+        while os.getppid() == parent:
+            time.sleep(2.0)
+        os._exit(1)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.name == "posix":
         if os.getppid() != parent:
             os._exit(1)
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        threading.Thread(target=end_with_it, daemon=True).start()
     _load(payload)
 
 
@@ -249,12 +214,26 @@ def evaluate(
         raise RuntimeError(f"{worker} cannot load the target: {_failures.get(key)}")
     if source is None:
         return Reply(worker=worker)
-    with np.errstate(**conditions.errors):
-        if not elsewhere:
-            return to_send(try_at(source, what, row), [], _notes(source), worker)
-        with _filtered(conditions.filters) as warned:
-            reply = try_at(source, what, row)
-        return to_send(reply, warned, _notes(source), worker)
+    recorded: Any = _filtered(conditions.filters) if elsewhere else nullcontext([])
+    with np.errstate(**conditions.errors), recorded as warned:
+        reply = try_at(source, what, row)
+    error, precision = reply.error, getattr(source, "precision", None)
+    return attrs.evolve(
+        reply,
+        error=_sendable(error) if isinstance(error, Exception) else None,
+        place=place_of(error) if isinstance(error, Exception) else None,
+        notes=None if precision is None else precision.notes,
+        warned=tuple((str(w.message), _category(w), w.filename, w.lineno) for w in warned),
+        worker=worker,
+    )
+
+
+def _category(warned: warnings.WarningMessage) -> type[Warning]:
+    try:
+        pickle.dumps(warned.category)
+    except Exception:  # a class that only the worker knows
+        return UserWarning
+    return warned.category
 
 
 def _load(payload: Payload, *, alone: bool = True) -> None:
@@ -267,11 +246,6 @@ def _load(payload: Payload, *, alone: bool = True) -> None:
         del _sources[key]
     if alone:  # threads of one worker would only wait for those of the others
         threadpool_limits(limits=1, user_api="blas")
-
-
-def _notes(source: Source) -> Any:
-    precision = getattr(source, "precision", None)
-    return None if precision is None else precision.notes
 
 
 @contextmanager
@@ -291,9 +265,3 @@ def _each(change: Callable[[Any], Any], filters: tuple[Any, ...]) -> tuple[Any, 
         with suppress(Exception):
             changed.append(change(each))
     return tuple(changed)
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_LOOK)
-    os._exit(1)

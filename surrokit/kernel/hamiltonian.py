@@ -58,18 +58,9 @@ def choose(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> Fl
 def state_at(
     exact: Potential, positions: FloatArray, cache: Cache, source: Potential | None
 ) -> ChainState:
-    """Return the state of chains at positions; pays their values unless the cache has them.
+    """Return the state of chains at positions (n, dim), with the values of what decides.
 
-    Parameters
-    ----------
-    exact
-        What decides.
-    positions : ndarray of shape (n, dim)
-        Where the chains are.
-    cache
-        The sampler's, on the potential ``source``.
-    source
-        Whose values the cache holds.
+    These are evaluated unless ``cache``, the sampler's on the potential ``source``, has them.
     """
     values = cache["value"] if source is exact else exact.value(positions)
     return ChainState(positions=positions, values=values, cache=cache)
@@ -79,13 +70,6 @@ def proposed_values(exact: Potential, state: ChainState, proposal: Proposal) -> 
     """Return exact U at proposals, shape (n,), from one batch of those that moved and ended well.
 
     Others have the value of where their chain is. A proposal on the exact potential has its values.
-
-    Parameters
-    ----------
-    exact
-        What decides.
-    state, proposal
-        Where the chains are, with exact values, and where they might go.
     """
     if proposal.source is exact:
         return proposal.cache["value"]
@@ -103,7 +87,7 @@ def carry_out(
     accepted: BoolArray,
     acceptance: FloatArray,
 ) -> tuple[ChainState, StepInfo]:
-    """Return the state after a decision, and what is to be said of it.
+    """Return the state after a decision, and what happened.
 
     Parameters
     ----------
@@ -128,12 +112,8 @@ def carry_out(
             for name, array in proposal.cache.items()
         },
     )
-    return after, _info(proposal, accepted & ~stays, np.where(stays, np.nan, acceptance))
-
-
-def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> StepInfo:
+    acceptance = path_acceptance = np.where(stays, np.nan, acceptance)
     divergent = proposal.status != Status.OK
-    path_acceptance = acceptance
     if proposal.log_path_ratio is not None:
         ratio = np.where(np.isnan(proposal.log_path_ratio), -np.inf, proposal.log_path_ratio)
         ratio = np.where(divergent, -np.inf, ratio)
@@ -141,8 +121,8 @@ def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> St
         path_acceptance = np.exp(np.minimum(ratio, 0.0))
     if proposal.divergent is not None:
         divergent = divergent | proposal.divergent
-    return StepInfo(
-        accepted=accepted,
+    return after, StepInfo(
+        accepted=accepted & ~stays,
         acceptance=acceptance,
         path_acceptance=path_acceptance,
         status=proposal.status,
@@ -174,6 +154,9 @@ def put_rows(phase: Phase, rows: IntArray, part: Phase) -> None:
     phase.positions[rows], phase.momenta[rows] = part.positions, part.momenta
     for name, array in part.cache.items():
         phase.cache[name][rows] = array
+
+
+# --- parts for one mass matrix, and for one that changes with position ---
 
 
 def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
@@ -217,14 +200,15 @@ def works_by_position(integrator: object) -> bool:
     return bool(getattr(integrator, "by_position", False))
 
 
-def constant_integrator(integrator: object, who: str) -> None:
-    """Refuse an integrator that follows paths in a metric that changes with position.
+def constant_parts(integrator: object, metric: Metric | PositionMetric, who: str) -> None:
+    """Refuse an integrator or a metric for a mass matrix that changes with position.
 
     Raises
     ------
     ConfigurationError
-        If the integrator does so.
+        If one of them is of that kind.
     """
+    constant_metric(metric, who)
     if works_by_position(integrator):
         raise ConfigurationError(
             f"{who} needs an integrator for one mass matrix, got {type(integrator).__name__}, "
@@ -238,21 +222,12 @@ def left_free(**free: bool) -> frozenset[str]:
     return frozenset(name for name, is_free in free.items() if is_free)
 
 
+# --- kernels that follow paths ---
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class PathKernel:
-    """The common part of kernels that follow paths.
-
-    Parameters
-    ----------
-    potential
-        Potential of the paths.
-    integrator
-        Integrator of the paths.
-    metric
-        Kinetic energy, tuned.
-    step
-        Step size in use.
-    """
+    """The common part of kernels that follow paths on a potential, with a step size in use."""
 
     potential: Potential
     integrator: Integrator
@@ -289,14 +264,17 @@ class CountedPaths(PathKernel):
 
     def draw_shared(self, rng: np.random.Generator) -> Self:
         """Return a copy in which the number of steps is drawn."""
-        return attrs.evolve(self, max_steps=self._length(rng), randomize=False)
+        steps = self.max_steps
+        if self.randomize:
+            steps = int(rng.integers(max(math.ceil(self.shortest * steps), 1), steps + 1))
+        return attrs.evolve(self, max_steps=steps, randomize=False)
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Follow one path for each chain."""
         n, hamiltonian = len(state.positions), self.hamiltonian
         with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
             start = hamiltonian.start(state, rng)
-            n_steps = np.full(n, self._length(rng))
+            n_steps = np.full(n, self.draw_shared(rng).max_steps)
             end, status = self.integrator.advance(
                 hamiltonian, start, np.full(n, self.step), n_steps
             )
@@ -314,9 +292,3 @@ class CountedPaths(PathKernel):
             n_steps=n_steps,
             energy=value + kinetic,
         )
-
-    def _length(self, rng: np.random.Generator) -> int:
-        longest = self.max_steps
-        if not self.randomize:
-            return longest
-        return int(rng.integers(max(math.ceil(self.shortest * longest), 1), longest + 1))

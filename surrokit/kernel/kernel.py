@@ -52,6 +52,12 @@ def latest(
     return remembering
 
 
+@latest
+def adapted(metric: Any, covariance: FloatArray) -> Any:
+    """Return a metric in units of a covariance (dim, dim); None without one."""
+    return metric.adapt(covariance)
+
+
 class Binding:
     """Binds a sampler anew whenever its potential or its tuning changes.
 

@@ -10,17 +10,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.coordinates.constraints import from_plain, to_plain
+from surrokit.coordinates.constraints import CoordinateMap, from_plain, to_plain
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.coordinates.transforms import (
-    Blocks,
-    CoordinateMap,
-    Scaled,
-    Scaling,
-    Transform,
-    from_line_of,
-)
+from surrokit.coordinates.transforms import Blocks, Scaled, Scaling, Transform, from_line_of
 from surrokit.errors import LedgerError
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import COLUMNS, DONE, Event, event_of

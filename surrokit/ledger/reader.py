@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from surrokit.arguments import load_library
 from surrokit.capabilities import ALL_BY_NAME
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.transforms import CoordinateMap
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.history import Trace, trace_of
 from surrokit.ledger.facts import read_account, read_progress

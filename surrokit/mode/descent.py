@@ -1,25 +1,23 @@
 """Descent to a mode by gradients, and second derivatives where there are any.
 
-It is SciPy's: Newton's method in a trust region with a matrix of second derivatives, the same by
-conjugate gradients with products of the Hessian, else L-BFGS.
+It is SciPy's: Newton's method in a trust region with a matrix of second derivatives, else L-BFGS.
+(Conjugate gradients with products of the Hessian take four times the calls of L-BFGS.)
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.errors import EvaluationError, NumericalError, ShapeError
-from surrokit.mode.hill import slide
 from surrokit.potentials import (
-    HessianProductPotential,
     Potential,
     offers_curvatures,
     with_forward,
@@ -31,30 +29,10 @@ from surrokit.targets.differences import gauss_newton
 from surrokit.targets.functions import gradient_of_energy
 from surrokit.types import FloatArray
 
-LARGEST_HESSIAN = 500
-"""Largest dimension in which a whole matrix of second derivatives is evaluated."""
-
-ADJOINT_FROM = 32
-"""Least dimension in which a search goes by the adjoint where a forward map offers that as well.
-
-With a factor kept, a Jacobian takes a solve for each parameter and an adjoint one: in 64 dimensions
-eight gradients have been measured for a Jacobian, and searches by Jacobians take a third of the
-calls."""
-
 TOLERANCE = 1e-3
 """Nats above the mode at which a search may end: 0.045 standard deviations away."""
 
-STEADY = 3
-"""Iterations in a row that gain less than the tolerance, before a search without matrices ends."""
-
-_FLAT = 1e-10  # least curvature that scales a direction, as a part of the largest
-_GROWS = 2.0  # times the gain before it, a gain on the way along a valley, which gets faster
-_FAINT = 1e-6  # of the tolerance, gains that may be rounding
-_ROUNDING = 4 * np.finfo(float).eps  # part of a potential that no two sums of it need agree in
-_MEMORY = 30  # corrections that L-BFGS keeps: cheap beside an evaluation
-_LEAP = 10.0  # times the way so far, and one at least, a step that is too long for rough gradients
-
-_ROUNDED = 1e-12  # what SciPy's arithmetic may differ by from ours, where a step has length 1
+_STEADY = 3  # iterations in a row that gain less than the tolerance, before L-BFGS ends
 
 Until: TypeAlias = Callable[[FloatArray, float, FloatArray], bool]
 """Tells from a position (dim,), the potential and its gradient there whether a search may end."""
@@ -99,8 +77,7 @@ class Scales:
     covariance : ndarray of shape (dim, dim)
         Positive definite.
     least : float, optional
-        The potential in nats to which the search may come down, of a mode that is known. Its first
-        step then goes as far as a quadratic of such a covariance would have to.
+        The potential in nats to which the search may come down, of a mode that is known.
     """
 
     covariance: FloatArray
@@ -109,7 +86,8 @@ class Scales:
     def root(self, value: float, gradient: FloatArray) -> FloatArray:
         """Return a square root (dim, dim) in which a first step of length 1 is of use.
 
-        ``value`` and ``gradient (dim,)`` are those where the search begins.
+        From ``value`` and ``gradient (dim,)`` where the search begins, a quadratic of such a
+        covariance would come down in that step.
         """
         root = np.asarray(np.linalg.cholesky(self.covariance))
         if self.least is None or not value > self.least:
@@ -125,11 +103,9 @@ class Scales:
 
 def matrix_of(potential: Potential) -> str | None:
     """Return the name of the matrix to search with, ``gauss-newton`` or a capability, or None."""
-    if goes_by_adjoint(potential):
-        return None
     if has_gauss_newton(potential):
-        return "gauss-newton"
-    if potential.dim > LARGEST_HESSIAN:
+        return None if goes_by_adjoint(potential) else "gauss-newton"
+    if potential.dim > 500:  # a whole matrix takes too long
         return None
     offered = potential.capabilities
     return next((name for name in (can.HESSIAN, can.METRIC) if name in offered), None)
@@ -142,19 +118,14 @@ def has_gauss_newton(potential: Potential) -> bool:
 
 
 def goes_by_adjoint(potential: Potential) -> bool:
-    """Return whether Jacobians are too expensive for each step, where one could be evaluated."""
-    adjoint = can.VJP in potential.capabilities and potential.dim >= ADJOINT_FROM
+    """Return whether Jacobians are too expensive for each step, where one could be evaluated.
+
+    With a factor kept, a Jacobian takes a solve for each parameter and an adjoint one: in 64
+    dimensions eight gradients have been measured for a Jacobian, and searches by Jacobians take a
+    third of the calls.
+    """
+    adjoint = can.VJP in potential.capabilities and potential.dim >= 32
     return adjoint and has_gauss_newton(potential)
-
-
-def second_derivatives(name: str | None, potential: Potential, q: FloatArray) -> FloatArray:
-    """Return the Hessian or the metric at one position; NaN where it cannot be evaluated."""
-    try:
-        if name == can.HESSIAN:
-            return np.asarray(with_hessian(potential).hessian(q[None])[0])
-        return np.asarray(with_metric(potential).metric(q[None])[0])
-    except EvaluationError:
-        return np.full((len(q), len(q)), np.nan)
 
 
 def newton_decrement(hessian: FloatArray, gradient: FloatArray) -> float | None:
@@ -164,13 +135,6 @@ def newton_decrement(hessian: FloatArray, gradient: FloatArray) -> float | None:
     except np.linalg.LinAlgError:
         return None
     return 0.5 * float(half @ half)
-
-
-def scaling(matrix: FloatArray) -> FloatArray:
-    """Return T with T^T |matrix| T = identity; the scale of flat directions is bounded."""
-    eigenvalues, vectors = np.linalg.eigh(matrix)
-    sizes = np.abs(eigenvalues)
-    return np.asarray(vectors / np.sqrt(np.maximum(sizes, _FLAT * float(sizes.max()))))
 
 
 # --- what a search has evaluated ---
@@ -189,7 +153,7 @@ class _Point:
     position: FloatArray
     value: float  # infinite where it is not finite or cannot be evaluated
     gradient: FloatArray
-    matrix: FloatArray | None  # Gauss-Newton, where a Jacobian was evaluated
+    matrix: FloatArray | None = None  # Gauss-Newton, where a Jacobian was evaluated
 
     @property
     def finite(self) -> bool:
@@ -204,52 +168,54 @@ class _Trail:
     ) -> None:
         self.potential, self.matrix = with_gradient(potential), matrix_of(potential)
         self.max_calls, self.tolerance, self.until = max_calls, tolerance, until
-        self.calls = 0
-        self.converged = False
-        self.best: _Point | None = None
-        self.first: _Point | None = None  # where the present line begins
+        self.calls, self.converged = 0, False
         self.hessian: FloatArray | None = None  # at the best
         self.decrement: float | None = None
+        self.first: _Point | None = None  # where L-BFGS begins
+        self._best: _Point | None = None
         self._last: _Point | None = None
         self._value, self._gain = np.inf, 0.0  # of the last iteration
         self._steady = self._same = 0  # iterations of no gain, values that rounding may tell apart
 
+    @property
+    def best(self) -> _Point:
+        assert self._best is not None
+        return self._best
+
     def at(self, position: FloatArray) -> _Point:
-        """Return the evaluation at a position (dim,); that of the best and last one is at hand."""
-        for point in (self._last, self.best, self.first):
-            if point is not None and np.array_equal(point.position, position):
-                return point
+        """Return the evaluation at a position (dim,), which may be at hand."""
+        for known in (self._last, self._best, self.first):
+            if known is not None and np.array_equal(known.position, position):
+                return known
         self.count()
-        matrix, value, gradient = None, np.inf, np.full(len(position), np.nan)
+        self._last = point = self._evaluate(position)
+        best = self._best
+        if best is not None:
+            rounding = 4.0 * np.finfo(float).eps * abs(best.value)
+            self._same = self._same + 1 if abs(point.value - best.value) <= rounding else 0
+        if not point.finite:
+            return point
+        if best is None or point.value < best.value:
+            self._best, self.hessian, self.decrement = point, None, None
+        if self.until is not None and self.until(point.position, point.value, point.gradient):
+            raise _Enough
+        return point
+
+    def _evaluate(self, position: FloatArray) -> _Point:
+        at, matrix = position[None], None
         with np.errstate(all="ignore"):
             try:
                 if self.matrix == "gauss-newton":
-                    target, at = with_forward(self.potential), position[None]
+                    target = with_forward(self.potential)
                     outputs, jacobian = target.forward_and_jacobian(at)
                     values, slopes = gradient_of_energy(target.energy, outputs, jacobian, at)
                     matrix = gauss_newton(target.energy, outputs, jacobian, at)[0]
                 else:
-                    values, slopes = self.potential.value_and_gradient(position[None])
-                value, gradient = float(values[0]), np.asarray(slopes[0], dtype=np.float64)
+                    values, slopes = self.potential.value_and_gradient(at)
             except EvaluationError:
-                pass
-        point = _Point(
-            np.array(position), value if np.isfinite(value) else np.inf, gradient, matrix
-        )
-        return self._note(point)
-
-    def _note(self, point: _Point) -> _Point:
-        self._last, best = point, self.best
-        if best is not None:
-            same = abs(point.value - best.value) <= _ROUNDING * abs(best.value)
-            self._same = self._same + 1 if same else 0
-        if not point.finite:
-            return point
-        if best is None or point.value < best.value:
-            self.best, self.hessian, self.decrement = point, None, None
-        if self.until is not None and self.until(point.position, point.value, point.gradient):
-            raise _Enough
-        return point
+                return _Point(np.array(position), np.inf, np.full(len(position), np.nan))
+        value = float(values[0]) if np.isfinite(values[0]) else np.inf
+        return _Point(np.array(position), value, np.asarray(slopes[0], dtype=np.float64), matrix)
 
     def count(self) -> None:
         """Count one more evaluation; the search ends if there may be none."""
@@ -262,74 +228,64 @@ class _Trail:
 
         The search ends if a Newton step would gain less than the tolerance.
         """
-        if point is not self.best:
+        if point is not self._best:
             return None
         if self.hessian is None:
             matrix = point.matrix
             if matrix is None:
                 self.count()
-                matrix = second_derivatives(self.matrix, self.potential, point.position)
+                at = point.position[None]
+                try:
+                    if self.matrix == can.HESSIAN:
+                        matrix = np.asarray(with_hessian(self.potential).hessian(at)[0])
+                    else:
+                        matrix = np.asarray(with_metric(self.potential).metric(at)[0])
+                except EvaluationError:
+                    raise _Enough from None
             if not np.isfinite(matrix).all():
                 raise _Enough
             self.hessian = 0.5 * (matrix + matrix.T)
             self.decrement = newton_decrement(self.hessian, point.gradient)
             if self.decrement is not None and self.decrement < self.tolerance:
-                self.converged = True
-                raise _Enough
+                self.end()
             if not matrix.any():
                 raise _Flat
         return self.hessian
 
+    def end(self) -> None:
+        """End the search, which has converged."""
+        self.converged = True
+        raise _Enough
+
     def note_iteration(self, intermediate_result: Any) -> None:
         """End the search after several iterations in a row of SciPy's that gain next to nothing.
 
-        One does not count that gained far more than the one before it: where a valley is long,
+        One does not count that gained twice as much as the one before it: where a valley is long,
         steps along it begin small, and each is longer than the last.
         """
         gain = self._value - intermediate_result.fun
         if gain >= self.tolerance:
             self._steady = 0
-        elif not gain > max(_GROWS * self._gain, _FAINT * self.tolerance):
+        elif not gain > max(2.0 * self._gain, 1e-6 * self.tolerance):  # less may be rounding
             self._steady += 1
         self._value, self._gain = intermediate_result.fun, gain
-        if self._steady == STEADY:
-            self.converged = True
-            raise _Enough
+        if self._steady == _STEADY:
+            self.end()
 
     def note_rounding(self) -> None:
         """End the search after several evaluations in a row that are the best but for rounding."""
-        if self._same >= STEADY:
-            self.converged = True
-            raise _Enough
+        if self._same >= _STEADY:
+            self.end()
 
     def end_by_jacobian(self) -> None:
         """Evaluate the Gauss-Newton matrix where a search by the adjoint has converged."""
-        before = self.lowest
-        self.matrix, self.best, self.first, self._last = "gauss-newton", None, None, None
+        before = self.best
+        self.matrix, self._best, self._last, self.first = "gauss-newton", None, None, None
         try:
             point = self.at(before.position)
         finally:
-            self.best = self.best or before
+            self._best = self._best or before
         self.matrix_at(point)
-
-    @property
-    def lowest(self) -> _Point:
-        """The best evaluation so far."""
-        assert self.best is not None
-        return self.best
-
-    def mode(self) -> Mode:
-        """Return the best position so far."""
-        best = self.lowest
-        return Mode(
-            position=best.position,
-            value=best.value,
-            gradient=best.gradient,
-            decrement=self.decrement,
-            hessian=self.hessian,
-            converged=self.converged,
-            calls=self.calls,
-        )
 
 
 # --- searches ---
@@ -367,33 +323,33 @@ def descend(
                 "mode; start where it can be evaluated"
             )
         try:
-            trail.converged = bool(minimize(**_method(trail, scales, leaps=leaps)).success)
+            by_matrices = trail.matrix is not None
+            how = _by_matrices(trail) if by_matrices else _by_gradients(trail, scales, leaps=leaps)
+            trail.converged = bool(minimize(**how).success)
         except _Flat:
             trail.converged = bool(minimize(**_by_gradients(trail, None, leaps=True)).success)
     if trail.converged and goes_by_adjoint(potential):
         with suppress(_Enough):
             trail.end_by_jacobian()
-    return trail.mode()
-
-
-def _method(trail: _Trail, scales: Scales | None, *, leaps: bool) -> dict[str, Any]:
-    """Return SciPy's arguments for the search that a potential allows for."""
-    if trail.matrix is not None:
-        return _by_matrices(trail)
-    if can.HESSIAN_PRODUCT in trail.potential.capabilities:
-        return _by_products(trail)
-    return _by_gradients(trail, scales, leaps=leaps)
+    return Mode(
+        position=trail.best.position,
+        value=trail.best.value,
+        gradient=trail.best.gradient,
+        decrement=trail.decrement,
+        hessian=trail.hessian,
+        converged=trail.converged,
+        calls=trail.calls,
+    )
 
 
 def _by_matrices(trail: _Trail) -> dict[str, Any]:
     """Newton's method in the coordinates in which the first matrix is the identity."""
-    first = trail.lowest
+    first = trail.best
     matrix = trail.matrix_at(first)
     assert matrix is not None
-    turn = scaling(matrix)
-
-    def fun(y: FloatArray) -> float:
-        return trail.at(first.position + turn @ y).value
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    sizes = np.abs(eigenvalues)
+    turn = np.asarray(vectors / np.sqrt(np.maximum(sizes, 1e-10 * float(sizes.max()))))
 
     def jac(y: FloatArray) -> FloatArray:
         point = trail.at(first.position + turn @ y)
@@ -407,7 +363,7 @@ def _by_matrices(trail: _Trail) -> dict[str, Any]:
     radius = max(1.0, 1.01 * float(np.linalg.norm(turn.T @ first.gradient)))
     limits = {"initial_trust_radius": radius, "max_trust_radius": 1e6 * radius}
     return {
-        "fun": fun,
+        "fun": lambda y: trail.at(first.position + turn @ y).value,
         "x0": np.zeros_like(first.position),
         "jac": jac,
         "hess": hess,
@@ -416,44 +372,25 @@ def _by_matrices(trail: _Trail) -> dict[str, Any]:
     }
 
 
-def _by_products(trail: _Trail) -> dict[str, Any]:
-    """Newton's method by conjugate gradients."""
-    exact = cast(HessianProductPotential, trail.potential)
-
-    def jac(q: FloatArray) -> FloatArray:
-        point = trail.at(q)
-        return point.gradient if point.finite else np.ones_like(q)
-
-    def product(q: FloatArray, vector: FloatArray) -> FloatArray:
-        trail.count()
-        return np.asarray(exact.hessian_product(q[None], vector[None])[0])
-
-    return {
-        "fun": lambda q: trail.at(q).value,
-        "x0": trail.lowest.position,
-        "jac": jac,
-        "hessp": product,
-        "method": "trust-ncg",
-        "callback": trail.note_iteration,
-        "options": {"gtol": 0.0, "maxiter": trail.max_calls},
-    }
-
-
 def _by_gradients(trail: _Trail, scales: Scales | None, *, leaps: bool) -> dict[str, Any]:
     """L-BFGS, which steps back by half from where the potential is not finite."""
-    falls = True
-    while falls:
-        first = trail.first = trail.lowest
+    slides = True
+    while slides:
+        first = trail.first = trail.best
         start, dim = first.position, len(first.position)
         root = np.eye(dim) if scales is None else scales.root(first.value, first.gradient)
-        unit = _first_step(root.T @ first.gradient)
-        falls = slide(partial(_height, trail, first, root @ unit, leaps), level=dim)
+        slope = root.T @ first.gradient
+        length = float(np.sqrt(slope @ slope))
+        unit = (1.0 / length) * -slope if 0.0 < length < np.inf else np.zeros(dim)
+        slides = leaps and _slide(trail, first, root @ unit)
 
     def fun(y: FloatArray) -> tuple[float, FloatArray]:
-        if np.allclose(y, unit, rtol=_ROUNDED, atol=_ROUNDED):
-            y = unit  # has been evaluated
-        position, low = start + root @ y, trail.lowest
-        if leaps or not _is_leap(start, low.position, position):
+        if np.allclose(y, unit, rtol=1e-12, atol=1e-12):
+            y = unit  # the first step, which has been evaluated
+        position, low = start + root @ y, trail.best
+        # at most ten times the way so far, and one at least
+        longest = 10.0 * max(1.0, float(np.abs(low.position - start).max()))
+        if leaps or float(np.abs(position - low.position).max()) <= longest:
             point = trail.at(position)
             if point.finite:
                 trail.note_rounding()
@@ -468,30 +405,29 @@ def _by_gradients(trail: _Trail, scales: Scales | None, *, leaps: bool) -> dict[
         "jac": True,
         "method": "L-BFGS-B",
         "callback": trail.note_iteration,
-        "options": {"maxcor": _MEMORY, "maxfun": 50 * trail.max_calls, "ftol": 0.0, "gtol": 0.0},
+        # corrections are cheap beside an evaluation
+        "options": {"maxcor": 30, "maxfun": 50 * trail.max_calls, "ftol": 0.0, "gtol": 0.0},
     }
 
 
-def _first_step(slope: FloatArray) -> FloatArray:
-    """Return the step (dim,) that L-BFGS takes first."""
-    with np.errstate(over="ignore"):  # far from a mode
-        norm = float(np.sqrt(slope @ slope))
-    return (1.0 / norm) * -slope if 0.0 < norm < np.inf else np.zeros_like(slope)
+def _slide(trail: _Trail, here: _Point, step: FloatArray) -> bool:
+    """Evaluate after a step (dim,), and farther on while the potential falls exponentially.
 
-
-def _height(
-    trail: _Trail, first: _Point, step: FloatArray, leaps: bool, way: float
-) -> tuple[float, float, float]:
-    """Return a height of :mod:`surrokit.mode.hill` after so many steps (dim,) from a point."""
-    position = first.position + way * step
-    if leaps or not _is_leap(first.position, trail.lowest.position, position):
-        point = trail.at(position)
-        if point.finite:
-            return way, point.value, float(point.gradient @ step)
-    return way, np.inf, np.inf
-
-
-def _is_leap(start: FloatArray, here: FloatArray, position: FloatArray) -> bool:
-    """Return whether a step from here (dim,) is longer than the longest that may be."""
-    way = max(1.0, float(np.abs(here - start).max()))
-    return float(np.abs(position - here).max()) > _LEAP * way
+    So it does where the logarithm of a scale is far too small: by steps of usual length it would
+    take very many evaluations to come down. The mean slope along a line is the arithmetic one of a
+    quadratic's, and the logarithmic one of an exponential's. Return whether there was a second
+    evaluation.
+    """
+    width, level = 1.0, float(len(step))  # nats that may be left
+    for i in range(8):
+        there = trail.at(here.position + width * step)
+        before, after = float(here.gradient @ step), float(there.gradient @ step)
+        if not (there.finite and -math.inf < before < 2.0 * after < 0.0):
+            return i > 0
+        rate, drop = math.log(before / after) / width, here.value - there.value
+        exponential, quadratic = (after - before) / rate, -0.5 * width * (before + after)
+        off, left = abs(drop - exponential), -after / rate
+        if off >= min(abs(drop - quadratic), 0.05 * exponential) or left <= 2.0 * level:
+            return i > 0
+        here, width = there, math.log(left / level) / rate
+    return True

@@ -14,8 +14,10 @@ from surrokit.potentials import Potential, with_gradient
 from surrokit.targets.bounds import describe_position, labels_on_line, transform_of
 from surrokit.types import FloatArray
 
-_PARTS = 12.0  # of the largest coefficient, which take in halves, thirds and quarters
-_NEAR = 0.02  # of the largest coefficient, from which on another one is taken to be such a part
+MANY = 200
+"""Dimensions up to which directions of several numbers are looked for."""
+
+_BEYOND = 1e30  # distance from 0 on the line or in the user's coordinates, where nothing ends
 _SHOWN = 1e-3  # of the largest coefficient, below which another one is left out of a name
 
 
@@ -23,11 +25,12 @@ def simplified(potential: Potential, direction: FloatArray) -> FloatArray | None
     """Return a direction (dim,) of simple coefficients near one; None where there is none.
 
     Those that models hold undetermined are simple as a rule, such as a sum or a difference, while
-    those that are estimated hold errors that grow with the distance.
+    those that are estimated hold errors that grow with the distance. Simple ones are halves, thirds
+    and quarters of the largest.
     """
     line = _on_line(potential, direction)
-    simple = np.round(_PARTS * line) / _PARTS
-    if np.abs(simple - line).max() > _NEAR:
+    simple = np.round(12.0 * line) / 12.0
+    if np.abs(simple - line).max() > 0.02:
         return None
     transform = transform_of(potential)
     if not isinstance(transform, Scaled):
@@ -37,9 +40,8 @@ def simplified(potential: Potential, direction: FloatArray) -> FloatArray | None
 
 def name_of(potential: Potential, direction: FloatArray) -> str:
     """Return a direction (dim,) in words, such as ``a + 0.5 b``."""
-    transform = transform_of(potential)
     line, labels = _on_line(potential, direction), labels_on_line(potential)
-    if isinstance(transform, Scaled):
+    if isinstance(transform_of(potential), Scaled):
         labels = [label.removesuffix(" (scaled)") for label in labels]
     words = ""
     for i in np.flatnonzero(np.abs(line) > _SHOWN):
@@ -59,31 +61,7 @@ def _on_line(potential: Potential, direction: FloatArray) -> FloatArray:
     return np.asarray(line * np.sign(first))
 
 
-BOTTOM, AWAY, BEYOND = -1e8, 1e4, 1e30
-"""Potential, in nats, and distance from 0 on the line or in the user's coordinates, beyond which a
-search that goes on has no end."""
-
-LOG_BEYOND = 600.0
-"""The same for a logarithm."""
-
-FLAT, ROUNDED, LEVEL = 1e-12, 1e-5, 0.01
-"""Part of the largest curvature below which a number is looked along, to a distance of
-:data:`BEYOND`; curvature that may be rounding, likewise; and nats by which the potential differs
-there if it ends somewhere."""
-
-
-FAR = 1e12
-"""Distance to which a direction of several numbers is followed, whose coefficients are rounded."""
-
-ALONE = 0.999
-"""Coefficient of a unit direction from which on it is that of a single number."""
-
-MANY = 200
-"""Dimensions up to which directions of several numbers are looked for."""
-
-UNSEEN = 1e-10
-"""Part of the largest singular value of gradients below which none of them has a component along a
-direction but for rounding."""
+# --- what no distribution may have ---
 
 
 def demand_bottom(potential: Potential, found: Mode) -> None:
@@ -96,8 +74,8 @@ def demand_bottom(potential: Potential, found: Mode) -> None:
     """
     with np.errstate(all="ignore"):
         where = transform_of(potential).to_bounded(found.position)
-    far = np.abs(found.position).max() > AWAY or np.abs(where).max() > BEYOND
-    if found.converged or not (found.value < BOTTOM and far):
+    far = np.abs(found.position).max() > 1e4 or np.abs(where).max() > _BEYOND
+    if found.converged or not (found.value < -1e8 and far):
         return
     raise TargetError(
         f"the target has no least potential: it falls to {found.value:.3g} at "
@@ -108,7 +86,7 @@ def demand_bottom(potential: Potential, found: Mode) -> None:
 
 
 def demand_walls(potential: Potential, found: Mode) -> int:
-    """Raise if the potential is the same at any distance in a direction; return what was paid.
+    """Raise if the potential is the same at any distance in a direction; return the values taken.
 
     Directions are those of single parameters, and such in which several change together. Two values
     are evaluated for each unbounded one along which second derivatives vanish, or four.
@@ -120,19 +98,25 @@ def demand_walls(potential: Potential, found: Mode) -> int:
     """
     if found.hessian is None or not found.converged:
         return 0
-    paid, curvatures = 0, np.abs(found.hessian).max(axis=1)
-    for i in np.flatnonzero(curvatures <= max(FLAT * curvatures.max(), ROUNDED)):
+    taken, curvatures = 0, np.abs(found.hessian).max(axis=1)
+    for i in np.flatnonzero(curvatures <= _level(curvatures.max())):
         ends = _far_ends(potential, found.position, int(i))
         if ends is None:
             continue
-        paid, far = paid + len(ends), np.abs(ends).max()
-        if (np.abs(_values(potential, ends) - found.value) <= LEVEL).all():
+        taken += len(ends)
+        if _are_level(potential, ends, found):
+            far = "" if np.abs(ends).max() >= _BEYOND else " of its logarithm"
             raise TargetError(
                 f"the target does not depend on {labels_on_line(potential)[i]}: it is the same at "
-                f"any distance{'' if far >= BEYOND else ' of its logarithm'}, and no distribution "
-                "has such a density; declare bounds or a prior for it, or leave it out"
+                f"any distance{far}, and no distribution has such a density; declare bounds or a "
+                "prior for it, or leave it out"
             )
-    return paid + _demand_walls_along(potential, found, _level_directions(potential, found.hessian))
+    if not np.isfinite(found.hessian).all() or len(found.hessian) > MANY:
+        return taken
+    sizes, directions = np.linalg.eigh(found.hessian)
+    level = directions.T[sizes <= _level(sizes[-1])]
+    # those of single numbers have been looked along
+    return taken + _demand_walls_along(potential, found, level[np.abs(level).max(axis=1) < 0.999])
 
 
 def demand_walls_by_gradients(
@@ -160,39 +144,64 @@ def demand_walls_by_gradients(
         return
     while unseen.size:
         way = unseen @ rng.standard_normal(unseen.shape[1])
-        beside = _gradient(potential, found.position + way / np.linalg.norm(way))
+        position = found.position + way / np.linalg.norm(way)
+        try:
+            with np.errstate(all="ignore"):
+                beside = with_gradient(potential).value_and_gradient(position[None])[1]
+        except EvaluationError:
+            return
         if not np.isfinite(beside).all():
             return
         gradients = np.vstack([gradients, beside])
         before, unseen = unseen.shape[1], _unseen(gradients)
         if unseen.shape[1] >= before:
-            _demand_walls_along(potential, found, _with_simple(potential, _sparse(unseen).T))
+            _demand_walls_along(potential, found, _sparse(unseen).T)
             return
 
 
-def _demand_walls_along(potential: Potential, found: Mode, directions: list[FloatArray]) -> int:
-    """Raise if there is no wall either way along one of some directions; return values paid."""
-    paid = 0
-    for direction in directions:
-        ends = found.position + np.outer([FAR, -FAR], direction)
-        with np.errstate(all="ignore"):
-            there = transform_of(potential).to_bounded(ends)
-        if not np.isfinite(there).all() or np.abs(there[0] - there[1]).max() < FAR:
-            continue
-        paid += len(ends)
-        if (np.abs(_values(potential, ends) - found.value) <= LEVEL).all():
-            raise TargetError(
-                f"the target is the same at any distance along {name_of(potential, direction)}, "
-                "and no distribution has such a density. Declare bounds or priors for these, or "
-                "leave one out"
-            )
-    return paid
+def _demand_walls_along(potential: Potential, found: Mode, directions: FloatArray) -> int:
+    """Raise if there is no wall either way along some directions (k, dim); return values taken.
+
+    One of simple coefficients near each of them is looked along before it.
+    """
+    taken, most = 0, 1e12  # not farther, as coefficients are rounded
+    for near in directions:
+        simple = simplified(potential, near)
+        for direction in [near] if simple is None else [simple, near]:
+            ends = found.position + np.outer([most, -most], direction)
+            with np.errstate(all="ignore"):
+                there = transform_of(potential).to_bounded(ends)
+            if not np.isfinite(there).all() or np.abs(there[0] - there[1]).max() < most:
+                continue
+            taken += len(ends)
+            if _are_level(potential, ends, found):
+                raise TargetError(
+                    "the target is the same at any distance along "
+                    f"{name_of(potential, direction)}, and no distribution has such a density. "
+                    "Declare bounds or priors for these, or leave one out"
+                )
+    return taken
+
+
+def _level(largest: float) -> float:
+    """Return the curvature below which it is looked along; what may be rounding is none."""
+    return max(1e-12 * largest, 1e-5)
+
+
+def _are_level(potential: Potential, ends: FloatArray, found: Mode) -> bool:
+    """Return whether the potential is the same at ends (n, dim) of a line as at the mode."""
+    with np.errstate(all="ignore"):
+        try:
+            values = potential.value(ends)
+        except EvaluationError:
+            return False
+        return bool((np.abs(values - found.value) <= 0.01).all())
 
 
 def _unseen(gradients: FloatArray) -> FloatArray:
     """Return an orthonormal basis (dim, k) of the directions that no gradient (n, dim) has."""
     _, sizes, directions = np.linalg.svd(gradients, full_matrices=True)
-    return np.asarray(directions[np.sum(sizes > UNSEEN * sizes.max(initial=0.0)) :].T)
+    return np.asarray(directions[np.sum(sizes > 1e-10 * sizes.max(initial=0.0)) :].T)
 
 
 def _sparse(basis: FloatArray) -> FloatArray:
@@ -203,60 +212,22 @@ def _sparse(basis: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(basis[pivots].T, basis.T).T)
 
 
-def _level_directions(potential: Potential, hessian: FloatArray) -> list[FloatArray]:
-    """Return the directions of several numbers along which second derivatives vanish."""
-    if not np.isfinite(hessian).all() or len(hessian) > MANY:
-        return []
-    curvatures, directions = np.linalg.eigh(hessian)
-    level = directions.T[curvatures <= max(FLAT * curvatures[-1], ROUNDED)]
-    return _with_simple(potential, level[np.abs(level).max(axis=1) < ALONE])
-
-
-def _with_simple(potential: Potential, directions: FloatArray) -> list[FloatArray]:
-    """Return directions (k, dim), each behind one of simple coefficients, where that is near."""
-    found = []
-    for direction in directions:
-        simple = simplified(potential, direction)
-        found += [direction] if simple is None else [simple, direction]
-    return found
-
-
 def _far_ends(potential: Potential, position: FloatArray, i: int) -> FloatArray | None:
     """Return the two ends (2, dim) of the line through a number of a position; None if bounded.
 
     A number with one bound is a logarithm on the line, and goes as far as it can be a number.
     """
-    for far in (BEYOND, LOG_BEYOND):
+    for far in (_BEYOND, 600.0):
         ends = position + np.outer([far, -far], np.eye(len(position))[i])
         with np.errstate(all="ignore"):
             there, back = transform_of(potential).to_bounded(ends)
-        if np.isfinite(there).all() and np.abs(there - back).max() >= BEYOND:
+        if np.isfinite(there).all() and np.abs(there - back).max() >= _BEYOND:
             return np.asarray(ends)
     return None
 
 
-def _values(potential: Potential, positions: FloatArray) -> FloatArray:
-    with np.errstate(all="ignore"):
-        try:
-            return potential.value(positions)
-        except EvaluationError:
-            return np.full(len(positions), np.nan)
-
-
-def _gradient(potential: Potential, position: FloatArray) -> FloatArray:
-    with np.errstate(all="ignore"):
-        try:
-            return np.asarray(with_gradient(potential).value_and_gradient(position[None])[1][0])
-        except EvaluationError:
-            return np.full(len(position), np.nan)
-
-
-N_DRAWS = 40
-"""Number of draws that are evaluated."""
-
-
 def laplace_acceptance(
-    target: Potential, mode: Mode, rng: np.random.Generator, n: int = N_DRAWS
+    target: Potential, mode: Mode, rng: np.random.Generator, n: int = 40
 ) -> float | None:
     """Return the mean acceptance of moves between independent draws of N(mode, H^-1).
 

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from surrokit.arguments import numbers
 from surrokit.capabilities import INITIAL
 from surrokit.coordinates.models import ModelMap
-from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.transforms import Scaled, from_line_of, pull_back, pull_back_outputs
+from surrokit.coordinates.transforms import Scaled, from_line_of
 from surrokit.errors import ShapeError, TargetError
 from surrokit.failures import FailureAccount
 from surrokit.interfaces import ChainState, Evaluations
@@ -32,15 +31,8 @@ Began = TypeVar("Began")
 SPREAD = REACH
 """Spreads about the expected centre of each number within which chains start uniformly."""
 
-WIDER = (2.0, 4.0)
-"""Multiples of :data:`SPREAD` within which searches for other modes start, in turn."""
-
-_CENTRING = 500  # starts drawn from a target to estimate their centre
-
 ATTEMPTS = 100
 """Draws of a chain's start before the run gives up, where the target is not finite."""
-
-_REDRAWS = 10  # by values, before all chains begin again
 
 
 def given_positions(
@@ -70,37 +62,28 @@ def given_positions(
             f"for each, got {values.shape}"
         )
     bounded = np.broadcast_to(values, (chains, dim))
-    _check_inside(bounded, parameters)
-    return transform.to_unbounded(bounded)
-
-
-def _check_ties(positions: FloatArray, parameters: Parameters) -> None:
+    lower, upper = parameters.bounds()
+    inside = np.isfinite(bounded) & (bounded > lower) & (bounded < upper)
+    if not inside.all():
+        chain, i = np.argwhere(~inside)[0]
+        bound = f" strictly between {lower[i]:g} and {upper[i]:g}" if parameters.bounded else ""
+        raise TargetError(
+            f"initial value of {parameters.labels[i]!r} in chain {chain} is {bounded[chain, i]}; "
+            f"it must be finite{bound}"
+        )
     for name, where in parameters.slices().items():
         constraint = parameters.specs[name].constraint
         if constraint is None:
             continue
-        kept = np.isfinite(constraint.to_unbounded(positions[:, where])).all(axis=1)
+        kept = np.isfinite(constraint.to_unbounded(bounded[:, where])).all(axis=1)
         if not kept.all():
             chain = int(np.flatnonzero(~kept)[0])
-            given = positions[chain, where].reshape(constraint.shape).tolist()
+            given = bounded[chain, where].reshape(constraint.shape).tolist()
             raise TargetError(
                 f"initial value of {name!r} in chain {chain} is {given}; it must be "
                 f"{constraint.meaning}"
             )
-
-
-def _check_inside(positions: FloatArray, parameters: Parameters) -> None:
-    lower, upper = parameters.bounds()
-    inside = np.isfinite(positions) & (positions > lower) & (positions < upper)
-    if inside.all():
-        _check_ties(positions, parameters)
-        return
-    chain, i = np.argwhere(~inside)[0]
-    bound = "" if not parameters.bounded else f" strictly between {lower[i]:g} and {upper[i]:g}"
-    raise TargetError(
-        f"initial value of {parameters.labels[i]!r} in chain {chain} is {positions[chain, i]}; "
-        f"it must be finite{bound}"
-    )
+    return transform.to_unbounded(bounded)
 
 
 def draw_positions(target: Potential, rng: np.random.Generator, n: int) -> FloatArray:
@@ -122,8 +105,8 @@ def spread_positions(
 
     They come in pairs, mirrored about a centre. If the target draws its own starts, positions are
     such starts, and in every second pair twice as far from the centre. Otherwise parameters
-    between two bounds are uniform between them, and all others are uniform within :data:`WIDER`
-    times the distance of starts.
+    between two bounds are uniform between them, and all others are uniform within twice and four
+    times the distance of starts, in turn.
 
     Chains begin at ``starts (m, dim)``: numbers that start farther away than they are drawn are the
     user's own, and positions are spread about them.
@@ -134,12 +117,12 @@ def spread_positions(
         own = np.mean(starts, axis=0)
         centre = np.where(np.abs(own - centre) > SPREAD * spread, own, centre)
     if INITIAL in target.capabilities:
-        draws = cast(InitialPotential, target).initial(rng, _CENTRING + half)
-        centre = draws[:_CENTRING].mean(axis=0)
-        away = (draws[_CENTRING:] - centre) * np.resize([1.0, 2.0], half)[:, None]
+        draws = cast(InitialPotential, target).initial(rng, 500 + half)
+        centre = draws[:500].mean(axis=0)
+        away = (draws[500:] - centre) * np.resize([1.0, 2.0], half)[:, None]
     else:
         uniform = rng.uniform(-1.0, 1.0, size=(half, target.dim))
-        away = SPREAD * spread * np.resize(WIDER, half)[:, None] * uniform
+        away = SPREAD * spread * np.resize([2.0, 4.0], half)[:, None] * uniform
         between = transform_of(target).between & (centre == 0.0) & (spread == 1.0)
         away[:, between] = 2.0 * np.arctanh(uniform[:, between])
     return np.stack([centre + away, centre - away], axis=1).reshape(2 * half, target.dim)[:n]
@@ -178,31 +161,16 @@ def start(
             return began
         if initial is not None:
             raise TargetError(_complaint(state, bad, target, failures))
+        # a value decides on new ones: what chains begin with may take many calls
+        drawn, again = draw_positions(target, rng, int(bad.sum())), 10
+        while again and (high := ~(value(drawn) < PENALTY)).any():
+            drawn[high], again = draw_positions(target, rng, int(high.sum())), again - 1
         positions = positions.copy()
-        positions[bad] = _draw_where_finite(target, value, rng, int(bad.sum()))
+        positions[bad] = drawn
     raise TargetError(
         f"no start was found in {ATTEMPTS} attempts at which the target is finite: "
         f"{_complaint(state, bad, target, failures)}; pass initial=..."
     )
-
-
-def _draw_where_finite(
-    target: Potential,
-    value: Callable[[FloatArray], FloatArray],
-    rng: np.random.Generator,
-    n: int,
-) -> FloatArray:
-    """Return new positions (n, dim), the target finite and no penalty at most of them.
-
-    A value decides, as what chains begin with may take many calls: that is evaluated once for all.
-    """
-    positions = draw_positions(target, rng, n)
-    for _ in range(_REDRAWS):
-        bad = ~(value(positions) < PENALTY)
-        if not bad.any():
-            break
-        positions[bad] = draw_positions(target, rng, int(bad.sum()))
-    return positions
 
 
 def _is_penalty(target: Potential, state: ChainState, before: list[float]) -> BoolArray:
@@ -281,28 +249,22 @@ def read_evaluations(evaluations: Evaluations | tuple[Any, ...], exact: Potentia
             if array is not None or name != "gradients"
         }
         evaluations = Evaluations(**arrays)
-    dim = transform_of(exact).n_user
-    if evaluations.positions.shape[1] != dim:
+    transform = transform_of(exact)
+    if evaluations.positions.shape[1] != transform.n_user:
         raise ShapeError(
             f"evaluations have positions of {evaluations.positions.shape[1]} numbers, but the "
-            f"target has dim {dim}"
+            f"target has dim {transform.n_user}"
         )
-    return _in_sampling_coordinates(evaluations, exact)
-
-
-def _in_sampling_coordinates(evaluations: Evaluations, exact: Potential) -> Evaluations:
-    transform = transform_of(exact)
     if isinstance(line := from_line_of(transform), ModelMap):
         line.refuse_evaluations()
     z = transform.to_unbounded(evaluations.positions)
     inside = np.asarray(np.isfinite(z).all(axis=1))
-    kept = evaluations.take(inside)
-    z = z[inside]
+    kept, z = evaluations.take(inside), z[inside]
     gradients, jacobians = kept.gradients, kept.jacobians
     return Evaluations(
         positions=z,
         values=kept.values - transform.log_jacobian(z),
-        gradients=None if gradients is None else pull_back(transform, z, gradients),
+        gradients=None if gradients is None else transform.pull_back(z, gradients),
         outputs=kept.outputs,
-        jacobians=None if jacobians is None else pull_back_outputs(transform, z, jacobians),
+        jacobians=None if jacobians is None else transform.pull_outputs(z, jacobians),
     )

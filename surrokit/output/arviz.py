@@ -23,14 +23,10 @@ from surrokit.weighted.round import effective, resampled_rows
 Group: TypeAlias = Mapping[str, np.ndarray]
 """Name to an array of shape (chains, draws, ...); data that were observed have any shape."""
 
-MOST_NUMBERS = 2**26
-"""Log-likelihoods that are exported at most, half a gigabyte of them."""
+MOST_NUMBERS = 2**26  #: Log-likelihoods that are exported at most, half a gigabyte of them.
 
 MOST_DATA = 2**22
 """Numbers of an array of data that is exported at most: draws may be few, and data many."""
-
-_OF_PARAMETERS = ("posterior", "warmup_posterior")
-_TAKEN = frozenset({"chain", "draw", "."})
 
 
 def to_arviz(
@@ -45,13 +41,6 @@ def to_arviz(
     A parameter that has the name of an axis, such as ``chain``, gets an underscore. Names have ÷
     for each slash in a tree, which refuses it, and without ``slashes``. Units are the attribute
     ``units``, as the CF conventions call it.
-
-    Raises
-    ------
-    MissingDependencyError
-        If ArviZ is not installed.
-    CapabilityError, ConfigurationError
-        As :func:`log_likelihood_of`, if there is a ``target``.
     """
     even = equally_weighted(run, seed)
     groups = _groups_of(even)
@@ -74,7 +63,7 @@ def to_arviz(
         # with fewer draws than chains ArviZ warns of swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
         converted = from_dict(groups, save_warmup=True, **axes)
-    for group in set(_OF_PARAMETERS) & set(groups):
+    for group in {"posterior", "warmup_posterior"} & set(groups):
         for name, unit in run.parameters.units.items():
             converted[group][names[name]].attrs["units"] = unit
     converted.attrs.update(_attributes_of(run))
@@ -93,10 +82,11 @@ def _with_free_names(
         for name, array in groups["posterior"].items()
         for place in range(array.ndim - 2)
     ]
-    taken = {axis.replace("/", sign) for axis in (*axes, *coords)} | _TAKEN
-    names = _allowed(groups["posterior"], sign, taken)
-    new = dict.fromkeys(_OF_PARAMETERS, names)
-    new["observed_data"] = _allowed(groups.get("observed_data", {}), sign, _TAKEN)
+    taken = {"chain", "draw", "."}
+    of_axes = taken | {axis.replace("/", sign) for axis in (*axes, *coords)}
+    names = _allowed(groups["posterior"], sign, of_axes)
+    data = _allowed(groups.get("observed_data", {}), sign, taken)
+    new = {"posterior": names, "warmup_posterior": names, "observed_data": data}
     renamed: dict[str, Group] = {
         group: {new.get(group, {}).get(name, name): array for name, array in arrays.items()}
         for group, arrays in groups.items()
@@ -113,11 +103,8 @@ def _allowed(group: Group, sign: str, taken: Collection[str]) -> dict[str, str]:
     renamed: dict[str, str] = {}
     for name in group:
         allowed = name.replace("/", sign)
-        while (
-            allowed in taken
-            or allowed in renamed.values()
-            or (allowed != name and allowed in group)
-        ):
+        others = {*taken, *renamed.values(), *group} - {name}
+        while allowed in others or (allowed == name and name in taken):
             allowed += "_"
         renamed[name] = allowed
     return renamed
@@ -169,11 +156,7 @@ def _depths(run: Any, trace: Any) -> Group:
 
 
 def equally_weighted(run: Any, seed: int | np.random.Generator) -> Any:
-    """Return a run with draws of equal weight, in one chain, in place of weighted ones.
-
-    ArviZ knows nothing of weights. Draws are drawn anew by ``seed``; a run without weights is
-    returned as it is.
-    """
+    """Return a run with draws of equal weight, in one chain, in place of weighted ones."""
     if run.log_weights is None:
         return run
     places = resampled_rows(run.log_weights, np.random.default_rng(seed))
@@ -181,7 +164,6 @@ def equally_weighted(run: Any, seed: int | np.random.Generator) -> Any:
 
 
 def _attributes_of(run: Any) -> dict[str, Any]:
-    """Return versions, calls and other facts of a run, as numbers and text."""
     try:
         version = metadata.version("surrokit")
     except metadata.PackageNotFoundError:  # a bare checkout on the path
@@ -216,13 +198,6 @@ def log_likelihood_of(run: Any, target: Potential) -> FloatArray:
 
     It is minus the term of the row in the target of the run, a sum over rows, so constants that the
     target leaves out are missing.
-
-    Raises
-    ------
-    CapabilityError
-        If the target is no sum over rows.
-    ConfigurationError
-        If there are more than :data:`MOST_NUMBERS` numbers, or the target is another run's.
     """
     if ROWS not in target.capabilities:
         raise CapabilityError(

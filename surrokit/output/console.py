@@ -59,7 +59,6 @@ def plain_table(words: Sequence[str], figures: Sequence[str] = ()) -> Table:
 
 @cache
 def _plain_console() -> type[Console]:
-    """Return the class of consoles that print text as it is."""
     from rich.console import Console  # late: importing the package stays fast
 
     class PlainConsole(Console):

@@ -1,4 +1,7 @@
-"""Files of plain data, tables and pictures, and the checks before a long run that they can be."""
+"""Files of plain data, tables and pictures, and the check before a long run that they can be.
+
+What cannot be written raises a ConfigurationError.
+"""
 
 from __future__ import annotations
 
@@ -16,28 +19,15 @@ import numpy.typing as npt
 from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError
 
-Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
-"""Name to a column of a table."""
-
-RESOLUTION = 200
-"""Dots per inch of a PNG."""
+Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]  #: Name to a column of a table.
+RESOLUTION = 200  #: Dots per inch of a PNG.
 
 
 def plain(value: Any, where: str = "value") -> Any:
-    """Return a copy of a value as JSON holds it.
+    """Return a copy of a value as JSON holds it; of another type a ConfigurationError says where.
 
     Arrays and tuples become lists, NumPy's numbers become Python's, paths become text, and numbers
     that are not finite become None.
-
-    Parameters
-    ----------
-    value
-        None, text, numbers, arrays, and lists, tuples and mappings of these.
-
-    Raises
-    ------
-    ConfigurationError
-        If something in it is of another type; the message says where.
     """
     if value is None or isinstance(value, str | bool | int):
         return value
@@ -58,13 +48,7 @@ def plain(value: Any, where: str = "value") -> Any:
 
 
 def write_json(path: Path, figures: Any) -> None:
-    """Write plain data to a file.
-
-    Raises
-    ------
-    ConfigurationError
-        If it cannot be written.
-    """
+    """Write plain data to a file."""
     try:
         path.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     except OSError as error:
@@ -83,13 +67,7 @@ def write_csv(columns: Columns, path: Path) -> None:
 
 
 def write_parquet(columns: Columns, path: Path) -> None:
-    """Write a table as Parquet.
-
-    Raises
-    ------
-    MissingDependencyError
-        If pyarrow is not installed.
-    """
+    """Write a table as Parquet."""
     parquet = load_library("pyarrow.parquet", "parquet", "to write .parquet")
     table = load_library("pyarrow", "parquet", "to write .parquet").table(dict(columns))
     parquet.write_table(table, os.fspath(path))
@@ -99,11 +77,6 @@ def write_pictures(figure: Any, stem: Path) -> list[Path]:
     """Write a Matplotlib figure as PNG and SVG, and return their paths.
 
     Equal figures give SVG files that are equal byte for byte. ``stem`` is a path without ending.
-
-    Raises
-    ------
-    ConfigurationError
-        If a file cannot be written.
     """
     import matplotlib as mpl
 
@@ -121,13 +94,7 @@ def write_pictures(figure: Any, stem: Path) -> list[Path]:
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-    """Check, before a long run, that the folder of a file exists.
-
-    Raises
-    ------
-    ConfigurationError
-        If it does not.
-    """
+    """Check, before a long run, that the folder of a file exists."""
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise ConfigurationError(f"cannot write {path}: there is no folder {folder}; make it first")

@@ -10,8 +10,9 @@ import io
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,27 +30,11 @@ LOGGER = logging.getLogger("surrokit")
 ROOM_FOR_ACCEPTANCE, ROOM_FOR_SURROGATE = 90, 120
 """Characters in a line from which on it has the acceptance, and what the surrogate learnt from."""
 
-EVERY_LINE = 60.0
-"""Seconds between two lines, at least, where there is no terminal."""
+EVERY_LINE = 60.0  #: Seconds between two lines, at least, where there is no terminal.
+WIDTH = 120  #: Characters in a line of a notebook; a narrower one wraps it.
 
-EVERY_LOG = 10.0
-"""Seconds between two lines of the log about iterations."""
-
-WIDTH = 120
-"""Characters in a line of a notebook; a narrower one wraps it."""
-
-EVERY_DRAWING = 0.25
-"""Seconds between two drawings in a notebook at least."""
-
-EVERY_CALL = 1.0
-"""Seconds between two drawings in a notebook, at least, that calls within an iteration cause."""
-
-_FORGET = 0.98
-
-_LINE = (
-    '<pre style="margin:0;white-space:pre-wrap;'
-    "font-family:Menlo,'DejaVu Sans Mono',Consolas,'Courier New',monospace\">{code}</pre>"
-)
+EVERY_DRAWING, EVERY_CALL = 0.25, 1.0
+"""Seconds between two drawings in a notebook, at least, that iterations and calls cause."""
 
 
 @contextmanager
@@ -62,14 +47,13 @@ def progress_bar(meter: Meter, *, enabled: bool) -> Iterator[list[object]]:
     if not enabled:
         yield []
     elif _in_notebook():
-        bars = _bars(meter, WIDTH)
-        display = Display(bars)
-        display.draw()
-        meter.every(EVERY_CALL, display.draw)
+        bar = ProgressBar(bars := _bars(meter, WIDTH), _output_of(bars))
+        bar.draw()
+        meter.every(EVERY_CALL, bar.draw)
         try:
-            yield [ProgressBar(bars), display]
+            yield [bar]
         finally:
-            display.draw()
+            bar.draw()
     elif sys.stderr is not None and sys.stderr.isatty():
         from rich.console import Console
 
@@ -78,11 +62,10 @@ def progress_bar(meter: Meter, *, enabled: bool) -> Iterator[list[object]]:
             yield [ProgressBar(bars)]
     else:
         meter.every(EVERY_LINE, lambda: _write(_state(meter)))
-        yield [PriceLine()]
+        yield [SimpleNamespace(surrokit_run_started=lambda run: _write(_price(run)))]
 
 
 def _in_notebook() -> bool:
-    """Return whether this is the kernel of a notebook."""
     if "IPython" not in sys.modules:
         return False
     from rich.console import Console
@@ -96,21 +79,13 @@ def _state(meter: Meter) -> str:
 
 def _write(line: str) -> None:
     with suppress(OSError, ValueError):  # nobody reads standard error any more
-        print(line, file=sys.stderr, flush=True)
+        if line:
+            print(line, file=sys.stderr, flush=True)
 
 
 def _price(run: RunInfo) -> str:
     """Return what a run will cost, where it is long."""
     return str(run.estimate) if run.estimate is not None and run.estimate.matters else ""
-
-
-class PriceLine:
-    """An observer that writes what a run will cost, where it is long."""
-
-    def surrokit_run_started(self, run: RunInfo) -> None:
-        """Write the sentence."""
-        if price := _price(run):
-            _write(price)
 
 
 def _bars(meter: Meter, width: int, **settings: Any) -> Progress:
@@ -133,30 +108,69 @@ def columns_for(width: int) -> list[ProgressColumn]:
     """Return the columns of a bar that has room for so many characters in a line."""
     from rich.progress import BarColumn, TextColumn
 
-    asides = [(ROOM_FOR_ACCEPTANCE, "said"), (ROOM_FOR_SURROGATE, "learnt")]
+    more = [(ROOM_FOR_ACCEPTANCE, "said"), (ROOM_FOR_SURROGATE, "learnt")]
     return [
         BarColumn(bar_width=None if width >= ROOM_FOR_SURROGATE else 8),
         TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
-        *(TextColumn(f"{{task.fields[{aside}]}}") for room, aside in asides if width >= room),
+        *(TextColumn(f"{{task.fields[{field}]}}") for room, field in more if width >= room),
     ]
 
 
-class ProgressBar:
-    """An observer that moves a bar."""
+def _output_of(progress: Progress) -> Callable[[], None]:
+    """Return what draws bars below a cell of a notebook, again and again in the same place.
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    Rich itself draws in notebooks by widgets, which need ipywidgets and are not in a notebook that
+    is saved. The bars are not started, so that they write nothing by themselves.
+    """
+    from IPython.display import display
+    from rich.console import Console
+
+    font = "font-family:Menlo,'DejaVu Sans Mono',Consolas,'Courier New',monospace"
+    line = f'<pre style="margin:0;white-space:pre-wrap;{font}">{{code}}</pre>'
+    handle: Any = None
+
+    def draw() -> None:
+        nonlocal handle
+        # a terminal in memory: the rest of a bar is drawn in colours alone
+        console = Console(
+            file=io.StringIO(),
+            width=WIDTH,
+            record=True,
+            force_terminal=True,
+            force_jupyter=False,
+            color_system="truecolor",
+            legacy_windows=False,
+        )
+        console.print(progress)
+        page = console.export_html(clear=False, code_format=line, inline_styles=True)
+        shown = {"text/html": page, "text/plain": console.export_text().rstrip()}
+        if handle is None:
+            handle = display(shown, raw=True, display_id=True)
+        else:
+            handle.update(shown, raw=True)
+
+    return draw
+
+
+class ProgressBar:
+    """An observer that moves a bar, and draws it where Rich does not do so by itself."""
+
+    def __init__(self, progress: Progress, draw: Callable[[], None] | None = None) -> None:
+        self._progress, self._draw, self._next = progress, draw, 0.0
         self._task: TaskID | None = None
-        self._acceptance = float("nan")
-        self._surrogates = 0
-        self._weighs = False
+        self._acceptance, self._surrogates, self._weighs = float("nan"), 0, False
+
+    def draw(self) -> None:
+        """Draw the bar as it is."""
+        if self._draw is not None:
+            self._draw()
+            self._next = time.monotonic() + EVERY_DRAWING
 
     def surrokit_run_started(self, run: RunInfo) -> None:
-        """Draw the bar."""
+        """Begin the bar."""
         fields: dict[str, Any] = {"unit": "iterations", "said": "", "learnt": ""}
-        self._task = self._progress.add_task(
-            "", total=run.warmup + run.draws, price=_price(run), **fields
-        )
+        total = run.warmup + run.draws
+        self._task = self._progress.add_task("", total=total, price=_price(run), **fields)
 
     def _update(self, **fields: Any) -> None:
         assert self._task is not None
@@ -173,16 +187,18 @@ class ProgressBar:
         if info.step is not None:
             now = float(info.step.move_probability.mean())
             before = now if np.isnan(self._acceptance) else self._acceptance
-            self._acceptance = _FORGET * before + (1 - _FORGET) * now
+            self._acceptance = 0.98 * before + 0.02 * now
         if self._weighs:
             self._update(completed=sum(n for kind, n in info.calls.items() if kind != "rows"))
-            return
-        self._update(
-            completed=info.iteration,
-            # draws that begin again make a run longer
-            total=max(run.warmup + run.draws, info.iteration),
-            said="" if np.isnan(self._acceptance) else f"acceptance {self._acceptance:.2f}",
-        )
+        else:
+            self._update(
+                completed=info.iteration,
+                # draws that begin again make a run longer
+                total=max(run.warmup + run.draws, info.iteration),
+                said="" if np.isnan(self._acceptance) else f"acceptance {self._acceptance:.2f}",
+            )
+        if time.monotonic() >= self._next:
+            self.draw()
 
     def surrokit_round_weighed(self, info: RoundInfo, **_: object) -> None:
         """Show how large errors are, and count calls from here on."""
@@ -192,53 +208,7 @@ class ProgressBar:
             said = f"error {info.error:.2g} sd{aim}"
             total = info.expected_calls
             self._update(completed=info.calls, total=total, unit="calls", said=said)
-
-
-class Display:
-    """An observer that draws bars below a cell of a notebook, again and again in the same place.
-
-    Rich itself draws in notebooks by widgets, which need ipywidgets and are not in a notebook that
-    is saved. What is drawn here needs nothing else, and is saved as it was last. The bars are not
-    started, so that they write nothing by themselves.
-    """
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._handle: Any = None
-        self._next = 0.0
-
-    def surrokit_transition_done(self, **_: object) -> None:
-        """Draw the bars, unless they were drawn a moment ago."""
-        if time.monotonic() >= self._next:
-            self.draw()
-
-    def surrokit_round_weighed(self, **_: object) -> None:
-        """Draw the bars."""
         self.draw()
-
-    def draw(self) -> None:
-        """Draw the bars as they are."""
-        from IPython.display import display
-        from rich.console import Console
-
-        # a terminal in memory: the rest of a bar is drawn in colours alone
-        console = Console(
-            file=io.StringIO(),
-            width=WIDTH,
-            record=True,
-            force_terminal=True,
-            force_jupyter=False,
-            color_system="truecolor",
-            legacy_windows=False,
-        )
-        console.print(self._progress)
-        page = console.export_html(clear=False, code_format=_LINE, inline_styles=True)
-        shown = {"text/html": page, "text/plain": console.export_text().rstrip()}
-        if self._handle is None:
-            self._handle = display(shown, raw=True, display_id=True)
-        else:
-            self._handle.update(shown, raw=True)
-        self._next = time.monotonic() + EVERY_DRAWING
 
 
 def log_observers() -> list[RunLog]:
@@ -265,7 +235,7 @@ class RunLog:
 
     def surrokit_transition_done(self, info: IterationInfo, **_: object) -> None:
         """Log how far the run is, every ten seconds."""
-        if info.seconds < self._last + EVERY_LOG:
+        if info.seconds < self._last + 10.0:
             return
         self._last = info.seconds
         calls = ", ".join(f"{n} {kind}" for kind, n in info.calls.items() if n)

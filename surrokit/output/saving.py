@@ -22,13 +22,6 @@ def save(run: Any, path: str | os.PathLike[str]) -> None:
     """Write draws to a file; an existing file is replaced only when all is written.
 
     See :meth:`surrokit.Run.save`.
-
-    Raises
-    ------
-    ConfigurationError
-        If the ending is unknown, or the file cannot be written.
-    MissingDependencyError
-        If a library that the form needs is not installed.
     """
     check_can_save(path)
     path, form = Path(path), form_of(path)
@@ -47,15 +40,7 @@ def save(run: Any, path: str | os.PathLike[str]) -> None:
 
 
 def check_can_save(path: str | os.PathLike[str]) -> None:
-    """Check, before a long run, that its result can be saved.
-
-    Raises
-    ------
-    ConfigurationError
-        If the ending is unknown, the folder does not exist, or the file is a folder.
-    MissingDependencyError
-        If a library that the form needs is not installed.
-    """
+    """Check, before a long run, that its result can be saved."""
     form = form_of(path)
     check_folder(path)
     if Path(path).is_dir():
@@ -90,13 +75,7 @@ def columns_of(run: Any, *, titles: bool = False) -> Columns:
 
 
 def to_pandas(run: Any) -> Any:
-    """Return the draws of a :class:`~surrokit.result.run.Run` as a data frame, one row a draw.
-
-    Raises
-    ------
-    MissingDependencyError
-        If pandas is not installed.
-    """
+    """Return the draws of a :class:`~surrokit.result.run.Run` as a data frame, one row a draw."""
     frame = load_library("pandas", "pandas", "for a data frame").DataFrame(columns_of(run))
     frame.attrs["units"] = run.parameters.units
     return frame
@@ -145,13 +124,7 @@ class Form(NamedTuple):
 
 
 def form_of(path: str | os.PathLike[str]) -> Form:
-    """Return the form of file that the ending of a path asks for.
-
-    Raises
-    ------
-    ConfigurationError
-        If none has that ending.
-    """
+    """Return the form of file that the ending of a path asks for."""
     path = Path(path)
     form = _FORMS.get(path.suffix.lower())
     if form is None:

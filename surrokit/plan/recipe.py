@@ -454,7 +454,7 @@ def _are_data(kind: Kind, name: str, settings: Mapping[str, Any], catalogue: Cat
     if entry is None or not settings:  # of an unknown name nothing is made
         return True
     try:
-        known, parts = entry.settings(), entry.component.parts
+        known, parts = entry.settings(), entry.parts
     except SurrokitError:  # it cannot be imported, so that it declares nothing
         return False
     return all(

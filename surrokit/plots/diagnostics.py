@@ -1,4 +1,4 @@
-"""Panels of how good draws are and what they cost: ranks, ESS, energy, weights, calls, seconds."""
+"""Panels of how good draws are and what they cost: ranks, ESS, energy, weights, calls."""
 
 from __future__ import annotations
 
@@ -7,19 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.diagnostics import (
-    FEWEST_EFFECTIVE,
-    LARGEST_RHAT,
-    MIN_DRAWS,
-    effective_sample_size,
-    energy_information,
-)
+from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT, MIN_DRAWS, energy_information
 from surrokit.plots.panel import (
     BLUE,
     CYCLE,
     GREEN,
     GREY,
-    INK,
     ORANGE,
     VERMILION,
     Panel,
@@ -31,20 +24,6 @@ from surrokit.plots.panel import (
 )
 from surrokit.plots.posterior import after
 from surrokit.types import FloatArray
-
-BINS = 16
-"""Of ranks."""
-
-STEPS = 8
-"""Numbers of draws at which effective draws are counted."""
-
-MOST_WEIGHTS = 500
-
-MOST_POINTS = 300
-"""Of calls over time."""
-
-WINDOW = 20
-"""Iterations over which acceptance is averaged, at least."""
 
 
 def rank_panels(run: Any, columns: Sequence[int], rhat: FloatArray) -> list[Panel]:
@@ -61,11 +40,11 @@ def rank_panels(run: Any, columns: Sequence[int], rhat: FloatArray) -> list[Pane
 def _ranks(name: str, chains: FloatArray, rhat: float, tail: str) -> Panel:
     from arviz_stats.base import array_stats
 
-    n_chains, n = chains.shape
+    (n_chains, n), bins = chains.shape, 16
     ranks = np.reshape(array_stats.compute_ranks(chains.ravel(), relative=True), chains.shape)
-    edges = np.linspace(0.0, 1.0, BINS + 1)
-    shares = np.array([np.histogram(chain, edges)[0] for chain in ranks]) / (n / BINS)
-    spread = 2.0 / np.sqrt(max(n / BINS, 1.0))
+    edges = np.linspace(0.0, 1.0, bins + 1)
+    shares = np.array([np.histogram(chain, edges)[0] for chain in ranks]) / (n / bins)
+    spread = 2.0 / np.sqrt(max(n / bins, 1.0))
 
     def draw(axes: Any) -> None:
         axes.axhspan(1.0 - spread, 1.0 + spread, color=GREY, alpha=0.15, linewidth=0)
@@ -73,8 +52,7 @@ def _ranks(name: str, chains: FloatArray, rhat: float, tail: str) -> Panel:
         for colour, row in zip(CYCLE, shares, strict=False):
             axes.stairs(row, edges, color=colour, linewidth=1.0, baseline=None)
         axes.set_ylim(0.0, max(2.0, 1.1 * float(shares.max())))
-        axes.set(xlabel="rank among all chains", xlim=(0.0, 1.0))
-        axes.set_title(short_name(name))
+        axes.set(xlabel="rank among all chains", xlim=(0.0, 1.0), title=short_name(name))
         axes.locator_params(axis="y", nbins=4)
 
     text = (
@@ -85,25 +63,13 @@ def _ranks(name: str, chains: FloatArray, rhat: float, tail: str) -> Panel:
     return Panel(title=name, text=text, draw=draw, width=2.6, height=1.6)
 
 
-def trust_panels(
-    run: Any, columns: Sequence[int], ess: FloatArray, rhat: FloatArray
-) -> list[Panel]:
-    """Return R-hat, effective draws, energies and weights, as far as the run has them.
-
-    Effective draws are followed for ``columns``; ESS and R-hat are of all numbers of the run.
-    """
-    panels = (
-        _agreement_panel(run, ess, rhat),
-        _effective_panel(run, columns),
-        energy_panel(run),
-        weights_panel(run),
-        ratios_panel(run),
-    )
+def trust_panels(run: Any, ess: FloatArray, rhat: FloatArray) -> list[Panel]:
+    """Return R-hat and effective draws, energies and weights, as far as the run has them."""
+    panels = (_agreement_panel(run, ess, rhat), energy_panel(run), weights_panel(run))
     return [panel for panel in panels if panel is not None]
 
 
 def _agreement_panel(run: Any, ess: FloatArray, rhat: FloatArray) -> Panel | None:
-    """Return R-hat against effective draws, a dot for each number."""
     known = np.isfinite(ess) & np.isfinite(rhat) & (ess > 0.0)
     if not known.any():
         return None
@@ -126,34 +92,6 @@ def _agreement_panel(run: Any, ess: FloatArray, rhat: FloatArray) -> Panel | Non
         f"{rhat.max():.3f} of {name}, the fewest effective draws are {describe(ess.min())}."
     )
     return Panel(title="R-hat and effective draws", text=text, draw=draw)
-
-
-def _effective_panel(run: Any, columns: Sequence[int]) -> Panel | None:
-    """Return effective draws against draws, for the worst of some numbers."""
-    if not run.exact or Sample.of(run).chains.shape[1] < STEPS * MIN_DRAWS:
-        return None
-    draws = run.draws[:, :, list(columns)]
-    ends = np.linspace(0, draws.shape[1], STEPS + 1).astype(int)[1:]
-    ess = np.array([effective_sample_size(draws[:, :end]) for end in ends])
-    counts = ends * len(draws)
-    order = np.argsort(np.nan_to_num(ess[-1], nan=-1.0))[: len(CYCLE) - 2]
-    names = [run.titles[columns[i]] for i in order]
-
-    def draw(axes: Any) -> None:
-        for colour, name, i in zip(CYCLE, names, order, strict=False):
-            label = short_name(name)
-            axes.plot(counts, ess[:, i], "o-", color=colour, markersize=2.5, label=label)
-        axes.axhline(FEWEST_EFFECTIVE, color=VERMILION, linestyle="--", linewidth=0.8)
-        axes.set(xlabel="draws of all chains", title="effective draws, the worst numbers")
-        axes.set_ylim(bottom=0.0)
-        axes.legend(fontsize=7, labelspacing=0.2)
-        axes.locator_params(nbins=5)
-
-    text = (
-        f"Effective draws against draws: the fewest are those of {names[0]}, "
-        f"{describe(ess[-1, order[0]])} of {counts[-1]}. They grow in proportion where chains mix."
-    )
-    return Panel(title="effective draws", text=text, draw=draw)
 
 
 def energy_panel(run: Any) -> Panel | None:
@@ -191,50 +129,25 @@ def weights_panel(run: Any) -> Panel | None:
     if run.log_weights is None:
         return None
     weights = np.sort(np.exp(run.log_weights.ravel()))[::-1]
-    shown = weights[:: -(-len(weights) // MOST_WEIGHTS)]
+    shown = weights[:: -(-len(weights) // 500)]
 
     def draw(axes: Any) -> None:
         axes.axhline(1.0, color=GREY, linewidth=0.6)
         draw_dots(axes, np.linspace(1, len(weights), len(shown)), shown, colour=GREEN, size=3.0)
         axes.set_ylim(0.0, 1.1 * float(shown.max()))
-        axes.set(xlabel="draws paid for, the largest weight first", title="weights (mean 1)")
+        axes.set(xlabel="evaluated draws, the largest weight first", title="weights (mean 1)")
 
     effective = float(np.square(weights.sum()) / np.square(weights).sum())
     text = (
-        f"Weights of the {len(weights)} draws that were paid for, the largest first, of mean 1: "
+        f"Weights of the {len(weights)} evaluated draws, the largest first, of mean 1: "
         f"the largest is {describe(float(weights[0]))}; alone, without what the surrogate's other "
         f"draws tell, they are worth {effective:.0f} draws of equal weight."
     )
     return Panel(title="weights", text=text, draw=draw)
 
 
-def ratios_panel(run: Any) -> Panel | None:
-    """Return the surrogates' errors in weighted answers, by round; None without these."""
-    if run.answer is None:
-        return None
-    errors = [np.nanmedian(each.log_ratios) - each.log_ratios for each in run.answer.rounds]
-
-    def draw(axes: Any) -> None:
-        axes.axhline(0.0, color=GREY, linewidth=0.6)
-        begun = 0
-        for i, each in enumerate(errors):
-            places = np.arange(begun + 1, begun + 1 + len(each), dtype=np.float64)
-            draw_dots(axes, places, each, colour=CYCLE[i % len(CYCLE)], size=3.0)
-            begun += len(each)
-        axes.margins(y=0.1)
-        axes.set(xlabel="draws paid for, a colour for each round", ylabel="nats")
-        axes.set(title="exact less surrogate")
-
-    spreads = ", ".join(f"{np.nanstd(each[np.isfinite(each)]):.2g}" for each in errors)
-    text = (
-        "Exact potential less surrogate at the draws that were paid for, round by round: standard "
-        f"deviations {spreads} nats."
-    )
-    return Panel(title="surrogate's error by round", text=text, draw=draw)
-
-
 def cost_panels(run: Any) -> list[Panel]:
-    """Return exact calls over time, acceptance, and seconds by phase."""
+    """Return exact calls over time, and acceptance."""
     traces = (run.warmup, run.kept)
     seconds = np.concatenate([trace.seconds for trace in traces])
     moves = np.concatenate([trace.acceptance for trace in traces], axis=1)
@@ -253,11 +166,10 @@ def cost_panels(run: Any) -> list[Panel]:
         panels.append(_calls_panel(run, seconds, marks, told))
     if run.exact and np.isfinite(acceptance).any():
         panels.append(_acceptance_panel(acceptance, len(run.warmup), marks, told))
-    return [*panels, _seconds_panel({phase: float(n) for phase, n in run.seconds.items()})]
+    return panels
 
 
 def _mark(axes: Any, marks: Sequence[Sequence[float]]) -> None:
-    """Draw lines where surrogates were deployed, and where they were repaired."""
     styles = ((GREEN, "--", "surrogate deployed"), (VERMILION, ":", "repaired"))
     for places, (colour, style, label) in zip(marks, styles, strict=True):
         for i, place in enumerate(places[:: max(-(-len(places) // 30), 1)]):
@@ -268,7 +180,7 @@ def _mark(axes: Any, marks: Sequence[Sequence[float]]) -> None:
 def _calls_panel(run: Any, seconds: FloatArray, marks: list[list[int]], told: str) -> Panel:
     warmup, used = len(run.warmup), {kind: n for kind, n in run.calls.items() if n}
     calls = {k: np.concatenate([run.warmup.calls[k], run.kept.calls[k]]) for k in used}
-    step = -(-len(seconds) // MOST_POINTS)
+    step = -(-len(seconds) // 300)
     places = np.unique([*range(0, len(seconds), step), len(seconds) - 1])
 
     def draw(axes: Any) -> None:
@@ -292,7 +204,7 @@ def _acceptance_panel(
 ) -> Panel:
     n = len(acceptance)
     last = float(np.nanmean(acceptance[warmup:])) if n > warmup else np.nan
-    size = max(WINDOW, n // 100)
+    size = max(20, n // 100)  # iterations over which acceptance is averaged
     starts, known = np.arange(0, n, size), np.isfinite(acceptance)
     sums = np.add.reduceat(np.where(known, acceptance, 0.0), starts)
     with np.errstate(invalid="ignore"):
@@ -310,18 +222,3 @@ def _acceptance_panel(
 
     text = f"Acceptance over the iterations: {last:.3f} on average after warm-up; {told}."
     return Panel(title="acceptance", text=text, draw=draw)
-
-
-def _seconds_panel(seconds: dict[str, float]) -> Panel:
-    def draw(axes: Any) -> None:
-        rows = np.arange(len(seconds))
-        axes.barh(rows, list(seconds.values()), color=BLUE, height=0.6)
-        for row, value in enumerate(seconds.values()):
-            axes.text(value, row, f" {value:.3g}", va="center", fontsize=8, color=INK)
-        axes.set_yticks(rows, list(seconds))
-        axes.invert_yaxis()
-        axes.set_xlim(right=1.2 * max([*seconds.values(), 1e-9]))
-        axes.set(xlabel="seconds", title="seconds by phase")
-
-    text = f"Seconds by phase: {', '.join(f'{k} {v:.3g}' for k, v in seconds.items())}."
-    return Panel(title="seconds", text=text, draw=draw)

@@ -21,18 +21,15 @@ from surrokit.shown.html import printable
 from surrokit.types import FloatArray
 from surrokit.weighted.round import Distribution
 
-INK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-GREY = "#777777"
-
+INK, GREY = "#000000", "#777777"
 PALETTE = {
-    "blue": BLUE,
-    "orange": ORANGE,
-    "green": GREEN,
-    "purple": PURPLE,
-    "sky": SKY,
-    "vermilion": VERMILION,
-    "yellow": YELLOW,
+    "blue": (BLUE := "#0072B2"),
+    "orange": (ORANGE := "#E69F00"),
+    "green": (GREEN := "#009E73"),
+    "purple": (PURPLE := "#CC79A7"),
+    "sky": (SKY := "#56B4E9"),
+    "vermilion": (VERMILION := "#D55E00"),
+    "yellow": "#F0E442",
     "grey": GREY,
 }
 """Colours by the names that pages know them by."""
@@ -40,19 +37,7 @@ PALETTE = {
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, GREY, INK)
 """Colours of chains and of kinds of calls, in order."""
 
-LONGEST_NAME = 26
-"""Characters of a name in a picture; tables have all of them."""
-
-RESAMPLED = 2000
-"""Draws that stand for weighted ones."""
-
-MOST_CHAINS = 8
-"""Chains that a picture shows one by one."""
-
-OF_WEIGHTS = "weighted answers, resampled by their weights"
-OF_ROUND = "chains on the surrogate in the last round, before weights"
-
-_RESOLUTION = 110
+RESAMPLED = 2000  #: Draws that stand for weighted ones.
 
 _SETTINGS = {
     "font.size": 9,
@@ -85,13 +70,7 @@ class Panel:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Draw in the block in the pictures' style.
-
-    Raises
-    ------
-    MissingDependencyError
-        If Matplotlib is not installed.
-    """
+    """Draw in the block in the pictures' style, if Matplotlib is installed."""
     mpl = load_library("matplotlib", "figures", "for pictures")
     with mpl.rc_context():
         mpl.rcdefaults()  # a reader's own style may be white on black
@@ -108,7 +87,7 @@ def _class_of_figures() -> Any:
 
         def _repr_png_(self) -> bytes:
             file = io.BytesIO()
-            self.savefig(file, format="png", dpi=_RESOLUTION)
+            self.savefig(file, format="png", dpi=110)
             return file.getvalue()
 
     return Picture
@@ -127,21 +106,11 @@ def arrange(panels: Sequence[Panel], *, columns: int = 3, title: str | None = No
 
 
 def arrange_at(places: Mapping[tuple[int, int], Panel], *, title: str | None = None) -> Any:
-    """Return a figure of panels at rows and columns.
-
-    Raises
-    ------
-    MissingDependencyError
-        If Matplotlib is not installed.
-    ConfigurationError
-        If there is no panel.
-    """
+    """Return a figure of panels at rows and columns."""
     if not places:
         raise ConfigurationError("there is nothing to show; name parameters that the run has")
     rows, columns = (max(place[axis] for place in places) + 1 for axis in (0, 1))
-    heights = [0.0] * rows
-    for (row, _), panel in places.items():
-        heights[row] = max(heights[row], panel.height)
+    heights = [max(p.height for (r, _), p in places.items() if r == row) for row in range(rows)]
     width = max(panel.width for panel in places.values())
     with drawing():
         figure = new_figure(columns * width, sum(heights))
@@ -165,11 +134,9 @@ def percent(probability: float) -> str:
 
 def short_name(name: str) -> str:
     """Return a name with its middle left out where it is too long for a picture."""
-    name = printable(" ".join(name.split()))
-    if len(name) <= LONGEST_NAME:
-        return name
-    end = LONGEST_NAME // 3
-    return f"{name[: LONGEST_NAME - end - 1]}…{name[-end:]}"
+    name, most = printable(" ".join(name.split())), 26
+    end = most // 3
+    return name if len(name) <= most else f"{name[: most - end - 1]}…{name[-end:]}"
 
 
 def draw_dots(
@@ -206,33 +173,29 @@ class Sample:
 
     @classmethod
     def of(cls, run: Any) -> Sample:
-        """Return that of a :class:`~surrokit.result.run.Run`.
-
-        Raises
-        ------
-        ConfigurationError
-            If it has no draws.
-        """
-        draws = run.draws
+        """Return that of a :class:`~surrokit.result.run.Run`, with eight chains at most."""
+        draws, most = run.draws, 8
         if not draws.shape[1]:
             raise ConfigurationError("there are no draws to show; draw some first")
         if run.answer is None:
-            return cls(rows=draws.reshape(-1, draws.shape[2]), chains=draws[:MOST_CHAINS])
+            return cls(rows=draws.reshape(-1, draws.shape[2]), chains=draws[:most])
         return cls(
             rows=run.resampled(RESAMPLED, rng=0),
-            chains=run.answer.rounds[-1].draws[: min(MOST_CHAINS, len(draws))],
+            chains=run.answer.rounds[-1].draws[: min(most, len(draws))],
             distribution=run.answer.distribution,
         )
 
     @property
     def note(self) -> str | None:
         """What a reader must know of the draws."""
-        return None if self.distribution is None else OF_WEIGHTS
+        weighted = self.distribution is not None
+        return "weighted answers, resampled by their weights" if weighted else None
 
     @property
     def note_on_chains(self) -> str | None:
         """What a reader must know of the chains."""
-        return None if self.distribution is None else OF_ROUND
+        weighted = self.distribution is not None
+        return "chains on the surrogate in the last round, before weights" if weighted else None
 
     def marginal(self, column: int) -> FloatArray:
         """Return equally likely values of one number, shape (n,)."""

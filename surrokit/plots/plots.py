@@ -5,31 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from surrokit.arguments import is_whole
 from surrokit.errors import ConfigurationError
 from surrokit.plots.diagnostics import cost_panels, rank_panels, trust_panels
 from surrokit.plots.panel import Sample, arrange, arrange_at
 from surrokit.plots.posterior import (
-    Pair,
     forest_panel,
     marginal_panels,
     most_correlated,
     pair_panels,
-    strongest_pairs,
     trace_panels,
 )
 from surrokit.plots.surrogate import surrogate_panels
-from surrokit.potentials import Potential
 
-MOST_PANELS = 24
-"""Numbers that a figure shows where none are named."""
-
-MOST_OF_PAIRS = 6
-"""Numbers of which all pairs are shown at most."""
+MOST_PANELS = 24  #: Numbers that a figure shows where none are named.
 
 
 class Plots:
-    """Pictures of a run; each is a Matplotlib figure, and costs no exact call unless told.
+    """Pictures of a run; each is a Matplotlib figure, and costs no exact call.
 
     Statistics in them (densities, highest-density intervals, ranks, effective sample sizes) are
     ArviZ's. Weighted answers are shown resampled by their weights, and figures say so.
@@ -67,16 +59,17 @@ class Plots:
 
         By default they are the 4 numbers with the largest rank correlations.
         """
-        columns = self._named(parameters)
-        if not 2 <= len(columns) <= MOST_OF_PAIRS:
+        run, most = self._run, 6
+        columns = most_correlated(run, 4) if parameters is None else run.parameters.find(parameters)
+        if not 2 <= len(columns) <= most:
             raise ConfigurationError(
-                f"pairs takes 2 to {MOST_OF_PAIRS} numbers, got {len(columns)}; name some of them "
-                "in parameters="
+                f"pairs takes 2 to {most} numbers, got {len(columns)}; name some of them in "
+                "parameters="
             )
         places = [(i, j) for j in range(1, len(columns)) for i in range(j)]
-        panels = pair_panels(self._run, [(columns[i], columns[j]) for i, j in places])
+        panels = pair_panels(run, [(columns[i], columns[j]) for i, j in places])
         at = {(j - 1, i): panel for (i, j), panel in zip(places, panels, strict=True)}
-        return arrange_at(at, title=Sample.of(self._run).note)
+        return arrange_at(at, title=Sample.of(run).note)
 
     def trace(self, parameters: Iterable[str] | None = None) -> Any:
         """Return draws in order, and how their ranks are spread over the chains."""
@@ -94,50 +87,36 @@ class Plots:
         panel = forest_panel(run, columns, interval, "all parameters", run.rhat())
         return arrange([panel], title=Sample.of(run).note)
 
-    def surrogate(
-        self,
-        parameters: Iterable[str] | None = None,
-        *,
-        exact: Potential | None = None,
-        points: int = 9,
-    ) -> Any:
-        """Return the surrogate against the exact potential: at draws, along lines, and in planes.
+    def surrogate(self, parameters: Iterable[str] | None = None) -> Any:
+        """Return the surrogate against the exact potential: at draws, and along lines.
 
-        Lines and planes go through the mean of the draws. Where some numbers are given, the others
-        go along as they do in the draws. Exact values are those that the run has evaluated at its
-        draws: on a line, a dot is as far from the curve as the exact potential is from the
-        surrogate at that draw. The potential is that of the sampling coordinates.
-
-        Parameters
-        ----------
-        parameters
-            Numbers along which lines go; None for the 4 with the largest rank correlations.
-        exact
-            The target, to evaluate it on the lines and in the planes; None to evaluate nothing.
-        points
-            Exact values on each line, and on each side of a plane, if ``exact`` is given; at least
-            2.
+        Lines go through the mean of the draws, by default along the 4 numbers with the largest rank
+        correlations; the other numbers go along as they do in the draws. Exact values are those
+        that the run has evaluated at its draws: a dot is as far from the curve as the exact
+        potential is from the surrogate at that draw. The potential is that of the sampling
+        coordinates.
         """
-        if not is_whole(points, 2):
-            raise ConfigurationError(f"points must be a whole number of at least 2, got {points!r}")
-        columns, pairs = self._lines(parameters)
-        return arrange(surrogate_panels(self._run, columns, pairs, exact, points))
+        run, free = self._run, self._run.kept.positions.shape[2]
+        if free == len(run.labels):
+            named = parameters is not None
+            columns = run.parameters.find(parameters) if named else most_correlated(run, 4)
+        elif parameters is None:
+            columns = list(range(min(free, 4)))
+        else:  # draws have other numbers than the surrogate
+            raise ConfigurationError(
+                "parameters cannot be named here: constraints tie numbers together, and the "
+                "surrogate has others; leave parameters out"
+            )
+        return arrange(surrogate_panels(run, columns))
 
     def cost(self) -> Any:
-        """Return exact calls over time, acceptance, and seconds by phase."""
+        """Return exact calls over time, and acceptance."""
         return arrange(cost_panels(self._run))
 
     def trust(self) -> Any:
-        """Return R-hat, effective draws, energies and weights, as far as the run has them."""
+        """Return R-hat and effective draws, energies and weights, as far as the run has them."""
         run = self._run
-        columns = list(range(min(len(run.labels), MOST_PANELS)))
-        return arrange(trust_panels(run, columns, run.ess(), run.rhat()), columns=2)
-
-    def _named(self, parameters: Iterable[str] | None) -> list[int]:
-        """Return places of numbers; by default of the 4 with the largest rank correlations."""
-        if parameters is None:
-            return most_correlated(self._run, 4)
-        return list(self._run.parameters.find(parameters))
+        return arrange(trust_panels(run, run.ess(), run.rhat()), columns=2)
 
     def _columns(self, parameters: Iterable[str] | None) -> tuple[list[int], str | None]:
         """Return places of numbers, and the title of their figure."""
@@ -147,15 +126,3 @@ class Plots:
             return run.parameters.find(parameters), note
         part = f"the first {MOST_PANELS} of {n} numbers" if n > MOST_PANELS else None
         return list(range(min(n, MOST_PANELS))), "; ".join(filter(None, (note, part))) or None
-
-    def _lines(self, parameters: Iterable[str] | None) -> tuple[list[int], list[Pair]]:
-        run, free = self._run, self._run.kept.positions.shape[2]
-        if free == len(run.labels):
-            columns = self._named(parameters)
-            return columns, strongest_pairs(run, 1, columns) if len(columns) > 1 else []
-        if parameters is not None:  # draws have other numbers than the surrogate
-            raise ConfigurationError(
-                "parameters cannot be named here: constraints tie numbers together, and the "
-                "surrogate has others; leave parameters out"
-            )
-        return list(range(min(free, 4))), [(0, 1)] if free > 1 else []

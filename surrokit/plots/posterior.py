@@ -26,20 +26,10 @@ from surrokit.plots.panel import (
 )
 from surrokit.types import FloatArray, IntArray
 
-MOST_DOTS = 400
-"""Draws in a panel of a pair."""
+MOST_DOTS = 400  #: Draws in a panel of a pair.
+AT_ONCE = 60  #: Numbers among which all pairs are compared; of more, the first ones.
 
-AT_ONCE = 60
-"""Numbers among which all pairs are compared; of more, the first ones."""
-
-MOST_POINTS = 300
-"""Of a chain in a panel."""
-
-MOST_ROWS = 60
-"""Intervals in a panel."""
-
-INNER = 0.5
-"""Probability of the thick part of an interval."""
+_MOST_POINTS = 300  # of a chain in a panel
 
 Pair = tuple[int, int]
 
@@ -94,40 +84,43 @@ def pair_panels(run: Any, pairs: Sequence[Pair]) -> list[Panel]:
     rows = sample.rows[:: -(-len(sample.rows) // MOST_DOTS)]
     diverged = run.draws[run.kept.divergent] if run.exact else run.draws[:0, 0]
     tail = (f", {len(diverged)} paths diverged" if len(diverged) else "") + after(sample.note)
-    panels = []
-    for pair in map(list, pairs):
-        names = [run.titles[column] for column in pair]
-        correlation = float(_correlation(ranks[:, pair])[0, 1])
-        text = f"Draws of {names[0]} and {names[1]}: rank correlation {correlation:.2f}{tail}."
-        panels.append(_pair(names, text, rows[:, pair], diverged[:MOST_DOTS, pair], correlation))
-    return panels
+    return [_pair(run.titles, pair, rows, diverged[:MOST_DOTS], ranks, tail) for pair in pairs]
 
 
 def _pair(
-    names: list[str], text: str, rows: FloatArray, diverged: FloatArray, correlation: float
+    titles: list[str],
+    pair: Pair,
+    rows: FloatArray,
+    diverged: FloatArray,
+    ranks: IntArray,
+    tail: str,
 ) -> Panel:
+    first, second = pair
+    names = [titles[first], titles[second]]
+    correlation = float(_correlation(ranks[:, [first, second]])[0, 1])
+
     def draw(axes: Any) -> None:
-        draw_dots(axes, rows[:, 0], rows[:, 1], colour=BLUE, size=2.2, alpha=0.5)
+        draw_dots(axes, rows[:, first], rows[:, second], colour=BLUE, size=2.2, alpha=0.5)
         if len(diverged):
-            axes.plot(diverged[:, 0], diverged[:, 1], "x", color=VERMILION, markersize=5)
-        axes.set_xlabel(short_name(names[0]))
-        axes.set_ylabel(short_name(names[1]))
+            x, y = diverged[:, first], diverged[:, second]
+            axes.plot(x, y, "x", color=VERMILION, markersize=5)
+        axes.set(xlabel=short_name(names[0]), ylabel=short_name(names[1]))
         axes.locator_params(nbins=4)
         axes.set_title(f"rank correlation {correlation:.2f}", fontsize=8)
 
+    text = f"Draws of {names[0]} and {names[1]}: rank correlation {correlation:.2f}{tail}."
     return Panel(title=" and ".join(names), text=text, draw=draw, width=2.6, height=2.3)
 
 
-def strongest_pairs(run: Any, n: int, columns: Sequence[int] | None = None) -> list[Pair]:
+def strongest_pairs(run: Any, n: int) -> list[Pair]:
     """Return n pairs at most, of the largest rank correlations in absolute value, in their order.
 
-    They are pairs of ``columns``, or of the first :data:`AT_ONCE` numbers.
+    They are pairs of the first :data:`AT_ONCE` numbers.
     """
-    rows = Sample.of(run).rows
-    among = list(range(min(rows.shape[1], AT_ONCE)) if columns is None else columns)
-    strength = np.abs(_correlation(_ranks(rows[:, among])))
-    pairs = sorted(combinations(range(len(among)), 2), key=lambda pair: -strength[pair])
-    return [(among[i], among[j]) for i, j in pairs[:n]]
+    rows = Sample.of(run).rows[:, :AT_ONCE]
+    strength = np.abs(_correlation(_ranks(rows)))
+    pairs = combinations(range(rows.shape[1]), 2)
+    return sorted(pairs, key=lambda pair: -strength[pair])[:n]
 
 
 def most_correlated(run: Any, n: int) -> list[int]:
@@ -152,10 +145,9 @@ def _correlation(ranks: IntArray) -> FloatArray:
 def trace_panels(run: Any, columns: Sequence[int], rhat: FloatArray) -> list[Panel]:
     """Return the draws of each number by chain, in order; R-hat is of all numbers of the run."""
     sample = Sample.of(run)
-    tail = after(sample.note_on_chains)
     n = sample.chains.shape[1]
     divergent = run.kept.divergent.any(axis=0) if run.exact else np.zeros(n, dtype=bool)
-    at = np.flatnonzero(divergent)[:MOST_POINTS]
+    at, tail = np.flatnonzero(divergent)[:_MOST_POINTS], after(sample.note_on_chains)
     return [_trace(run.titles[i], sample.chains[:, :, i], at, rhat[i], tail) for i in columns]
 
 
@@ -164,15 +156,13 @@ def _trace(name: str, chains: FloatArray, divergent: IntArray, rhat: float, tail
     text = f"Draws of {name} in {len(chains)} chains, in order; R-hat is {rhat:.3f}{tail}."
 
     def draw(axes: Any) -> None:
-        places = np.arange(0, n, -(-n // MOST_POINTS))
+        places = np.arange(0, n, -(-n // _MOST_POINTS))
         for colour, chain in zip(CYCLE, chains, strict=False):
             axes.plot(places, chain[places], color=colour, linewidth=0.6, alpha=0.8)
         if divergent.size:
             ends = np.full(divergent.size, chains.min())
             axes.plot(divergent, ends, "|", color=VERMILION, markersize=7)
-        axes.set_title(short_name(name))
-        axes.set_xlabel("draw")
-        axes.set_xlim(0, max(n - 1, 1))
+        axes.set(title=short_name(name), xlabel="draw", xlim=(0, max(n - 1, 1)))
         axes.locator_params(nbins=5)
 
     return Panel(title=name, text=text, draw=draw, height=1.6)
@@ -181,14 +171,14 @@ def _trace(name: str, chains: FloatArray, divergent: IntArray, rhat: float, tail
 def forest_panel(
     run: Any, columns: Sequence[int], interval: float, title: str, rhat: FloatArray
 ) -> Panel:
-    """Return medians and intervals, a row for each of the first :data:`MOST_ROWS` columns.
+    """Return medians and intervals, a row for each of the first 60 columns.
 
     R-hat is of all numbers of the run; rows where it is large have another mark.
     """
     check_probability(interval)
-    sample, shown = Sample.of(run), list(columns[:MOST_ROWS])
+    sample, shown = Sample.of(run), list(columns[:60])
     middles = np.array([np.median(sample.marginal(column)) for column in shown])
-    inner, outer = (run.highest_density(each)[shown] for each in (INNER, interval))
+    inner, outer = (run.highest_density(each)[shown] for each in (0.5, interval))
     doubtful = ~(rhat[shown] <= LARGEST_RHAT)
     least, most = (
         f"{run.titles[shown[i]]} at {describe(middles[i])}"

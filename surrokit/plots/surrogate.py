@@ -1,4 +1,4 @@
-"""The surrogate against the exact potential: at draws, along lines and in planes."""
+"""The surrogate against the exact potential: at draws, and along lines."""
 
 from __future__ import annotations
 
@@ -11,20 +11,12 @@ import numpy as np
 from surrokit.errors import ConfigurationError
 from surrokit.limits import one_thread
 from surrokit.plots.panel import BLUE, GREY, ORANGE, VERMILION, Panel, draw_dots, short_name
-from surrokit.plots.posterior import MOST_DOTS, Pair
+from surrokit.plots.posterior import MOST_DOTS
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
-LEVELS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Contours of planes, in nats above the least."""
-
-REACH = 3.0
-"""Posterior standard deviations that lines and planes reach to each side."""
-
-LARGE = 0.5
-"""Error in nats from which on a dot is marked."""
-
-_LINE, _SIDE = 81, 41  # points of curves
+REACH = 3.0  #: Posterior standard deviations that lines reach to each side.
+LARGE = 0.5  #: Error in nats from which on a dot is marked.
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -42,13 +34,7 @@ class Comparison:
 
     @classmethod
     def of(cls, run: Any) -> Comparison:
-        """Return that of a :class:`~surrokit.result.run.Run`, without an exact call.
-
-        Raises
-        ------
-        ConfigurationError
-            If it has no surrogate, or no draws.
-        """
+        """Return that of a :class:`~surrokit.result.run.Run`, without an exact call."""
         if run.surrogate is None:
             raise ConfigurationError(
                 "this run has no surrogate to look at: it was exact throughout, or was opened from "
@@ -74,28 +60,19 @@ class Comparison:
             covariance=np.atleast_2d(np.cov(positions, rowvar=False)),
         )
 
-    def through(self, columns: Sequence[int], steps: FloatArray) -> FloatArray:
-        """Return positions (n, dim) through the mean, on which the numbers of k columns are given.
+    def through(self, column: int, steps: FloatArray) -> FloatArray:
+        """Return positions (n, dim) through the mean, at steps (n,) of a number's sd.
 
-        The other numbers go along as they do in the draws, by their regression on those given.
-        ``steps`` (n, k) are standard deviations from the mean.
+        The other numbers go along as they do in the draws, by their regression on this one.
         """
-        given = list(columns)
-        inner, outer = self.covariance[np.ix_(given, given)], self.covariance[:, given]
-        offsets = steps * np.sqrt(np.diagonal(inner))
-        slopes = np.linalg.lstsq(inner, outer.T, rcond=None)[0]
-        return np.asarray(self.mean + offsets @ slopes)
+        along, sd = self.covariance[column], np.sqrt(self.covariance[column, column])
+        return np.asarray(self.mean + steps[:, None] * (along / sd if sd > 0.0 else 0.0 * along))
 
     def place(self, positions: FloatArray, column: int) -> FloatArray:
         """Return where positions are on the axis of a number, in the user's coordinates if any."""
         user = self.transform.to_bounded(positions)
         same = user.shape == positions.shape
         return np.asarray(user[:, column] if same else positions[:, column])
-
-    @property
-    def large(self) -> Any:
-        """Where errors are larger than :data:`LARGE`, shape (n,)."""
-        return np.abs(self.errors) > LARGE
 
 
 def _value(potential: Potential, positions: FloatArray) -> FloatArray:
@@ -110,7 +87,7 @@ def error_panel(run: Any) -> Panel | None:
     if run.surrogate is None or not run.exact or not np.isfinite(run.kept.values).any():
         return None
     found = Comparison.of(run)
-    values, errors, large = found.values, found.errors, found.large
+    values, errors, large = found.values, found.errors, np.abs(found.errors) > LARGE
     spread = float(np.nanstd(errors)) if np.isfinite(errors).any() else np.nan
 
     def draw(axes: Any) -> None:
@@ -129,90 +106,35 @@ def error_panel(run: Any) -> Panel | None:
     return Panel(title="surrogate's error", text=text, draw=draw)
 
 
-def surrogate_panels(
-    run: Any, columns: Sequence[int], pairs: Sequence[Pair], exact: Potential | None, points: int
-) -> list[Panel]:
-    """Return errors at draws, lines along columns, and planes of pairs through the posterior.
-
-    ``exact`` is evaluated at that many points of each line, and the square of it in each plane;
-    where it is None, nothing is.
-    """
+def surrogate_panels(run: Any, columns: Sequence[int]) -> list[Panel]:
+    """Return errors at draws, and lines along columns through the posterior."""
     found, errors = Comparison.of(run), error_panel(run)
-    lines = [_line(found, column, exact, points) for column in columns]
-    planes = [_plane(found, pair, exact, points) for pair in pairs]
-    return [*([] if errors is None else [errors]), *lines, *planes]
+    return [*([] if errors is None else [errors]), *(_line(found, column) for column in columns)]
 
 
-def _line(found: Comparison, column: int, exact: Potential | None, points: int) -> Panel:
+def _line(found: Comparison, column: int) -> Panel:
     name = found.labels[column]
-    at = found.through([column], np.linspace(-REACH, REACH, _LINE)[:, None])
-    few = found.through([column], np.linspace(-REACH, REACH, points)[:, None])
+    at = found.through(column, np.linspace(-REACH, REACH, 81))
 
     def draw(axes: Any) -> None:
         x, curve = found.place(at, column), _value(found.surrogate, at)
-        middle = curve[len(curve) // 2]
-        curve -= middle
+        curve -= curve[len(curve) // 2]
         axes.plot(x, curve, color=BLUE, label="surrogate")
-        if exact is not None:
-            values = _value(exact, few)
-            heights = values - np.nanmedian(values - _value(found.surrogate, few)) - middle
-            axes.plot(found.place(few, column), heights, "o", color=ORANGE, label="exact, paid for")
-        else:
-            where = found.place(found.positions, column)
-            inside = (where >= x.min()) & (where <= x.max())
-            order = np.argsort(x)
-            heights = np.interp(where, x[order], curve[order]) + found.errors
-            draw_dots(axes, where[inside], heights[inside], colour=ORANGE, size=2.2, alpha=0.7)
-            axes.plot([], [], "o", color=ORANGE, markersize=2.2, label="exact at draws")
+        where = found.place(found.positions, column)
+        inside, order = (where >= x.min()) & (where <= x.max()), np.argsort(x)
+        heights = np.interp(where, x[order], curve[order]) + found.errors
+        draw_dots(axes, where[inside], heights[inside], colour=ORANGE, size=2.2, alpha=0.7)
+        axes.plot([], [], "o", color=ORANGE, markersize=2.2, label="exact at draws")
         top = float(np.nanquantile(curve, 0.97))
         axes.set_ylim(np.nanmin(curve) - 0.5, max(top, 1.0) + 0.5)
         axes.set(ylabel="nats", title=short_name(name))
         axes.legend(loc="upper center")
         axes.locator_params(nbins=5)
 
-    told = f"exact values at {points} points of the line"
-    if exact is None:
-        close = int((np.abs(found.errors) <= LARGE).sum())
-        told = (
-            f"dots are as far from it as the exact potential at draws, within {LARGE} nats at "
-            f"{close} of {len(found.errors)}"
-        )
+    close = int((np.abs(found.errors) <= LARGE).sum())
     text = (
         f"Surrogate along {name} through the middle of the draws, {REACH:g} standard deviations to "
-        f"each side; {told}."
+        "each side; dots are as far from it as the exact potential at draws, within "
+        f"{LARGE} nats at {close} of {len(found.errors)}."
     )
     return Panel(title=name, text=text, draw=draw)
-
-
-def _plane(found: Comparison, pair: Pair, exact: Potential | None, points: int) -> Panel:
-    names = [found.labels[column] for column in pair]
-
-    def contour(axes: Any, potential: Potential, side: int, colour: str, style: str) -> None:
-        steps = np.linspace(-REACH, REACH, side)
-        both = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
-        at = found.through(pair, both)
-        x, y = (found.place(at, column).reshape(side, side) for column in pair)
-        values = _value(potential, at)
-        heights = (values - np.nanmin(values)).reshape(side, side)
-        axes.contour(x, y, heights, levels=LEVELS, colors=colour, linestyles=style, linewidths=0.9)
-
-    def draw(axes: Any) -> None:
-        if exact is None:
-            x, y = (found.place(found.positions, column) for column in pair)
-            draw_dots(axes, x[~found.large], y[~found.large], colour=GREY, size=1.8, alpha=0.5)
-            axes.plot(x[found.large], y[found.large], "x", color=VERMILION, markersize=4)
-        contour(axes, found.surrogate, _SIDE, BLUE, "-")
-        if exact is not None:
-            contour(axes, exact, points, ORANGE, "--")
-        axes.set_xlabel(short_name(names[0]))
-        axes.set_ylabel(short_name(names[1]))
-        axes.set_title("surrogate" if exact is None else "surrogate, and exact (dashed)")
-        axes.locator_params(nbins=5)
-
-    levels = ", ".join(f"{level:g}" for level in LEVELS)
-    dots = "dots are draws" if exact is None else "dashed contours are exact"
-    text = (
-        f"Contours of the surrogate in the plane of {names[0]} and {names[1]} through the middle "
-        f"of the draws, at {levels} nats above its least value; {dots}."
-    )
-    return Panel(title=" and ".join(names), text=text, draw=draw, height=2.5)

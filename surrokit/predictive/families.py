@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from functools import partial
 from math import gamma
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -14,55 +13,96 @@ import numpy as np
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
 
-Mean: TypeAlias = Callable[[FloatArray], FloatArray]
-"""From linear predictors to means of responses."""
+_KNOWN: Mapping[str, Mapping[str, float]] = {
+    "gaussian": {"scale": 1.0},
+    "student": {"scale": 1.0, "degrees": 4.0},
+    "logistic-errors": {"scale": 1.0},
+    "logistic": {},
+    "probit": {},
+    "poisson": {},
+    "negative-binomial": {"size": 1.0},
+    "gamma": {"shape": 1.0},
+    "exponential": {},
+    "weibull": {"shape": 1.0},
+}
+"""Families of one linear predictor, and their known numbers as they usually are."""
 
-Draw: TypeAlias = Callable[[np.random.Generator, FloatArray, Any], FloatArray]
-"""From a generator, linear predictors and scales of errors to responses."""
+NAMES = tuple(_KNOWN)
+"""Families of one linear predictor."""
 
-_MOST = 700.0  # exponent of a mean that is still a number
 _MOST_COUNTED = 1e18
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(eq=False)
 class ResponseFamily:
-    """A family of responses to one linear predictor, as far as predictions go."""
+    """A family of responses to one linear predictor, as far as predictions go.
+
+    For a family of one's own give a subclass with :meth:`mean` and :meth:`draw`.
+    """
 
     name: str
-    settings: Mapping[str, float] = attrs.field(factory=dict)  # known numbers
-    mean: Mean
-    draw: Draw  # scales are those of normal errors; other families pay no heed to them
-    of_errors: bool = False  # responses are real numbers about the predictor, in its units
-    binary: bool = False  # responses are zeros and ones
-    positive: bool = False  # responses are not negative
-    log_mean: float = 0.0  # how log means grow with the predictor; 0 where means are that
-    built_in: bool = False  # name and settings suffice to make it again
+    settings: Mapping[str, float]  # known numbers
 
     @property
     def scale(self) -> float:
         """The known scale of errors; 1 where there is none."""
         return float(self.settings.get("scale", 1.0))
 
+    @property
+    def of_errors(self) -> bool:
+        """Whether responses are real numbers about the predictor, in its units."""
+        return "scale" in self.settings
 
-_ERRORS, _TWO, _POSITIVE = {"of_errors": True}, {"binary": True}, {"positive": True}
-_LOG_MEAN = {"positive": True, "log_mean": 1.0}
+    @property
+    def binary(self) -> bool:
+        """Whether responses are zeros and ones."""
+        return self.name in ("logistic", "probit")
 
-_FAMILIES: Mapping[str, tuple[dict[str, float], dict[str, Any]]] = {
-    "gaussian": ({"scale": 1.0}, _ERRORS),
-    "student": ({"scale": 1.0, "degrees": 4.0}, _ERRORS),
-    "logistic-errors": ({"scale": 1.0}, _ERRORS),
-    "logistic": ({}, _TWO),
-    "probit": ({}, _TWO),
-    "poisson": ({}, _LOG_MEAN),
-    "negative-binomial": ({"size": 1.0}, _LOG_MEAN),
-    "gamma": ({"shape": 1.0}, _LOG_MEAN),
-    "exponential": ({}, _POSITIVE),
-    "weibull": ({"shape": 1.0}, _POSITIVE),
-}
-"""Name to known numbers, and to what is particular of a family."""
+    @property
+    def log_mean(self) -> float:
+        """How log means grow with the predictor; 0 where means are that, or probabilities."""
+        if self.name in ("exponential", "weibull"):
+            return -1.0 / self.settings.get("shape", 1.0)
+        return 0.0 if self.of_errors or self.binary else 1.0
 
-NAMES = tuple(_FAMILIES)
-"""Families of one linear predictor."""
+    def mean(self, e: FloatArray) -> FloatArray:
+        """Return means of responses to linear predictors."""
+        from scipy.special import expit, ndtr
+
+        match self.name:
+            case "logistic":
+                return np.asarray(expit(e))
+            case "probit":
+                return np.asarray(ndtr(e))
+            case "exponential" | "weibull":
+                shape = self.settings.get("shape", 1.0)
+                return gamma(1.0 + 1.0 / shape) * _exp(-e / shape)
+        return e if self.of_errors else _exp(e)  # errors have mean zero
+
+    def draw(self, rng: np.random.Generator, e: FloatArray, scale: Any) -> FloatArray:
+        """Return responses to linear predictors; ``scale`` is that of normal errors alone."""
+        drawn: Any
+        known = self.settings
+        match self.name:
+            case "gaussian":
+                drawn = rng.normal(e, scale)
+            case "student":
+                drawn = e + known["scale"] * rng.standard_t(known["degrees"], size=e.shape)
+            case "logistic-errors":
+                drawn = rng.logistic(e, known["scale"])
+            case "logistic" | "probit":
+                drawn = rng.random(e.shape) < self.mean(e)
+            case "poisson":
+                drawn = rng.poisson(np.minimum(_exp(e), _MOST_COUNTED))
+            case "negative-binomial":
+                rates = rng.gamma(known["size"], np.minimum(_exp(e), _MOST_COUNTED) / known["size"])
+                drawn = rng.poisson(np.minimum(rates, _MOST_COUNTED))
+            case "gamma":
+                drawn = rng.gamma(known["shape"], _exp(e) / known["shape"])
+            case _:  # exponential and Weibull's times
+                shape = known.get("shape", 1.0)
+                drawn = _exp(-e / shape) * rng.weibull(shape, size=e.shape)
+        return np.asarray(drawn, dtype=np.float64)
 
 
 def response_family(name: str, settings: Mapping[str, float] | None = None) -> ResponseFamily:
@@ -77,71 +117,18 @@ def response_family(name: str, settings: Mapping[str, float] | None = None) -> R
         raise ConfigurationError(
             f"family must be one of {', '.join(NAMES)}, got {name!r}{suggest(name, NAMES)}"
         )
-    (known, particular), numbers = _FAMILIES[name], dict(settings or {})
-    odd = sorted(set(numbers) - set(known))
+    known = {**_KNOWN[name], **(settings or {})}
+    odd = sorted(set(known) - set(_KNOWN[name]))
     if odd:
         raise ConfigurationError(
             f"the family {name!r} has no setting {' and no '.join(odd)}; it has "
-            f"{', '.join(known) or 'none'}"
+            f"{', '.join(_KNOWN[name]) or 'none'}"
         )
-    whole = {**known, **numbers}
-    if particular is _POSITIVE:  # times
-        particular = {**particular, "log_mean": -1.0 / whole.get("shape", 1.0)}
-    return ResponseFamily(
-        name=name,
-        settings=whole,
-        mean=partial(_mean, name, whole),
-        draw=partial(_draw, name, whole),
-        built_in=True,
-        **particular,
-    )
-
-
-def _mean(name: str, known: Mapping[str, float], e: FloatArray) -> FloatArray:
-    from scipy.special import expit, ndtr
-
-    match name:
-        case "logistic":
-            return np.asarray(expit(e))
-        case "probit":
-            return np.asarray(ndtr(e))
-        case "exponential" | "weibull":
-            shape = known.get("shape", 1.0)
-            return gamma(1.0 + 1.0 / shape) * _exp(-e / shape)
-        case "poisson" | "negative-binomial" | "gamma":
-            return _exp(e)
-    return e  # with errors of mean zero
-
-
-def _draw(
-    name: str, known: Mapping[str, float], rng: np.random.Generator, e: FloatArray, scale: Any
-) -> FloatArray:
-    """Return responses to linear predictors; ``scale`` is that of normal errors."""
-    drawn: Any
-    match name:
-        case "gaussian":
-            drawn = rng.normal(e, scale)
-        case "student":
-            drawn = e + known["scale"] * rng.standard_t(known["degrees"], size=e.shape)
-        case "logistic-errors":
-            drawn = rng.logistic(e, known["scale"])
-        case "logistic" | "probit":
-            drawn = rng.random(e.shape) < _mean(name, known, e)
-        case "poisson":
-            drawn = rng.poisson(np.minimum(_exp(e), _MOST_COUNTED))
-        case "negative-binomial":
-            rates = rng.gamma(known["size"], np.minimum(_exp(e), _MOST_COUNTED) / known["size"])
-            drawn = rng.poisson(np.minimum(rates, _MOST_COUNTED))
-        case "gamma":
-            drawn = rng.gamma(known["shape"], _exp(e) / known["shape"])
-        case _:  # exponential and Weibull's times
-            shape = known.get("shape", 1.0)
-            drawn = _exp(-e / shape) * rng.weibull(shape, size=e.shape)
-    return np.asarray(drawn, dtype=np.float64)
+    return ResponseFamily(name, known)
 
 
 def _exp(e: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(np.minimum(e, _MOST)))
+    return np.asarray(np.exp(np.minimum(e, 700.0)))  # a mean that is still a number
 
 
 # --- classes ---

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -31,16 +31,6 @@ class Rows:
     design: FloatArray  # (n_rows, n_columns)
     offset: FloatArray  # (n_rows,), known parts of the predictors
     index: Any = None  # of a table's rows; None where data are an array
-
-
-class Reader(Protocol):
-    """Makes rows of new data."""
-
-    def read(self, new: Any, offset: Any) -> Rows:
-        """Return the rows of new data, given as those of the fit; offsets of None are the fit's."""
-
-    def to_plain(self) -> dict[str, Any] | None:
-        """Return it as plain data, or None if it cannot be written."""
 
 
 @attrs.frozen(kw_only=True)
@@ -112,7 +102,7 @@ class RowPredictor:
 
     family: Family
     n_columns: int  # of the design
-    reader: Reader  # makes rows of new data
+    reader: Any  # ``read``s rows of new data, and is written ``to_plain`` data or None
     levels: tuple[str, ...] = ()  # names of the classes in order; empty where they are numbers
 
     @classmethod
@@ -134,14 +124,15 @@ class RowPredictor:
         ConfigurationError
             If responses are no classes.
         """
-        if isinstance(self.family, ResponseFamily):
-            if not self.family.binary:
-                raise ConfigurationError(
-                    f"the family {self.family.name!r} has no classes and so no probabilities of "
-                    "them; call predict for means and intervals"
-                )
-            return self.levels or ("0", "1")
-        n_classes = self.family.count(dim, self.n_columns)
+        if not isinstance(self.family, ResponseFamily):
+            n_classes = self.family.count(dim, self.n_columns)
+        elif self.family.binary:
+            n_classes = 2
+        else:
+            raise ConfigurationError(
+                f"the family {self.family.name!r} has no classes and so no probabilities of "
+                "them; call predict for means and intervals"
+            )
         return self.levels or tuple(map(str, range(n_classes)))
 
     def means(self, positions: FloatArray, rows: Rows, part: slice) -> FloatArray:
@@ -173,8 +164,8 @@ class RowPredictor:
     def to_plain(self) -> dict[str, Any] | None:
         """Return it as plain data, or None if it cannot be written."""
         reader = self.reader.to_plain()
-        by_name = self.has_classes or getattr(self.family, "built_in", False)
-        if reader is None or not by_name:
+        by_name = (ResponseFamily, MultinomialClasses, OrdinalClasses)  # and no class of a user's
+        if reader is None or type(self.family) not in by_name:
             return None
         return {
             "kind": "rows",

@@ -20,10 +20,8 @@ from surrokit.weighted.round import RESAMPLING_SEED, Distribution, resampled_row
 Kind: TypeAlias = Literal["mean", "response"]
 """Whether means of responses are predicted, or new responses."""
 
-_NUMBERS_IN_A_BLOCK = 4_000_000
 
-
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(eq=False)
 class _Draws:
     """Positions with masses, under which averages are those under the target."""
 
@@ -35,12 +33,10 @@ class _Draws:
         """Return all that is known of the posterior."""
         better = run.answer or run.sharpened
         if better is not None:
-            positions, masses = better.with_masses
-            return cls(positions=positions, masses=masses)
-        return cls(positions=run.draws.reshape(-1, run.draws.shape[2]))
+            return cls(*better.with_masses)
+        return cls(run.draws.reshape(-1, run.draws.shape[2]))
 
     def mean(self, values: FloatArray) -> FloatArray:
-        """Return the averages of values (n, ...)."""
         if self.masses is None:
             return np.asarray(values.mean(axis=0))
         return np.asarray(np.tensordot(self.masses, values, axes=1))
@@ -49,9 +45,16 @@ class _Draws:
         """Return quantiles of values (n, k), shape (len(probabilities), k)."""
         if self.masses is None:
             return np.asarray(np.quantile(values, probabilities, axis=0))
-        of = Distribution.of(values, self.masses)
-        wanted = [np.full(values.shape[1], probability) for probability in probabilities]
-        return np.stack([of.invert(each) for each in wanted])
+        of, k = Distribution.of(values, self.masses), values.shape[1]
+        return np.stack([of.invert(np.full(k, probability)) for probability in probabilities])
+
+    def parts(self, predictor: RowPredictor, rows: Rows) -> Iterator[slice]:
+        """Yield slices of rows, for so many numbers at once."""
+        n, dim = self.positions.shape
+        each = n * (len(predictor.classes(dim)) if predictor.has_classes else 1)
+        size = max(1, 4_000_000 // max(1, each))
+        for first in range(0, len(rows.design), size):
+            yield slice(first, first + size)
 
 
 def predict(
@@ -84,7 +87,7 @@ def predict_proba(run: Any, new: Any, offset: Any) -> FloatArray:
     predictor.classes(draws.positions.shape[1])  # or an error
     found = [
         draws.mean(predictor.probabilities(draws.positions, rows, part))
-        for part in _parts(predictor, draws, rows)
+        for part in draws.parts(predictor, rows)
     ]
     return np.concatenate(found)
 
@@ -120,8 +123,7 @@ def posterior_predictive(
 
 def _check_model(run: Any, new: Any, offset: Any) -> None:
     """Raise unless a run is one of a forward model with draws, and nothing else is given."""
-    _check_draws(run)
-    if not hasattr(run.predictor, "draw_data"):
+    if not run.draws.shape[1] or not hasattr(run.predictor, "draw_data"):
         raise _nothing_predicted(run)
     missing = True if run.outputs is None else np.isnan(run.outputs).any(axis=2)
     if np.any(missing):
@@ -139,26 +141,20 @@ def _check_model(run: Any, new: Any, offset: Any) -> None:
 
 def _read(run: Any, new: Any, offset: Any) -> tuple[RowPredictor, Rows]:
     """Return what predicts, and new rows; raise if the run has no draws, or is of no regression."""
-    _check_draws(run)
-    predictor = run.predictor
-    if hasattr(predictor, "draw_data"):
+    if run.draws.shape[1] and hasattr(run.predictor, "draw_data"):
         raise ConfigurationError(
             "this run is of a forward model, which has no rows to predict; call "
             "run.posterior_predictive() for draws of its data"
         )
-    if not isinstance(predictor, RowPredictor):
+    if not run.draws.shape[1] or not isinstance(run.predictor, RowPredictor):
         raise _nothing_predicted(run)
-    return predictor, predictor.reader.read(new, offset)
-
-
-def _check_draws(run: Any) -> None:
-    if not run.draws.shape[1]:
-        raise ConfigurationError("there are no draws to predict from; draw some first")
+    return run.predictor, run.predictor.reader.read(new, offset)
 
 
 def _nothing_predicted(run: Any) -> ConfigurationError:
-    if run.surrogate is None and run.kernel is None:
-        # as of a run that was opened
+    if not run.draws.shape[1]:
+        return ConfigurationError("there are no draws to predict from; draw some first")
+    if run.surrogate is None and run.kernel is None:  # as of a run that was opened
         return ConfigurationError(
             "the file of this run does not hold how its target predicts; take it up with its "
             "target, run = surrokit.resume(path, target), and ask that run"
@@ -190,20 +186,19 @@ def _summarise(
             "run.posterior_predictive for draws of them"
         )
     tail = 0.5 * (1.0 - (0.9 if interval is None else float(interval)))
-    ends = np.array([tail, 1.0 - tail])
     found: dict[str, list[FloatArray]] = {"mean": [], "sd": [], "lower": [], "upper": []}
-    for part in _parts(predictor, draws, rows):
-        values = (
-            predictor.means(draws.positions, rows, part)
-            if kind == "mean"
-            else predictor.draw(rng, draws.positions, rows, part)
-        )
+    for part in draws.parts(predictor, rows):
+        if kind == "mean":
+            values = predictor.means(draws.positions, rows, part)
+        else:
+            values = predictor.draw(rng, draws.positions, rows, part)
         values = values.reshape(len(values), -1)
         mean = draws.mean(values)
         found["mean"].append(mean)
         found["sd"].append(np.sqrt(np.maximum(draws.mean(np.square(values - mean)), 0.0)))
-        for name, column in zip(("lower", "upper"), draws.quantiles(values, ends), strict=True):
-            found[name].append(column)
+        lower, upper = draws.quantiles(values, np.array([tail, 1.0 - tail]))
+        found["lower"].append(lower)
+        found["upper"].append(upper)
     columns: dict[str, Any] = {name: np.concatenate(each) for name, each in found.items()}
     if interval is None:
         del columns["lower"], columns["upper"]
@@ -211,12 +206,3 @@ def _summarise(
         classes = predictor.classes(draws.positions.shape[1])
         columns = {"level": np.tile(classes, len(rows.design)), **columns}
     return columns
-
-
-def _parts(predictor: RowPredictor, draws: _Draws, rows: Rows) -> Iterator[slice]:
-    """Yield slices of rows, for so many numbers at once."""
-    n, dim = draws.positions.shape
-    each = n * (len(predictor.classes(dim)) if predictor.has_classes else 1)
-    size = max(1, _NUMBERS_IN_A_BLOCK // max(1, each))
-    for first in range(0, len(rows.design), size):
-        yield slice(first, first + size)

@@ -33,46 +33,18 @@ INPUT, OUTPUT, HERE = "{input}", "{output}", "{here}"
 _POSIX = os.name == "posix"
 
 
-@attrs.frozen
-class Command:
-    """Words that start a program, without a shell."""
+def read_command(given: object, folder: Path) -> tuple[tuple[str, ...], str]:
+    """Return the words that start a program, without a shell, and how messages call it.
 
-    words: tuple[str, ...]  # with full paths
-    text: str  # as it was given, for messages
+    The user gave text to be split as a shell would, or words. The program is called in folders of
+    its own, so a word that names a file of ``folder`` is replaced by the file's full path, and
+    ``{here}`` by that of ``folder``.
 
-    @classmethod
-    def read(cls, given: object, folder: Path) -> Command:
-        """Return the command that a user gave, as text to be split as a shell would, or as words.
-
-        The program is called in folders of its own, so a word that names a file of ``folder`` is
-        replaced by the file's full path, and ``{here}`` by that of ``folder``.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is no command, or there is no such program.
-        """
-        words = _split(given)
-        first, *others = [word.replace(HERE, str(folder)) for word in words]
-        found = (_find(first, folder), *(_full_path(word, folder) for word in others))
-        return cls(words=found, text=shlex.join(words))
-
-    @property
-    def reads_a_file(self) -> bool:
-        """Whether the program is given the name of its input, and not the input itself."""
-        return any(INPUT in word for word in self.words)
-
-    @property
-    def writes_a_file(self) -> bool:
-        """Whether the program is given the name of its output, and does not print it."""
-        return any(OUTPUT in word for word in self.words)
-
-    def name_files(self, given: Path, made: Path) -> list[str]:
-        """Return the words for one call, with the names of its input and its output."""
-        return [word.replace(INPUT, str(given)).replace(OUTPUT, str(made)) for word in self.words]
-
-
-def _split(given: object) -> list[str]:
+    Raises
+    ------
+    ConfigurationError
+        If it is no command, or there is no such program.
+    """
     if isinstance(given, str):
         try:
             words = shlex.split(given)
@@ -93,7 +65,8 @@ def _split(given: object) -> list[str]:
             "the command is empty; give a program and its arguments, such as "
             "'./model {input} {output}'"
         )
-    return words
+    first, *others = [word.replace(HERE, str(folder)) for word in words]
+    return (_find(first, folder), *(_full_path(word, folder) for word in others)), shlex.join(words)
 
 
 def _find(word: str, folder: Path) -> str:
@@ -105,21 +78,19 @@ def _find(word: str, folder: Path) -> str:
         return named
     if not file.is_file():
         where = f"in {folder}" if is_path else "among the installed ones (PATH)"
-        why = (
+        raise ConfigurationError(
             f"there is no program {word!r} {where}; name an executable file, or an installed "
             "program"
         )
-    elif is_path:
-        why = (
+    if is_path:
+        raise ConfigurationError(
             f"{file} may not be executed; allow it (chmod +x), or name what runs it, as in "
             f"'python {word}'"
         )
-    else:
-        why = (
-            f"there is no installed program {word!r}, but there is a file {file}; name it "
-            f"./{word}, or name what runs it, as in 'python {word}'"
-        )
-    raise ConfigurationError(why)
+    raise ConfigurationError(
+        f"there is no installed program {word!r}, but there is a file {file}; name it ./{word}, or "
+        f"name what runs it, as in 'python {word}'"
+    )
 
 
 def _full_path(word: str, folder: Path) -> str:
@@ -130,57 +101,36 @@ def _full_path(word: str, folder: Path) -> str:
         return word
 
 
-class InFlight:
-    """Processes at work, so that they can be ended when nobody waits for them any more.
-
-    Copies elsewhere, made by pickle, have processes of their own.
-    """
-
-    def __init__(self) -> None:
-        self._processes: set[subprocess.Popen[bytes]] = set()
-
-    @contextmanager
-    def watch(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
-        """Keep a process among them within the block; what is left of it then is ended."""
-        self._processes.add(process)
-        try:
-            yield
-        finally:
-            self._processes.discard(process)
-            if process.returncode is None:
-                _end(process)
-                process.wait()
-
-    def end_all(self) -> None:
-        """End them all."""
-        for process in tuple(self._processes):
-            _end(process)
-
-    def __reduce__(self) -> tuple[type[InFlight], tuple[()]]:
-        return InFlight, ()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process at once, with those that it has started."""
-    with suppress(ProcessLookupError, PermissionError):
-        if process.returncode is None and _POSIX:
-            os.killpg(process.pid, signal.SIGKILL)  # type: ignore[attr-defined, unused-ignore]
-        else:
-            process.kill()
-
-
 @attrs.frozen(kw_only=True)
 class Caller:
     """Calls a program, and reads what it writes.
 
     Calls are given up after ``timeout`` seconds, and files of those that failed are kept in the
-    folder ``keep_failed``; None for neither.
+    folder ``keep_failed``; None for neither. Copies elsewhere, made by pickle, have processes of
+    their own.
     """
 
-    command: Command
+    words: tuple[str, ...]
+    text: str  # what messages call it
     timeout: float | None = None
     keep_failed: Path | None = None
-    in_flight: InFlight = attrs.field(factory=InFlight, repr=False, eq=False)
+    _processes: set[subprocess.Popen[bytes]] = attrs.field(
+        factory=set, init=False, repr=False, eq=False
+    )
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        return partial(
+            Caller,
+            words=self.words,
+            text=self.text,
+            timeout=self.timeout,
+            keep_failed=self.keep_failed,
+        ), ()
+
+    def end_all(self) -> None:
+        """End all calls in progress, since nobody waits for them any more."""
+        for process in tuple(self._processes):
+            _end(process)
 
     @contextmanager
     def folder(self) -> Iterator[Path]:
@@ -222,29 +172,38 @@ class Caller:
         source, made = folder / "input.json", folder / "output.json"
         source.write_text(given, encoding="utf-8")
         printed, errors = folder / "stdout", folder / "stderr"
-        stdin = os.devnull if self.command.reads_a_file else source
+        words = [word.replace(INPUT, str(source)).replace(OUTPUT, str(made)) for word in self.words]
+        stdin = os.devnull if any(INPUT in word for word in self.words) else source
         with open(stdin, "rb") as read, printed.open("wb") as out, errors.open("wb") as err:
-            process = self._start(folder, (read, out, err))
-            end = partial(_end, process)
-            with self.in_flight.watch(process), ended_after(self.timeout, end) as passed:
-                status = process.wait()
+            streams: dict[str, Any] = {"stdin": read, "stdout": out, "stderr": err}
+            try:  # in a session of its own, so that all that it starts can be ended with it
+                process = subprocess.Popen(words, cwd=folder, start_new_session=_POSIX, **streams)
+            except OSError as error:
+                raise ProgramError(f"{self.text} could not be started: {error}") from error
+            self._processes.add(process)
+            try:
+                with ended_after(self.timeout, partial(_end, process)) as passed:
+                    status = process.wait()
+            finally:
+                self._processes.discard(process)
+                if process.returncode is None:
+                    _end(process)
+                    process.wait()
         if passed.is_set():
             raise TimeoutError(
-                f"{self.command.text} took longer than timeout={self.timeout:g} seconds, and was "
+                f"{self.text} took longer than timeout={self.timeout:g} seconds, and was "
                 f"ended{_end_of(errors)}"
             )
         if status != 0:
-            raise ProgramError(f"{self.command.text} {_ending(status)}{_end_of(errors)}")
-        return self._read(made if self.command.writes_a_file else printed, errors)
-
-    def _start(self, folder: Path, streams: tuple[IO[bytes], ...]) -> subprocess.Popen[bytes]:
-        read, out, err = streams
-        words = self.command.name_files(folder / "input.json", folder / "output.json")
-        settings: dict[str, Any] = {"cwd": folder, "stdin": read, "stdout": out, "stderr": err}
-        try:  # in a session of its own, so that all that it starts can be ended with it
-            return subprocess.Popen(words, start_new_session=_POSIX, **settings)
-        except OSError as error:
-            raise ProgramError(f"{self.command.text} could not be started: {error}") from error
+            raise ProgramError(f"{self.text} {_ending(status)}{_end_of(errors)}")
+        writes_file = any(OUTPUT in word for word in self.words)
+        text = self._read(made if writes_file else printed, errors)
+        if not text.strip():
+            what = "wrote nothing to {output}" if writes_file else "printed nothing"
+            raise ResultTypeError(
+                f"{self.text} ended well, but {what}; it must give JSON{_end_of(errors)}"
+            )
+        return text
 
     def _read(self, made: Path, errors: Path) -> str:
         try:
@@ -252,19 +211,22 @@ class Caller:
                 given = file.read(LARGEST + 1)
             if len(given) > LARGEST:
                 raise OSError(f"it has more than {LARGEST} bytes")
-            text = given.decode("utf-8")
+            return given.decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = "it is not there" if isinstance(error, FileNotFoundError) else str(error)
             raise ResultTypeError(
-                f"{self.command.text} ended well, but its output {made.name} cannot be read: "
+                f"{self.text} ended well, but its output {made.name} cannot be read: "
                 f"{why}; it must write JSON to {{output}}{_end_of(errors)}"
             ) from error
-        if not text.strip():
-            what = "wrote nothing to {output}" if self.command.writes_a_file else "printed nothing"
-            raise ResultTypeError(
-                f"{self.command.text} ended well, but {what}; it must give JSON{_end_of(errors)}"
-            )
-        return text
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process at once, with those that it has started."""
+    with suppress(ProcessLookupError, PermissionError):
+        if process.returncode is None and _POSIX:
+            os.killpg(process.pid, signal.SIGKILL)  # type: ignore[attr-defined, unused-ignore]
+        else:
+            process.kill()
 
 
 def _ending(status: int) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,12 +23,12 @@ from surrokit.errors import (
     TargetError,
 )
 from surrokit.potentials import Energy, Potential
-from surrokit.programs.call import Caller, Command
+from surrokit.programs.call import Caller, read_command
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences
 from surrokit.targets.forward import MappedPotential, Maps
 from surrokit.targets.functions import FunctionPotential, Functions, declare_parameters
-from surrokit.targets.gaussian import GaussianPrior, Prior, gaussian_prior
+from surrokit.targets.gaussian import Prior, gaussian_prior
 from surrokit.targets.noise import Data, ForwardModel, Scale
 from surrokit.types import FloatArray
 
@@ -101,58 +102,6 @@ def command_potential(
         If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
     """
     is_map = any(given is not None for given in (data, noise_sd, prior, energy))
-    _check_wanted(gradient, jacobian, vjp, is_map=is_map)
-    declared = declare_parameters(dim, parameters)
-    model = ForwardModel.read(data, noise_sd, prior, energy, declared) if is_map else None
-    taken = declared if model is None else model.of_map
-    check_seconds("timeout", timeout)
-    here = Path.cwd() if folder is None else Path(folder).absolute()
-    kept = None if keep_failed is None else here / keep_failed
-    caller = Caller(command=Command.read(command, here), timeout=timeout, keep_failed=kept)
-    program = Program(caller, None if parameters is None else taken)
-    if model is None:
-        functions = Functions(
-            declared.dim,
-            program.log_density,
-            gradient=None,
-            joint=program.log_density_and_gradient if gradient is True else None,
-            sign=-1.0,
-            batched=False,
-            give_up=program.give_up,
-        )
-        place = Plausible.declare(plausible, declared)
-        inner: Potential = FunctionPotential.of(declared, functions, place)
-    else:
-        inner = _map(program, model, plausible, jacobian=jacobian, vjp=vjp)
-        declared = model.parameters
-    bounded = with_bounds(inner, declared)
-    return Differences(bounded) if gradient == "differences" else bounded
-
-
-def _map(
-    program: Program,
-    model: ForwardModel,
-    plausible: Mapping[str, Any] | None,
-    *,
-    jacobian: bool,
-    vjp: bool,
-) -> MappedPotential:
-    maps = Maps(
-        dim=model.parameters.dim,
-        forward=program.outputs,
-        jacobian=program.jacobian if jacobian else None,
-        vjp=program.vjp if vjp else None,
-        columns=model.columns,
-        energy=model.energy,
-        batched=False,
-        both=program.outputs_and_jacobian,
-        give_up=program.give_up,
-    )
-    place = Plausible.declare(model.fill_plausible(plausible), model.parameters)
-    return MappedPotential.of(model.parameters, maps, place)
-
-
-def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bool) -> None:
     if gradient != "differences":
         check_flag("gradient", gradient)
     check_flag("jacobian", jacobian)
@@ -163,29 +112,71 @@ def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bo
             "map; say jacobian=True or vjp=True if it gives such derivatives, or leave gradient out"
         )
     if not is_map and (jacobian or vjp):
-        name = "jacobian" if jacobian else "vjp"
         raise ConfigurationError(
-            f"{name} is given without data or an energy, so the program is a log density and has "
-            "no outputs; pass data and noise_sd, or say gradient=True"
+            f"{'jacobian' if jacobian else 'vjp'} is given without data or an energy, so the "
+            "program is a log density and has no outputs; pass data and noise_sd, or say "
+            "gradient=True"
         )
+    declared = declare_parameters(dim, parameters)
+    model = ForwardModel.read(data, noise_sd, prior, energy, declared) if is_map else None
+    taken = declared if model is None else model.of_map
+    check_seconds("timeout", timeout)
+    here = Path.cwd() if folder is None else Path(folder).absolute()
+    words, text = read_command(command, here)
+    kept = None if keep_failed is None else here / keep_failed
+    caller = Caller(words=words, text=text, timeout=timeout, keep_failed=kept)
+    program = Program(caller, None if parameters is None else taken)
+    if model is None:
+        functions = Functions(
+            declared.dim,
+            program.wanting("log_density"),
+            gradient=None,
+            joint=program.wanting("log_density", "gradient") if gradient is True else None,
+            sign=-1.0,
+            batched=False,
+            give_up=caller.end_all,
+        )
+        place = Plausible.declare(plausible, declared)
+        inner: Potential = FunctionPotential.of(declared, functions, place)
+    else:
+        declared = model.parameters
+        maps = Maps(
+            dim=declared.dim,
+            forward=program.wanting("outputs"),
+            jacobian=program.wanting("jacobian") if jacobian else None,
+            vjp=program.wanting("vjp") if vjp else None,
+            columns=model.columns,
+            energy=model.energy,
+            batched=False,
+            both=program.wanting("outputs", "jacobian"),
+            give_up=caller.end_all,
+        )
+        place = Plausible.declare(model.fill_plausible(plausible), declared)
+        inner = MappedPotential.of(declared, maps, place)
+    bounded = with_bounds(inner, declared)
+    return Differences(bounded) if gradient == "differences" else bounded
 
 
 @attrs.frozen
 class Program:
-    """Evaluates positions by an external program, one process for each call.
-
-    Its methods raise :class:`~surrokit.errors.ProgramError` where the program fails, TimeoutError
-    where it takes too long, and :class:`~surrokit.errors.ResultTypeError` where it answers with
-    something else than what it was asked for.
-    """
+    """Evaluates positions by an external program, one process for each call."""
 
     caller: Caller
     named: Parameters | None = None  # if the user gave names
 
-    def answer(
-        self, position: FloatArray, *wanted: str, weights: FloatArray | None = None
-    ) -> dict[str, FloatArray]:
-        """Return what is wanted at a position (dim,), by name; ``vjp`` takes weights (m,)."""
+    def wanting(self, *wanted: str) -> Callable[..., Any]:
+        """Return a function that gives what is wanted at a position (dim,): an array or several.
+
+        ``vjp`` takes weights (m,) behind it. The function raises
+        :class:`~surrokit.errors.ProgramError` where the program fails, TimeoutError where it takes
+        too long, and :class:`~surrokit.errors.ResultTypeError` where it answers with something
+        else than what it was asked for.
+        """
+        return partial(self._answer, wanted)
+
+    def _answer(
+        self, wanted: tuple[str, ...], position: FloatArray, weights: FloatArray | None = None
+    ) -> Any:
         question: dict[str, Any] = {"want": wanted, "position": position.tolist()}
         if self.named is not None:
             by_name = self.named.split(position)
@@ -194,42 +185,13 @@ class Program:
             question["weights"] = weights.tolist()
         with self.caller.folder() as folder:
             text = self.caller.call(folder, json.dumps(question))
-            return _read_answer(text, wanted, dim=len(position), who=self.caller.command.text)
-
-    def log_density(self, position: FloatArray) -> FloatArray:
-        """Return the log density, shape ()."""
-        return self.answer(position, "log_density")["log_density"]
-
-    def log_density_and_gradient(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the log density, shape (), and its gradient, shape (dim,), from one call."""
-        answer = self.answer(position, "log_density", "gradient")
-        return answer["log_density"], answer["gradient"]
-
-    def outputs(self, position: FloatArray) -> FloatArray:
-        """Return the outputs, shape (m,)."""
-        return self.answer(position, "outputs")["outputs"]
-
-    def jacobian(self, position: FloatArray) -> FloatArray:
-        """Return the derivatives of the outputs, shape (m, dim)."""
-        return self.answer(position, "jacobian")["jacobian"]
-
-    def outputs_and_jacobian(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the outputs, shape (m,), and their derivatives, shape (m, dim), from one call."""
-        answer = self.answer(position, "outputs", "jacobian")
-        return answer["outputs"], answer["jacobian"]
-
-    def vjp(self, position: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the gradient of the outputs' weighted sum, shape (dim,)."""
-        return self.answer(position, "vjp", weights=weights)["vjp"]
-
-    def give_up(self) -> None:
-        """End all calls in progress."""
-        self.caller.in_flight.end_all()
+            found = _read_answer(text, wanted, dim=len(position), who=self.caller.text)
+        return found[0] if len(found) == 1 else found
 
 
 def _read_answer(
     text: str, wanted: tuple[str, ...], *, dim: int, who: str
-) -> dict[str, FloatArray]:
+) -> tuple[FloatArray, ...]:
     """Return what was wanted, as arrays.
 
     An answer without a gradient is right where the log density is minus infinity; NaN then stand
@@ -254,18 +216,15 @@ def _read_answer(
         answer.setdefault("gradient", [np.nan] * dim)
     missing = [name for name in wanted if name not in answer]
     if missing:
+        asked, lacking, has = (", ".join(map(repr, each)) for each in (wanted, missing, answer))
         raise ResultTypeError(
-            f"{who} must answer with {_named(wanted)}, but {_named(missing)} is not in its answer, "
-            f"which has {_named(answer) or 'nothing'}"
+            f"{who} must answer with {asked}, but {lacking} is not in its answer, which has "
+            f"{has or 'nothing'}"
         )
     try:
-        return {name: numbers(name, answer[name]) for name in wanted}
+        return tuple(numbers(name, answer[name]) for name in wanted)
     except ShapeError as error:
         raise ResultTypeError(f"in the answer of {who}, {error}") from error
-
-
-def _named(names: Any) -> str:
-    return ", ".join(repr(name) for name in names)
 
 
 _KEYS = tuple(
@@ -311,8 +270,13 @@ def read_program(path: Path, settings: Mapping[str, Any]) -> Potential:
             f"{wrong}"
         )
     given = {**described, "parameters": _parameters(path, described["parameters"])}
-    if "prior" in given:
-        given["prior"] = _prior(path, given["prior"])
+    if (prior := described.get("prior")) is not None:
+        if not isinstance(prior, Mapping) or set(prior) != {"mean", "sd"}:
+            raise ConfigurationError(
+                f"{path} must give the prior as a table of mean and sd, such as "
+                f"{{ mean = 0.0, sd = 1.0 }}, got {prior!r}"
+            )
+        given["prior"] = gaussian_prior(prior["mean"], prior["sd"])
     return command_potential(**given, folder=path.resolve().parent)
 
 
@@ -333,12 +297,3 @@ def _parameters(path: Path, given: Any) -> Any:
             shape = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
             made[name] = Parameter(shape, lower=spec.get("lower"), upper=spec.get("upper"))
     return made
-
-
-def _prior(path: Path, given: Any) -> GaussianPrior:
-    if not isinstance(given, Mapping) or set(given) != {"mean", "sd"}:
-        raise ConfigurationError(
-            f"{path} must give the prior as a table of mean and sd, such as "
-            f"{{ mean = 0.0, sd = 1.0 }}, got {given!r}"
-        )
-    return gaussian_prior(given["mean"], given["sd"])

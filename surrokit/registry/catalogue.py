@@ -15,73 +15,26 @@ from surrokit.errors import (
     PluginError,
     UnknownComponentError,
 )
-from surrokit.registry.components import (
-    BOUND_KINDS,
-    DEFAULT,
-    KINDS,
-    REQUIRED,
-    Component,
-    Kind,
-    Setting,
-    binds_as,
-)
+from surrokit.registry.components import DEFAULT, KINDS, REQUIRED, Component, Kind, missing_members
 from surrokit.registry.discovery import Plugins, default_plugins
-
-_HOOK = "surrokit_components"
-_ONE_OF_THEM = "uninstall one, or switch it off with SURROKIT_DISABLE_PLUGINS"
-
-
-@attrs.frozen(kw_only=True)
-class Entry:
-    """A component and the plugin that offers it."""
-
-    component: Component
-    plugin: str
-
-    def settings(self) -> dict[str, Setting]:
-        """Return name to setting; see :meth:`surrokit.Component.settings`."""
-        return self.component.settings(self.plugin)
-
-    def make(self, settings: Mapping[str, Any]) -> Any:
-        """Return the part; see :meth:`surrokit.Component.make`."""
-        return self.component.make(settings, self.plugin)
 
 
 @attrs.frozen(kw_only=True)
 class Catalogue:
     """All registered components by kind and name."""
 
-    entries: dict[tuple[Kind, str], Entry]
+    entries: dict[tuple[Kind, str], Component]
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[Component]:
         """Iterate in the order of kinds, then of names."""
-        order = {kind: i for i, kind in enumerate(KINDS)}
-        yield from (
-            self.entries[key] for key in sorted(self.entries, key=lambda k: (order[k[0]], k[1]))
-        )
+        return iter(sorted(self.entries.values(), key=lambda c: (KINDS.index(c.kind), c.name)))
 
     def names(self, kind: Kind) -> list[str]:
         """Return the names of one kind, sorted."""
         return sorted(name for k, name in self.entries if k == kind)
 
     def get(self, kind: Kind, name: str) -> Component:
-        """Return a component without its plugin.
-
-        Raises
-        ------
-        UnknownComponentError
-            If there is none; the message names the nearest ones.
-        """
-        return self.entry(kind, name).component
-
-    def entry(self, kind: Kind, name: str) -> Entry:
-        """Return a component with its plugin.
-
-        Raises
-        ------
-        UnknownComponentError
-            If there is none; the message names the nearest ones.
-        """
+        """Return a component; where there is none, an UnknownComponentError names the nearest."""
         try:
             return self.entries[kind, name]
         except KeyError:
@@ -91,25 +44,12 @@ class Catalogue:
         """Return the component that serves a purpose, if there is one.
 
         Purposes of the core are in :mod:`surrokit.registry.components`.
-
-        Parameters
-        ----------
-        kind, purpose
-            What the component is and serves.
         """
-        for entry in self:
-            if entry.component.kind == kind and purpose in entry.component.purposes:
-                return entry.component
-        return None
+        serve = (each for each in self if each.kind == kind and purpose in each.purposes)
+        return next(serve, None)
 
     def pick(self, kind: Kind, purpose: str = DEFAULT) -> str:
-        """Return the name of the component that serves a purpose.
-
-        Raises
-        ------
-        UnknownComponentError
-            If there is none.
-        """
+        """Return the name of the component that serves a purpose; an error if there is none."""
         found = self.serving(kind, purpose)
         if found is not None:
             return found.name
@@ -121,16 +61,10 @@ class Catalogue:
             f"{', '.join(names)}, or enable the plugin that has it"
         )
 
-    def find(self, names: Sequence[str], kind: Kind | None = None) -> list[Entry]:
-        """Return the entries with these names, of one kind or any; without names all of them.
-
-        Raises
-        ------
-        UnknownComponentError
-            If no component has one of the names; the message names the nearest ones.
-        """
-        entries = [entry for entry in self if kind in (None, entry.component.kind)]
-        known = {entry.component.name for entry in entries}
+    def find(self, names: Sequence[str], kind: Kind | None = None) -> list[Component]:
+        """Return the components with these names, of one kind or any; without names all of them."""
+        entries = [each for each in self if kind in (None, each.kind)]
+        known = {each.name for each in entries}
         for name in names:
             if name not in known:
                 if kind is not None:
@@ -139,7 +73,7 @@ class Catalogue:
                     f"no part is named {name!r}; {_near(name, sorted(known))}surrokit plugins "
                     "lists them"
                 )
-        return [entry for entry in entries if not names or entry.component.name in names]
+        return [each for each in entries if not names or each.name in names]
 
     def _unknown(self, kind: Kind, name: str) -> str:
         names = self.names(kind)
@@ -172,48 +106,46 @@ def make_catalogue(plugins: Plugins) -> Catalogue:
     PluginError
         If a plugin raises, or returns something other than components.
     """
-    entries: dict[tuple[Kind, str], Entry] = {}
-    serving: dict[tuple[Kind, str], Entry] = {}
-    for implementation in plugins.manager.hook.surrokit_components.get_hookimpls():
-        label = plugins.label_of(implementation.plugin)
-        for component in _offered(implementation.function, label):
-            entry = Entry(component=component, plugin=label)
-            known = entries.setdefault((component.kind, component.name), entry)
-            if known.component is not component:
+    entries: dict[tuple[Kind, str], Component] = {}
+    serving: dict[tuple[Kind, str], Component] = {}
+    advice = "uninstall one, or switch it off with SURROKIT_DISABLE_PLUGINS"
+    for implementation in plugins.hook.surrokit_components.get_hookimpls():
+        for offered in _offered(implementation.function, implementation.plugin_name):
+            kind, name = offered.kind, offered.name
+            new = attrs.evolve(offered, plugin=implementation.plugin_name)
+            if (known := entries.setdefault((kind, name), new)) is not new:
                 raise ComponentClashError(
-                    f"{known.plugin} and {label} both register a {component.kind} named "
-                    f"{component.name!r}; {_ONE_OF_THEM}"
+                    f"{known.plugin} and {new.plugin} both register a {kind} named {name!r}; "
+                    f"{advice}"
                 )
-            for purpose in component.purposes:
-                first = serving.setdefault((component.kind, purpose), entry)
-                if first.component is not component:
+            for purpose in new.purposes:
+                if (first := serving.setdefault((kind, purpose), new)) is not new:
                     raise ComponentClashError(
-                        f"{component.kind} {first.component.name!r} of {first.plugin} and "
-                        f"{component.name!r} of {label} both claim to serve as {purpose!r}; "
-                        f"{_ONE_OF_THEM}"
+                        f"{kind} {first.name!r} of {first.plugin} and {name!r} of {new.plugin} "
+                        f"both claim to serve as {purpose!r}; {advice}"
                     )
     return Catalogue(entries=entries)
 
 
-def _offered(hook: Callable[[], Any], label: str) -> list[Component]:
+def _offered(hook: Callable[[], Any], label: str) -> Sequence[Component]:
+    name = "surrokit_components"
     try:
         offered = hook()
     except (Exception, SystemExit) as error:
         raise PluginError(
-            f"plugin {label} raised {type(error).__name__} in {_HOOK}: {error}; fix it, or switch "
+            f"plugin {label} raised {type(error).__name__} in {name}: {error}; fix it, or switch "
             "it off with SURROKIT_DISABLE_PLUGINS"
         ) from error
     if not isinstance(offered, list | tuple):
         raise PluginError(
-            f"plugin {label} returned {offered!r} from {_HOOK}; it must return a list of Components"
+            f"plugin {label} returned {offered!r} from {name}; it must return a list of Components"
         )
     for component in offered:
         if not isinstance(component, Component):
             raise PluginError(
-                f"plugin {label} returned {component!r} from {_HOOK}; every item must be a "
-                "Component"
+                f"plugin {label} returned {component!r} from {name}; every item must be a Component"
             )
-    return list(offered)
+    return offered
 
 
 @cache
@@ -224,17 +156,6 @@ def default_catalogue() -> Catalogue:
 
 Spec: TypeAlias = str | tuple[str, Mapping[str, Any]]
 """A registered name, or a name with settings."""
-
-
-_METHODS: Mapping[Kind, tuple[tuple[str, ...], ...]] = {
-    "surrogate": (("learner",), ("dim", "capabilities", "value")),
-    "schedule": (("learns", "decide"),),
-    "explorer": (("needs", "explore"),),
-    "integrator": (("advance",),),
-    "metric": (("energy",),),
-    "policy": (("choose",),),
-}
-"""Members by which an object of each kind is known; a surrogate may be a ready potential."""
 
 
 class Composer:
@@ -283,23 +204,26 @@ class Composer:
                     f"{', '.join(given)} cannot be set on a {kind} that is already made "
                     f"({spec!r}); set it when making the object, or name the {kind}"
                 )
-            self._check_kind(kind, spec)
+            if kind != "potential":  # which check_target looks at
+                self._check_kind(kind, spec)
             return spec
-        name, settings = found
-        entry = self.catalogue.entry(kind, name)
-        settings = {**settings, **given}
-        _check_settings(entry, settings)
-        parts = self._parts(entry.component, settings)
-        return entry.make({**settings, **parts})
+        component, settings = self.catalogue.get(kind, found[0]), {**found[1], **given}
+        _check_settings(component, settings)
+        for name, part in component.parts.items():
+            inner = settings.get(name)
+            if inner is None:
+                inner = part.default if part.default is not None else self.own.get(part.kind)
+            if inner is None:
+                raise ConfigurationError(
+                    f"{kind} {component.name!r} needs a {part.kind} as {name!r}; give a name "
+                    f"({', '.join(self.catalogue.names(part.kind))}) or an object"
+                )
+            settings[name] = self.make(part.kind, inner)
+        return component.make(settings)
 
     def _check_kind(self, kind: Kind, given: object) -> None:
         """Raise if an object cannot be a part of a kind, before code deep inside fails on it."""
-        if kind in _METHODS:
-            alike = any(all(hasattr(given, name) for name in names) for names in _METHODS[kind])
-        elif kind in BOUND_KINDS:
-            alike = binds_as(given) == kind
-        else:
-            return
+        alike = not missing_members(kind, given)
         if isinstance(given, type) and alike:
             raise ConfigurationError(
                 f"as {kind}, the class {given.__name__} is given; make an object of it"
@@ -311,30 +235,9 @@ class Composer:
                 f"surrokit.plugin.{kind.capitalize()}; got {given!r}"
             )
 
-    def _parts(self, component: Component, settings: dict[str, Any]) -> dict[str, Any]:
-        """Take the parts out of ``settings``, and return them made."""
-        made = {}
-        for setting, part in component.parts.items():
-            spec = settings.pop(setting, None)
-            if spec is None:
-                spec = part.default if part.default is not None else self.own.get(part.kind)
-            if spec is None:
-                raise ConfigurationError(
-                    f"{component.kind} {component.name!r} needs a {part.kind} as {setting!r}; "
-                    f"give a name ({', '.join(self.catalogue.names(part.kind))}) or an object"
-                )
-            made[setting] = self.make(part.kind, spec)
-        return made
-
 
 def name_and_settings(spec: object) -> tuple[str, dict[str, Any]] | None:
-    """Return the name and settings in a spec, or None for an object.
-
-    Raises
-    ------
-    ConfigurationError
-        If the settings are not a dictionary.
-    """
+    """Return the name and settings in a spec, or None for an object."""
     if isinstance(spec, str):
         return spec, {}
     if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], str):
@@ -355,8 +258,8 @@ def describe(spec: object) -> str:
     return found[0] + (f"({settings})" if settings else "")
 
 
-def _check_settings(entry: Entry, settings: Mapping[str, Any]) -> None:
-    component, known = entry.component, entry.settings()
+def _check_settings(component: Component, settings: Mapping[str, Any]) -> None:
+    known = component.settings()
     for name in settings:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

@@ -8,48 +8,30 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, reduce
-from inspect import signature
 from itertools import pairwise
-from typing import Any, Literal, Protocol, TypeAlias, Union, get_args, get_type_hints
+from typing import Any, Literal, Protocol, TypeAlias, Union, cast, get_args, get_type_hints
 
 import attrs
 
 from surrokit.arguments import is_hidden, offers_of
-from surrokit.errors import (
-    ConfigurationError,
-    PluginError,
-    PluginLoadError,
-    SurrokitError,
-)
-
-PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-"""``package.module:Class``, or ``package.module:Class.method``."""
+from surrokit.errors import ConfigurationError, PluginError, PluginLoadError, SurrokitError
 
 
 def load_object(path: str, what: str) -> Any:
-    """Import the module of a path, and return what the path names.
+    """Import the module of ``package.module:Class``, and return what the path names.
 
-    Parameters
-    ----------
-    path
-        ``package.module:Class``.
-    what
-        The name in messages of the part that it makes.
-
-    Raises
-    ------
-    PluginLoadError
-        If there is no such module, or it cannot be imported, or there is no such name in it.
+    ``what`` is the name in messages of the part that it makes.
     """
     name, _, attribute = path.partition(":")
+    made_by = f"{what} is to be made by {path!r}, but"
     try:
         module = importlib.import_module(name)
     except SurrokitError:
         raise  # it says what to do already, such as to install a package
     except (Exception, SystemExit) as error:
         raise PluginLoadError(
-            f"{what} is to be made by {path!r}, but {name} cannot be imported: "
-            f"{type(error).__name__}: {error}; repair it, or the factory of the component"
+            f"{made_by} {name} cannot be imported: {type(error).__name__}: {error}; repair it, or "
+            "the factory of the component"
         ) from error
     try:
         return reduce(getattr, attribute.split("."), module)
@@ -57,8 +39,7 @@ def load_object(path: str, what: str) -> Any:
         near = difflib.get_close_matches(attribute, dir(module), n=1)
         hint = f"did you mean {name}:{near[0]}? " if near else ""
         raise PluginLoadError(
-            f"{what} is to be made by {path!r}, but {error}; {hint}correct the factory of the "
-            "component"
+            f"{made_by} {error}; {hint}correct the factory of the component"
         ) from error
 
 
@@ -77,7 +58,6 @@ Kind: TypeAlias = Literal[
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """All kinds, in the order in which ``surrokit plugins`` lists them."""
-
 
 _PROTOCOLS: dict[Kind, tuple[str, ...]] = {
     "potential": ("surrokit.potentials:Potential",),
@@ -102,9 +82,7 @@ _HANDED: dict[tuple[str, ...], Kind] = {
     ("potential", "tuning"): "sampler",
     ("potential",): "correction",
 }
-
-BOUND_KINDS: tuple[Kind, ...] = tuple(_HANDED.values())
-"""Kinds of parts that are settings until they are bound to a potential."""
+"""What ``bind`` is given to the kinds of parts that are settings until they are bound."""
 
 
 def binds_as(part: object) -> Kind | None:
@@ -112,7 +90,8 @@ def binds_as(part: object) -> Kind | None:
     bind = getattr(part, "bind", None)
     if not callable(bind):
         return None
-    return _HANDED.get(tuple(name for name in signature(bind).parameters if name != "self"))
+    arguments = inspect.signature(bind).parameters
+    return _HANDED.get(tuple(name for name in arguments if name != "self"))
 
 
 def members_of(protocol: type) -> list[str]:
@@ -127,17 +106,16 @@ def members_of(protocol: type) -> list[str]:
 def missing_members(kind: Kind, part: Any) -> dict[str, list[str]]:
     """Return protocol to the members that a part lacks; empty if the part has all of one protocol.
 
-    Parameters
-    ----------
-    kind
-        Kind that the part should have.
-    part
-        The part, whose properties are not evaluated.
+    Properties of the part are not evaluated.
     """
     lacking = {}
     for protocol in protocols_of(kind):
-        missing = [name for name in members_of(protocol) if not _has(part, name)]
-        if not missing and kind in BOUND_KINDS and binds_as(part) != kind:
+        missing = [
+            name
+            for name in members_of(protocol)
+            if not (hasattr(type(part), name) or hasattr(part, name))
+        ]
+        if not missing and kind in _HANDED.values() and binds_as(part) != kind:
             handed = next(names for names, of in _HANDED.items() if of == kind)
             missing = [f"bind({', '.join(handed)})"]
         if not missing:
@@ -146,127 +124,68 @@ def missing_members(kind: Kind, part: Any) -> dict[str, list[str]]:
     return lacking
 
 
-def _has(part: Any, name: str) -> bool:
-    return hasattr(type(part), name) or hasattr(part, name)
-
-
-DEFAULT = "default"
-"""Used where nothing of its kind is named."""
-
-GRADIENTS = "gradients"
-"""A sampler of exact potentials that have gradients."""
-
-VALUES = "values"
-"""A sampler of exact potentials that have nothing but values."""
-
-NO_LEARNING = "no-learning"
-"""A schedule that never learns."""
-
-STARTS = "starts"
-"""An explorer that takes the chains of an exact sampler to where the mass is."""
-
-DIFFERENCES = "differences"
-"""An explorer for which gradients made of differences of values are worth what they cost."""
-
+DEFAULT = "default"  #: Used where nothing of its kind is named.
+GRADIENTS = "gradients"  #: A sampler of exact potentials that have gradients.
+VALUES = "values"  #: A sampler of exact potentials that have nothing but values.
+NO_LEARNING = "no-learning"  #: A schedule that never learns.
+STARTS = "starts"  #: An explorer that takes chains of an exact sampler to where the mass is.
+DIFFERENCES = "differences"  #: An explorer for which differences are worth what they cost.
 ON_SURROGATE = "surrogate"
 """A sampler whose transitions on a surrogate are many for one exact call, and an explorer that
 looks for a surrogate."""
-
-ANSWERS = "answers"
-"""A correction of answers rather than of draws."""
-
-SUMS_OF_ROWS = "rows"
-"""A potential that is a sum over rows of data, by the name of its terms' family."""
-
-OWN_SUMS = "own-rows"
-"""A potential that is a sum over rows of data, of terms that a user's function gives."""
-
-PARTITIONED_SUMS = "partitioned-rows"
-"""A potential that is a sum over rows of a collection that is in partitions, perhaps elsewhere."""
-
-
-_UNDERLINE = re.compile(r"-{3,}$")
-_ROLE = re.compile(r":[a-z:]+:`(~[\w.]*\.)?([^`]+)`")
+ANSWERS = "answers"  #: A correction of answers rather than of draws.
+SUMS_OF_ROWS = "rows"  #: A potential that is a sum over rows, by the name of its terms' family.
+OWN_SUMS = "own-rows"  #: A potential that is a sum over rows, of terms that a function gives.
+PARTITIONED_SUMS = "partitioned-rows"  #: The same of rows in partitions, perhaps elsewhere.
 
 
 def parameter_texts(docstring: str | None) -> dict[str, tuple[str, str]]:
-    """Return parameter to type and description; either may be empty.
-
-    Parameters
-    ----------
-    docstring
-        In numpydoc's form, whose section Parameters is read.
-    """
+    """Return parameter to type and description, either perhaps empty, by numpydoc's section."""
     types: dict[str, str] = {}
     texts: dict[str, str] = {}
-    names: list[str] = []
-    for line in _section(inspect.cleandoc(docstring or ""), "Parameters"):
-        if line and not line[0].isspace():
+    names, inside = list[str](), False
+    lines = inspect.cleandoc(docstring or "").splitlines()
+    for line, following in pairwise([*lines, ""]):
+        if is_title := re.fullmatch(r"-{3,}", following):
+            inside = line == "Parameters"
+        if is_title or not inside or not line or re.fullmatch(r"-{3,}", line):
+            continue
+        if not line[0].isspace():
             before, _, kind = line.partition(" : ")
             names = [name.strip(" *") for name in before.split(",")]
             types |= dict.fromkeys(names, kind.strip())
             texts |= dict.fromkeys(names, "")
-        elif line:
+        else:
             texts |= {name: f"{texts[name]} {line.strip()}".strip() for name in names}
     return {name: (types[name], text) for name, text in texts.items()}
 
 
 def without_markup(text: str) -> str:
     """Return a text without the markup of literals and references."""
-    return _ROLE.sub(r"\2", text).replace("``", "")
+    return re.sub(r":[a-z:]+:`(~[\w.]*\.)?([^`]+)`", r"\2", text).replace("``", "")
 
 
-def _section(text: str, title: str) -> Iterator[str]:
-    """Yield the lines under a title, up to the next title."""
-    inside = False
-    for line, following in pairwise([*text.splitlines(), ""]):
-        if _UNDERLINE.match(following):
-            inside = line == title
-        elif inside and not _UNDERLINE.match(line):
-            yield line
+REQUIRED: Any = inspect.Parameter.empty  #: Default of a setting that must be given.
 
-
-REQUIRED: Any = inspect.Parameter.empty
-"""Default of a setting that must be given."""
-
-COMPUTED: Any = attrs.NOTHING
-"""Default of a setting that follows from the others."""
-
-_FACTORY: Any = attrs.Factory
+COMPUTED: Any = attrs.NOTHING  #: Default of a setting that follows from the others.
 
 
 @attrs.frozen(kw_only=True)
 class Setting:
-    """One setting of a part.
-
-    Parameters
-    ----------
-    default
-        :data:`REQUIRED` where it must be given, :data:`COMPUTED` where it follows from others.
-    type
-        From the docstring, else from the annotation; empty where neither has it.
-    limits
-        The values that are allowed, in words; empty where only the part knows.
-    takes
-        The annotation of what may be given, as a type; ``Any`` where there is none.
-    """
+    """One setting of a part."""
 
     name: str
+    #: :data:`REQUIRED` where it must be given, :data:`COMPUTED` where it follows from others.
     default: Any = REQUIRED
-    type: str = ""
-    limits: str = ""
+    type: str = ""  #: From the docstring, else from the annotation; empty where neither has it.
+    limits: str = ""  #: Values that are allowed, in words; empty where only the part knows.
     help: str = ""
+    #: The annotation of what may be given, as a type; ``Any`` where there is none.
     takes: Any = attrs.field(default=Any, eq=False)
 
 
 def settings_of(factory: Callable[..., Any]) -> dict[str, Setting]:
-    """Return name to setting for a class or function.
-
-    Parameters
-    ----------
-    factory
-        An attrs class, whose fields are the settings; or any other class or function, whose
-        arguments are the settings.
+    """Return name to setting: the fields of an attrs class, else the arguments.
 
     Raises
     ------
@@ -275,12 +194,12 @@ def settings_of(factory: Callable[..., Any]) -> dict[str, Setting]:
         cannot be given by name.
     """
     found: dict[str, Setting] = {}
-    read = _of_record if _is_record(factory) else _of_signature
-    for setting in read(factory):
+    name = getattr(factory, "__qualname__", repr(factory))
+    read = _of_record(factory) if _is_record(factory) else _of_signature(factory, name)
+    for setting in read:
         if setting.name in found:
             raise ConfigurationError(
-                f"{_name_of(factory)} has two settings {setting.name!r}; name those that spread() "
-                "shall offer"
+                f"{name} has two settings {setting.name!r}; name those that spread() shall offer"
             )
         found[setting.name] = setting
     return found
@@ -295,24 +214,16 @@ def _is_record(factory: object) -> bool:
     return isinstance(factory, type) and attrs.has(factory)
 
 
-def _name_of(factory: Callable[..., Any]) -> str:
-    return getattr(factory, "__qualname__", repr(factory))
-
-
-def _of_signature(function: Callable[..., Any]) -> Iterator[Setting]:
-    texts, hints = parameter_texts(function.__doc__), _hints(function)
-    is_class = isinstance(function, type)
-    if (
-        is_class
-        and getattr(function, "_is_protocol", None) is False
-        and "__init__" not in vars(function)
-    ):
+def _of_signature(function: Callable[..., Any], name: str) -> Iterator[Setting]:
+    of_protocol = isinstance(function, type) and getattr(function, "_is_protocol", None) is False
+    if of_protocol and "__init__" not in vars(function):
         return  # a subclass of a protocol, which has no settings of its own
+    texts, hints = parameter_texts(function.__doc__), _hints(function)
     for argument in inspect.signature(function).parameters.values():
         if argument.kind not in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD):
             raise ConfigurationError(
-                f"{_name_of(function)} takes {argument}, which cannot be given by name as settings "
-                "are; spell its settings out"
+                f"{name} takes {argument}, which cannot be given by name as settings are; spell "
+                "its settings out"
             )
         kind, text = texts.get(argument.name, ("", ""))
         yield Setting(
@@ -327,41 +238,37 @@ def _of_signature(function: Callable[..., Any]) -> Iterator[Setting]:
 def _of_record(owner: Any) -> Iterator[Setting]:
     """Yield the settings of an attrs class, or of a record with its values as defaults."""
     cls = owner if isinstance(owner, type) else type(owner)
-    texts, hints = _texts_of(cls), _hints(cls)
-    for field in _fields(owner):
+    texts, hints = dict[str, tuple[str, str]](), _hints(cls)
+    for each in reversed(cls.__mro__):
+        texts |= parameter_texts(each.__doc__)
+    for field in _fields(cls):
         if offers_of(field) is not None:
             yield from _spread_out(_value(owner, field), field)
-        else:
-            kind, text = texts.get(_keyword(field), ("", ""))
-            yield Setting(
-                name=_keyword(field),
-                default=_value(owner, field),
-                type=kind or _spell(field.type),
-                limits=_limits(field.validator),
-                help=text,
-                takes=Union[hints.get(field.name, Any), _converted(field)],  # noqa: UP007
-            )
+            continue
+        name, accepted = field.alias or field.name, Any
+        converter: Any = field.converter
+        if inspect.isfunction(converter):
+            first = next(iter(inspect.signature(converter).parameters), "")
+            accepted = _hints(converter).get(first, Any)
+        kind, text = texts.get(name, ("", ""))
+        yield Setting(
+            name=name,
+            default=_value(owner, field),
+            type=kind or _spell(field.type),
+            limits=_limits(field.validator),
+            help=text,
+            takes=Union[hints.get(field.name, Any), accepted],  # noqa: UP007
+        )
 
 
-def _spread_out(record: Any, field: attrs.Attribute[Any]) -> Iterator[Setting]:
+def _spread_out(record: Any, field: attrs.Attribute[Any]) -> list[Setting]:
     if not attrs.has(type(record)):
         raise ConfigurationError(
             f"the field {field.name!r} is spread, but its default is {record!r}; give it a record "
             "of settings as its default"
         )
     offers = offers_of(field)
-    for setting in _of_record(record):
-        if offers is None or offers(setting.name):
-            yield setting
-
-
-def _converted(field: attrs.Attribute[Any]) -> Any:
-    """Return the annotation of what a field's converter takes; ``Any`` if there is none."""
-    converter: Any = field.converter
-    if not inspect.isfunction(converter):
-        return Any
-    first = next(iter(inspect.signature(converter).parameters), "")
-    return _hints(converter).get(first, Any)
+    return [each for each in _of_record(record) if offers is None or offers(each.name)]
 
 
 @cache
@@ -373,17 +280,12 @@ def _hints(annotated: Any) -> dict[str, Any]:
         return {}
 
 
-def _fields(owner: Any) -> list[attrs.Attribute[Any]]:
-    fields = attrs.fields(owner if isinstance(owner, type) else type(owner))
+def _fields(cls: Any) -> list[attrs.Attribute[Any]]:
     return [
         field
-        for field in fields
+        for field in attrs.fields(cls)
         if field.init and not (field.name.startswith("_") or is_hidden(field))
     ]
-
-
-def _keyword(field: attrs.Attribute[Any]) -> str:
-    return field.alias or field.name
 
 
 def _value(owner: Any, field: attrs.Attribute[Any]) -> Any:
@@ -393,7 +295,7 @@ def _value(owner: Any, field: attrs.Attribute[Any]) -> Any:
     default: Any = field.default
     if default is attrs.NOTHING:
         return REQUIRED
-    if isinstance(default, _FACTORY):
+    if isinstance(default, cast(Any, attrs.Factory)):
         return COMPUTED if default.takes_self else default.factory()
     return default
 
@@ -401,21 +303,13 @@ def _value(owner: Any, field: attrs.Attribute[Any]) -> Any:
 def _gather(owner: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a class, with settings of records inside it gathered into these."""
     own = dict(settings)
-    for field in filter(offers_of, _fields(owner)):
+    for field in filter(offers_of, _fields(owner if isinstance(owner, type) else type(owner))):
         record = _value(owner, field)
         names = [setting.name for setting in _spread_out(record, field)]
         inner = {name: own.pop(name) for name in names if name in own}
         if inner:
-            own[_keyword(field)] = attrs.evolve(record, **_gather(record, inner))
+            own[field.alias or field.name] = attrs.evolve(record, **_gather(record, inner))
     return own
-
-
-def _texts_of(cls: type) -> dict[str, tuple[str, str]]:
-    """Return the types and descriptions of fields in docstrings, inherited ones too."""
-    texts: dict[str, tuple[str, str]] = {}
-    for each in reversed(cls.__mro__):
-        texts |= parameter_texts(each.__doc__)
-    return texts
 
 
 def _limits(validator: Any) -> str:
@@ -436,9 +330,6 @@ def _spell(annotation: Any) -> str:
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-
-
 @attrs.frozen
 class Part:
     """A setting that takes another part.
@@ -454,29 +345,6 @@ class Part:
 
     kind: Kind
     default: str | None = None
-
-
-def _check_name(_: object, __: object, value: str) -> None:
-    if not _NAME.fullmatch(value):
-        raise ConfigurationError(
-            f"a component's name must be lower-case words joined by hyphens, got {value!r}; "
-            "for example 'my-surrogate'"
-        )
-
-
-def _check_kind(_: object, __: object, value: str) -> None:
-    if value not in KINDS:
-        raise ConfigurationError(
-            f"a component's kind must be one of {', '.join(KINDS)}, got {value!r}"
-        )
-
-
-def _check_factory(component: Component, _: object, value: Any) -> None:
-    if not (callable(value) or (isinstance(value, str) and PATH.fullmatch(value))):
-        raise ConfigurationError(
-            f"the factory of {component.title()} must be a path such as "
-            f"'package.module:Class', or a function, got {value!r}"
-        )
 
 
 def _with_settings(
@@ -520,6 +388,8 @@ class Component:
     serves
         Other purposes for which it is used where its kind is not named, each perhaps with settings.
         Runs look for the purposes in :mod:`surrokit.registry.components`.
+    plugin
+        The plugin that offers it, for messages; a catalogue sets it.
 
     Raises
     ------
@@ -527,9 +397,9 @@ class Component:
         If there is no such kind, or the name or the factory is not of the right form.
     """
 
-    kind: Kind = attrs.field(validator=_check_kind)
-    name: str = attrs.field(validator=_check_name)
-    factory: str | Callable[..., Any] = attrs.field(validator=_check_factory)
+    kind: Kind
+    name: str
+    factory: str | Callable[..., Any]
     summary: str
     references: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     parts: Mapping[str, Part] = attrs.field(factory=dict, kw_only=True)
@@ -538,23 +408,38 @@ class Component:
     serves: Mapping[str, Mapping[str, Any]] = attrs.field(
         default=(), converter=_with_settings, kw_only=True
     )
+    plugin: str = attrs.field(default="", eq=False, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
+            raise ConfigurationError(
+                f"a component's name must be lower-case words joined by hyphens, got "
+                f"{self.name!r}; for example 'my-surrogate'"
+            )
+        if self.kind not in KINDS:
+            raise ConfigurationError(
+                f"a component's kind must be one of {', '.join(KINDS)}, got {self.kind!r}"
+            )
+        dotted, factory = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", self.factory
+        is_path = isinstance(factory, str) and re.fullmatch(f"{dotted}:{dotted}", factory)
+        if not (callable(factory) or is_path):
+            raise ConfigurationError(
+                f"the factory of {self.title} must be a path such as 'package.module:Class', or a "
+                f"function, got {factory!r}"
+            )
 
     @property
     def purposes(self) -> dict[str, Mapping[str, Any]]:
         """All purposes, each with the settings for it."""
         return {**({DEFAULT: {}} if self.default else {}), **self.serves}
 
-    def title(self, plugin: str = "") -> str:
-        """Return its name in messages: kind, name, and the plugin if known."""
-        return f"{self.kind} {self.name!r}" + (f" of plugin {plugin}" if plugin else "")
+    @property
+    def title(self) -> str:
+        """Its name in messages: kind, name, and the plugin if known."""
+        return f"{self.kind} {self.name!r}" + (f" of plugin {self.plugin}" if self.plugin else "")
 
-    def load(self, plugin: str = "") -> Callable[..., Any]:
+    def load(self) -> Callable[..., Any]:
         """Return the factory, imported on first use.
-
-        Parameters
-        ----------
-        plugin
-            The plugin that offers it, for messages.
 
         Raises
         ------
@@ -565,72 +450,55 @@ class Component:
         """
         if not isinstance(self.factory, str):
             return self.factory
-        found = load_object(self.factory, self.title(plugin))
+        found = load_object(self.factory, self.title)
         if not isinstance(found, type) and not missing_members(self.kind, found):
             return lambda: found  # a part that is ready
         if not callable(found):
             raise PluginError(
-                f"{self.title(plugin)} is to be made by {self.factory!r}, which is of type "
+                f"{self.title} is to be made by {self.factory!r}, which is of type "
                 f"{type(found).__name__}; name a class, a function, or a {self.kind}"
             )
         return found  # type: ignore[no-any-return]
 
-    def settings(self, plugin: str = "") -> dict[str, Setting]:
+    def settings(self) -> dict[str, Setting]:
         """Return name to setting, read off the class or function, whose module is imported.
-
-        Parameters
-        ----------
-        plugin
-            The plugin that offers it, for messages.
 
         Raises
         ------
         PluginError
-            If the factory cannot be imported, or its settings cannot be read.
+            If the factory cannot be imported, its settings cannot be read, or the component names
+            others.
         """
-        factory = self.load(plugin)
+        factory = self.load()
         try:
-            found = settings_of(factory)
+            known = settings_of(factory)
         except (ConfigurationError, ValueError) as error:
-            raise PluginError(
-                f"the settings of {self.title(plugin)} cannot be read: {error}"
-            ) from error
-        self._check_named(found, plugin)
-        return found
-
-    def _check_named(self, known: Mapping[str, Setting], plugin: str) -> None:
-        """Raise if the component names settings that its factory does not have."""
+            raise PluginError(f"the settings of {self.title} cannot be read: {error}") from error
         sets = (self.parts, *self.serves.values(), *self.examples)
         unknown = sorted({name for each in sets for name in each} - known.keys())
         if unknown:
             raise PluginError(
-                f"{self.title(plugin)} names {', '.join(unknown)} in parts, serves or examples, "
+                f"{self.title} names {', '.join(unknown)} in parts, serves or examples, "
                 f"but its settings are: {', '.join(known) or 'none'}"
             )
+        return known
 
-    def make(self, settings: Mapping[str, Any], plugin: str = "") -> Any:
-        """Return the part that the factory makes.
-
-        Parameters
-        ----------
-        settings
-            By name, as the class or function takes them.
-        plugin
-            The plugin that offers it, for messages.
+    def make(self, settings: Mapping[str, Any]) -> Any:
+        """Return the part that the factory makes of settings by name.
 
         Raises
         ------
         PluginError
             If the factory cannot be imported, or what it makes lacks members of its protocol.
         """
-        made = build(self.load(plugin), settings)
+        made = build(self.load(), settings)
         lacking = missing_members(self.kind, made)
         if lacking:
             members = ", or ".join(
                 f"{', '.join(names)} of {protocol}" for protocol, names in lacking.items()
             )
             raise PluginError(
-                f"{self.title(plugin)} is a {type(made).__name__}, which is no {self.kind}: it "
-                f"lacks {members}; see surrokit.plugin"
+                f"{self.title} is a {type(made).__name__}, which is no {self.kind}: it lacks "
+                f"{members}; see surrokit.plugin"
             )
         return made

@@ -1,16 +1,13 @@
-"""Plugins that are installed, and where others are to be had."""
+"""Plugins that are installed."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.metadata import Distribution, EntryPoint, distributions
-from importlib.util import find_spec
+from importlib.metadata import EntryPoint, distributions
 from types import ModuleType
+from typing import TypeAlias
 
 import attrs
 import pluggy
@@ -21,6 +18,9 @@ from surrokit.registry.hooks import GROUP
 
 DISABLE_VARIABLE = "SURROKIT_DISABLE_PLUGINS"
 """Environment variable with the entry names, separated by commas, of plugins to leave out."""
+
+Plugins: TypeAlias = pluggy.PluginManager
+"""All plugins of a process, by the labels of :class:`FoundPlugin`; their hooks are ``hook``."""
 
 
 @attrs.frozen(kw_only=True)
@@ -37,36 +37,6 @@ class FoundPlugin:
         return f"{self.distribution}[{self.entry.name}]"
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class LoadedPlugin:
-    """An imported plugin and where it came from."""
-
-    label: str
-    distribution: str
-    module: ModuleType
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Plugins:
-    """All plugins of a process: pluggy's manager, and a record of each loaded plugin."""
-
-    manager: pluggy.PluginManager
-    loaded: tuple[LoadedPlugin, ...]
-
-    def label_of(self, module: object) -> str:
-        """Return ``distribution[entry]`` of a registered module, or the module's own name."""
-        for plugin in self.loaded:
-            if plugin.module is module:
-                return plugin.label
-        return getattr(module, "__name__", type(module).__name__)
-
-
-def disabled_names() -> frozenset[str]:
-    """Return the entry names that the environment switches off."""
-    value = os.environ.get(DISABLE_VARIABLE, "")
-    return frozenset(name.strip() for name in value.split(",") if name.strip())
-
-
 def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
     """List the plugins announced on this machine, sorted, without importing any.
 
@@ -80,18 +50,22 @@ def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
     ComponentClashError
         If two distributions announce an entry of the same name.
     """
-    skip = disabled_names() if disabled is None else frozenset(disabled)
+    if disabled is None:
+        disabled = map(str.strip, os.environ.get(DISABLE_VARIABLE, "").split(","))
+    skip, seen = frozenset(disabled), set[str]()
     found: dict[str, FoundPlugin] = {}
-    seen: set[str] = set()
     for distribution in distributions():
-        name = _name_of(distribution)
-        if name is None or name in seen:
+        try:  # a broken uninstall may leave no name, or with a backport no metadata
+            names = distribution.metadata.get_all("Name") or []
+        except FileNotFoundError:
+            continue
+        if not names or names[0] in seen:
             continue  # a second copy further down the path is never imported
-        seen.add(name)
+        seen.add(names[0])
         for entry in distribution.entry_points.select(group=GROUP):
             if entry.name in skip:
                 continue
-            plugin = FoundPlugin(distribution=name, version=distribution.version, entry=entry)
+            plugin = FoundPlugin(distribution=names[0], version=distribution.version, entry=entry)
             if entry.name in found:
                 raise ComponentClashError(
                     f"two distributions announce a plugin named {entry.name!r}: "
@@ -102,16 +76,6 @@ def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
     return tuple(sorted(found.values(), key=lambda p: (p.distribution, p.entry.name)))
 
 
-def _name_of(distribution: Distribution) -> str | None:
-    """Return a distribution's name; None for what a broken uninstall leaves."""
-    try:
-        metadata = distribution.metadata
-    except FileNotFoundError:  # the backport of importlib.metadata, once anybody imports it
-        return None
-    names = metadata.get_all("Name")
-    return names[0] if names else None
-
-
 def load(found: Iterable[FoundPlugin]) -> Plugins:
     """Import plugins and register their hooks.
 
@@ -120,29 +84,32 @@ def load(found: Iterable[FoundPlugin]) -> Plugins:
     PluginLoadError
         If a plugin fails to import, or implements a hook that this version does not have.
     """
-    manager = _empty_manager()
-    loaded = []
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(hooks)
     for plugin in found:
-        module = _import_module(plugin)
-        loaded.append(
-            LoadedPlugin(label=plugin.label, distribution=plugin.distribution, module=module)
-        )
+        try:
+            module = plugin.entry.load()
+        except (Exception, SystemExit) as error:
+            raise PluginLoadError(
+                f"plugin {plugin.label} could not be imported from {plugin.entry.value!r}: "
+                f"{type(error).__name__}: {error}; fix or uninstall {plugin.distribution}, or set "
+                f"{DISABLE_VARIABLE}={plugin.entry.name}"
+            ) from error
+        if not isinstance(module, ModuleType):
+            raise PluginLoadError(
+                f"plugin {plugin.label} must name a module, but {plugin.entry.value!r} is of type "
+                f"{type(module).__name__}; point the entry at the module with the hooks"
+            )
         _register(manager, module, plugin.label)
-    return Plugins(manager=manager, loaded=tuple(loaded))
+    return manager
 
 
 def make_plugins(*modules: ModuleType, discover: bool = False) -> Plugins:
-    """Return a fresh set of plugins: the modules given, and those announced if ``discover``.
-
-    Raises
-    ------
-    PluginLoadError
-        If a plugin fails to import, or implements a hook that this version does not have.
-    """
-    plugins = load(find() if discover else ())
+    """Return a fresh set of plugins: the modules given, and those announced if ``discover``."""
+    manager = load(find() if discover else ())
     for module in modules:
-        _register(plugins.manager, module, module.__name__)
-    return plugins
+        _register(manager, module, module.__name__)
+    return manager
 
 
 @cache
@@ -151,30 +118,7 @@ def default_plugins() -> Plugins:
     return load(find())
 
 
-def _empty_manager() -> pluggy.PluginManager:
-    manager = pluggy.PluginManager(GROUP)
-    manager.add_hookspecs(hooks)
-    return manager
-
-
-def _import_module(plugin: FoundPlugin) -> ModuleType:
-    try:
-        module = plugin.entry.load()
-    except (Exception, SystemExit) as error:
-        raise PluginLoadError(
-            f"plugin {plugin.label} could not be imported from {plugin.entry.value!r}: "
-            f"{type(error).__name__}: {error}; fix or uninstall {plugin.distribution}, or set "
-            f"{DISABLE_VARIABLE}={plugin.entry.name}"
-        ) from error
-    if not isinstance(module, ModuleType):
-        raise PluginLoadError(
-            f"plugin {plugin.label} must name a module, but {plugin.entry.value!r} is of type "
-            f"{type(module).__name__}; point the entry at the module with the hooks"
-        )
-    return module
-
-
-def _register(manager: pluggy.PluginManager, module: ModuleType, label: str) -> None:
+def _register(manager: Plugins, module: ModuleType, label: str) -> None:
     try:
         manager.register(module, name=label)
         manager.check_pending()
@@ -188,46 +132,3 @@ def _register(manager: pluggy.PluginManager, module: ModuleType, label: str) -> 
             f"plugin {label} does not fit this version of surrokit: {error}; "
             "upgrade surrokit, or the plugin"
         ) from error
-
-
-_PACKAGE = "surrokit"
-
-
-class PluginsElsewhere(MetaPathFinder):
-    """Finds no module, and says where the plugin is that was looked for.
-
-    Plugins are packages of their own, so ``import surrokit.NAME`` cannot work. Python asks this
-    finder after all others.
-    """
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        """Return None, as for any module that is unknown.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If there is a plugin of this name.
-        """
-        del path, target
-        package, _, name = fullname.partition(".")
-        if package != _PACKAGE or not name.isidentifier():
-            return None
-        plugin = f"{_PACKAGE}_{name}"
-        if find_spec(plugin) is None:
-            return None
-        # without the name of a module: Python would replace the message of a from-import
-        raise ModuleNotFoundError(
-            f"there is no {fullname}: plugins are packages of their own; write "
-            f"from {plugin} import ..."
-        )
-
-
-def say_where_plugins_are() -> None:
-    """Have Python ask the finder, once."""
-    if not any(isinstance(each, PluginsElsewhere) for each in sys.meta_path):
-        sys.meta_path.append(PluginsElsewhere())

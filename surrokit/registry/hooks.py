@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from surrokit.result.run import Run
 
 
-GROUP = "surrokit"
-"""Name of the project for pluggy, and of the entry-point group."""
+GROUP = "surrokit"  #: Name of the project for pluggy, and of the entry-point group.
 
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)
@@ -56,47 +55,21 @@ def surrokit_run_started(run: RunInfo) -> None:
 
 @hookspec
 def surrokit_transition_done(run: RunInfo, state: ChainState, info: IterationInfo) -> None:
-    """Be told what an iteration did.
-
-    Parameters
-    ----------
-    state
-        Where the chains are now, in the sampling coordinates.
-    info
-        Stage, acceptance, exact calls and seconds so far.
-    """
+    """Be told what an iteration did, and where chains are now, in the sampling coordinates."""
 
 
 @hookspec
 def surrokit_surrogate_deployed(
     run: RunInfo, surrogate: Potential, evaluations: int, reason: str
 ) -> None:
-    """Be told that the sampler uses a new surrogate from here on.
-
-    Parameters
-    ----------
-    evaluations
-        Rows that it was fitted to.
-    """
+    """Be told that the sampler uses a new surrogate from here on, fitted to so many rows."""
 
 
 @hookspec
 def surrokit_round_weighed(run: RunInfo, info: RoundInfo) -> None:
-    """Be told how good weighted answers are, after each round of them.
-
-    Parameters
-    ----------
-    info
-        Errors reached and aimed at, exact calls paid and allowed.
-    """
+    """Be told how good weighted answers are, after each round of them."""
 
 
 @hookspec
 def surrokit_run_finished(run: RunInfo, outcome: Run) -> None:
-    """Be told that a run is over, interrupted ones included.
-
-    Parameters
-    ----------
-    outcome
-        The result that the caller gets.
-    """
+    """Be told that a run is over, interrupted ones included, with the result for the caller."""

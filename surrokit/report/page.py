@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import itertools
 import os
 import platform
+import re
+import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from importlib.resources import files
@@ -21,8 +25,9 @@ from markupsafe import Markup
 from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT
 from surrokit.errors import ConfigurationError
 from surrokit.modes import describe_searches
+from surrokit.output.files import check_folder
 from surrokit.plots.diagnostics import cost_panels, rank_panels, trust_panels
-from surrokit.plots.panel import Panel, Sample, drawing, percent
+from surrokit.plots.panel import INK, PALETTE, Panel, Sample, drawing, new_figure, percent
 from surrokit.plots.posterior import (
     AT_ONCE,
     forest_panel,
@@ -31,16 +36,8 @@ from surrokit.plots.posterior import (
     strongest_pairs,
 )
 from surrokit.plots.surrogate import error_panel
-from surrokit.report.svg import inline_svg
 from surrokit.report.words import costs, headline, rows_of
 from surrokit.shown.html import Fact, Row, printable, render
-
-INTERVAL = 0.9
-"""Probability of the intervals on a page."""
-
-ENDINGS = (".html", ".htm")
-
-TITLE = "Report of a run"
 
 SECTIONS = {
     "verdict": "Verdict",
@@ -50,29 +47,6 @@ SECTIONS = {
     "recipe": "What it was made of",
 }
 """Names of the sections in order, with their titles."""
-
-ALL = 24
-"""Numbers of which each has a picture; of more, the first and the worst have."""
-
-FIRST, WORST = 6, 6
-"""Of more than that."""
-
-PAIRS = 6
-"""Pairs of numbers that are shown."""
-
-VECTOR = 3
-"""Numbers of a parameter from which on it has a forest."""
-
-FORESTS = 6
-"""Parameters that have a forest at most."""
-
-RANKED = 12
-"""Numbers whose ranks are shown at most: those of the largest R-hat."""
-
-LIBRARIES = ("surrokit", "numpy", "scipy", "scikit-learn", "arviz-stats", "matplotlib")
-
-MOST_NUMBERS = 100
-"""Numbers of an array in the lines that make a run again."""
 
 _COLUMNS = {
     "mean": "mean",
@@ -87,21 +61,9 @@ _COLUMNS = {
 
 
 def write_report(
-    run: Any,
-    path: str | os.PathLike[str],
-    *,
-    interval: float = INTERVAL,
-    note: str | None = None,
+    run: Any, path: str | os.PathLike[str], *, interval: float = 0.9, note: str | None = None
 ) -> Path:
-    """Write a page about a run to a file that ends in ``.html``, and return its path.
-
-    Raises
-    ------
-    ConfigurationError
-        If the ending is another one, the probability makes no sense, or the file cannot be written.
-    MissingDependencyError
-        If Matplotlib is not installed.
-    """
+    """Write a page about a run, and return its path; see :meth:`surrokit.Run.report`."""
     path = Path(path)
     check_report(path)
     page = page_of(run, interval=interval, note=note)
@@ -116,45 +78,23 @@ def write_report(
 
 
 def check_report(path: str | os.PathLike[str]) -> None:
-    """Check, before a long run, that a page about it can be written.
-
-    Raises
-    ------
-    ConfigurationError
-        If the ending is no page's, or there is no such folder.
-    MissingDependencyError
-        If Matplotlib is not installed.
-    """
-    from surrokit.output.files import check_folder
-
-    if Path(path).suffix.lower() not in ENDINGS:
+    """Check, before a long run, that a page about it can be written."""
+    path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
         raise ConfigurationError(
-            f"a report is a page, and {Path(path).name!r} does not end in .html; call it "
-            f"{Path(path).stem}.html"
+            f"a report is a page, and {path.name!r} does not end in .html; call it {path.stem}.html"
         )
     check_folder(path)
-    with drawing():
+    with drawing():  # Matplotlib is needed
         pass
 
 
 def page_of(
-    run: Any, *, interval: float = INTERVAL, refresh: int | None = None, note: str | None = None
+    run: Any, *, interval: float = 0.9, refresh: int | None = None, note: str | None = None
 ) -> str:
-    """Return a page about a run, as text.
+    """Return a page about a run, with any number of draws, as text.
 
-    Parameters
-    ----------
-    run
-        A :class:`~surrokit.result.run.Run`, with any number of draws.
-    refresh
-        Seconds after which a browser asks for the page again; None for never.
-
-    Raises
-    ------
-    ConfigurationError
-        If the probability makes no sense.
-    MissingDependencyError
-        If Matplotlib is not installed.
+    A browser asks for it again after ``refresh`` seconds, if any.
     """
     summary = run.summary(interval=interval) if run.draws.shape[1] else None
     numbers = itertools.count()
@@ -162,6 +102,8 @@ def page_of(
     def draw(panel: Panel) -> Markup:
         return inline_svg(panel, f"p{next(numbers)}")
 
+    adaptation, diverged = run.adaptation, int(run.divergences.sum())
+    repairs = [*adaptation.rescues, *adaptation.restarts]
     return _document(
         refresh,
         waiting=None,
@@ -172,8 +114,15 @@ def page_of(
         facts=_facts(run, summary),
         **({"rows": []} if summary is None else _posterior(run, summary, interval)),
         costs=cost_panels(run),
-        cost_facts=_costs(run),
-        repairs=[*run.adaptation.rescues, *run.adaptation.restarts],
+        cost_facts=[
+            *costs(run).items(),
+            ("diverged paths", str(diverged) if np.size(run.divergences) else None),
+            ("positions that failed", f"{run.failures:,}"),
+            ("evaluations learnt from", f"{adaptation.training_rows:,}"),
+            ("repairs", str(len(repairs))),
+            ("iterations", f"{len(run.warmup):,} of warm-up, {len(run.kept):,} kept"),
+        ],
+        repairs=repairs,
         parts_of_run=[*run.parts.items(), ("picked", run.choice)],
         lines=lines_of(run),
         versions=_versions(),
@@ -182,10 +131,7 @@ def page_of(
 
 
 def waiting_page(what: str, refresh: int) -> str:
-    """Return a page about a run of which there is nothing to show yet, and why.
-
-    A browser asks for it again after ``refresh`` seconds.
-    """
+    """Return a page about a run of which there is nothing to show yet, and why."""
     return _document(refresh, waiting=what)
 
 
@@ -195,9 +141,8 @@ def _document(refresh: int | None, **values: Any) -> str:
     style, script = (folder.joinpath(f"page.{e}").read_text("utf-8") for e in ("css", "js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     own = {"style": Markup(style), "script": Markup(script), "digest": digest}
-    return render(
-        "page.html", title=TITLE, sections=SECTIONS, refresh=refresh, **own, **values
-    ).lstrip()
+    page = {"title": "Report of a run", "sections": SECTIONS, "refresh": refresh}
+    return render("page.html", **page, **own, **values).lstrip()
 
 
 def _facts(run: Any, summary: Any) -> list[Fact]:
@@ -230,13 +175,12 @@ def _worst(summary: Any, column: str, choose: Any, form: str) -> Markup | None:
 
 
 def _posterior(run: Any, summary: Any, interval: float) -> dict[str, Any]:
-    """Return what the sections on the posterior and its draws show."""
     columns, left_out = _with_pictures(summary)
-    rhat, names = summary["rhat"], run.parameters.specs
-    vectors = [name for name, spec in names.items() if spec.size >= VECTOR]
-    everything, slices = range(len(run.labels)), run.parameters.slices()
-    diagnostics = trust_panels(run, columns, summary["ess"], rhat)
-    ranked = sorted(columns, key=lambda column: -float(rhat[column]))[:RANKED]
+    rhat, several = summary["rhat"], run.parameters.slices()
+    vectors = [name for name, spec in run.parameters.specs.items() if spec.size >= 3]
+    everything, most = range(len(run.labels)), 6
+    diagnostics = trust_panels(run, summary["ess"], rhat)
+    ranked = sorted(columns, key=lambda column: -float(rhat[column]))[:12]
     if (error := error_panel(run)) is not None:
         diagnostics.append(error)
     return {
@@ -246,13 +190,13 @@ def _posterior(run: Any, summary: Any, interval: float) -> dict[str, Any]:
         "rows": _rows(summary),
         "left_out": left_out,
         "marginals": marginal_panels(run, columns, interval),
-        "pairs": pair_panels(run, strongest_pairs(run, PAIRS)) if len(run.labels) > 1 else [],
+        "pairs": pair_panels(run, strongest_pairs(run, 6)) if len(run.labels) > 1 else [],
         "among": f", among the first {AT_ONCE} numbers" if len(run.labels) > AT_ONCE else "",
         "forests": [
-            forest_panel(run, everything[slices[name]], interval, name, rhat)
-            for name in vectors[:FORESTS]
+            forest_panel(run, everything[several[name]], interval, name, rhat)
+            for name in vectors[:most]
         ],
-        "more_forests": max(len(vectors) - FORESTS, 0),
+        "more_forests": max(len(vectors) - most, 0),
         "diagnostics": diagnostics,
         "of_surrogate": _of_surrogate(run),
         "chains": "chains" if run.answer is None else "chains on the surrogate, before weights",
@@ -262,20 +206,19 @@ def _posterior(run: Any, summary: Any, interval: float) -> dict[str, Any]:
 
 def _with_pictures(summary: Any) -> tuple[list[int], str | None]:
     """Return which numbers have pictures, and what a reader is told of the others."""
-    n = len(summary.labels)
-    if n <= ALL:
+    n, first, worst = len(summary.labels), 6, 6
+    if n <= 24:
         return list(range(n)), None
     rhat = np.nan_to_num(summary["rhat"], nan=np.inf)
-    worst = [int(i) for i in np.lexsort([summary["ess"], -rhat]) if i >= FIRST][:WORST]
+    others = [int(i) for i in np.lexsort([summary["ess"], -rhat]) if i >= first][:worst]
     told = (
-        f"Of {n} numbers, the first {FIRST} and the {WORST} others with the largest R-hat have "
+        f"Of {n} numbers, the first {first} and the {worst} others with the largest R-hat have "
         "pictures; the table has all."
     )
-    return [*range(FIRST), *worst], told
+    return [*range(first), *others], told
 
 
 def _rows(summary: Any) -> list[Row]:
-    """Return the rows of the table, in which doubtful figures are marked."""
     doubtful = {
         "ess": ~(summary["ess"] >= FEWEST_EFFECTIVE),
         "rhat": ~(summary["rhat"] <= LARGEST_RHAT),
@@ -288,7 +231,6 @@ def _rows(summary: Any) -> list[Row]:
 
 
 def _of_surrogate(run: Any) -> str | None:
-    """Return what is known of the surrogate, in words."""
     quality = run.fit_quality
     if quality is not None:
         return (
@@ -307,26 +249,11 @@ def _of_surrogate(run: Any) -> str | None:
     return "All proposals were made on the exact potential; there was no surrogate."
 
 
-def _costs(run: Any) -> list[Fact]:
-    adaptation, diverged = run.adaptation, int(run.divergences.sum())
-    return [
-        *costs(run).items(),
-        ("diverged paths", str(diverged) if np.size(run.divergences) else None),
-        ("positions that failed", f"{run.failures:,}"),
-        ("evaluations learnt from", f"{adaptation.training_rows:,}"),
-        ("repairs", str(len(adaptation.rescues) + len(adaptation.restarts))),
-        ("iterations", f"{len(run.warmup):,} of warm-up, {len(run.kept):,} kept"),
-    ]
-
-
 def _versions() -> list[Fact]:
-    """Return versions of Python and of libraries, those with which the page is made."""
     found: list[Fact] = [("Python", platform.python_version())]
-    for name in LIBRARIES:
-        try:
+    for name in ("surrokit", "numpy", "scipy", "scikit-learn", "arviz-stats", "matplotlib"):
+        with suppress(metadata.PackageNotFoundError):
             found.append((name, metadata.version(name)))
-        except metadata.PackageNotFoundError:
-            continue
     return found
 
 
@@ -347,7 +274,6 @@ def lines_of(run: Any) -> str:
 
 
 def _source(value: Any) -> str:
-    """Return a value as Python writes it."""
     if value is ...:
         return "..."
     if attrs.has(type(value)):
@@ -361,7 +287,7 @@ def _source(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key!r}: {_source(each)}' for key, each in value.items())}}}"
     if isinstance(value, np.ndarray):
-        return repr(value.tolist()) if value.size <= MOST_NUMBERS else "..."
+        return repr(value.tolist()) if value.size <= 100 else "..."
     if isinstance(value, np.generic):
         return repr(value.item())
     if isinstance(value, list):
@@ -370,3 +296,62 @@ def _source(value: Any) -> str:
         inside = ", ".join(map(_source, value))
         return f"({inside},)" if len(value) == 1 else f"({inside})"
     return repr(value)
+
+
+# --- panels as vector graphics that are part of a page ---
+
+COLOURS = {
+    INK: "currentColor",
+    **{colour.lower(): f"var(--{name})" for name, colour in PALETTE.items()},
+}
+"""Colours of pictures to those of the page, which differ in light and dark."""
+
+_PICTURE = Markup(
+    '<svg role="img" aria-labelledby="{name}-title" aria-describedby="{name}-text" '
+    'viewBox="{view}" width="{width:.0f}" height="{height:.0f}">'
+    '<title id="{name}-title">{title}</title><desc id="{name}-text">{text}</desc>{inside}</svg>'
+)
+
+
+def inline_svg(panel: Panel, name: str) -> Markup:
+    """Return a panel as an element of a page, with its text for readers who do not see it.
+
+    ``name`` is another one for each panel of a page.
+    """
+    import matplotlib as mpl
+
+    file = io.StringIO()
+    with warnings.catch_warnings(), drawing():
+        mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": name})
+        figure = new_figure(panel.width, panel.height)
+        panel.draw(figure.add_subplot())
+        # letters are the reader's, who may have more of them
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    written = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->", "", file.getvalue(), flags=re.DOTALL)
+    start, inside = re.findall(r"(<svg[^>]*>)(.*)</svg>", written, flags=re.DOTALL)[0]
+    used = {"".join(each) for each in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', inside)}
+    inside = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", inside)
+    inside = re.sub(r' (d|transform|x|y|style|points)="([^"]*)"', _shorten, inside)
+    inside = re.sub(r">\s+<", "><", inside).strip()
+    return _PICTURE.format(
+        name=name,
+        view=re.findall('viewBox="([^"]*)"', start)[0],
+        width=panel.width * 96.0,  # pixels in an inch, by CSS
+        height=panel.height * 96.0,
+        title=printable(panel.title),
+        text=printable(panel.text),
+        inside=Markup(inside),
+    )
+
+
+def _shorten(attribute: re.Match[str]) -> str:
+    """Leave out digits and blanks that nobody sees, and fonts and colours that are the page's."""
+    key, value = attribute.groups()
+    value = re.sub(r"-?\d+\.\d{3,}", lambda m: f"{round(float(m[0]), 2):g}", value)
+    value = " ".join(value.split())
+    if key == "style":
+        font = r"font: (?:[a-z]+ )*([\d.]+px)[^;]*|font-family:[^;]*;?"
+        value = re.sub(font, lambda m: f"font-size: {m[1]}" if m[1] else "", value)
+        value = re.sub("#[0-9a-fA-F]{6}", lambda m: COLOURS.get(m[0].lower(), m[0]), value)
+    return f' {key}="{value}"'

@@ -1,10 +1,11 @@
-"""What can be wrong with the chains of a run, in sentences with advice."""
+"""What can be wrong with the chains of a run, and with the modes that they visit, with advice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
@@ -18,185 +19,140 @@ from surrokit.diagnostics import (
 )
 from surrokit.interfaces import Status
 from surrokit.marginals import heavy_tails
-from surrokit.result.mode_visits import ModeVisits
-from surrokit.types import FloatArray, IntArray
+from surrokit.modes import Modes
+from surrokit.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from surrokit.result.run import Run
 
-FEWEST_ITERATIONS = 20
-"""Fewest kept iterations for advice on acceptance and on paths."""
+FEWEST_ITERATIONS = 20  #: Fewest kept iterations for advice on acceptance and on paths.
 
-_MOST_NAMED = 3  # numbers that a sentence names
-_NOTHING = 0.02  # path acceptance, or part of moves, below which next to nothing is accepted
-_LITTLE = 0.05  # the same for acceptance where paths work, and for moves where paths fail
-_PATHS_WORK = 0.2  # path acceptance above which the step size is not to blame
-_MANY_FAILURES = 0.05  # part of the paths
-_CLOSE = 1000  # floating-point numbers from a bound; a finite density leaves no draws so close
-_SOME = 1e-3  # part of the target's own paths that may diverge unmentioned
-_WITHIN_REACH = 2.0  # nats above the highest potential of the draws
-_LONG = 50  # iterations without a move
-_BIASED = 0.1  # part of the Monte Carlo error of a mean
-_BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the run
+_LITTLE = 0.05  # acceptance where paths work, or part of moves where they fail
 
 
 def advice(run: Run) -> list[str]:
     """Return complaints about the kept draws, each with what to do about it."""
-    found = [_broken_gradients(run), _broke_its_word(run), _separate_modes(run), _cut(run)]
-    bounds = [*_at_bounds(run)]
-    paths: list[str] = []
+    found = [*_broken_gradients(run)]
+    if late := run.adaptation.deployed_though_frozen:
+        frozen = run.adaptation.frozen_before_draws
+        harm = (
+            "kept draws are not touched by that" if frozen else "draws were kept under adaptation"
+        )
+        found.append(
+            f"schedule {run.parts['schedule']!r} had said that it was frozen, and yet deployed "
+            f"{len(late)} more surrogates, the first after iteration {late[0]}: {harm}; mend the "
+            "schedule, whose decision says frozen only where nothing will be deployed from then on"
+        )
+    found += [*separate_modes(run), *_cut(run), *_at_bounds(run)]
     if len(run.kept) >= FEWEST_ITERATIONS:
-        rejected = _rejected(run)
-        found += [*bounds, rejected or _stuck(run)]
-        bounds, paths = [], [*_unsolved(run), *(() if rejected else _diverging(run))]
-    return [complaint for complaint in (*found, *bounds, *paths) if complaint is not None]
+        rejected = [*_rejected(run)]
+        found += [*(rejected or _stuck(run)), *_failed_paths(run, also_diverged=not rejected)]
+    return found
 
 
-def _broken_gradients(run: Run) -> str | None:
-    """Return a complaint if paths ended at a position that draws might have reached."""
+def _broken_gradients(run: Run) -> Iterator[str]:
+    """Yield a complaint if paths ended at a position that draws might have reached."""
     broken = run.broken_gradients
     if run.recheck.worked or any(kind.cured for kind in run.failure_kinds.values()):
-        return None  # it is chance, and not the position
+        return  # it is chance, and not the position
     if broken.position is None or run.surrogate is not None or GRADIENT not in run.sampler.needs:
-        return None
-    if not run.kept.divergent.any():  # searches went there, and no path
-        return None
-    reached = np.max(run.kept.values, initial=-np.inf) + _WITHIN_REACH
-    if broken.value > reached:  # an overflow far out, where there is no probability
-        return None
-    at = ", ".join(
-        f"{label} = {x:.6g}" for label, x in zip(run.labels, broken.position, strict=True)
-    )
-    return (
-        f"at {broken.count} positions, the likeliest of them {at}, the gradient is not finite "
-        "though the potential is: paths end there, so that draws miss this region and what lies "
-        "behind it; mend the gradient, or do without it there by a surrogate, such as "
-        "surrogate='additive', or by sampler='random-walk'"
-    )
+        return
+    reached = np.max(run.kept.values, initial=-np.inf) + 2.0  # nats
+    # else searches went there and no path, or it is an overflow far out, without probability
+    if run.kept.divergent.any() and broken.value <= reached:
+        at = ", ".join(
+            f"{label} = {x:.6g}" for label, x in zip(run.labels, broken.position, strict=True)
+        )
+        yield (
+            f"at {broken.count} positions, the likeliest of them {at}, the gradient is not finite "
+            "though the potential is: paths end there, so that draws miss this region and what "
+            "lies behind it; mend the gradient, or do without it there by a surrogate, such as "
+            "surrogate='additive', or by sampler='random-walk'"
+        )
 
 
 def _at_bounds(run: Run) -> Iterator[str]:
-    """Yield a complaint for each bound that draws come too close to."""
+    steps = 1000  # floating-point numbers; a finite density leaves no draws so close to a bound
     columns = run.draws.reshape(-1, run.draws.shape[2])
     for bounds in run.parameters.bounds():
         for i, bound in enumerate(bounds):
-            close = np.abs(columns[:, i] - bound) <= _CLOSE * np.spacing(np.abs(bound))
+            close = np.abs(columns[:, i] - bound) <= steps * np.spacing(np.abs(bound))
             if np.isfinite(bound) and close.any():
                 yield (
                     f"{close.sum()} of {len(columns)} draws of {run.labels[i]!r} lie within "
-                    f"{_CLOSE} floating-point numbers of its bound {bound:g}: whatever probability "
+                    f"{steps} floating-point numbers of its bound {bound:g}: whatever probability "
                     "lies closer still is lost; move the bound to 0, where numbers are dense "
                     "(1 - p in place of p), or sample a logarithm"
                 )
 
 
-def _broke_its_word(run: Run) -> str | None:
-    late = run.adaptation.deployed_though_frozen
-    if not late:
-        return None
-    harm = "kept draws are not touched by that"
-    if not run.adaptation.frozen_before_draws:
-        harm = "draws were kept under adaptation"
-    return (
-        f"schedule {run.parts['schedule']!r} had said that it was frozen, and yet deployed "
-        f"{len(late)} more surrogates, the first after iteration {late[0]}: {harm}; mend the "
-        "schedule, whose decision says frozen only where nothing will be deployed from then on"
-    )
-
-
-def _cut(run: Run) -> str | None:
+def _cut(run: Run) -> Iterator[str]:
+    """Yield by how much a limit has biased means, where the cost of an iteration depends on it."""
     if run.length != "cut" or run.stopped not in LIMITS:
-        return None
-    few = run.stopped == "max_seconds" and 0 < len(run.kept) < FEWEST_ITERATIONS
-    bias = length_bias(_costs(run))  # NaN where too few draws tell
-    if not (few or bias > _BIASED):
-        return None
-    part = "a part" if few else f"up to about {bias:.2f}"
-    return (
-        f"{run.stopped} cut the draws off after {len(run.kept)} of each chain; where the cost of "
-        f"an iteration depends on position, so does their number, and means are off by {part} of "
-        f"their Monte Carlo error{' that so few cannot tell' if few else ''}; ask for a number of "
-        "draws, or allow for more of them"
-    )
-
-
-def _costs(run: Run) -> FloatArray:
-    """Return the cost of each iteration after the first, in units of the limit that was reached."""
+        return
     if run.stopped == "max_seconds":
-        return np.diff(run.kept.seconds)
-    used = [
-        calls_paid(dict(zip(run.kept.calls, row, strict=True)), run.n_rows)
-        for row in zip(*run.kept.calls.values(), strict=True)
-    ]
-    return np.diff(np.array(used, dtype=np.float64))
+        costs = np.diff(run.kept.seconds)
+    else:
+        rows = zip(*run.kept.calls.values(), strict=True)
+        used = [calls_paid(dict(zip(run.kept.calls, row, strict=True)), run.n_rows) for row in rows]
+        costs = np.diff(np.array(used, dtype=np.float64))
+    few = run.stopped == "max_seconds" and 0 < len(run.kept) < FEWEST_ITERATIONS
+    bias = length_bias(costs)  # in Monte Carlo errors of a mean; NaN where too few draws tell
+    if few or bias > 0.1:
+        part = "a part" if few else f"up to about {bias:.2f}"
+        yield (
+            f"{run.stopped} cut the draws off after {len(run.kept)} of each chain; where the cost "
+            "of an iteration depends on position, so does their number, and means are off by "
+            f"{part} of their Monte Carlo error{' that so few cannot tell' if few else ''}; ask "
+            "for a number of draws, or allow for more of them"
+        )
 
 
-def _separate_modes(run: Run) -> str | None:
-    if run.modes is None or not len(run.kept) or run.modes.matters.sum() < 2:
-        return None
-    visits = ModeVisits.of(run.modes, run.kept.positions)
-    if visits.joined:
-        return None
-    missed = "; draws miss modes altogether" if visits.missed.any() else ""
-    return (
-        f"the target has {len(visits.modes)} modes, and chains went from one to another "
-        f"{visits.moves} times{missed}: {visits.tell(run.labels, run.draws)}. The draws at each "
-        "tell where chains began, and nothing of the target; begin chains at all of them with "
-        "initial=..., and weigh each by itself, or find coordinates in which they are one"
-    )
-
-
-def _rejected(run: Run) -> str | None:
+def _rejected(run: Run) -> Iterator[str]:
+    nothing = 0.02  # path acceptance, or part of moves
     moves = float(run.kept.accepted.mean())
     paths, exact = _mean(run.kept.path_acceptance), _mean(run.kept.acceptance)
-    if paths < _NOTHING and moves < _LITTLE:
-        return (
+    others = "another sampler" if run.surrogate is None else "another surrogate or sampler"
+    step, tuned = run.kept.step_size[-1], "step_size" in run.sampler.tunes
+    if paths < nothing and moves < _LITTLE:
+        if not tuned and not np.isnan(step):
+            advised = (
+                f"the step size of {step:.3g} is too large; give the sampler a smaller step_size, "
+                "or none, so that warm-up finds one"
+            )
+        elif tuned and not len(run.warmup):
+            advised = (
+                f"no warm-up tuned the step size of {step:.3g}; pass warmup=..., or give the "
+                "sampler a step_size"
+            )
+        else:
+            advised = (
+                "warm-up found no steps that work where the chains are; look at the target there "
+                "(surrokit.check_gradient compares its gradient with its value), start elsewhere "
+                f"with initial=..., warm up for longer, or use {others}"
+            )
+        yield (
             "next to nothing was accepted, for the paths themselves fail (path acceptance "
-            f"{paths:.3f}): {_about_steps(run)}"
+            f"{paths:.3f}): {advised}"
         )
-    if run.surrogate is not None and exact < _LITTLE and paths > _PATHS_WORK:
-        return (
+    elif run.surrogate is not None and exact < _LITTLE and paths > 0.2:  # steps are not to blame
+        yield (
             f"next to nothing was accepted (acceptance {exact:.3f}, of the paths alone "
             f"{paths:.3f}): the surrogate is wrong where the chains are; explore for longer, "
             "learn for longer with schedule='greville', use another surrogate, or "
             f"{advise_mixing(run.adaptation.mix)}"
         )
-    if moves < _NOTHING:
-        return (
+    elif moves < nothing:
+        yield (
             f"next to nothing was accepted: chains moved in {moves:.3f} of the kept iterations; "
-            f"start elsewhere with initial=..., warm up for longer, or use {_other_parts(run)}"
+            f"start elsewhere with initial=..., warm up for longer, or use {others}"
         )
-    return None
 
 
 def _mean(acceptance: FloatArray) -> float:
     """Return the mean over iterations that had something to decide; NaN without any."""
     known = acceptance[~np.isnan(acceptance)]
     return float(known.mean()) if known.size else float("nan")
-
-
-def _about_steps(run: Run) -> str:
-    """Return why paths fail, and what the user can change."""
-    step = run.kept.step_size[-1]
-    if "step_size" not in run.sampler.tunes and not np.isnan(step):
-        return (
-            f"the step size of {step:.3g} is too large; give the sampler a smaller step_size, or "
-            "none, so that warm-up finds one"
-        )
-    if "step_size" in run.sampler.tunes and not len(run.warmup):
-        return (
-            f"no warm-up tuned the step size of {step:.3g}; pass warmup=..., or give the sampler a "
-            "step_size"
-        )
-    return (
-        "warm-up found no steps that work where the chains are; look at the target there "
-        "(surrokit.check_gradient compares its gradient with its value), start elsewhere with "
-        f"initial=..., warm up for longer, or use {_other_parts(run)}"
-    )
-
-
-def _other_parts(run: Run) -> str:
-    return "another sampler" if run.surrogate is None else "another surrogate or sampler"
 
 
 def advise_mixing(mix: float) -> str:
@@ -207,57 +163,49 @@ def advise_mixing(mix: float) -> str:
     return f"mix in more exact transitions with schedule=surrokit.Safety(mix={more:.2g})"
 
 
-def _stuck(run: Run) -> str | None:
-    kept = run.kept
-    longest = np.array([_longest_stand(moves) for moves in kept.accepted])
+def _stuck(run: Run) -> Iterator[str]:
+    accepted = run.kept.accepted
+    ends = [np.flatnonzero(np.concatenate([[True], moved, [True]])) for moved in accepted]
+    longest = np.array([np.diff(each).max() - 1 for each in ends])
     chain = int(longest.argmax())
-    usual = float(kept.accepted.mean(axis=1).max())  # the best chain's, as others may stand, too
-    chance = kept.accepted.size * (1.0 - usual) ** int(longest[chain])
-    if longest[chain] < _LONG or chance > _BY_CHANCE:
-        return None
-    return (
-        f"chain {chain} did not move for {longest[chain]} kept iterations, though up to "
-        f"{usual:.2f} of a chain's proposals were accepted: this chain sits where they hardly ever "
-        "are, and draws miss part of the target; warm up for longer, start elsewhere, or with a "
-        f"surrogate {advise_mixing(run.adaptation.mix)}"
+    usual = float(accepted.mean(axis=1).max())  # the best chain's, as others may stand, too
+    chance = accepted.size * (1.0 - usual) ** int(longest[chain])  # anywhere in the run
+    if longest[chain] >= 50 and chance <= 1e-3:
+        yield (
+            f"chain {chain} did not move for {longest[chain]} kept iterations, though up to "
+            f"{usual:.2f} of a chain's proposals were accepted: this chain sits where they hardly "
+            "ever are, and draws miss part of the target; warm up for longer, start elsewhere, or "
+            f"with a surrogate {advise_mixing(run.adaptation.mix)}"
+        )
+
+
+def _failed_paths(run: Run, *, also_diverged: bool) -> Iterator[str]:
+    status, many = run.kept.status, 0.05
+    unsolved, no_return, not_finite = (
+        int((status == each).sum())
+        for each in (Status.NOT_CONVERGED, Status.NOT_REVERSIBLE, Status.NOT_FINITE)
     )
-
-
-def _longest_stand(moved: np.ndarray) -> int:
-    ends = np.flatnonzero(np.concatenate([[True], moved, [True]]))
-    return int(np.diff(ends).max()) - 1
-
-
-def _unsolved(run: Run) -> Iterator[str]:
-    status = run.kept.status
-    unsolved = int((status == Status.NOT_CONVERGED).sum())
-    no_return = int((status == Status.NOT_REVERSIBLE).sum())
-    if unsolved > _MANY_FAILURES * status.size:
+    if unsolved > many * status.size:
         yield (
             f"the implicit equations of {unsolved} of {status.size} kept paths were not solved, "
             "and these paths were rejected; lower step_size, or let the integrator make more "
             "iterations"
         )
-    if no_return > _MANY_FAILURES * status.size:
+    if no_return > many * status.size:
         yield (
             f"{no_return} of {status.size} kept paths did not lead back to where they began, and "
             "were rejected; lower step_size"
         )
-
-
-def _diverging(run: Run) -> Iterator[str]:
-    status = run.kept.status
-    # on a surrogate more may diverge: the target need not bend where its surrogate does
-    unmentioned = _SOME if run.surrogate is None else _MANY_FAILURES
-    not_finite = int((status == Status.NOT_FINITE).sum())
-    diverged = int((run.kept.divergent & (status == Status.OK)).sum())
-    if not_finite > _MANY_FAILURES * status.size:
+    if also_diverged and not_finite > many * status.size:
         yield (
             f"{not_finite} of {status.size} kept paths met a position, momentum or gradient that "
             "is not finite, and were rejected: the potential cannot be followed there, and draws "
             "may miss what lies behind; mend its gradient, declare bounds, or lower step_size"
         )
-    if diverged > unmentioned * status.size:
+    # on a surrogate more may diverge: the target need not bend where its surrogate does
+    unmentioned = 1e-3 if run.surrogate is None else many
+    diverged = int((run.kept.divergent & (status == Status.OK)).sum())
+    if also_diverged and diverged > unmentioned * status.size:
         yield (
             f"{diverged} of {status.size} kept paths diverged: the potential bends too sharply "
             "there for the step, and draws may miss the region; raise target_acceptance of the "
@@ -268,39 +216,51 @@ def _diverging(run: Run) -> Iterator[str]:
 # --- how chains mix ---
 
 
-def _least_draws(run: Run) -> int:
-    return MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS
-
-
-def too_short(run: Run) -> Iterator[str]:
-    """Yield that draws are too few for R-hat, if so."""
-    if 0 < len(run.kept) < _least_draws(run):
-        n = _least_draws(run)
-        yield f"R-hat is missing, as it needs {n} draws of each chain; draw more"
-
-
 def is_judged(run: Run) -> bool:
     """Whether draws are as many as were asked for, or few because of a limit."""
     return len(run.kept) >= FEWEST_ITERATIONS or run.stopped in LIMITS  # nobody asked for so few
 
 
-def _first_named(run: Run, places: IntArray, told: Callable[[int], str]) -> str:
-    more = f" and {places.size - _MOST_NAMED} more" if places.size > _MOST_NAMED else ""
-    return ", ".join(f"{run.labels[i]!r}{told(i)}" for i in places[:_MOST_NAMED]) + more
-
-
-def disagreement(run: Run) -> Iterator[str]:
-    """Yield numbers on which chains disagree, or whose R-hat is missing."""
-    if len(run.kept) < _least_draws(run):
+def mixing(run: Run) -> Iterator[tuple[str, bool, str]]:
+    """Yield the name, whether it warns, and the message of each finding about how chains mix."""
+    least = MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS
+    if len(run.kept) >= least:
+        yield from (("r_hat", is_judged(run), message) for message in _disagreement(run))
+        ess = run.ess()
+        if is_judged(run) and not np.isnan(ess).all() and np.nanmin(ess) < FEWEST_EFFECTIVE:
+            worst = int(np.nanargmin(ess))
+            message = (
+                f"the draws of {run.labels[worst]!r} are worth {ess[worst]:.0f} effective ones "
+                f"where {FEWEST_EFFECTIVE} are the least to go by; draw more"
+            )
+            yield "effective_draws", True, message
+    elif len(run.kept):
+        message = f"R-hat is missing, as it needs {least} draws of each chain; draw more"
+        yield "r_hat", run.stopped in LIMITS, message
+    if len(run.kept) < FEWEST_ITERATIONS:
         return
+    fractions = energy_information(run.kept.energy)
+    moving = run.kept.accepted.mean(axis=1) >= 0.5  # else rejections are to blame
+    low = np.flatnonzero((fractions < LEAST_INFORMATION) & moving)
+    if low.size:
+        message = (
+            f"the energy fraction of missing information is {np.nanmin(fractions):.2g} in "
+            f"{chains_named(low)}, where {LEAST_INFORMATION} is the least to go by: fresh "
+            "momenta hardly change the energy, so tails and funnels are visited too rarely; give "
+            "the target other coordinates, in which its scales are alike everywhere"
+        )
+        yield "energy", True, message
+
+
+def _disagreement(run: Run) -> Iterator[str]:
     rhat = run.rhat()
     if (over := np.flatnonzero(rhat > LARGEST_RHAT)).size:
         worst = over[np.argsort(-rhat[over], kind="stable")]
-        which = _first_named(run, worst, lambda i: f" {rhat[i]:.4g}")
+        which = _first_named([f"{run.labels[i]!r} {rhat[i]:.4g}" for i in worst])
         yield (
             f"R-hat is above {LARGEST_RHAT} for {which}: chains do not agree on these yet; draw "
-            "more, and where it stays look at the chains one by one: they may sit in modes of "
-            "their own, or have begun too far out"
+            "more, and where it stays look at the chains one by one: they may be in separate "
+            "modes, or have begun too far out"
         )
     missing = np.isnan(rhat) & run.parameters.varies
     if missing.any():
@@ -308,32 +268,8 @@ def disagreement(run: Run) -> Iterator[str]:
         yield f"R-hat is missing for {still}: the chains hardly moved there, or never"
 
 
-def few_effective(run: Run) -> Iterator[str]:
-    """Yield that effective draws are few, if so."""
-    if len(run.kept) < _least_draws(run) or not is_judged(run):
-        return
-    ess = run.ess()
-    if not np.isnan(ess).all() and (least := float(np.nanmin(ess))) < FEWEST_EFFECTIVE:
-        yield (
-            f"the draws of {run.labels[int(np.nanargmin(ess))]!r} are worth {least:.0f} effective "
-            f"ones where {FEWEST_EFFECTIVE} are the least to go by; draw more"
-        )
-
-
-def energy(run: Run) -> Iterator[str]:
-    """Yield where momenta change the energy too little to reach the tails."""
-    if len(run.kept) < FEWEST_ITERATIONS:
-        return
-    fractions = energy_information(run.kept.energy)
-    moving = run.kept.accepted.mean(axis=1) >= 0.5  # else rejections are to blame
-    low = np.flatnonzero((fractions < LEAST_INFORMATION) & moving)
-    if low.size:
-        yield (
-            f"the energy fraction of missing information is {np.nanmin(fractions):.2g} in "
-            f"{chains_named(low)}, where {LEAST_INFORMATION} is the least to go by: fresh "
-            "momenta hardly change the energy, so tails and necks are visited too rarely; give the "
-            "target other coordinates, in which its scales are alike everywhere"
-        )
+def _first_named(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def slow_tails(run: Run) -> Iterator[str]:
@@ -343,18 +279,158 @@ def slow_tails(run: Run) -> Iterator[str]:
     followed = GRADIENT in run.sampler.needs or run.calls.get("gradient", 0) > 0
     if learns or not heavy.size or not followed:
         return
-    without = (
-        ""
-        if run.surrogate is None
-        else ("without a surrogate, which learns little of such tails, ")
-    )
+    learnt = "without a surrogate, which learns little of such tails, "
+    without = "" if run.surrogate is None else learnt
     yield (
-        f"draws of {_first_named(run, heavy, lambda _: '')} have heavy tails on both sides, where "
-        f"chains go slowly; use sampler='hmc' {without}with all its settings left to be tuned: it "
-        "learns coordinates in which such tails are normal"
+        f"draws of {_first_named([repr(run.labels[i]) for i in heavy])} have heavy tails on both "
+        f"sides, where chains go slowly; use sampler='hmc' {without}with all its settings left to "
+        "be tuned: it learns coordinates in which such tails are normal"
     )
 
 
 def chains_named(which: IntArray) -> str:
     """Return some chains in words."""
     return f"{'chain' if which.size == 1 else 'chains'} {', '.join(map(str, which))}"
+
+
+# --- modes ---
+
+ENOUGH = 40
+"""Moves of chains between modes from which on the modes' shares of the draws mean something."""
+
+SELDOM = 0.1  #: Like :data:`ENOUGH`, but as a part of the moves that independent draws would make.
+VISITED = 0.01  #: Part of the draws nearest to a mode from which on it is not missed.
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ModeVisits:
+    """Draws by mode.
+
+    A mode is missed if no draw has come near it, and hardly any is nearest to it. In many
+    dimensions draws may all be far from where the normal approximation at a mode has its mass.
+    """
+
+    found: Modes  # all of them
+    modes: Modes  # those that matter
+    shares: FloatArray  # part of the draws at each of these, shape (k,)
+    missed: BoolArray  # whether each of these is, shape (k,)
+    moves: int  # how often a chain went from one mode to another
+    expected: float  # how often independent draws would
+
+    @classmethod
+    def of(cls, modes: Modes, positions: FloatArray) -> ModeVisits:
+        """Return where draws lie, from ``positions (chains, draws, dim)``."""
+        chains, draws, dim = positions.shape
+        found, modes = modes, modes.take(modes.matters)
+        rows = positions.reshape(-1, dim)
+        visited: IntArray = modes.nearest(rows).reshape(chains, draws)
+        shares = np.bincount(visited.ravel(), minlength=len(modes)) / visited.size
+        return cls(
+            found=found,
+            modes=modes,
+            shares=shares,
+            missed=np.array(
+                [
+                    # no draw is where nearly all of the mode's normal approximation lies
+                    shares[k] < VISITED and modes.squares(k, rows).min() > (np.sqrt(dim) + 2.0) ** 2
+                    for k in range(len(modes))
+                ]
+            ),
+            moves=int((np.diff(visited, axis=1) != 0).sum()),
+            expected=chains * (draws - 1) * float(1.0 - np.square(shares).sum()),
+        )
+
+    @property
+    def joined(self) -> bool:
+        """Whether draws come near every mode, and chains go between modes often enough."""
+        if self.missed.any():
+            return False
+        return self.moves >= ENOUGH or self.moves >= SELDOM * self.expected
+
+    def tell(self, labels: list[str], draws: FloatArray) -> str:
+        """Return each mode's place, height and share of the draws, in words.
+
+        A place has the four of the user's numbers by which modes differ most, in spreads of draws
+        (chains, draws, n). These need not be the sampling coordinates: a simplex has one more.
+        """
+        modes, most = self.modes, 4
+        sds = np.median(draws.std(axis=1), axis=0)  # over chains, of which most stay at one mode
+        apart = np.ptp(modes.places, axis=0)
+        apart[apart > 0] /= np.maximum(sds[apart > 0], np.finfo(float).tiny)
+        columns = np.sort(np.argsort(-apart, kind="stable")[:most])
+        told = []
+        for k, value in enumerate(modes.values):
+            place = ", ".join(f"{labels[i]} = {modes.places[k, i]:.4g}" for i in columns)
+            higher = f"{round(value - modes.values[0], 1):g} nats higher"
+            height = higher if k else f"potential {value:.6g}"
+            told.append(
+                f"{place}{', ...' if len(labels) > most else ''} ({height}, {modes.ended[k]} of "
+                f"{self.found.searches} searches, {100 * self.shares[k]:.3g} % of the draws)"
+            )
+        return "; ".join(told)
+
+
+def separate_modes(run: Run) -> Iterator[str]:
+    """Yield that draws miss modes, or that chains hardly go between them, if so."""
+    if run.modes is None or not len(run.kept) or run.modes.matters.sum() < 2:
+        return
+    visits = ModeVisits.of(run.modes, run.kept.positions)
+    if not visits.joined:
+        missed = "; draws miss modes altogether" if visits.missed.any() else ""
+        yield (
+            f"the target has {len(visits.modes)} modes, and chains went from one to another "
+            f"{visits.moves} times{missed}: {visits.tell(run.labels, run.draws)}. The draws at "
+            "each tell where chains began, and nothing of the target; begin chains at all of them "
+            "with initial=..., and weigh each by itself, or find coordinates in which they are one"
+        )
+
+
+def modes_left(run: Run) -> Iterator[tuple[str, bool, str]]:
+    """Yield the name, whether it warns, and the message of what is left open about modes."""
+    if run.exchange is not None:
+        one, other = (", ".join(map(repr, each)) for each in (run.exchange.one, run.exchange.other))
+        message = (
+            f"the density stays the same where {one} and {other} are exchanged, so that each side "
+            f"has half of the mass, and one of them {run.exchange.part:.0%} of the draws; read "
+            "results up to this exchange, or declare an order of the numbers that tell the two "
+            "apart, such as surrokit.ordered(2)"
+        )
+        yield "exchange", True, message
+    if run.modes is not None and run.modes.believed:
+        yield from (("unseen_modes", True, message) for message in _unseen(run, run.modes))
+    elif run.modes is not None:
+        message = (
+            "searches for modes ended where hardly any mass is (potential "
+            f"{run.modes.values[0]:.6g} is the least), in a funnel or in a shape unlike a normal "
+            "one, so chains began at their starts; if they mix badly, give the target other "
+            "coordinates, such as non-centred ones of a hierarchical model"
+        )
+        yield "modes_left", False, message
+
+
+def _unseen(run: Run, modes: Modes) -> Iterator[str]:
+    """Yield that searches kept ending in new places, or that hardly any ended in one."""
+    if modes.concave or not len(run.kept):
+        return
+    visits = ModeVisits.of(modes, run.kept.positions)
+    # what Modes.unseen says where modes that draws join count as one
+    part, bound = modes.unseen(modes.matters if visits.joined else None)
+    most = int(modes.ended[modes.matters].sum() if visits.joined else modes.ended.max())
+    if part == 0.0 and most >= 3:  # searches that ended at one mode: little speaks for others
+        return
+    ends = list(zip(modes.ended, modes.values, strict=True))
+    heights = ", ".join(f"{ended} at potential {value:.6g}" for ended, value in ends[:6])
+    what = (
+        f"searches for modes ended in {'one place' if len(modes) == 1 else f'{len(modes)} places'}"
+        f" ({heights}{', ...' if len(ends) > 6 else ''}): by Good and Turing's estimate {part:.0%} "
+        "of further searches would end at a mode that none has found, at most "
+        f"{bound:.0%} with a probability of 0.95"
+    )
+    if modes.ended.sum() == 1:
+        what = f"a single search for modes came to its end, of {modes.searches}"
+    budget = "raise max_calls, " * (run.stopped == "max_calls")
+    yield (
+        f"{what}; nothing says how much of the mass another mode holds; {budget}begin in more "
+        "places with initial=..., let the explorer make more searches, or say in plausible= where "
+        "to look"
+    )

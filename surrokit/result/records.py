@@ -18,21 +18,11 @@ from surrokit.weighted.round import Estimate
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """One thing that a reader of the figures must know.
+    """One thing that a reader of the figures must know."""
 
-    Parameters
-    ----------
-    name
-        A word for programs, such as ``r_hat`` or ``stopped``.
-    message
-        What was found and what to do about it, without a full stop.
-    warns
-        Whether the draws may be wrong by it, or worth less than they seem.
-    """
-
-    name: str
-    message: str
-    warns: bool
+    name: str  #: A word for programs, such as ``r_hat`` or ``stopped``.
+    message: str  #: What was found and what to do about it, without a full stop.
+    warns: bool  #: Whether the draws may be wrong by it, or worth less than they seem.
 
 
 @attrs.frozen
@@ -74,21 +64,12 @@ class Verdict:
 
 @attrs.frozen(kw_only=True)
 class Choice:
-    """Parts that a policy picked, and the exact sampler that took over from a surrogate.
+    """Parts that a policy picked, and the exact sampler that took over from a surrogate."""
 
-    Parameters
-    ----------
-    parts
-        Kind of part to the part as it would be typed; empty where the user named them.
-    reasons
-        Why these, with the figures measured.
-    fallback
-        The exact sampler that took over from the surrogate, and why; empty where none did.
-    """
-
+    #: Kind of part to the part as it would be typed; empty where the user named them.
     parts: Mapping[str, str] = attrs.field(factory=dict)
-    reasons: tuple[str, ...] = ()
-    fallback: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()  #: Why these, with the figures measured.
+    fallback: tuple[str, ...] = ()  #: The sampler that took over, and why; empty where none did.
 
     @classmethod
     def of_dict(cls, told: Mapping[str, Any] | None) -> Self | None:
@@ -107,8 +88,7 @@ class Choice:
 
     def __str__(self) -> str:
         begun = ", ".join(f"{kind}={part}" for kind, part in self.parts.items())
-        why = "; ".join(self.reasons)
-        first = f"{begun}: {why}" if why else begun
+        first = ": ".join(filter(None, (begun, "; ".join(self.reasons))))
         sampler, reason = self.fallback or ("", "")
         return f"{first}; then {sampler} instead: {reason}" if sampler else first
 
@@ -123,61 +103,36 @@ class Rescue:
 
 @attrs.frozen(kw_only=True)
 class Adaptation:
-    """What changed in the course of a run.
+    """What changed in the course of a run."""
 
-    Parameters
-    ----------
-    deployments
-        Iterations, counted from 1 over the whole run, after which a new surrogate was deployed.
-    training_rows
-        Exact evaluations that the learner observed.
-    frozen_before_draws
-        Whether every kept draw had the same kernel, which no schedule could have changed. If not,
-        draws were kept under adaptation, and are exact only in the limit of vanishing adaptation.
-        The run sees this for itself, whatever the schedule says.
-    rescues
-        Repairs of the surrogate by the safety net, in warm-up.
-    restarts
-        Repairs at which the draws so far became warm-up, and draws began again.
-    mix
-        Probability with which a kept iteration was an exact transition.
-    missed
-        Places at which, when the exploration ended, the target went on where the surrogate's mass
-        ended.
-    recalled
-        Whether chains went on from draws of an earlier run, and nothing was explored.
-    deployed_though_frozen
-        Iterations after which the schedule deployed a surrogate though it had said that it was
-        frozen.
-    searches
-        Where searches for modes ended; None where none was made.
-    """
-
+    #: Iterations, counted from 1 over the whole run, after which a new surrogate was deployed.
     deployments: tuple[int, ...]
-    training_rows: int
+    training_rows: int  #: Exact evaluations that the learner observed.
+    #: Whether every kept draw had the same kernel, as the run sees for itself, whatever a schedule
+    #: says. If not, draws are exact only in the limit of vanishing adaptation.
     frozen_before_draws: bool
-    rescues: tuple[Rescue, ...] = ()
+    rescues: tuple[Rescue, ...] = ()  #: Repairs of the surrogate by the safety net in warm-up.
+    #: Repairs at which the draws so far became warm-up, and draws began again.
     restarts: tuple[Rescue, ...] = ()
-    mix: float = 0.0
+    mix: float = 0.0  #: Probability with which a kept iteration was an exact transition.
+    #: Places where the target went on where the surrogate's mass ended, after the exploration.
     missed: int = 0
-    recalled: bool = False
+    recalled: bool = False  #: Whether chains went on from draws of an earlier run, unexplored.
+    #: Deployments after the schedule had said that it was frozen.
     deployed_though_frozen: tuple[int, ...] = ()
-    searches: Searches | None = None
+    searches: Searches | None = None  #: Where searches for modes ended; None where none was made.
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any]) -> Adaptation:
         """Return what ``attrs.asdict`` made plain data of."""
-        records = {"rescues": Rescue, "restarts": Rescue}
-        found: dict[str, Any] = {
-            name: tuple(of(**each) for each in data[name]) for name, of in records.items()
-        }
-        numbers = ("deployments", "deployed_though_frozen")
-        found |= {name: tuple(data[name]) for name in numbers}
-        if data["searches"] is not None:
-            found["searches"] = Searches(
-                **{**data["searches"], "ended": tuple(data["searches"]["ended"])}
-            )
-        return cls(**{**data, **found})
+        searches, made = data["searches"], dict[str, Any]()
+        for name, of in (("rescues", Rescue), ("restarts", Rescue)):
+            made[name] = tuple(of(**each) for each in data[name])
+        for name in ("deployments", "deployed_though_frozen"):
+            made[name] = tuple(data[name])
+        if searches is not None:
+            made["searches"] = Searches(**{**searches, "ended": tuple(searches["ended"])})
+        return cls(**{**data, **made})
 
     @property
     def last_deployment(self) -> int | None:
@@ -195,37 +150,20 @@ class Adaptation:
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
 class Weights:
-    """Weighted answers of a run, or why there are none.
+    """Weighted answers of a run, or why there are none."""
 
-    Parameters
-    ----------
-    answer
-        What the rounds that are believed say; None where none is.
-    refused
-        Why weights were not believed, the last time; None if they are.
-    rejected
-        Rounds that were not believed; what they paid for was learnt from.
-    of_surrogates
-        Logarithm of the normalising constant of each surrogate, in the rounds believed.
-    unnormalized
-        What of the target may lack its normalising constant.
-    """
-
-    answer: Answer | None = None
-    refused: str | None = None
-    rejected: int = 0
+    answer: Answer | None = None  #: What the rounds that are believed say; None where none is.
+    refused: str | None = None  #: Why weights were not believed, the last time; None if they are.
+    rejected: int = 0  #: Rounds that were not believed; their evaluations were learnt from.
+    #: Logarithm of the normalising constant of each surrogate, in the rounds believed.
     of_surrogates: tuple[Estimate, ...] = ()
-    unnormalized: tuple[str, ...] = ()
+    unnormalized: tuple[str, ...] = ()  #: What of the target may lack its normalising constant.
 
     def account(self) -> dict[str, Any]:
         """Return what there is to write down beside the rounds."""
         calls = 0.0 if self.answer is None else self.answer.calls
-        return {
-            "refused": self.refused,
-            "rejected": self.rejected,
-            "calls": calls,
-            "unnormalized": list(self.unnormalized),
-        }
+        reasons = {"refused": self.refused, "rejected": self.rejected}
+        return {**reasons, "calls": calls, "unnormalized": list(self.unnormalized)}
 
     @cached_property
     def figures(self) -> Figures:

@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import is_whole
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.cost.probes import Exchange
@@ -26,11 +27,11 @@ from surrokit.failures import BrokenGradients, FailureKind, Recheck
 from surrokit.history import Trace
 from surrokit.modes import Modes, describe_searches
 from surrokit.result.records import Adaptation, Choice, Verdict, Weights
-from surrokit.result.summary import Summary, expectation, resample
+from surrokit.result.summary import Summary, expectation
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
-from surrokit.weighted.round import RESAMPLING_SEED, Estimate
+from surrokit.weighted.round import RESAMPLING_SEED, Estimate, shares
 from surrokit.weighted.sharpened import Sharpened
 
 if TYPE_CHECKING:
@@ -46,60 +47,54 @@ class Run:
 
     Parameters
     ----------
-    parameters, kept, warmup
-        Names and shapes; traces of the kept iterations, and of warm-up with exploration.
+    kept, warmup
+        Traces of the kept iterations, and of warm-up with exploration.
     calls
         Exact evaluations by kind, in positions (``rows``: in data rows), exploration and training
         included. ``gradient`` counts positions evaluated with value and gradient together.
     failures, failure_kinds
-        Positions at which the target raised, or returned NaN or U = -inf; they were rejected.
-        Broken gradients are among them. Kinds are such as ``NaN`` or ``exception ValueError``, the
-        most frequent first.
+        Positions at which the target raised, or returned NaN or U = -inf, which were rejected, also
+        for broken gradients; by kind, such as ``NaN`` or ``exception ValueError``, the most
+        frequent first.
     recheck, broken_gradients
         What came of evaluating failed positions once more; and positions where U is finite and its
         gradient is not: their number, and the likeliest one.
     seconds
         ``warmup`` (exploration included), ``training`` and ``sampling``.
-    adaptation
-        Deployments and repairs of the surrogate.
     stopped
         Why the run ended: ``draws`` if it drew all that was asked for, one of the limits of
         :class:`~surrokit.cost.budget.Budget`, ``observer`` if one raised
         :class:`~surrokit.errors.StopRun`, ``interrupted``, or ``error``.
     unchecked
         What the draws are, where a limit ended the run before its first draw: draws of a surrogate,
-        or of a warm-up, and not of the target. None of all other runs.
-    length
-        How the number of kept draws was determined: ``fixed`` before the first draw, ``judged`` by
-        the draws' quality, or ``cut`` by a limit or an interrupt.
+        or of a warm-up, and not of the target.
     parts
         Kind of part to its description.
     surrogate
-        The surrogate of the last proposals; None if these were made on the exact potential.
+        That of the last proposals; None if these were made on the exact potential.
     sampler, kernel
         The tuned sampler, with which another run needs no warm-up; and as it was bound last, with
         its potential and step size. None where no chain moved.
     chosen
-        The parts that were picked, why, and what replaced them later; None where nothing was
-        picked or replaced.
+        The parts that were picked, why, and what replaced them later.
     noticed
-        What was noticed of the target, in sentences, such as that its density is constant but for
-        steps along a parameter.
+        Sentences about the target, such as that its density is constant but for steps.
     endless
         Numbers along which the density is as high far away as at the draws, so that no distribution
         has it. It is looked for only where chains disagree.
     exchange
         An exchange of parameters that leaves the density unchanged, where draws are on one side of
-        it alone; None where none was found.
+        it alone.
     n_rows, modes, weights
         Data rows of a target that is a sum over rows; where searches for modes ended; what came of
         weighted answers. None without.
-    verdict
-        All that a reader of the figures must know.
+    length
+        How the number of kept draws was determined: ``fixed`` before the first draw, ``judged`` by
+        the draws' quality, or ``cut`` by a limit or an interrupt.
     more
         Goes on with a run that has a file.
     sharpened
-        Answers with the surrogate's draws for a control, by :func:`surrokit.sharpen`; None without.
+        Answers with the surrogate's draws for a control, by :func:`surrokit.sharpen`.
     observed_data, predictor
         What was observed, by name, and what makes predictions of draws, as far as the target tells.
     asked
@@ -142,7 +137,7 @@ class Run:
     def draws(self) -> FloatArray:
         """Kept draws in the user's coordinates, shape (chains, draws, dim).
 
-        Of weighted answers they are draws of the surrogate, those that were paid for;
+        Of weighted answers they are draws of the surrogate, those that were evaluated;
         ``log_weights`` make them draws of the target.
         """
         return self.kept.draws
@@ -200,7 +195,15 @@ class Run:
         ConfigurationError
             If n is no whole number of at least 1, or there are no draws.
         """
-        return resample(self.draws, self.log_weights, n, rng)
+        flat = self.draws.reshape(-1, self.draws.shape[2])
+        if not is_whole(n, 1) or not len(flat):
+            raise ConfigurationError(
+                f"n must be a whole number of at least 1, and there must be draws, got n={n!r} and "
+                f"{len(flat)} draws"
+            )
+        logs = np.zeros(len(flat)) if self.log_weights is None else self.log_weights
+        rows = np.random.default_rng(rng).choice(len(flat), int(n), p=shares(logs))
+        return np.asarray(flat[rows])
 
     def expectation(
         self, function: Callable[[FloatArray], npt.ArrayLike], *, batched: bool = False
@@ -208,16 +211,15 @@ class Run:
         """Return the mean of a function under the target, with its Monte Carlo error.
 
         A function that is 0 at all draws, or 1 at all of them, is taken for an event that no draw
-        saw, or none missed. Its interval of 95 % is that of the rule of three, 3 over the least
+        saw, or none missed: by the rule of three, its interval of 95 % ends at 3 over the least
         effective sample size.
 
         Parameters
         ----------
         function
-            Of a position in the user's coordinates, shape (dim,), to a number or a vector; with
-            ``batched`` of positions (n, dim) to values (n,) or (n, k).
+            Of a position in the user's coordinates, shape (dim,), to a number or a vector.
         batched
-            Whether the function takes many positions at once.
+            Whether it takes many positions (n, dim) at once, and returns values (n,) or (n, k).
 
         Raises
         ------
@@ -226,14 +228,13 @@ class Run:
         ConfigurationError
             If there are no draws.
         """
-        parts = self.draws, self.answer or self.sharpened, self.total_calls
-        return expectation(*parts, function, batched=batched, independent=self._independent)
 
-    def _independent(self) -> float:
-        """Return the least effective sample size of all numbers that vary; NaN without any."""
-        ess = self.ess()
-        known = ess[np.isfinite(ess) & (ess > 0.0)]
-        return float(known.min()) if known.size else np.nan
+        def independent() -> float:
+            ess = self.ess()
+            return float(min(ess[np.isfinite(ess) & (ess > 0.0)], default=np.nan))
+
+        parts = self.draws, self.answer or self.sharpened, self.total_calls
+        return expectation(*parts, function, batched=batched, independent=independent)
 
     @property
     def outputs(self) -> FloatArray | None:
@@ -335,37 +336,31 @@ class Run:
         parameters
             Names of parameters, or of single numbers such as ``w[0]``; None for all of them.
         interval
-            Probability of highest-density intervals, such as 0.9, whose ends are the columns
-            ``hdi_low`` and ``hdi_high``; None for none.
+            Probability of highest-density intervals, whose ends are the columns ``hdi_low`` and
+            ``hdi_high``; None for none.
         wide
-            Whether all columns are printed, instead of eight in 80 characters; the summary holds
-            all of them either way.
+            Whether all columns are printed, and not only those that 80 characters hold.
 
         Raises
         ------
         ConfigurationError
             If there is no such parameter, or the probability is not between zero and one.
         """
-        every, better = range(len(self.labels)), self.weights if self.answer else self.sharpened
-        rows = list(every) if parameters is None else self.parameters.find(parameters)
+        better = self.weights if self.answer else self.sharpened
+        every = list(range(len(self.labels)))
+        rows = every if parameters is None else self.parameters.find(parameters)
+        labels, titles = ([each[row] for row in rows] for each in (self.labels, self.titles))
         if better is None:
             draws = self.draws if parameters is None else self.draws[:, :, rows]
-            named = [self.labels[row] for row in rows]
-            summary = Summary.of(draws, named, self.total_calls)
+            summary = Summary.of(draws, labels, self.total_calls)
         else:
-            figures = better.figures, self.labels, self.total_calls
-            summary = Summary.of_figures(*figures, rhat=self.rhat()).only(rows)
+            figures = better.figures, self.rhat(), self.total_calls
+            summary = Summary.of_figures(*figures, labels, rows)
         if interval is not None:
             summary = summary.with_interval(self.highest_density(interval)[rows])
-        titles = [self.titles[row] for row in rows]
-        return attrs.evolve(summary, titles=titles, remarks=self._remarks, wide=wide)
-
-    @property
-    def _remarks(self) -> str:
-        """What stands below a summary: the verdict, and how far modes were searched for."""
-        return "\n".join(
-            filter(None, [str(self.verdict), describe_searches(self.adaptation.searches)])
-        )
+        remarks = [str(self.verdict), describe_searches(self.adaptation.searches)]
+        below = "\n".join(filter(None, remarks))
+        return attrs.evolve(summary, titles=titles, remarks=below, wide=wide)
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).
@@ -433,16 +428,14 @@ class Run:
             frame, or a dictionary of columns. After :func:`surrokit.rows_potential`: a design of
             shape (n_rows, n_columns).
         kind
-            ``"mean"``: the mean of the response, of which the posterior is uncertain; probabilities
-            for zeros and ones and for classes. ``"response"``: new responses, with their own
-            scatter.
+            ``"mean"``: the mean of the response, of which the posterior is uncertain, or
+            probabilities of classes. ``"response"``: new responses, with their own scatter.
         interval
             Probability between ``lower`` and ``upper``, as much on either side; None for none.
         offset : str or array_like of shape (n_rows,), optional
-            Known parts of the predictors: a column's name, or numbers; by default the column of the
-            fit.
+            Known parts of the predictors, or their column; by default the column of the fit.
         seed
-            From which new responses are drawn: a whole number, or a generator.
+            From which new responses are drawn.
 
         Returns
         -------
@@ -481,16 +474,14 @@ class Run:
     ) -> Any:
         """Return draws of new data, with their scatter: one for each draw of the posterior.
 
-        Of weighted answers they are for the draws that :meth:`~surrokit.Run.to_arviz` has, which
-        are drawn anew by weight.
-
         They have shape (chains, draws, m): data of a forward model, or responses of m rows, classes
-        by their names if they have any.
+        by their names if they have any. Of weighted answers they are for the draws that
+        :meth:`~surrokit.Run.to_arviz` has.
 
         Parameters
         ----------
         new, offset
-            New rows of a regression, as for :meth:`predict`. None of a forward model, whose outputs
+            New rows of a regression, as for :meth:`predict`; None of a forward model, whose outputs
             the run has.
         seed
             A whole number, or a generator.
@@ -511,14 +502,8 @@ class Run:
         """Write a page about the run, in one file that needs nothing else, and return its path.
 
         It has the verdict, the posterior, what tells whether it is to be trusted, what it cost,
-        and what it was made of.
-
-        Parameters
-        ----------
-        path
-            A file that ends in ``.html``; one that exists is replaced.
-        interval
-            Probability of the highest-density intervals.
+        and what it was made of. The path ends in ``.html``; a file that exists is replaced.
+        ``interval`` is the probability of the highest-density intervals.
 
         Raises
         ------
@@ -551,9 +536,8 @@ class Run:
 
         ArviZ knows nothing of weights. Weighted draws are therefore drawn anew, each as often as
         its weight says, as many as there are and in one chain; the attribute ``resampled`` is 1,
-        and ``weights_worth`` is the number of draws of equal weight that they are worth. Means and
-        errors of :meth:`~surrokit.Run.summary` are far more precise, and :meth:`to_pandas` has the
-        draws with their weights.
+        and ``weights_worth`` is the number of draws of equal weight that they are worth.
+        :meth:`summary` is far more precise, and :meth:`to_pandas` has the draws with their weights.
 
         Groups are ``posterior``, ``sample_stats``, the same of the warm-up,
         ``posterior_predictive`` with the ``outputs`` of a forward map without noise, and
@@ -565,19 +549,17 @@ class Run:
         ----------
         log_likelihood
             The target, if it is a sum over rows of data: the group ``log_likelihood`` then has one
-            number for each ``row`` at each draw. Constants that the target leaves out are missing.
-            All rows are evaluated at all draws, in no count of the run.
+            number for each ``row`` at each draw, less constants that the target leaves out. All
+            rows are evaluated at all draws, in no count of the run.
         seed
-            By which weighted draws are drawn anew: a whole number, or a generator.
+            By which weighted draws are drawn anew.
 
         Raises
         ------
         MissingDependencyError
             If ArviZ is not installed.
-        CapabilityError
-            If the target is no sum over rows.
-        ConfigurationError
-            If it is another run's, or rows times draws are too many.
+        CapabilityError, ConfigurationError
+            If the target is no sum over rows, or another run's, or rows times draws are too many.
         """
         from surrokit.output.arviz import to_arviz
 
@@ -602,9 +584,8 @@ class Run:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a file, in the form that its ending asks for.
 
-        ``.nc`` (netCDF) holds draws and statistics as ArviZ reads them, and weighted draws as
-        :meth:`to_arviz` returns them; names there have ÷ for each slash, which it refuses, and an
-        underscore where they are those of axes, such as ``chain`` and ``draw``.
+        ``.nc`` (netCDF) holds what :meth:`to_arviz` returns; names there have ÷ for each slash,
+        which it refuses, and an underscore where they are those of axes, such as ``chain``.
         ``.csv`` and ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``,
         of weighted draws ``log_weight``, and one for each of ``labels``, with any unit.
 
@@ -620,7 +601,6 @@ class Run:
         save(self, path)
 
     def _repr_html_(self) -> str:
-        """Return the verdict and the first numbers as notebooks show them."""
         from surrokit.report.words import show_run
 
         return show_run(self)

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import CALL_KINDS
-from surrokit.coordinates.transforms import CoordinateMap
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.errors import BudgetSpent, SurrogateFitError
 from surrokit.history import History
 from surrokit.interfaces import ChainState, Correction, Evaluations, Sampler, Status, StepInfo

@@ -7,7 +7,6 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-import attrs
 import click
 
 from surrokit.errors import ConfigurationError
@@ -34,9 +33,8 @@ _FILES = {
 }
 
 
-@attrs.frozen
-class Distribution:
-    """A plugin with one part.
+def write_plugin(name: str, kind: str, folder: Path) -> Path:
+    """Write a distribution with one part to a new folder within ``folder``, and return that.
 
     Parameters
     ----------
@@ -48,74 +46,39 @@ class Distribution:
     Raises
     ------
     ConfigurationError
-        If the name has another form, or there is no template for the kind.
+        If the name has another form, there is no template for the kind, there is such a folder
+        already, or it cannot be written.
     """
-
-    name: str
-    kind: str = "surrogate"
-
-    def __attrs_post_init__(self) -> None:
-        if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", self.name):
-            raise ConfigurationError(
-                "the name of a plugin must be made of small letters and digits, with single "
-                f"hyphens between words, such as 'nearest-rows'; got {self.name!r}"
-            )
-        if self.kind not in SUMMARIES:
-            raise ConfigurationError(
-                f"there is no template for a part of kind {self.kind!r}; there are some for "
-                f"{', '.join(SUMMARIES)}"
-            )
-
-    @property
-    def title(self) -> str:
-        """The name of the distribution and of its folder."""
-        return f"surrokit-{self.name}"
-
-    @property
-    def module(self) -> str:
-        """The name of its module."""
-        return self.title.replace("-", "_")
-
-    def texts(self) -> dict[str, str]:
-        """Return the text of each file, by its path in the folder."""
-        words = {
-            "distribution": self.title,
-            "module": self.module,
-            "name": self.name,
-            "kind": self.kind,
-            "summary": SUMMARIES[self.kind],
-        }
-        templates = {**_FILES, f"{self.module}.py": f"{self.kind}.py"}
-        return {path: _template(template).substitute(words) for path, template in templates.items()}
-
-    def write(self, folder: Path) -> Path:
-        """Write it to a new folder within ``folder``, and return that.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is such a folder already, or it cannot be written.
-        """
-        new = folder / self.title
-        try:
-            for path, text in self.texts().items():
-                (new / path).parent.mkdir(parents=True, exist_ok=path != "pyproject.toml")
-                (new / path).write_text(text, encoding="utf-8")
-        except FileExistsError:
-            raise ConfigurationError(
-                f"there is a folder {new} already; give another name, or --folder"
-            ) from None
-        except OSError as error:
-            raise ConfigurationError(
-                f"cannot write {new}: {error.strerror or error}; give a folder that you may "
-                "write to"
-            ) from error
-        return new
-
-
-def _template(name: str) -> Template:
-    text = files("surrokit.scaffold").joinpath("templates", f"{name}.txt")
-    return Template(text.read_text(encoding="utf-8"))
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise ConfigurationError(
+            "the name of a plugin must be made of small letters and digits, with single "
+            f"hyphens between words, such as 'nearest-rows'; got {name!r}"
+        )
+    if kind not in SUMMARIES:
+        raise ConfigurationError(
+            f"there is no template for a part of kind {kind!r}; there are some for "
+            f"{', '.join(SUMMARIES)}"
+        )
+    title = f"surrokit-{name}"
+    module = title.replace("-", "_")
+    words = {"distribution": title, "module": module, "name": name, "kind": kind}
+    words["summary"] = SUMMARIES[kind]
+    new, templates = folder / title, files("surrokit.scaffold").joinpath("templates")
+    try:
+        new.mkdir()
+        for path, template in {**_FILES, f"{module}.py": f"{kind}.py"}.items():
+            text = Template(templates.joinpath(f"{template}.txt").read_text(encoding="utf-8"))
+            (new / path).parent.mkdir(exist_ok=True)
+            (new / path).write_text(text.substitute(words), encoding="utf-8")
+    except FileExistsError:
+        raise ConfigurationError(
+            f"there is a folder {new} already; give another name, or --folder"
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot write {new}: {error.strerror or error}; give a folder that you may write to"
+        ) from error
+    return new
 
 
 @click.group()
@@ -140,7 +103,7 @@ def new() -> None:
 )
 def plugin(name: str, kind: str, folder: Path) -> None:
     """Write a distribution surrokit-NAME with a part NAME, and tests that it passes."""
-    written = Distribution(name, kind).write(folder)
+    written = write_plugin(name, kind, folder)
     say(f"{written} has a {kind} that works; install it, and put yours in its place:")
     say(f"    python -m pip install --editable '{written}[testing]'")
     say(f"    surrokit plugins {kind} {name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,8 +16,7 @@ Fact: TypeAlias = tuple[str, str | None]
 Row: TypeAlias = tuple[str, Sequence[str | None]]
 """The name and the other cells of a row of a table."""
 
-MOST_ROWS = 20
-"""Rows that a notebook shows; the page and ``print`` show all."""
+MOST_ROWS = 20  #: Rows that a notebook shows; the page and ``print`` show all.
 
 # All but the ends of lines and tabs that a terminal would obey or not show: control characters, and
 # those that change the direction of text. Surrogates stand for bytes that are no text.
@@ -36,23 +35,12 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(values)
 
 
-def show(
-    kind: str,
-    *,
-    run: Any = None,
-    headline: str = "",
-    told: str = "",
-    facts: Iterable[Fact] = (),
-    columns: Sequence[str] = (),
-    rows: Sequence[Row] = (),
-    more: str | None = None,
-) -> str:
-    """Return what a notebook shows of a run, a target or a surrogate, in this order.
+def show(kind: str, **values: Any) -> str:
+    """Return what a notebook shows of a run, a target or a surrogate: the verdict, facts, a table.
 
-    These are the verdict on a run, facts by name, a table, and a last sentence.
+    Values are those of the template ``notebook.html``; what is left out is not shown.
     """
-    names = {"kind": kind, "run": run, "headline": headline, "told": told, "more": more}
-    return render("notebook.html", **names, facts=list(facts), columns=columns, rows=rows)
+    return render("notebook.html", kind=kind, **values)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from textwrap import shorten
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -14,9 +14,6 @@ from surrokit.coordinates.distributions import name_of
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.potentials import observed_data_of
 from surrokit.shown.html import MOST_ROWS, show
-
-LONGEST = 100
-"""Characters of a setting that are shown."""
 
 ABILITIES: Mapping[str, str] = {
     can.GRADIENT: "gradient",
@@ -44,7 +41,6 @@ class ShownTarget:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Return the parameters and what can be evaluated, as HTML."""
         return show_target(self)
 
 
@@ -61,22 +57,18 @@ def show_target(target: Any) -> str:
     observed = {name: np.size(array) for name, array in observed_data_of(target).items()}
     calls = getattr(target, "calls", None)
     counted = ", ".join(f"{n:,} of {kind}" for kind, n in calls.items() if n) if calls else ""
+    names, inside = [type(target).__name__], _inside(target)
+    while inside is not None and len(names) < MOST_ROWS:
+        names.append(type(inside).__name__)
+        inside = _inside(inside)
     facts = [
-        ("target", _classes(target)),
+        ("target", " of ".join(names)),
         ("dimension", dimension),
         ("can be evaluated", abilities_of(target)),
         ("observed", ", ".join(f"{name} ({n:,})" for name, n in observed.items()) or None),
         ("calls so far", (counted or "none") if isinstance(calls, Mapping) else None),
     ]
     return show("target", facts=facts, **({} if parameters is None else _table(parameters)))
-
-
-def _classes(target: Any) -> str:
-    """Return of which class a target is, and those that it wraps."""
-    names = [type(target).__name__]
-    while (target := _inside(target)) is not None and len(names) < MOST_ROWS:
-        names.append(type(target).__name__)
-    return " of ".join(names)
 
 
 def _inside(target: Any) -> Any:
@@ -104,12 +96,11 @@ def abilities_of(potential: Any) -> str:
 
 def _table(parameters: Parameters) -> dict[str, Any]:
     specs = list(parameters.specs.items())
-    priors = [_prior(spec.prior) for _, spec in specs]
-    has_priors = any(priors)
-    rows = [
-        (name, [_shape(spec), _where(spec), *([prior] if has_priors else [])])
-        for (name, spec), prior in list(zip(specs, priors, strict=True))[:MOST_ROWS]
-    ]
+    has_priors = any(spec.prior is not None for _, spec in specs)
+    rows = []
+    for name, spec in specs[:MOST_ROWS]:
+        cells = [" by ".join(map(str, spec.shape)) or "number", _where(spec)]
+        rows.append((name, [*cells, _prior(spec.prior)] if has_priors else cells))
     left = len(specs) - len(rows)
     return {
         "columns": ["parameter", "shape", "where", *(["prior"] if has_priors else [])],
@@ -118,12 +109,7 @@ def _table(parameters: Parameters) -> dict[str, Any]:
     }
 
 
-def _shape(spec: Parameter) -> str:
-    return " by ".join(map(str, spec.shape)) or "number"
-
-
 def _where(spec: Parameter) -> str:
-    """Return in words where a parameter lies, with its unit."""
     lower, upper = (None if abs(bound) == float("inf") else bound for bound in spec.bounds)
     if spec.constraint is not None:
         where = spec.constraint.meaning
@@ -137,7 +123,6 @@ def _where(spec: Parameter) -> str:
 
 
 def _prior(prior: Any) -> str | None:
-    """Return a distribution of SciPy as it is written."""
     if prior is None:
         return None
     given = [describe_value(each) for each in getattr(prior, "args", ())]
@@ -157,7 +142,7 @@ def settings_of(part: object) -> dict[str, Any]:
 
 def describe_value(value: Any) -> str:
     """Return a setting in few words, however large it is."""
-    return shorten(_describe(value), LONGEST, placeholder=" …")
+    return shorten(_describe(value), 100, placeholder=" …")
 
 
 def _describe(value: Any) -> str:
@@ -175,21 +160,15 @@ def _describe(value: Any) -> str:
     if isinstance(getattr(value, "name", None), str):
         return str(value.name)
     if attrs.has(type(value)):
-        changed = ", ".join(f"{name}={each}" for name, each in _changed(value).items())
-        return f"{type(value).__name__}({changed})"
+        changed = []
+        for field in filter(lambda each: each.init, attrs.fields(type(value))):
+            default: Any = field.default
+            if isinstance(default, cast(Any, attrs.Factory)) and not default.takes_self:
+                default = default.factory()
+            described = _describe(getattr(value, field.name))
+            if described != _describe(default):
+                changed.append(f"{field.name}={described}")
+        return f"{type(value).__name__}({', '.join(changed)})"
     if callable(value) and hasattr(value, "__name__"):
         return f"{value.__name__}()"
     return type(value).__name__
-
-
-def _changed(part: Any) -> dict[str, str]:
-    """Return the settings of a part that are not described as the default ones are."""
-    changed = {}
-    for field in attrs.fields(type(part)):
-        default = field.default
-        if isinstance(default, attrs.Factory) and not default.takes_self:  # type: ignore[arg-type]
-            default = default.factory()
-        described = _describe(getattr(part, field.name))
-        if field.init and described != _describe(default):
-            changed[field.name] = described
-    return changed

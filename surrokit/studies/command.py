@@ -79,17 +79,12 @@ def study_command(file: Path, parameters: tuple[Any, ...], **settings: Any) -> N
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write the table here.")
 def ask_command(file: Path, n: int | None, out: Path | None) -> None:
-    """Print a table of positions at which the model is to be evaluated, or write it to a file.
-
-    With --n, positions are added while the study explores, so that as many evaluations go on at
-    once; its surrogate learns from all of them.
-    """
+    """Print a table of positions at which the model is to be evaluated, or write it to a file."""
     study = _open(file)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(study.description.parameters.labels)
-    asked = study.ask(n)
-    writer.writerows(asked.tolist())
+    writer.writerows(study.ask(n).tolist())
     if out is None:
         # the names of columns are asked for again: they are changed for a screen alone
         print_text = say if sys.stdout.isatty() else click.echo
@@ -97,12 +92,6 @@ def ask_command(file: Path, n: int | None, out: Path | None) -> None:
     else:
         out.write_text(table.getvalue(), encoding="utf-8")
     _say(study, err=True)
-    if n is not None and not study.done and len(asked) < n:
-        say(
-            f"{n} were asked for, and {len(asked)} are of use now: what comes next depends on "
-            "them. Positions are added only before the first draw, up to half of max_calls",
-            err=True,
-        )
 
 
 @click.command("tell", short_help="Read results for a study from a table.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -23,8 +23,6 @@ FACT, ARRAYS, PENDING = "study", "study/", "pending"
 """The fact of a study, the beginning of the names of its arrays, and of these the positions that it
 waits for."""
 
-_SHOWN = 3
-
 
 class Pending(KeyboardInterrupt):
     """Ends a run at positions of which nobody has told anything yet."""
@@ -40,17 +38,8 @@ class Told:
         self.pending: FloatArray | None = None
         self._results = results
 
-    def __contains__(self, key: bytes) -> bool:
-        return key in self._results
-
     def __call__(self, positions: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the results at positions (n, dim), each stacked.
-
-        Raises
-        ------
-        Pending
-            If one of them is unknown.
-        """
+        """Return the results at positions (n, dim), each stacked; Pending if one is unknown."""
         keys = [key_of(row) for row in positions]
         unknown = [key not in self._results for key in keys]
         if any(unknown):
@@ -60,26 +49,6 @@ class Told:
         return tuple(np.stack(each) for each in zip(*rows, strict=True))
 
 
-class Nearest:
-    """A function of rows that gives what was told at the nearest position: bounds round a little.
-
-    That is, the results, each of shape (n, ...), at positions (n, dim), of which there is one at
-    least.
-    """
-
-    def __init__(self, positions: FloatArray, results: Sequence[FloatArray]) -> None:
-        from scipy.spatial import KDTree
-
-        spans = np.ptp(positions, axis=0)
-        self._spans, self._results = np.where(spans > 0.0, spans, 1.0), tuple(results)
-        self._tree = KDTree(positions / self._spans)
-
-    def __call__(self, positions: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the results at positions (m, dim), each stacked."""
-        _, at = self._tree.query(positions / self._spans)
-        return tuple(np.asarray(each[at]) for each in self._results)
-
-
 def key_of(position: FloatArray) -> bytes:
     """Return by what a position (dim,) is known: all of its bits, and no sign of zero."""
     return np.ascontiguousarray(position + 0.0, dtype=np.float64).tobytes()
@@ -87,7 +56,13 @@ def key_of(position: FloatArray) -> bytes:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Description:
-    """A target without its model."""
+    """A target without its model.
+
+    Raises
+    ------
+    ConfigurationError
+        If something is missing, or no file can hold it.
+    """
 
     parameters: Parameters
     plausible: Mapping[str, Any] | None = None  # name to a range in which it is likely to be
@@ -103,26 +78,30 @@ class Description:
                 f"the file of a study holds no prior of {beside[0]!r}; leave it out, and add it to "
                 "the log density that is told"
             )
-        if self.data is not None and self.gradients:
+        has_data, has_prior = self.data is not None, self.prior is not None
+        if has_data != (self.noise_sd is not None) or (has_prior and not has_data):
+            raise ConfigurationError(
+                "data and noise_sd belong together, and a prior to them; where log densities are "
+                "told, they hold the prior already"
+            )
+        if has_data and self.gradients:
             raise ConfigurationError(
                 "outputs are learnt without their derivatives in a study, but data and gradients "
                 "are both given; leave gradients out"
             )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What is told of a position."""
-        if self.data is not None:
-            return ("outputs",)
-        return ("log_density", "gradients") if self.gradients else ("log_density",)
+        if has_prior and not isinstance(self.prior, GaussianPrior):
+            raise ConfigurationError(
+                "the prior of a study must be surrokit.gaussian_prior(...) or None, got "
+                f"{self.prior!r}; tell log densities instead, with any prior in them"
+            )
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name of what is told to its shape at one position."""
-        sizes = {"log_density": (), "gradients": (self.parameters.dim,)}
+        """Name of what is told of a position to its shape."""
         if self.data is not None:
-            sizes["outputs"] = self.data.shape
-        return {name: sizes[name] for name in self.names}
+            return {"outputs": self.data.shape}
+        gradients = {"gradients": (self.parameters.dim,)} if self.gradients else {}
+        return {"log_density": (), **gradients}
 
     def check(self, results: Mapping[str, Any], n: int) -> dict[str, FloatArray]:
         """Return what is told of n positions as arrays.
@@ -135,23 +114,21 @@ class Description:
             If an array has another shape.
         """
         given = {name: array for name, array in results.items() if array is not None}
-        if given.keys() != set(self.names):
+        if given.keys() != self.shapes.keys():
             raise ConfigurationError(
-                f"this study is told {' and '.join(self.names)}, got "
+                f"this study is told {' and '.join(self.shapes)}, got "
                 f"{' and '.join(given) or 'nothing'}"
             )
-        found = {}
+        found = {name: numbers(name, given[name]) for name in self.shapes}
         for name, shape in self.shapes.items():
-            array = numbers(name, given[name])
-            if array.shape != (n, *shape):
+            if found[name].shape != (n, *shape):
                 raise ShapeError(
                     f"{name} of {n} positions must have shape {(n, *shape)}, got "
-                    f"{array.shape}; pass one row for each position"
+                    f"{found[name].shape}; pass one row for each position"
                 )
-            found[name] = array
         return found
 
-    def target(self, told: Told | Nearest) -> Potential:
+    def target(self, told: Told) -> Potential:
         """Return the target, whose model is what was told."""
         named: dict[str, Any] = {
             "parameters": dict(self.parameters.specs),
@@ -159,24 +136,18 @@ class Description:
             "batched": True,
         }
         if self.data is not None:
-            return forward_potential(
-                lambda at: told(at)[0],
-                data=self.data,
-                noise_sd=self.noise_sd,
-                prior=self.prior,
-                **named,
-            )
+            given: dict[str, Any] = {"noise_sd": self.noise_sd, "prior": self.prior}
+            return forward_potential(lambda at: told(at)[0], data=self.data, **given, **named)
         if self.gradients:
             return potential(value_and_gradient=lambda at: tuple(-x for x in told(at)), **named)
         return potential(log_density=lambda at: told(at)[0], **named)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a ledger does not say by itself as plain data, but for arrays."""
-        ranges = self.plausible and {
-            n: np.asarray(part).tolist() for n, part in self.plausible.items()
-        }
+        plausible = self.plausible
         return {
-            "plausible": ranges,
+            "plausible": plausible
+            and {n: np.asarray(part).tolist() for n, part in plausible.items()},
             "gradients": self.gradients,
             "has_data": self.data is not None,
             "has_prior": self.prior is not None,
@@ -184,7 +155,7 @@ class Description:
 
     def arrays(self) -> dict[str, FloatArray]:
         """Return the arrays by name."""
-        found = {"data": self.data, "noise_sd": self.noise_sd}
+        found: dict[str, Any] = {"data": self.data, "noise_sd": self.noise_sd}
         if self.prior is not None:
             found |= {"prior_mean": self.prior.mean, "prior_sd": self.prior.sd}
         return {name: np.asarray(array) for name, array in found.items() if array is not None}
@@ -207,30 +178,6 @@ class Description:
         )
 
 
-def observed(data: Any, noise_sd: Any, prior: object) -> dict[str, Any]:
-    """Return the fields of a description that say what was observed of outputs.
-
-    Raises
-    ------
-    ConfigurationError
-        If one is missing, or the prior is no normal one.
-    """
-    if (data is None) != (noise_sd is None) or (prior is not None and data is None):
-        raise ConfigurationError(
-            "data and noise_sd belong together, and a prior to them; where log densities are told, "
-            "they hold the prior already"
-        )
-    if data is None:
-        return {}
-    if prior is not None and not isinstance(prior, GaussianPrior):
-        raise ConfigurationError(
-            f"the prior of a study must be surrokit.gaussian_prior(...) or None, got {prior!r}; "
-            "tell log densities instead, with any prior in them"
-        )
-    errors = numbers("noise_sd", noise_sd)
-    return {"data": numbers("data", data), "noise_sd": errors, "prior": prior}
-
-
 def waits_for(ledger: Ledger) -> str | None:
     """Return in words what a study waits for; None for a run that is none, or a study that is done.
 
@@ -246,7 +193,7 @@ def waits_for(ledger: Ledger) -> str | None:
         what = "log densities, with their gradients," if facts["gradients"] else "log densities"
         what = "outputs of the model" if facts["has_data"] else what
         names = ", ".join(ledger.parameters.labels)
-        rows = [", ".join(f"{number:.4g}" for number in row) for row in pending[:_SHOWN].tolist()]
+        rows = [", ".join(f"{number:.4g}" for number in row) for row in pending[:3].tolist()]
     file, left = ledger.path.name, len(pending) - len(rows)
     at = "; ".join(rows) + (f"; and {left} more" if left else "")
     return (

@@ -33,19 +33,14 @@ def batch_surrogate(
     fit
         ``fit(evaluations, rng) -> Potential``; called at each deployment with everything observed
         and the same random state.
-    needs
-        Which of ``value``, ``gradient``, ``outputs`` and ``jacobian`` it cannot do without.
-    uses
-        Which others it uses where they are known.
+    needs, uses
+        Which of ``value``, ``gradient``, ``outputs`` and ``jacobian`` it cannot do without, and
+        which others it uses where they are known.
     provides
         Capabilities of the potentials it returns.
     """
-    return BatchSurrogate(
-        fit=fit,
-        needs=frozenset(needs),
-        uses=frozenset(uses) | frozenset(needs),
-        provides=frozenset(provides),
-    )
+    needed, used = frozenset(needs), frozenset(uses) | frozenset(needs)
+    return BatchSurrogate(fit=fit, needs=needed, uses=used, provides=frozenset(provides))
 
 
 @attrs.frozen(kw_only=True)
@@ -85,8 +80,8 @@ class BatchLearner(KeepingLearner):
             If nothing finite was observed.
         """
         rows = self.join_observed()
-        if not len(rows):
-            raise SurrogateFitError(
-                "a surrogate needs at least one finite evaluation, got none; explore for longer"
-            )
-        return self.function(rows, np.random.default_rng(self.seed))
+        if len(rows):
+            return self.function(rows, np.random.default_rng(self.seed))
+        raise SurrogateFitError(
+            "a surrogate needs at least one finite evaluation, got none; explore for longer"
+        )

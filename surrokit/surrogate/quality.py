@@ -29,7 +29,7 @@ class KeepingLearner:
     _blocks: list[Evaluations] = attrs.field(factory=list, init=False, repr=False)
 
     def observe(self, evaluations: Evaluations) -> None:
-        """Take in exact evaluations; rows without a finite value are ignored when fitting.
+        """Keep exact evaluations; rows without a finite value are ignored when fitting.
 
         Raises
         ------
@@ -43,13 +43,7 @@ class KeepingLearner:
             self._blocks.append(used)
 
     def check(self, evaluations: Evaluations) -> Evaluations:
-        """Return the evaluations worth keeping, if the learner can learn from them.
-
-        Raises
-        ------
-        ShapeError, ConfigurationError
-            As :meth:`observe`.
-        """
+        """Return the evaluations worth keeping; raise as :meth:`observe` where none can be."""
         if evaluations.positions.shape[1] != self.dim:
             raise ShapeError(
                 f"positions of evaluations must have shape (n, {self.dim}), "
@@ -144,27 +138,19 @@ def fit_quality(
     rows = held_out if finite.all() else held_out.take(finite)
     if len(rows) < 2:
         return None
-    known = (
-        np.zeros(len(rows), dtype=bool)
-        if rows.gradients is None
-        else np.isfinite(rows.gradients).all(axis=1)
-    )
-    gradient_error = None
-    if GRADIENT in fitted.capabilities and rows.gradients is not None and known.any():
+    exact, error = rows.gradients, None
+    known = None if exact is None else np.isfinite(exact).all(axis=1)
+    if GRADIENT in fitted.capabilities and exact is not None and known is not None and known.any():
         values, gradients = with_gradient(fitted).value_and_gradient(rows.positions)
-        exact = rows.gradients[known]
-        errors = gradients[known] - exact
+        errors, exact = gradients[known] - exact[known], exact[known]
         if factor is not None:
             errors, exact = errors @ factor, exact @ factor
         scale = max(float(np.linalg.norm(exact)), np.finfo(float).tiny)
-        gradient_error = float(np.linalg.norm(errors) / scale)
+        error = float(np.linalg.norm(errors) / scale)
     else:
         values = fitted.value(rows.positions)
-    return FitQuality(
-        variance=float(np.var(values - rows.values)),
-        gradient_error=gradient_error,
-        n_points=len(rows),
-    )
+    variance = float(np.var(values - rows.values))
+    return FitQuality(variance=variance, gradient_error=error, n_points=len(rows))
 
 
 def fit_quality_of(surrogate: Potential) -> FitQuality | None:

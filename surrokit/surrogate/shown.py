@@ -10,8 +10,6 @@ from surrokit.shown.html import show
 from surrokit.shown.target import abilities_of, describe_value, settings_of
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 
-_APART = ("dim", "n_points", "n_gradients")
-
 
 class ShownSurrogate:
     """A surrogate that notebooks show by its settings; its class is derived from this one."""
@@ -20,8 +18,7 @@ class ShownSurrogate:
 
     def _repr_html_(self) -> str:
         """Return the settings as HTML."""
-        facts = [("surrogate", _kind(self)), ("fitted", "not yet")]
-        return show("surrogate", facts=facts, **_settings(settings_of(self)))
+        return _shown(self, settings_of(self), [("fitted", "not yet")])
 
 
 class ShownFit:
@@ -38,33 +35,22 @@ class ShownFit:
         numbers = {
             name: value
             for name, value in settings_of(fitted).items()
-            if name not in _APART and isinstance(value, Number | str) and value is not None
+            if isinstance(value, Number | str) and name not in ("dim", "n_points", "n_gradients")
         }
-        n_nodes = getattr(fitted, "n_nodes", None)
+        nodes, points, slopes = (
+            getattr(fitted, name, None) for name in ("n_nodes", "n_points", "n_gradients")
+        )
+        learnt = None if points is None else f"{points:,} distinct points"
+        if learnt is not None and slopes is not None:
+            learnt += f", with the gradient at {slopes:,}"
         facts = [
-            ("surrogate", _kind(fitted)),
             ("dimension", f"{fitted.dim:,}"),
-            ("nodes", None if n_nodes is None else f"{n_nodes:,}"),
-            ("fitted to", _points(fitted)),
+            ("nodes", None if nodes is None else f"{nodes:,}"),
+            ("fitted to", learnt),
             *_quality(fit_quality_of(fitted)),
             ("can be evaluated", abilities_of(fitted)),
         ]
-        return show("surrogate", facts=facts, **_settings(numbers))
-
-
-def _kind(part: Any) -> str:
-    """Return the name of a part's class, and the first line of its docstring."""
-    said = inspect.cleandoc(type(part).__doc__ or "").partition("\n")[0]
-    return f"{type(part).__name__}: {said}" if said else type(part).__name__
-
-
-def _points(fitted: Any) -> str | None:
-    n_points = getattr(fitted, "n_points", None)
-    if n_points is None:
-        return None
-    n_gradients = getattr(fitted, "n_gradients", None)
-    slopes = "" if n_gradients is None else f", with the gradient at {n_gradients:,}"
-    return f"{n_points:,} distinct points{slopes}"
+        return _shown(fitted, numbers, facts)
 
 
 def _quality(quality: FitQuality | None) -> list[tuple[str, str]]:
@@ -79,6 +65,10 @@ def _quality(quality: FitQuality | None) -> list[tuple[str, str]]:
     return [*told, ("foretold acceptance", f"{quality.acceptance:.1%} of independent draws")]
 
 
-def _settings(settings: dict[str, Any]) -> dict[str, Any]:
+def _shown(part: Any, settings: dict[str, Any], facts: list[tuple[str, str | None]]) -> str:
+    """Return a part as HTML, by its class, the first line of its docstring, and facts."""
+    said = inspect.cleandoc(type(part).__doc__ or "").partition("\n")[0]
+    kind = f"{type(part).__name__}: {said}" if said else type(part).__name__
     rows = [(name, [describe_value(value)]) for name, value in settings.items()]
-    return {"columns": ["setting", "value"], "rows": rows}
+    columns = ["setting", "value"]
+    return show("surrogate", facts=[("surrogate", kind), *facts], columns=columns, rows=rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -12,34 +12,26 @@ from surrokit.interfaces import ChainState, Evaluations, LearnFrom, StepInfo
 from surrokit.potentials import Potential
 from surrokit.types import BoolArray, FloatArray, IntArray
 
-LOOKED_AT = 12_000
-"""Positions that are looked at, at most, spread evenly over all: a part of them is known to half a
-percent, and each takes the variance of a process."""
-
-
-_TIMES, _MORE = 10.0, 20.0
-
 
 def near_least(rows: Evaluations) -> Evaluations:
     """Return the evaluations near the least of them: at most 10 (dim + 20) nats above it."""
-    most = np.min(rows.values, initial=np.inf) + _TIMES * (rows.positions.shape[1] + _MORE)
+    most = np.min(rows.values, initial=np.inf) + 10.0 * (rows.positions.shape[1] + 20.0)
     return rows.take(np.asarray(rows.values <= most))
 
 
-class BorderedPotential(Potential, Protocol):
-    """A surrogate that knows how far it is to be believed."""
-
-    def is_beyond(self, positions: FloatArray) -> BoolArray:
-        """Return which of ``positions (n, dim)`` lie beyond what was learnt from, shape (n,)."""
-
-
 def part_beyond(surrogate: Potential | None, positions: FloatArray) -> float:
-    """Return the part of positions (n, dim) beyond a surrogate's border; 0 where it has none."""
-    if not hasattr(surrogate, "is_beyond") or not len(positions):
+    """Return the part of positions (n, dim) beyond what a surrogate has learnt from.
+
+    Its method ``is_beyond`` says which these are; without one it is 0. It is asked of 12,000 at
+    most, spread evenly over all: these tell a part to half a percent, and each may take the
+    variance of a process.
+    """
+    is_beyond: Any = getattr(surrogate, "is_beyond", None)
+    if is_beyond is None or not len(positions):
         return 0.0
-    if len(positions) > LOOKED_AT:
-        positions = positions[np.linspace(0, len(positions) - 1, LOOKED_AT).astype(np.int64)]
-    return float(cast(BorderedPotential, surrogate).is_beyond(positions).mean())
+    if len(positions) > 12_000:
+        positions = positions[np.linspace(0, len(positions) - 1, 12_000).astype(np.int64)]
+    return float(is_beyond(positions).mean())
 
 
 Tail: TypeAlias = Literal["down-weighted", "full"]
@@ -141,17 +133,9 @@ def least_points(dim: int) -> int:
 def training_rows(
     learn_from: LearnFrom, paid: Evaluations, state: ChainState, info: StepInfo
 ) -> Evaluations:
-    """Choose the rows to learn from after one iteration.
+    """Return the rows to learn from after an iteration: what it did to the chains is ``info``.
 
-    Parameters
-    ----------
-    state, info
-        The chains after the iteration, and what it did to them.
-
-    Returns
-    -------
-    Evaluations
-        Positions with an exact value; gradients are known where this iteration paid for them.
+    Gradients are known where the iteration has evaluated them.
     """
     if learn_from == "all":
         return paid
@@ -159,19 +143,10 @@ def training_rows(
     if learn_from == "accepted":
         chosen &= info.accepted
     positions = state.positions[chosen]
-    found = paid.find(positions)
-    return Evaluations(
-        positions=positions,
-        values=state.values[chosen],
-        gradients=_look_up(paid.gradients, found),
-        outputs=_look_up(paid.outputs, found),
-        jacobians=_look_up(paid.jacobians, found),
-    )
-
-
-def _look_up(array: FloatArray | None, found: IntArray) -> FloatArray | None:
-    if array is None:
-        return None
-    rows: FloatArray = array[found]
-    rows[found < 0] = np.nan
-    return rows
+    found, more = paid.find(positions), {}
+    for name in ("gradients", "outputs", "jacobians"):
+        array: FloatArray | None = getattr(paid, name)
+        if array is not None:
+            more[name] = rows = array[found]
+            rows[found < 0] = np.nan
+    return Evaluations(positions=positions, values=state.values[chosen], **more)

@@ -14,28 +14,6 @@ from surrokit.potentials import Potential, with_gradient
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
 
-CANDIDATES = 3000
-"""Draws among which edges are looked for."""
-
-NEIGHBOURS = 20
-"""Draws about a candidate, whose mean tells which way is out."""
-
-STEP = 0.5
-"""How far out of the mass an edge is looked at, in standard deviations."""
-
-TYPICAL = 0.9
-"""Part of the draws, by V, that are typical; where fewer are, little is at stake."""
-
-APART = 0.75
-"""Distance of edges from each other, in standard deviations."""
-
-BEYOND, TELLING = 6.0, 4
-"""Nats above typical draws up to which an error of V counts, as hardly any mass lies higher; and
-positions so low that it takes to tell how large errors are."""
-
-TOO_HIGH = 2.0
-"""Nats by which V may be above U where the target is as likely as at typical draws."""
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class Edges:
@@ -53,7 +31,7 @@ class Edges:
     values : ndarray of shape (n,)
         V there.
     typical
-        V that :data:`TYPICAL` of the draws do not exceed.
+        V that nine tenths of the draws do not exceed; where fewer are, little is at stake.
     """
 
     positions: FloatArray
@@ -71,38 +49,34 @@ class Edges:
     ) -> Edges:
         """Return the n sharpest edges of a surrogate's mass, or fewer where there are fewer.
 
-        Parameters
-        ----------
-        draws : ndarray of shape (m, dim)
-            Of the surrogate.
-        values : ndarray of shape (m,)
-            V there.
-        surrogate, n, rng
-            V, how many, and what draws among the candidates.
+        They are looked for among 3000 of its ``draws (m, dim)``, V there being ``values (m,)``,
+        half a standard deviation out of the mass. None is close to another.
         """
-        typical = float(np.quantile(values, TYPICAL))
+        typical = float(np.quantile(values, 0.9))
         whitening = Whitening.of(draws, np.ones(len(draws)))
-        whitened = whitening.apply(draws[rng.permutation(len(draws))[:CANDIDATES]])
-        steps = STEP * _outwards(whitened)
+        whitened = whitening.apply(draws[rng.permutation(len(draws))[:3000]])
+        steps = 0.5 * _outwards(whitened)
         rays = [whitening.undo(whitened + k * steps) for k in (1, 0, -1, -2)]
         value, *before = (surrogate.value(each) for each in rays)
         foretold = 3.0 * before[0] - 3.0 * before[1] + before[2]
         excess = np.where(foretold <= typical, value - foretold, -np.inf)
-        rows = _spread(whitened + steps, np.nan_to_num(excess, nan=-np.inf), n)
+        excess, out = np.nan_to_num(excess, nan=-np.inf), whitened + steps
+        rows: list[int] = []
+        for row in np.argsort(-excess):
+            if len(rows) == n or excess[row] == -np.inf:
+                break
+            if (np.linalg.norm(out[rows] - out[row], axis=1) >= 0.75).all():
+                rows.append(int(row))
         return cls(positions=rays[0][rows], values=value[rows], typical=typical)
 
     def __len__(self) -> int:
         return len(self.positions)
 
-    def missed(self, exact: FloatArray, offset: float, too_high: float = TOO_HIGH) -> int:
+    def missed(self, exact: FloatArray, offset: float, too_high: float = 2.0) -> int:
         """Return at how many edges the target goes on where the surrogate ends.
 
-        Parameters
-        ----------
-        exact : ndarray of shape (n,)
-            U there.
-        too_high
-            Nats by which V may be above U where the target is as likely as at typical draws.
+        There V is so many nats above U, ``exact (n,)`` with an offset, where the target is as
+        likely as at typical draws.
         """
         matched = exact + offset
         return int(((matched <= self.typical) & (self.values - matched > too_high)).sum())
@@ -110,47 +84,25 @@ class Edges:
     def off(self, exact: FloatArray, offset: float) -> float:
         """Return by how much V and U differ at most where either is nearly typical, in nats.
 
-        Infinite where that is so at too few positions to tell. For the arguments see
-        :meth:`missed`.
+        That is up to six nats above typical draws, as hardly any mass lies higher. U is ``exact
+        (n,)`` with an offset. Infinite where less than four positions are so low.
         """
         matched = exact + offset
-        near = np.minimum(self.values, matched) <= self.typical + BEYOND
+        near = np.minimum(self.values, matched) <= self.typical + 6.0
         errors = np.abs(self.values - matched)[near]
-        return float(errors.max()) if len(errors) >= TELLING else np.inf
+        return float(errors.max()) if len(errors) >= 4 else np.inf
 
 
 def _outwards(whitened: FloatArray) -> FloatArray:
-    """Return units that point from the mean of each position's neighbours to it."""
-    count = min(NEIGHBOURS, len(whitened))
-    _, near = cKDTree(whitened).query(whitened, k=count)
+    """Return units that point from the mean of each position's 20 neighbours to it."""
+    _, near = cKDTree(whitened).query(whitened, k=min(20, len(whitened)))
     apart = whitened - whitened[np.reshape(near, (len(whitened), -1))].mean(axis=1)
     norms = np.linalg.norm(apart, axis=1, keepdims=True)
     return np.asarray(apart / np.maximum(norms, np.finfo(float).tiny))
 
 
-def _spread(positions: FloatArray, scores: FloatArray, n: int) -> list[int]:
-    """Return the n positions of highest scores of which none is close to another, or fewer."""
-    found: list[int] = []
-    for row in np.argsort(-scores):
-        if len(found) == n or scores[row] == -np.inf:
-            break
-        apart = np.linalg.norm(positions[found] - positions[row], axis=1)
-        if (apart >= APART).all():
-            found.append(int(row))
-    return found
-
-
 RAREST = 1e-5
 """Tail probability of the surrogate beyond which draws are no likelier still."""
-
-SEEN = (0.1, 0.01)
-"""Tail probabilities of the surrogate between which it is seen how its tail falls."""
-
-STEEPEST = 1.0
-"""Fall of the log tail probability per nat: that of many a far tail. With more W could fall."""
-
-FLATTEST = 0.02
-"""The least fall that is believed of a few draws."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -174,11 +126,16 @@ class Umbrella:
 
     @classmethod
     def about(cls, potential: Potential, values: FloatArray) -> Umbrella:
-        """Return the umbrella over a surrogate V, by its values at draws of its own."""
-        upper, lower = np.quantile(values, [1.0 - part for part in SEEN])
-        odds = [math.log(1.0 / part - 1.0) for part in SEEN]
-        apart = max(float(lower - upper), (odds[1] - odds[0]) / STEEPEST)
-        slope = max((odds[1] - odds[0]) / apart, FLATTEST)
+        """Return the umbrella over a surrogate V, by its values (n,) at draws of its own.
+
+        The fall of the log tail probability is that between 0.1 and 0.01, but between 0.02 and 1
+        per nat, that of many a far tail: with more W could fall.
+        """
+        seen = (0.1, 0.01)
+        upper, lower = np.quantile(values, [1.0 - part for part in seen])
+        odds = [math.log(1.0 / part - 1.0) for part in seen]
+        apart = max(float(lower - upper), odds[1] - odds[0])
+        slope = max((odds[1] - odds[0]) / apart, 0.02)
         return cls(potential=potential, level=float(upper) - odds[0] / slope, slope=slope)
 
     def normalise(self, values: FloatArray) -> Umbrella:
@@ -210,10 +167,8 @@ class Umbrella:
         values, gradients = with_gradient(self.potential).value_and_gradient(positions)
         tail = self._tail(values)
         rise = self.slope * tail * (1.0 - tail) / (tail + RAREST)
-        return (
-            np.asarray(values - np.log(self.chances(values))),
-            (1.0 - rise)[:, None] * gradients,
-        )
+        slopes = (1.0 - rise)[:, None] * gradients
+        return np.asarray(values - np.log(self.chances(values))), slopes
 
     def _tail(self, values: FloatArray) -> FloatArray:
         """Return about which part of the surrogate's draws lies above values of V."""

@@ -22,14 +22,9 @@ from surrokit.tables.frames import (
 from surrokit.types import FloatArray
 
 _OFFSET = "offset"
-_IS_OFFSET = re.compile(r"offset\(.*\)$")
-_QUOTED = re.compile(r"`([^`]*)`")
 
 INTERCEPT = "Intercept"
 """How Formulaic calls the column of ones."""
-
-_BY_GROUP = re.compile(r"(?<![\w.])\([^()|]*\|{1,2}[^()|]*\)")
-_SET_APART = re.compile(r"`[^`]*`|\{[^}]*\}")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -65,25 +60,21 @@ class ParsedFormula:
     @property
     def functions(self) -> dict[str, Any]:
         """Functions and values that terms are evaluated with, by name."""
-        return {_OFFSET: _as_it_is, **self.context}
+        return {_OFFSET: lambda column: column, **self.context}
 
     def matrices(self, frame: Any) -> Matrices:
         """Return design and response of a pandas frame that lacks nothing.
 
-        Raises
-        ------
-        ConfigurationError
-            If a term cannot be evaluated, or is not finite, or there is no column on a side.
+        ConfigurationError is raised if a term cannot be evaluated, or is not finite, or there is no
+        column on a side.
         """
         made = self._evaluate(frame)
-        columns = tuple(map(str, made.rhs.model_spec.column_names))
-        design = np.ascontiguousarray(np.asarray(made.rhs), dtype=np.float64)
-        known = [k for k, name in enumerate(columns) if name in self.offsets]
-        offset = number_column(design[:, known].sum(axis=1), "the offset") if known else None
-        if known:
-            kept = [k for k in range(len(columns)) if k not in known]
-            columns = tuple(columns[k] for k in kept)
-            design = np.ascontiguousarray(design[:, kept])
+        names = [str(name) for name in made.rhs.model_spec.column_names]
+        known = np.array([name in self.offsets for name in names], dtype=bool)
+        whole = np.asarray(made.rhs, dtype=np.float64)
+        offset = number_column(whole[:, known].sum(axis=1), "the offset") if known.any() else None
+        design = np.ascontiguousarray(whole[:, ~known] if known.any() else whole)
+        columns = tuple(name for name in names if name not in self.offsets)
         if not columns:
             raise ConfigurationError(
                 f"formula {self.text!r} has no covariates; write y ~ 1 for an intercept alone"
@@ -91,14 +82,13 @@ class ParsedFormula:
         for name, column in zip(columns, design.T, strict=True):
             number_column(column, f"column {name!r} of the design")
         response, levels = self._response(made.lhs)
-        label = self.text.partition("~")[0].strip()
         spec = made.rhs.model_spec
         return Matrices(
             design=design,
             columns=columns,
             response=response,
             levels=levels,
-            label=label,
+            label=self.text.partition("~")[0].strip(),
             offset=offset,
             factors={
                 name: state.get("categories") for name, (_, state) in spec.encoder_state.items()
@@ -145,18 +135,22 @@ def parse_formula(
 ) -> ParsedFormula:
     """Read a formula such as ``"y ~ x"`` for a table with columns that a dot may stand for.
 
-    Raises
-    ------
-    ConfigurationError
-        If the formula cannot be read, has no response or several parts, or asks for a column that
-        is absent.
-    MissingDependencyError
-        If Formulaic is not installed.
+    ConfigurationError is raised if the formula cannot be read, has no response or several parts, or
+    asks for a column that is absent.
     """
     formulaic = library("formulaic", "for formulas")
     if not isinstance(text, str):
         raise ConfigurationError(f"formula must be text such as 'y ~ x', got {text!r}")
-    _check_no_groups(text)
+    groups = re.search(
+        r"(?<![\w.])\([^()|]*\|{1,2}[^()|]*\)", re.sub(r"`[^`]*`|\{[^}]*\}", "q", text)
+    )
+    if groups:  # which Formulaic cannot read
+        raise ConfigurationError(
+            f"formula {text!r} has {groups[0]!r}, effects that vary by group, which surrokit.glm "
+            "does not offer. Write the model with Bambi, model = bambi.Model(formula, data), and "
+            "sample it by surrokit.sample(('bambi', {'model': model})); or give each group a "
+            "coefficient of its own by C(group)"
+        )
     known = dict(context or {})
     try:
         parsed = formulaic.Formula.from_spec(
@@ -191,18 +185,6 @@ def parse_formula(
     )
 
 
-def _check_no_groups(text: str) -> None:
-    """Raise if a formula has effects that vary by group, which Formulaic cannot read."""
-    found = _BY_GROUP.search(_SET_APART.sub("q", text))
-    if found:
-        raise ConfigurationError(
-            f"formula {text!r} has {found[0]!r}, effects that vary by group, which surrokit.glm "
-            "does not offer. Write the model with Bambi, model = bambi.Model(formula, data), and "
-            "sample it by surrokit.sample(('bambi', {'model': model})); or give each group a "
-            "coefficient of its own by C(group)"
-        )
-
-
 def _factors(side: Any) -> Iterator[Any]:
     for term in side:
         yield from term.factors
@@ -222,14 +204,12 @@ def names_in(side: Any) -> set[str]:
     for factor in _factors(side):
         if factor.eval_method.value != "python":
             continue
-        quoted = _QUOTED.findall(factor.expr)
-        numbers = iter(range(len(quoted)))
-        text = _QUOTED.sub(lambda _: f"_quoted_{next(numbers)}", factor.expr)  # noqa: B023
+        found |= set(re.findall(r"`([^`]*)`", factor.expr))
         with suppress(SyntaxError):
-            tree = ast.parse(text, mode="eval")
+            tree = ast.parse(re.sub(r"`[^`]*`", "0", factor.expr), mode="eval")
             calls = {id(each.func) for each in ast.walk(tree) if isinstance(each, ast.Call)}
             names = (each for each in ast.walk(tree) if isinstance(each, ast.Name))
-            found |= {*quoted, *(each.id for each in names if id(each) not in calls)}
+            found |= {each.id for each in names if id(each) not in calls}
     return found
 
 
@@ -237,18 +217,15 @@ def _offsets_of(right: Any, text: str) -> frozenset[str]:
     """Return the terms ``offset(...)``, as they are written; raise if one is multiplied."""
     found = set()
     for term in right:
-        some = [str(each.expr) for each in term.factors if _IS_OFFSET.match(str(each.expr))]
-        if some and len(term.factors) > 1:
+        names = [str(each.expr) for each in term.factors]
+        some = [name for name in names if re.match(r"offset\(.*\)$", name)]
+        if some and len(names) > 1:
             raise ConfigurationError(
                 f"formula {text!r} multiplies {some[0]} with another term, but an offset has no "
                 "coefficient; write the product inside, or add the offset by itself"
             )
         found |= set(some)
     return frozenset(found)
-
-
-def _as_it_is(column: Any) -> Any:
-    return column
 
 
 def _plain(error: BaseException) -> str:

@@ -19,39 +19,19 @@ from surrokit.types import BoolArray, FloatArray
 NaAction: TypeAlias = Literal["raise", "drop"]
 """What to do with rows that lack a value."""
 
-COUNT_DAYS = (
+_COUNT_DAYS = (
     "count days, such as (d - d.min()).dt.days with d = pandas.to_datetime(data['date']), and take "
     "these"
 )
-"""What to do with dates."""
-
-MOST_LEVELS = 50
-"""Levels of a category that are made columns without being asked for."""
-
-_MANY, _SHARE = 10, 0.8  # levels, and their part of the rows, where nearly each row has its own
-
-_SHOWN = 20  # columns in a message
 
 
 def library(name: str, purpose: str) -> Any:
-    """Return an optional library, needed for a purpose in words that follow "is needed".
-
-    Raises
-    ------
-    MissingDependencyError
-        If it is not installed.
-    """
+    """Return an optional library, needed for a purpose in words that follow "is needed"."""
     return load_library(name, "formula", purpose)
 
 
 def column_names(data: Any) -> list[str]:
-    """Return the names of the columns of a table.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no table, or has no rows.
-    """
+    """Return the names of the columns of a table; ConfigurationError if it is none, or is empty."""
     if hasattr(data, "__dask_graph__"):
         raise ConfigurationError(
             "data is a Dask collection, but a formula needs a table in memory; make the columns of "
@@ -59,11 +39,9 @@ def column_names(data: Any) -> list[str]:
         )
     if isinstance(data, Mapping):
         names, n_rows = list(data), _length(*next(iter(data.items()), ("", ())))
-    elif hasattr(data, "columns") and hasattr(data, "__len__"):
-        n_rows = len(data)
+    elif hasattr(data, "column_names") or hasattr(data, "columns"):
         names = list(data.column_names if hasattr(data, "column_names") else data.columns)
-    elif hasattr(data, "column_names") and hasattr(data, "num_rows"):
-        names, n_rows = list(data.column_names), data.num_rows
+        n_rows = len(data) if hasattr(data, "__len__") else int(data.num_rows)
     else:
         raise _no_table(data)
     if not names or not n_rows:
@@ -75,7 +53,7 @@ def column_names(data: Any) -> list[str]:
 
 
 def _length(name: str, column: Any) -> int:
-    """Return how many values a column of a dictionary has; raise if it is a single value."""
+    """Return how many values a column of a dictionary has."""
     try:
         if isinstance(column, str | bytes):
             raise TypeError
@@ -95,21 +73,15 @@ def _no_table(data: Any) -> ConfigurationError:
 
 
 def check_columns(wanted: Collection[str], columns: Sequence[str], whose: str) -> None:
-    """Raise if a column that is asked for, by whom the message says, is not among those there.
-
-    Raises
-    ------
-    ConfigurationError
-        If one is absent.
-    """
+    """Raise ConfigurationError if a column that is asked for, by ``whose``, is not there."""
     absent = sorted(set(wanted) - set(columns))
     if not absent:
         return
     near = get_close_matches(absent[0], columns, n=1)
-    more = [f"and {len(columns) - _SHOWN} more"] if len(columns) > _SHOWN else []
+    more = [f"and {len(columns) - 20} more"] if len(columns) > 20 else []
     raise ConfigurationError(
         f"{whose} asks for {absent[0]!r}, which is no column of data; there are "
-        f"{', '.join([*columns[:_SHOWN], *more])}"
+        f"{', '.join([*columns[:20], *more])}"
         + (f"; do you mean {near[0]!r}?" if near else "; check the name")
     )
 
@@ -117,15 +89,8 @@ def check_columns(wanted: Collection[str], columns: Sequence[str], whose: str) -
 def read_columns(data: Any, names: Sequence[str]) -> Any:
     """Return some columns of a table as a pandas frame, with rows numbered from 0.
 
-    Raises
-    ------
-    ConfigurationError
-        If two columns have one name, it is no table, or columns of a dictionary have indices that
-        cannot be matched.
-    MissingDependencyError
-        If pandas is not installed, or Narwhals for a table of another library.
-    ShapeError
-        If columns differ in length.
+    ConfigurationError is raised if two columns have one name, it is no table, or columns of a
+    dictionary have indices that cannot be matched; ShapeError if they differ in length.
     """
     twice = [name for name in names if list(names).count(name) > 1]
     if twice:
@@ -166,10 +131,7 @@ def _column(series: Any, narwhals: Any, pandas: Any) -> Any:
 def keep_rows(frame: Any, na_action: NaAction) -> BoolArray:
     """Return which rows of a frame of all columns that are used lack nothing, shape (n_rows,).
 
-    Raises
-    ------
-    ConfigurationError
-        If a row lacks something and is not to be dropped, or none is left.
+    ConfigurationError is raised if a row lacks something and is not to be dropped, or none is left.
     """
     if na_action not in ("raise", "drop"):
         raise ConfigurationError(
@@ -194,15 +156,9 @@ def keep_rows(frame: Any, na_action: NaAction) -> BoolArray:
 
 
 def number_column(values: Any, name: str) -> FloatArray:
-    """Return a column, or an array beside the table, as numbers, shape (n_rows,).
-
-    Raises
-    ------
-    ConfigurationError
-        If it holds something else, or is not finite.
-    """
+    """Return a column, or an array beside the table, as finite numbers, shape (n_rows,)."""
     if getattr(getattr(values, "dtype", None), "kind", "") in "mM":
-        raise ConfigurationError(f"{name} must be numbers, got dates or times; {COUNT_DAYS}")
+        raise ConfigurationError(f"{name} must be numbers, got dates or times; {_COUNT_DAYS}")
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -216,40 +172,31 @@ def number_column(values: Any, name: str) -> FloatArray:
 
 def with_numbers(frame: Any) -> Any:
     """Return a frame whose columns of Python's numbers, such as decimals, are columns of floats."""
-    found = {name: frame[name].astype(float) for name in frame if _holds_numbers(frame[name])}
+    numbers = (Real, Decimal, np.number)
+    found = {
+        name: frame[name].astype(float)
+        for name in frame
+        if frame[name].dtype == object
+        and all(isinstance(x, numbers) and not isinstance(x, bool | np.bool_) for x in frame[name])
+    }
     return frame.assign(**found) if found else frame
 
 
-def _holds_numbers(column: Any) -> bool:
-    if column.dtype != object:
-        return False
-    numbers = (Real, Decimal, np.number)
-    return all(isinstance(x, numbers) and not isinstance(x, bool | np.bool_) for x in column)
-
-
 def check_no_dates(frame: Any, names: Collection[str]) -> None:
-    """Raise if one of some columns holds dates or times.
-
-    Raises
-    ------
-    ConfigurationError
-        If one does.
-    """
+    """Raise ConfigurationError if one of some columns holds dates or times."""
     for name in names:
-        if _holds_dates(frame[name]):
-            raise ConfigurationError(f"column {name!r} holds dates or times; {COUNT_DAYS}")
+        column = frame[name]
+        kinds = (date, timedelta, np.datetime64)
+        of_dates = getattr(column.dtype, "kind", "") in "mM" or "period" in str(column.dtype)
+        if of_dates or (column.dtype == object and isinstance(column.iloc[0], kinds)):
+            raise ConfigurationError(f"column {name!r} holds dates or times; {_COUNT_DAYS}")
 
 
 def check_kinds(frame: Any, names: Collection[str]) -> None:
-    """Raise if a column that is a covariate by itself holds dates, or levels without number.
+    """Raise ConfigurationError if covariates hold dates, or too many levels.
 
-    ``names`` are of columns that ``C(...)`` does not declare to be categories.
-
-    Raises
-    ------
-    ConfigurationError
-        If one has dates or times, more than :data:`MOST_LEVELS` levels, or nearly a level for each
-        row.
+    ``names`` are of columns that ``C(...)`` does not declare to be categories. More than 50 levels
+    are too many, or nearly a level for each row.
     """
     check_no_dates(frame, names)
     types = library("pandas", "for regressions from tables").api.types
@@ -258,19 +205,11 @@ def check_kinds(frame: Any, names: Collection[str]) -> None:
         if types.is_numeric_dtype(column) or types.is_bool_dtype(column):
             continue
         n_levels = column.nunique()
-        nearly_all = n_levels > _MANY and n_levels >= _SHARE * len(column)
-        if n_levels > MOST_LEVELS or nearly_all:
+        if n_levels > 50 or (n_levels > 10 and n_levels >= 0.8 * len(column)):
             raise ConfigurationError(
                 f"column {name!r} has {n_levels} levels in {len(column)} rows, such as "
                 f"{column.iloc[0]!r}, and each would be a coefficient; {_advice(column, name)}"
             )
-
-
-def _holds_dates(column: Any) -> bool:
-    if getattr(column.dtype, "kind", "") in "mM" or "period" in str(column.dtype):
-        return True
-    kinds = (date, timedelta, np.datetime64)
-    return column.dtype == object and isinstance(column.iloc[0], kinds)
 
 
 def _advice(column: Any, name: str) -> str:
@@ -287,12 +226,7 @@ def _advice(column: Any, name: str) -> str:
 def read_table(path: Path) -> Any:
     """Return the pandas frame of a file ``.csv``, perhaps compressed, or ``.parquet``.
 
-    Raises
-    ------
-    TargetError
-        If the ending is another one, or there is no such file, or it cannot be read.
-    MissingDependencyError
-        If pandas is not installed, or pyarrow for ``.parquet``.
+    TargetError is raised if it cannot be read, MissingDependencyError without a library for that.
     """
     pandas = library("pandas", "to read tables")
     endings = [ending.lower() for ending in path.suffixes]

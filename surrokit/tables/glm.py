@@ -11,10 +11,9 @@ import numpy as np
 
 from surrokit.arguments import is_number, matched
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.potentials import SummedPotential
+from surrokit.potentials import SummedPotential, predictor_of
 from surrokit.predictive.families import MULTINOMIAL, ORDINAL, read_name
-from surrokit.predictive.rows import RowPredictor
-from surrokit.tables.formula import INTERCEPT, Matrices, parse_formula
+from surrokit.tables.formula import INTERCEPT, Matrices, ParsedFormula, parse_formula
 from surrokit.tables.frames import (
     NaAction,
     check_columns,
@@ -40,10 +39,6 @@ from surrokit.types import BoolArray, FloatArray
 
 _WITH_ERRORS = ("gaussian", "student", "logistic-errors")
 _OF_NUMBERS = (*_WITH_ERRORS, "poisson", "negative-binomial", "gamma", "exponential", "weibull")
-_ORDER = (
-    "give the order by levels=[...], the lowest level first, or make the column an ordered "
-    "categorical"
-)
 
 
 def glm(
@@ -119,19 +114,15 @@ def glm(
     MissingDependencyError
         If Formulaic or pandas is not installed.
     """
-    columns = column_names(data)
-    beside = _Beside.read({"offset": offset, "weights": weights, "event": event}, columns, data)
-    free = [name for name in columns if name not in beside.columns.values()]
-    asks = parse_formula(formula, free if _has_dot(formula) else columns, context)
     family, settings = read_name(family, settings)
-    _check_scale(family, settings)
-    named = [name for name in columns if name in {*asks.columns, *beside.columns.values()}]
-    frame = read_columns(data, named)
-    kept = keep_rows(frame, na_action)
-    # columns with holes had types with room for these
-    frame = frame if kept.all() else frame[kept].reset_index(drop=True).infer_objects()
-    frame = with_numbers(frame)
-    numbers = beside.numbers(frame, kept)
+    if family in _WITH_ERRORS and settings.get("scale") is None:
+        raise ConfigurationError(
+            f"the family {family!r} needs scale, that of its errors in units of the response, "
+            "which is not inferred here; give scale=..., such as the residuals' standard deviation"
+        )
+    beside = {"offset": offset, "weights": weights, "event": event}
+    beside = {key: values for key, values in beside.items() if values is not None}
+    asks, frame, numbers = _read(formula, data, beside, na_action, context)
     made = asks.matrices(frame)
     if made.offset is not None:
         numbers["offset"] = made.offset + numbers.get("offset", 0.0)
@@ -140,8 +131,8 @@ def glm(
         prior = _prior_beside_cutpoints(prior, intercept_prior, made)
     else:
         _check_levels(family, made, levels)
-    names, of_columns = _coefficients(family, made)
-    normal = prior_by_name(prior, intercept_prior, names, of_columns)
+    names, by_column = _coefficients(family, made)
+    normal = prior_by_name(prior, intercept_prior, names, by_column)
     counts = numbers["weights"] > 0.0 if "weights" in numbers else slice(None)
     design, flat = made.design[counts], flat_columns(normal, made.columns)
     if family != ORDINAL:
@@ -152,64 +143,45 @@ def glm(
     else:
         came = numbers.get("event", made.response)  # of times: whether it came
         check_separation(family, design, came[counts], made.columns, flat)
-    reader = FormulaReader.of(asks, made, beside.column_of("offset"))
-    return cast(SummedPotential, NamedPotential.of(target, names, _predictor(target, reader, made)))
+    of_offset = None if offset is None else offset if isinstance(offset, str) else ""
+    reader, own = FormulaReader.of(asks, made, of_offset), predictor_of(target)
+    predictor = None if own is None else attrs.evolve(own, reader=reader, levels=made.levels)
+    return cast(SummedPotential, NamedPotential.of(target, names, predictor))
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class _Beside:
-    """What goes beside design and response: columns by name, and arrays."""
+def _read(
+    formula: str, data: Any, beside: Mapping[str, Any], na_action: NaAction, context: Any
+) -> tuple[ParsedFormula, Any, dict[str, FloatArray]]:
+    """Return a formula, the rows that are kept of the table, and what goes beside the design.
 
-    columns: Mapping[str, str]
-    arrays: Mapping[str, Any]
-    data: Any
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any], columns: list[str], data: Any) -> _Beside:
-        named = {key: value for key, value in given.items() if isinstance(value, str)}
-        for key, name in named.items():
+    That is given by columns' names or as arrays.
+    """
+    columns = column_names(data)
+    for key, name in beside.items():
+        if isinstance(name, str):
             check_columns([name], columns, key)
-        arrays = {k: v for k, v in given.items() if v is not None and k not in named}
-        return cls(columns=named, arrays=arrays, data=data)
-
-    def column_of(self, key: str) -> str | None:
-        """Return the column of one of them; empty if it is an array, None if it is not given."""
-        return self.columns.get(key, "" if key in self.arrays else None)
-
-    def numbers(self, frame: Any, kept: BoolArray) -> dict[str, FloatArray]:
-        """Return those that are given, each with a number for every row that was kept."""
-        found = {
-            key: number_column(frame[name], f"column {name!r}, the {key},")
-            for key, name in self.columns.items()
-        }
-        for key, values in self.arrays.items():
-            array = np.asarray(matched(values, key, self.data, "data"))
-            if array.shape != kept.shape:
-                raise ShapeError(
-                    f"{key} must be a column's name or have shape {kept.shape}, one for each row "
-                    f"of data, got {array.shape}"
-                )
-            found[key] = number_column(array[kept], key)
-        return found
-
-
-def _predictor(target: Any, reader: FormulaReader, made: Matrices) -> RowPredictor | None:
-    """Return what predicts for new tables, as far as the regression tells it for arrays."""
-    own = getattr(target, "predictor", None)
-    return None if own is None else attrs.evolve(own, reader=reader, levels=made.levels)
-
-
-def _has_dot(formula: object) -> bool:
-    right = str(formula).partition("~")[2]
-    return "." in right.replace("+", " ").replace("-", " ").split()
-
-
-def _check_scale(family: Any, settings: Mapping[str, Any]) -> None:
-    if isinstance(family, str) and family in _WITH_ERRORS and settings.get("scale") is None:
-        raise ConfigurationError(
-            f"the family {family!r} needs scale, that of its errors in units of the response, "
-            "which is not inferred here; give scale=..., such as the residuals' standard deviation"
-        )
+    used = {name for name in beside.values() if isinstance(name, str)}
+    free = [name for name in columns if name not in used]
+    has_dot = "." in str(formula).partition("~")[2].replace("+", " ").replace("-", " ").split()
+    asks = parse_formula(formula, free if has_dot else columns, context)
+    frame = read_columns(data, [name for name in columns if name in {*asks.columns, *used}])
+    kept = keep_rows(frame, na_action)
+    # columns with holes had types with room for these
+    frame = frame if kept.all() else frame[kept].reset_index(drop=True).infer_objects()
+    frame = with_numbers(frame)
+    found = {}
+    for key, values in beside.items():
+        if isinstance(values, str):
+            found[key] = number_column(frame[values], f"column {values!r}, the {key},")
+            continue
+        array = np.asarray(matched(values, key, data, "data"))
+        if array.shape != kept.shape:
+            raise ShapeError(
+                f"{key} must be a column's name or have shape {kept.shape}, one for each row "
+                f"of data, got {array.shape}"
+            )
+        found[key] = number_column(array[kept], key)
+    return asks, frame, found
 
 
 def _check_levels(family: Any, made: Matrices, levels: Sequence[Any] | None) -> None:
@@ -310,7 +282,7 @@ def _order(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> list[str
                 f"levels must be a list, the lowest level first, got {levels!r}; write "
                 "levels=['low', 'high']"
             )
-        return [_text(one) for one in levels]
+        return [f"{one:g}" if is_number(one) else str(one) for one in levels]
     if not made.levels:
         return [f"{y:g}" for y in np.unique(made.response)]
     column = frame[made.label] if made.label in frame.columns else None
@@ -319,14 +291,10 @@ def _order(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> list[str
     if not isinstance(kind, pandas.CategoricalDtype) or not kind.ordered:
         raise ConfigurationError(
             f"nothing says the order of the levels {', '.join(made.levels[:10])} of response "
-            f"{made.label!r}; {_ORDER}"
+            f"{made.label!r}; give the order by levels=[...], the lowest level first, or make the "
+            "column an ordered categorical"
         )
     return [str(one) for one in kind.categories]
-
-
-def _text(level: Any) -> str:
-    is_number = isinstance(level, int | float | np.number) and not isinstance(level, bool)
-    return f"{level:g}" if is_number else str(level)
 
 
 def _cutpoints_of(levels: Sequence[str]) -> list[str]:

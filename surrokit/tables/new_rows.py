@@ -30,7 +30,6 @@ _FUNCTIONS = (
     *("log2", "offset", "poly", "scale", "standardize", "Q"),
     *("Treatment", "Poly", "Sum", "Helmert", "Diff"),
 )
-_MODULES = ("np", "contr")
 _HARMLESS = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.Tuple, ast.List),
     *(ast.operator, ast.unaryop, ast.cmpop, ast.expr_context, ast.keyword),
@@ -57,31 +56,30 @@ class FormulaReader:
     @classmethod
     def of(cls, asked: ParsedFormula, made: Matrices, offset: str | None) -> FormulaReader:
         """Return that of a formula and what it made of the table of the fit."""
-        names = ("columns", "factors", "transforms")
-        given: dict[str, Any] = {name: getattr(made, name) for name in names}
-        given |= {"available": asked.available, "context": asked.context}
-        return cls(formula=asked.text, offset=offset, **given)
+        return cls(
+            formula=asked.text,
+            available=asked.available,
+            columns=made.columns,
+            factors=made.factors,
+            transforms=made.transforms,
+            offset=offset,
+            context=asked.context,
+        )
 
     def read(self, new: Any, offset: Any) -> Rows:
         """Return the rows of a table, with offsets from its column or as given.
 
-        Raises
-        ------
-        ConfigurationError
-            If a column is absent or lacks values, a level is new, or the formula cannot be
-            evaluated.
-        ShapeError
-            If there is not one offset for each row.
+        ConfigurationError is raised if a column is absent or lacks values, a level is new, or the
+        formula cannot be evaluated; ShapeError if there is not one offset for each row.
         """
         names, used = column_names(new), self._used()
         wanted = self.offset if offset is None else offset
         named = wanted if isinstance(wanted, str) and wanted else None
-        check_columns({*used, *([named] if named else [])}, names, "the prediction")
-        asked = [name for name in names if name in used or name == named]
-        if not asked:  # an intercept alone
-            asked = names[:1]
-        frame = with_numbers(read_columns(new, asked))
-        keep_rows(frame[[name for name in asked if name in used or name == named]], "raise")
+        used |= {named} if named else set()
+        check_columns(used, names, "the prediction")
+        asked = [name for name in names if name in used]
+        frame = with_numbers(read_columns(new, asked or names[:1]))  # an intercept alone has none
+        keep_rows(frame[asked], "raise")
         if named:
             known = number_column(frame[named], f"column {named!r}, the offset,")
         else:
@@ -128,9 +126,14 @@ class FormulaReader:
                 warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
                 made = spec.get_model_matrix(frame, context=asked.functions)
         except formulaic.errors.DataMismatchWarning as error:
+            known = [
+                f"{', '.join(map(str, list(levels)[:10]))} of {name}"
+                for name, levels in self.factors.items()
+                if levels is not None
+            ]
             raise ConfigurationError(
                 f"new data have levels that never occurred in the fit, for formula "
-                f"{self.formula!r}; known are {self._levels()}. Drop those rows, or fit with them"
+                f"{self.formula!r}; known are {'; '.join(known)}. Drop those rows, or fit with them"
             ) from error
         except Exception as error:  # terms are the user's own code, and may raise anything
             raise ConfigurationError(
@@ -149,14 +152,6 @@ class FormulaReader:
             number_column(column, f"column {name!r} of the design of new data")
         offset = np.zeros(len(design)) + sum(found[name] for name in asked.offsets)
         return design, number_column(offset, "the offset of new data")
-
-    def _levels(self) -> str:
-        told = [
-            f"{', '.join(map(str, list(levels)[:10]))} of {name}"
-            for name, levels in self.factors.items()
-            if levels is not None
-        ]
-        return "; ".join(told) or "none"
 
     def _check_harmless(self, parsed: Any) -> None:
         """Raise unless a formula from a file is made of known functions and columns alone."""
@@ -188,44 +183,37 @@ class FormulaReader:
 
 
 def _is_harmless(expression: str, variables: set[str]) -> bool:
-    """Return whether an expression is arithmetic of columns and calls of known functions."""
+    """Return whether an expression is arithmetic of columns and calls of known functions.
+
+    Attributes are NumPy's functions of numbers, and contrasts.
+    """
     try:
         tree = ast.parse(expression, mode="eval")
     except SyntaxError:
         return False
-    modules = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    for node in ast.walk(tree):
+    modules = set()
+    for node in ast.walk(tree):  # an attribute before what it is of
         if isinstance(node, ast.Name):
-            if node.id not in variables and not (id(node) in modules and node.id in _MODULES):
-                return False
+            fine = node.id in variables or id(node) in modules
         elif isinstance(node, ast.Attribute):
-            if not _is_harmless_attribute(node):
-                return False
+            of = node.value.id if isinstance(node.value, ast.Name) else ""
+            is_function = of == "np" and isinstance(getattr(np, node.attr, None), np.ufunc)
+            fine = not node.attr.startswith("_") and (is_function or of == "contr")
+            modules.add(id(node.value))
         elif isinstance(node, ast.Call):
             is_name = isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
-            if not is_name and not isinstance(node.func, ast.Attribute):
-                return False
-        elif not isinstance(node, _HARMLESS):
+            fine = is_name or isinstance(node.func, ast.Attribute)
+        else:
+            fine = isinstance(node, _HARMLESS)
+        if not fine:
             return False
     return True
-
-
-def _is_harmless_attribute(node: ast.Attribute) -> bool:
-    """Return whether an attribute is one of NumPy's functions of numbers, or a contrast."""
-    if not isinstance(node.value, ast.Name) or node.attr.startswith("_"):
-        return False
-    if node.value.id == "np":
-        return isinstance(getattr(np, node.attr, None), np.ufunc)
-    return node.value.id == "contr"
 
 
 def read_predictor(plain: Mapping[str, Any] | None) -> RowPredictor | None:
     """Return what predicts, as ``to_plain`` returned it to a file; None if that holds nothing.
 
-    Raises
-    ------
-    KeyError, TypeError, ConfigurationError
-        If it is damaged.
+    KeyError, TypeError or ConfigurationError is raised if it is damaged.
     """
     if plain is None:
         return None

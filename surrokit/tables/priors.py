@@ -27,18 +27,8 @@ One: TypeAlias = float | tuple[float, float]
 ByName: TypeAlias = GaussianPrior | float | Mapping[str, One] | None
 """Priors of coefficients."""
 
-OF_TWO = ("logistic", "probit")
-"""Families whose responses are 0 and 1."""
-
-OF_COUNTS = ("poisson", "negative-binomial", "exponential", "weibull")
-"""Families whose responses are counts, or events that came or not."""
-
 ROWS_AT_ONCE = 2000
 """Rows that the programme has at first, and those that are added each time."""
-
-_MOST_ROUNDS = 100
-_ZERO = 1e-7  # of x b where columns and b are at most 1: a solver's tolerance
-_ROWS_IN_A_BLOCK = 10_000  # which stay in the processor's cache
 
 
 def prior_by_name(
@@ -47,12 +37,8 @@ def prior_by_name(
     """Return the prior of all coefficients; None if it is flat.
 
     It is that of the coefficients' names, each with its column; a name in a mapping may be a
-    column, of several coefficients.
-
-    Raises
-    ------
-    ConfigurationError
-        If a prior cannot be read, or has no coefficient.
+    column, of several coefficients. ConfigurationError is raised if a prior cannot be read, or has
+    no coefficient.
     """
     if isinstance(prior, GaussianPrior):
         if intercept_prior is not None:
@@ -64,9 +50,17 @@ def prior_by_name(
     check_columns(given, [*columns, *(set(names) - set(columns))], "prior")
     means, sds = np.zeros(len(names)), np.full(len(names), np.inf)
     for k, (name, column) in enumerate(zip(names, columns, strict=True)):
-        one = given.get(name, given.get(column))
-        if one is not None:
-            means[k], sds[k] = _read(name, one)
+        one: Any = given.get(name, given.get(column))
+        if one is None:
+            continue
+        pair = (0.0, one) if is_number(one) else one
+        fine = isinstance(pair, tuple | list) and len(pair) == 2 and all(map(is_number, pair))
+        if not fine or not np.isfinite(pair[0]) or not 0.0 < pair[1] < np.inf:
+            raise ConfigurationError(
+                f"prior of {name!r} must be a positive standard deviation or a pair (mean, sd), "
+                f"got {one!r}; leave it out for a flat prior"
+            )
+        means[k], sds[k] = pair
     if np.isinf(sds).all():
         return None
     if not means.any() and (sds == sds[0]).all():
@@ -94,17 +88,6 @@ def _by_name(prior: Any, intercept: One | None, columns: Sequence[str]) -> dict[
     return {**given, INTERCEPT: intercept}
 
 
-def _read(name: str, one: Any) -> tuple[float, float]:
-    pair = (0.0, one) if is_number(one) else one
-    fine = isinstance(pair, tuple | list) and len(pair) == 2 and all(is_number(x) for x in pair)
-    if not fine or not np.isfinite(pair[0]) or not 0.0 < pair[1] < np.inf:
-        raise ConfigurationError(
-            f"prior of {name!r} must be a positive standard deviation or a pair (mean, sd), got "
-            f"{one!r}; leave it out for a flat prior"
-        )
-    return float(pair[0]), float(pair[1])
-
-
 def flat_columns(prior: GaussianPrior | None, columns: Sequence[str]) -> BoolArray:
     """Return which columns have a coefficient with a flat prior, shape (n_columns,).
 
@@ -119,21 +102,19 @@ def flat_columns(prior: GaussianPrior | None, columns: Sequence[str]) -> BoolArr
 
 
 def check_rank(design: FloatArray, columns: Sequence[str], flat: BoolArray) -> None:
-    """Raise if neither data nor priors decide between combinations of columns.
+    """Raise ConfigurationError if neither data nor priors decide between combinations of columns.
 
-    The design (n_rows, n_columns) is of rows that count; ``flat`` (n_columns,) says which of the
-    columns have a flat prior.
-
-    Raises
-    ------
-    ConfigurationError
-        If a column with a flat prior is a combination of others with flat ones; the posterior would
-        be improper.
+    Then a column with a flat prior is a combination of others with flat ones, and the posterior
+    would be improper. The design (n_rows, n_columns) is of rows that count; ``flat`` (n_columns,)
+    says which of the columns have a flat prior.
     """
     names = [name for name, is_flat in zip(columns, flat, strict=True) if is_flat]
     if not names:
         return
-    factor = _triangular_factor(design, flat)
+    factor = np.zeros((0, len(names)))  # R of Q R, made of blocks that stay in a processor's cache
+    for start in range(0, len(design), 10_000):
+        block = design[start : start + 10_000, flat]
+        factor = np.asarray(np.linalg.qr(np.vstack([factor, block]), mode="r"))
     lengths = np.linalg.norm(factor, axis=0)  # those of the columns
     lengths[lengths == 0.0] = 1.0
     level = _null_space(factor / lengths, len(design))
@@ -148,15 +129,6 @@ def check_rank(design: FloatArray, columns: Sequence[str], flat: BoolArray) -> N
     )
 
 
-def _triangular_factor(design: FloatArray, flat: BoolArray) -> FloatArray:
-    """Return R of Q R, the columns with flat priors; it is made block by block."""
-    factor = np.zeros((0, int(flat.sum())))
-    for start in range(0, len(design), _ROWS_IN_A_BLOCK):
-        block = design[start : start + _ROWS_IN_A_BLOCK, flat]
-        factor = np.asarray(np.linalg.qr(np.vstack([factor, block]), mode="r"))
-    return factor
-
-
 def check_separation(
     family: object,
     design: FloatArray,
@@ -164,22 +136,20 @@ def check_separation(
     columns: Sequence[str],
     flat: BoolArray,
 ) -> None:
-    """Raise if columns with flat priors separate the responses, where a family's name is known.
+    """Raise ConfigurationError if columns with flat priors separate the responses.
 
-    Responses (n_rows,) are zeros and ones, or counts, or whether the event came; other arguments
-    are those of :func:`check_rank`.
-
-    Raises
-    ------
-    ConfigurationError
-        If they do; the posterior would be improper.
+    The posterior would be improper. It is looked at where a family's name is known. Responses
+    (n_rows,) are zeros and ones, or counts, or whether the event came; other arguments are those of
+    :func:`check_rank`.
     """
-    if not isinstance(family, str) or family not in (*OF_TWO, *OF_COUNTS) or not flat.any():
+    of_two = family in ("logistic", "probit")
+    of_counts = family in ("poisson", "negative-binomial", "exponential", "weibull")
+    if not (of_two or of_counts) or not flat.any():
         return
     free = design[:, flat]
     sizes = np.abs(free).max(axis=0, initial=0.0)
     rows = free / np.where(sizes > 0.0, sizes, 1.0)
-    if family in OF_TWO:
+    if of_two:
         direction = _rising_direction(np.where(response > 0.0, 1.0, -1.0)[:, None] * rows)
     else:
         ones = rows[response > 0.0]
@@ -215,18 +185,18 @@ def _rising_direction(rows: FloatArray) -> FloatArray | None:
     """
     from scipy.optimize import linprog
 
-    total = rows.sum(axis=0)
+    total, zero = rows.sum(axis=0), 1e-7  # of x b, columns and b at most 1: solvers' tolerance
     active = np.unique(np.linspace(0, len(rows) - 1, ROWS_AT_ONCE).astype(np.int64))
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(100):
         demanded = rows[active]
         found = linprog(-total, A_ub=-demanded, b_ub=np.zeros(len(active)), bounds=(-1.0, 1.0))
         if found.x is None:
             return None
         moves = rows @ found.x
-        if moves.max() <= 10.0 * _ZERO:
+        if moves.max() <= 10.0 * zero:
             return None
         worst = np.argsort(moves)[:ROWS_AT_ONCE]
-        worst = worst[moves[worst] < -_ZERO]
+        worst = worst[moves[worst] < -zero]
         if not len(worst):
             return np.asarray(found.x)
         active = np.union1d(active, worst)

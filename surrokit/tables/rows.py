@@ -51,14 +51,15 @@ def rows_potential(terms: Any, data: Any, response: Any = None, **settings: Any)
         If a file cannot be read, or something is not numbers.
     """
     terms, settings = read_name(terms, settings)
-    given = {"data": data} if callable(terms) else {"design": data, "response": response}
-    given["terms" if callable(terms) else "family"] = terms
-    if callable(terms) and response is not None:
-        raise ConfigurationError(
-            "response goes with the family of a regression, got it beside a function of terms; put "
-            "all that the function needs into data"
-        )
-    purpose = OWN_SUMS if callable(terms) else SUMS_OF_ROWS
+    if callable(terms):
+        given, purpose = {"data": data, "terms": terms}, OWN_SUMS
+        if response is not None:
+            raise ConfigurationError(
+                "response goes with the family of a regression, got it beside a function of terms; "
+                "put all that the function needs into data"
+            )
+    else:
+        given, purpose = {"design": data, "response": response, "family": terms}, SUMS_OF_ROWS
     if hasattr(data, "__dask_graph__"):
         purpose = PARTITIONED_SUMS
     catalogue = default_catalogue()

@@ -19,7 +19,6 @@ from surrokit.targets.precision import is_single, single_precision_of
 from surrokit.types import FloatArray
 
 _STEP = 1e-5  # near the cube root of double precision, best for central differences
-_TOLERANCE = 1e-3
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -40,7 +39,7 @@ class GradientCheck:
         """Names of the parameters in which gradient and differences disagree."""
         size = np.maximum(np.abs(self.given), np.abs(self.differences))
         scale = np.maximum(size, 1e-3 * size.max(initial=0.0) + 1e-6)
-        off = ~(np.abs(self.given - self.differences) <= _TOLERANCE * scale)
+        off = ~(np.abs(self.given - self.differences) <= 1e-3 * scale)
         return [label for label, is_off in zip(self.labels, off, strict=True) if is_off]
 
     @property

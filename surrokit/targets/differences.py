@@ -1,4 +1,8 @@
-"""Derivatives by differences, and curvature from them."""
+"""Derivatives by differences, and curvature from them.
+
+G = J^T C J + R is the Gauss-Newton matrix of U(q) = energy(forward(q), q). C and R are the energy's
+curvatures in the outputs and in the positions, and J is the Jacobian of the outputs.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +26,19 @@ from surrokit.potentials import (
     with_curvatures,
 )
 from surrokit.shown.target import ShownTarget
-from surrokit.types import Capabilities, FloatArray
+from surrokit.types import Capabilities, FloatArray, Pair
 
 
 def gauss_newton(
     energy: Energy, outputs: FloatArray, jacobian: FloatArray, positions: FloatArray
 ) -> FloatArray:
-    """Return J^T C J + R, the Gauss-Newton matrix of U(q) = energy(forward(q), q).
+    """Return G, shape (n, dim, dim), symmetric and without negative eigenvalues.
 
-    C and R are the energy's curvatures in the outputs and in the positions, and J is the ``jacobian
-    (n, m, dim)``. The matrices (n, dim, dim) are symmetric, without negative eigenvalues.
-    CapabilityError is raised if the energy offers no curvatures; so do the other functions here.
+    The ``jacobian`` has shape (n, m, dim). CapabilityError is raised if the energy offers no
+    curvatures; so do the other functions here.
     """
     by_outputs, by_positions = with_curvatures(energy).curvatures(outputs, positions)
-    diagonal = by_outputs.ndim == 2
-    weighted = by_outputs[:, :, None] * jacobian if diagonal else by_outputs @ jacobian
-    matrices = np.asarray(jacobian.transpose(0, 2, 1) @ weighted)
+    matrices = np.asarray(jacobian.transpose(0, 2, 1) @ _weigh(by_outputs, jacobian))
     # symmetric up to rounding only; a Cholesky factor reads one half, a product both
     return 0.5 * (matrices + matrices.transpose(0, 2, 1)) + by_positions
 
@@ -59,15 +60,12 @@ def gauss_newton_trace_gradient(
     by_outputs, _ = curved.curvatures(at.outputs, positions)
     jacobian = at.jacobian()
     turned = jacobian @ matrices
-    diagonal = by_outputs.ndim == 2
-    weights = (
-        np.einsum("nmk,nmk->nm", turned, jacobian)
-        if diagonal
-        else turned @ jacobian.transpose(0, 2, 1)
-    )
+    if by_outputs.ndim == 2:
+        weights = np.einsum("nmk,nmk->nm", turned, jacobian)
+    else:
+        weights = turned @ jacobian.transpose(0, 2, 1)
     in_outputs, in_positions = curved.curvature_gradients(at.outputs, positions, weights, matrices)
-    weighted = by_outputs[:, :, None] * turned if diagonal else by_outputs @ turned
-    total = 2.0 * at.hessian_product(weighted)
+    total = 2.0 * at.hessian_product(_weigh(by_outputs, turned))
     return total + at.pull_back(in_outputs) + in_positions
 
 
@@ -86,14 +84,19 @@ def gauss_newton_form_gradient(
     return total + at.pull_back(in_outputs) + in_positions
 
 
+def _weigh(by_outputs: FloatArray, jacobian: FloatArray) -> FloatArray:
+    """Return C J, with C by its diagonals or in full."""
+    return by_outputs[:, :, None] * jacobian if by_outputs.ndim == 2 else by_outputs @ jacobian
+
+
 def _curved(by_outputs: FloatArray, along: FloatArray) -> FloatArray:
-    """Return C v, shape (n, m), with C by its diagonals or in full."""
+    """Return C v, shape (n, m)."""
     return by_outputs * along if by_outputs.ndim == 2 else products(by_outputs, along)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class KnownDerivatives:
-    """Derivatives of a forward map, from its Jacobian and products with its second derivatives.
+    """Derivatives of a forward map; see :class:`surrokit.potentials.ForwardDerivatives`.
 
     ``known_jacobian`` has shape (n, m, dim). ``product`` goes from W, of that shape, to sum over m
     and i of W_mi d_i d_k F_m, shape (n, dim).
@@ -116,11 +119,11 @@ class KnownDerivatives:
         return self.known_jacobian
 
     def hessian_product(self, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m, shape (n, dim)."""
+        """Return the product with W, shape (n, dim)."""
         return self.product(weights)
 
     def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return :meth:`hessian_product` of W = b u^T, shape (n, dim)."""
+        """Return the product with W = b u^T, shape (n, dim)."""
         return self.product(by_outputs[:, :, None] * vectors[:, None, :])
 
 
@@ -139,18 +142,12 @@ STEP = 1e-4
 that are exact to the last digit: those of a solver are not, and central differences of what is
 nearly quadratic hardly depend on it."""
 
-SHORT_STEP = 1e-5
-"""The same, for differences to one side where no curvature is known."""
-
 RISE = 1e-5
 """Nats by which curvature alone should change U over a step, where curvature is known: a step of
 0.0045 conditional standard deviations, over which higher orders do not count."""
 
 LONGEST = 10.0
 """Usual steps that a difference to one side takes at most: the curvature may be another one."""
-
-_ROUNDING = 1e-8  # of U, what is safely above rounding and small errors of solvers
-_SHORTEST, _LONGEST = 1e-3, 1e4  # of the usual step
 
 
 @attrs.frozen(eq=False)
@@ -196,42 +193,30 @@ class Differences(PassingWrapper, ShownTarget):
         """Return a copy with differences to one side; see the parameter ``curvatures``."""
         return attrs.evolve(self, to_one_side=True, curvatures=curvatures)
 
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return U, shape (n,), and differences, shape (n, dim).
 
         Where one of the two neighbours is not finite, the difference is that to the other one; it
         is NaN where neither is.
         """
         q = check_positions(positions, self.dim)
-        rows = q[:, None, :] + self._moves(q)
+        steps = usual = STEP * (1.0 + np.abs(q))
+        if self.to_one_side:
+            steps = np.minimum(steps_by(self.curvatures, q), LONGEST * usual)
+        ahead = steps[:, None, :] * np.eye(self.dim)
+        moves = [np.zeros((len(q), 1, self.dim)), ahead]
+        if not self.to_one_side:
+            moves.append(-ahead)
+        rows = q[:, None, :] + np.concatenate(moves, axis=1)
         values = self._values(rows)
         if not self.to_one_side:
             return values[:, 0], _slopes(rows, values)
-        rows, values = self._turn_back(rows, values)
-        return values[:, 0], _slopes_to_one_side(rows, values, self.curvatures)
-
-    def _moves(self, positions: FloatArray) -> FloatArray:
-        """Return moves (n, k, dim) from ``positions (n, dim)``, the first of them none."""
-        n, dim = positions.shape
-        none = np.zeros((n, 1, dim))
-        if not self.to_one_side:
-            ahead = (STEP * (1.0 + np.abs(positions)))[:, None, :] * np.eye(dim)
-            return np.concatenate([none, ahead, -ahead], axis=1)
-        longest = LONGEST * STEP * (1.0 + np.abs(positions))
-        steps = np.minimum(steps_by(self.curvatures, positions), longest)
-        ahead = steps[:, None, :] * np.eye(dim)
-        return np.concatenate([none, ahead], axis=1)
-
-    def _turn_back(self, rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return rows and values with the neighbours that failed on the other side."""
         failed = np.isfinite(values[:, :1]) & ~np.isfinite(values[:, 1:])
         which, along = np.nonzero(failed)
-        if not len(which):
-            return rows, values
-        rows, values = rows.copy(), values.copy()
-        rows[which, 1 + along] = 2.0 * rows[which, 0] - rows[which, 1 + along]
-        values[which, 1 + along] = self._values(rows[which, 1 + along][:, None, :])[:, 0]
-        return rows, values
+        if len(which):  # there, a step to the other side
+            rows[which, 1 + along] = 2.0 * rows[which, 0] - rows[which, 1 + along]
+            values[which, 1 + along] = self._values(rows[which, 1 + along][:, None, :])[:, 0]
+        return values[:, 0], _slopes_to_one_side(rows, values, self.curvatures)
 
     def _values(self, rows: FloatArray) -> FloatArray:
         """Return U (n, k) at ``rows (n, k, dim)``."""
@@ -250,11 +235,12 @@ def steps_by(
     """
     usual = STEP * (1.0 + np.abs(positions))
     if curvatures is None:
-        return np.asarray(usual * (SHORT_STEP / STEP))
+        return np.asarray(usual * 0.1)
     steepness = np.maximum(np.abs(curvatures), np.finfo(np.float64).tiny)
     with np.errstate(over="ignore"):  # the longest step is all the same
-        steps = np.sqrt(2.0 * (RISE + _ROUNDING * np.abs(size)) / steepness)
-    return np.asarray(np.clip(steps, _SHORTEST * usual, _LONGEST * usual))
+        # 1e-8 of U is safely above rounding and small errors of solvers
+        steps = np.sqrt(2.0 * (RISE + 1e-8 * np.abs(size)) / steepness)
+    return np.asarray(np.clip(steps, 1e-3 * usual, 1e4 * usual))
 
 
 def _slopes_to_one_side(

@@ -12,32 +12,30 @@ import numpy as np
 from surrokit.arguments import is_number
 from surrokit.errors import ConfigurationError
 from surrokit.predictive.families import read_name, suggest
-from surrokit.types import BoolArray, FloatArray
+from surrokit.types import BoolArray, FloatArray, Pair
 
 FamilyName: TypeAlias = Literal["gaussian", "normal", "student", "cauchy", "lognormal", "poisson"]
 """Names of families of errors."""
 
-_FAMILIES = ("gaussian", "student", "lognormal", "poisson")
-_USUAL_DEGREES = 4.0
-_LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
-
 Link: TypeAlias = Literal["identity", "log"]
 """Whether outputs are means, or logarithms of means."""
 
-Pair: TypeAlias = tuple[FloatArray, FloatArray]
-"""What belongs to outputs, and what belongs to scales."""
+Three: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class ErrorFamily(ABC):
     """A family of errors.
 
     Outputs and scales have shape (n, m), data (m,); so have results (n, m), which are NaN outside
-    of the support. A family without a scale takes ones, and its derivatives in the scale are zero.
-    Callers ignore overflows, and divisions by zero.
+    of the support. Pairs are what belongs to outputs, and what belongs to scales. A family without
+    a scale takes ones, and its derivatives in the scale are zero. Callers ignore overflows, and
+    divisions by zero.
     """
 
     name: ClassVar[str]
     has_scale: ClassVar[bool] = True
+    degrees: float | None = None
+    link: Link | None = None
 
     def check_data(self, data: FloatArray) -> None:
         """Raise ConfigurationError where data cannot be such; by default, let all numbers pass."""
@@ -53,16 +51,14 @@ class ErrorFamily(ABC):
 
     @abstractmethod
     def slopes(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> Pair:
-        """Return its derivatives in outputs and scales."""
+        """Return its derivatives."""
 
     @abstractmethod
     def information(self, outputs: FloatArray, scale: FloatArray) -> Pair:
-        """Return the Fisher information of outputs and of scales."""
+        """Return the Fisher information."""
 
     @abstractmethod
-    def information_slopes(
-        self, outputs: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def information_slopes(self, outputs: FloatArray, scale: FloatArray) -> Three:
         """Return derivatives of the former in outputs and in scales, and of the latter in scales.
 
         The information of a scale does not change with the output.
@@ -73,11 +69,23 @@ class ErrorFamily(ABC):
         """Return data for these outputs."""
 
 
+def _only(inside: BoolArray, array: FloatArray) -> FloatArray:
+    return np.where(inside, array, np.nan)
+
+
 class _Errors(ErrorFamily):
     """Errors of a location and a scale: -log p = log s + g((f - y) / s)."""
 
     information_of_unit: tuple[float, float]
     """The Fisher information of location and scale where the scale is 1."""
+
+    @abstractmethod
+    def _term(self, scaled: FloatArray) -> FloatArray:
+        """Return g."""
+
+    @abstractmethod
+    def _slope(self, scaled: FloatArray) -> FloatArray:
+        """Return g'."""
 
     def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
         value = np.log(scale) + self._term((outputs - data) / scale)
@@ -94,34 +102,24 @@ class _Errors(ErrorFamily):
         of_location, of_scale = self.information_of_unit
         return of_location * precision, of_scale * precision
 
-    def information_slopes(
-        self, outputs: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def information_slopes(self, outputs: FloatArray, scale: FloatArray) -> Three:
         slope = np.broadcast_to(-2.0 / scale**3, outputs.shape)
         of_location, of_scale = self.information_of_unit
         return np.zeros_like(outputs), of_location * slope, of_scale * slope
-
-    @abstractmethod
-    def _term(self, scaled: FloatArray) -> FloatArray:
-        """Return g."""
-
-    @abstractmethod
-    def _slope(self, scaled: FloatArray) -> FloatArray:
-        """Return g'."""
 
 
 @attrs.frozen
 class _Normal(_Errors):
     """Normal errors, whose standard deviation is the scale."""
 
-    name: ClassVar[str] = "gaussian"
-    information_of_unit: ClassVar[tuple[float, float]] = (1.0, 2.0)  # type: ignore[misc]
+    name = "gaussian"
+    information_of_unit = (1.0, 2.0)
 
     def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
         return np.asarray(rng.normal(outputs, scale))
 
     def _term(self, scaled: FloatArray) -> FloatArray:
-        return np.asarray(0.5 * np.square(scaled) + _LOG_ROOT)
+        return np.asarray(0.5 * np.square(scaled) + 0.5 * math.log(2.0 * math.pi))
 
     def _slope(self, scaled: FloatArray) -> FloatArray:
         return scaled
@@ -139,7 +137,7 @@ class _Student(_Errors):
     standard deviation is the scale times sqrt(nu / (nu - 2)), for nu above 2.
     """
 
-    name: ClassVar[str] = "student"
+    name = "student"
 
     degrees: float
 
@@ -168,7 +166,7 @@ class _Lognormal(ErrorFamily):
     The scale is the standard deviation of the logarithms.
     """
 
-    name: ClassVar[str] = "lognormal"
+    name = "lognormal"
 
     def check_data(self, data: FloatArray) -> None:
         if not (data > 0.0).all():
@@ -196,9 +194,7 @@ class _Lognormal(ErrorFamily):
         of_logs, of_scale = NORMAL.information(outputs, scale)
         return _only(outputs > 0.0, of_logs / np.square(outputs)), _only(outputs > 0.0, of_scale)
 
-    def information_slopes(
-        self, outputs: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def information_slopes(self, outputs: FloatArray, scale: FloatArray) -> Three:
         inside, (of_logs, _) = outputs > 0.0, NORMAL.information(outputs, scale)
         _, by_scale, twice = NORMAL.information_slopes(outputs, scale)
         by_outputs = _only(inside, -2.0 * of_logs / outputs**3)
@@ -209,10 +205,10 @@ class _Lognormal(ErrorFamily):
 class _Poisson(ErrorFamily):
     """Counts with a Poisson distribution."""
 
-    name: ClassVar[str] = "poisson"
-    has_scale: ClassVar[bool] = False
+    name = "poisson"
+    has_scale = False
 
-    link: Link = "identity"
+    link: Link
 
     def check_data(self, data: FloatArray) -> None:
         wrong = (data < 0.0) | (data != np.round(data))
@@ -252,9 +248,7 @@ class _Poisson(ErrorFamily):
         inside = outputs > 0.0
         return _only(inside, 1.0 / outputs), _only(inside, np.zeros_like(outputs))
 
-    def information_slopes(
-        self, outputs: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def information_slopes(self, outputs: FloatArray, scale: FloatArray) -> Three:
         del scale
         if self.link == "log":
             return np.exp(outputs), np.zeros_like(outputs), np.zeros_like(outputs)
@@ -262,25 +256,21 @@ class _Poisson(ErrorFamily):
         return _only(outputs > 0.0, -1.0 / np.square(outputs)), nothing, nothing
 
 
-def _only(inside: BoolArray, array: FloatArray) -> FloatArray:
-    return np.where(inside, array, np.nan)
-
-
 def read_family(given: object, degrees: Any = None, link: Any = None) -> ErrorFamily:
     """Return a family of errors by its name, with the settings that :func:`observed` takes."""
     family, settings = read_name(given, {} if degrees is None else {"degrees": degrees})
-    degrees = settings.get("degrees")
-    if family not in _FAMILIES:
-        near = suggest(given, _FAMILIES) or "; for another, write an energy"
+    degrees, names = settings.get("degrees"), ("gaussian", "student", "lognormal", "poisson")
+    if family not in names:
+        near = suggest(given, names) or "; for another, write an energy"
         raise ConfigurationError(
-            f"family of errors must be one of {', '.join(_FAMILIES)}, got {given!r}{near}"
+            f"family of errors must be one of {', '.join(names)}, got {given!r}{near}"
         )
     if degrees is not None and family != "student":
         raise ConfigurationError(f"degrees are of the family 'student', not of {family!r}")
     if link is not None and family != "poisson":
         raise ConfigurationError(f"link is of the family 'poisson', not of {family!r}")
     if family == "student":
-        nu = _USUAL_DEGREES if degrees is None else degrees
+        nu = 4.0 if degrees is None else degrees
         if not is_number(nu) or not 0.0 < nu < np.inf:
             raise ConfigurationError(f"degrees must be a positive, finite number, got {degrees!r}")
         return _Student(float(nu))

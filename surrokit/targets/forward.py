@@ -1,10 +1,10 @@
-"""Targets from forward maps, models that posteriors share, and models of other libraries."""
+"""Targets from forward maps, and from models of other libraries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -43,11 +43,10 @@ from surrokit.targets.functions import (
 from surrokit.targets.gaussian import DataEnergy, Prior
 from surrokit.targets.noise import Data, ForwardModel, Scale
 from surrokit.targets.precision import Precision
-from surrokit.types import Capabilities, FloatArray, IntArray
+from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 
 Adjoint: TypeAlias = Callable[[FloatArray, FloatArray], Any]
 """From positions (dim,) or (n, dim) and weights (m,) or (n, m) to an array of the former shape."""
-
 
 Map: TypeAlias = Function | Mapping[str, Function]
 """A function of positions, or one for each data set."""
@@ -129,7 +128,7 @@ def forward_potential(
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared)
     joined = Maps(
-        **{what: join_maps(what, each, model.of_map, model.sizes) for what, each in maps.items()},
+        **{what: _join_maps(what, each, model.of_map, model.sizes) for what, each in maps.items()},
         dim=model.parameters.dim,
         columns=model.columns,
         energy=model.energy,
@@ -137,6 +136,71 @@ def forward_potential(
     )
     place = Plausible.declare(model.fill_plausible(plausible), model.parameters)
     return with_bounds(MappedPotential.of(model.parameters, joined, place), model.parameters)
+
+
+def _join_maps(
+    what: str, given: Any, parameters: Parameters, sizes: Mapping[str, int] | None
+) -> Any:
+    """Return a map or its derivatives as one function, whether it is one or one for each data set.
+
+    ``sizes`` counts the data of each set, None where they have no names.
+    """
+    by_name = what in ("forward", "jacobian")
+    if not isinstance(given, Mapping):
+        return called(what, given, parameters) if by_name else given
+    if sizes is None:
+        raise ConfigurationError(
+            f"{what} holds functions by name, but data has no names; give data={{name: "
+            "surrokit.observed(...)} by the same names"
+        )
+    check_functions(**{f"{what} of {name!r}": function for name, function in given.items()})
+    missing = [name for name, function in given.items() if function is None]
+    if missing or set(given) != set(sizes):
+        came = "None" if missing else ", ".join(map(str, given)) or "none"
+        raise ConfigurationError(
+            f"{what} must hold one function for each of the data {', '.join(sizes)}, got {came}; "
+            f"leave {what} out unless all maps have it"
+        )
+    functions = [
+        called(f"{what} of {name!r}", given[name], parameters) if by_name else given[name]
+        for name in sizes
+    ]
+    return JoinedMaps(what, dict(zip(sizes, functions, strict=True)), tuple(sizes.values()))
+
+
+@attrs.frozen(eq=False)
+class JoinedMaps:
+    """Maps by name, or their derivatives of one order, or their adjoints, one after another.
+
+    ``what`` says which; ``counts`` are the outputs of each map.
+    """
+
+    what: str
+    functions: Mapping[str, Callable[..., Any]]
+    counts: tuple[int, ...]
+
+    def __call__(self, q: FloatArray, *weights: FloatArray) -> Any:
+        """Return all outputs or their derivatives, joined along the axis of the outputs.
+
+        Of adjoints, return the gradients of the outputs' weighted sum, of the shape of ``q``.
+        """
+        if self.what == "vjp":
+            parts = np.split(weights[0], np.cumsum(self.counts)[:-1], axis=-1)
+            pairs = zip(self.functions.values(), parts, strict=True)
+            return sum(np.array(unmasked(each(q.copy(), part.copy()))) for each, part in pairs)
+        rows, axes = q.ndim - 1, {"forward": 0, "jacobian": 1, "hessian": 2}[self.what]
+        parts = []
+        for (name, function), count in zip(self.functions.items(), self.counts, strict=True):
+            part = np.array(unmasked(function(q.copy())))
+            if part.ndim == rows + axes:  # a map with one output may leave that axis
+                part = np.expand_dims(part, rows)
+            if part.ndim <= rows or part.shape[rows] != count:
+                raise ShapeError(
+                    f"{self.what} of {name!r} must give {count} outputs, one for each datum, got "
+                    f"shape {part.shape} for positions of shape {q.shape}"
+                )
+            parts.append(part)
+        return np.concatenate(parts, axis=rows)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -166,18 +230,20 @@ class Maps(UserFunctions):
             return in_a_batch_of_one(self, what, q)
         if what == "forward_hessian":
             return (self._read_hessian(q),)
+        slopes = None
         if what in ("forward_and_jacobian", "forward_to_second_order") and self.both is not None:
-            found, slopes = self.both(self._taken(q))
-            outputs = self._read_outputs(found, q)
+            given, slopes = self.both(self._taken(q))
         else:
-            outputs, slopes = self._read_outputs(self.forward(self._taken(q)), q), None
+            given = self.forward(self._taken(q))
+        outputs = self._read("forward", given, q)
+        if isinstance(self.energy, DataEnergy):
+            self.energy.check(outputs.shape[-1])
         if what == "forward":
             return (outputs,)
         if what == "forward_and_gradient":
             return outputs, self._gradient(q, outputs)
         if slopes is None:
-            assert self.jacobian is not None
-            slopes = self.jacobian(self._taken(q))
+            slopes = cast(Function, self.jacobian)(self._taken(q))
         first = outputs, self._read("jacobian", slopes, q, outputs.shape[-1], axes=1)
         return first if what == "forward_and_jacobian" else (*first, self._read_hessian(q))
 
@@ -185,29 +251,30 @@ class Maps(UserFunctions):
         _, by_outputs, by_positions = self.energy.value_and_gradients(
             np.atleast_2d(outputs), np.atleast_2d(q)
         )
-        pulled = self._pull_back(q, by_outputs.reshape(outputs.shape))
-        return np.asarray(pulled + by_positions.reshape(q.shape))
+        weights, of_energy = by_outputs.reshape(outputs.shape), by_positions.reshape(q.shape)
+        if q.ndim == 1 and not np.isfinite(weights).all():
+            return np.full_like(q, np.nan)  # the map has failed here, and a solver might choke
+        taken = self._taken(q)
+        pulled = self.precision.double("vjp", cast(Adjoint, self.vjp)(taken, weights))
+        if pulled.shape != taken.shape:
+            hint = f", for weights of shape {weights.shape}{self._hint}"
+            raise self._wrong("vjp", taken.shape, pulled, hint)
+        return np.asarray(_spread(pulled, self.columns, self.dim) + of_energy)
 
     def _taken(self, q: FloatArray) -> FloatArray:
         """Return the numbers of positions (..., dim) that the map takes, which it may change."""
         return q.copy() if self.columns is None else q[..., self.columns]
 
-    def _read_outputs(self, given: Any, q: FloatArray) -> FloatArray:
-        outputs = self._read("forward", given, q)
-        if isinstance(self.energy, DataEnergy):
-            self.energy.check(outputs.shape[-1])
-        return outputs
-
     def _read_hessian(self, q: FloatArray) -> FloatArray:
-        assert self.hessian is not None
-        return self._read("hessian", self.hessian(self._taken(q)), q, axes=2)
+        return self._read("hessian", cast(Function, self.hessian)(self._taken(q)), q, axes=2)
 
     def _read(
         self, what: str, given: Any, q: FloatArray, n_outputs: int | None = None, axes: int = 0
     ) -> FloatArray:
         """Return outputs, or derivatives with as many axes; any number of outputs for None."""
         found = self.precision.double(what, given)
-        lead, tail = q.shape[:-1], (self._width,) * axes
+        width = self.dim if self.columns is None else len(self.columns)
+        lead, tail = q.shape[:-1], (width,) * axes
         if found.shape == lead + tail and n_outputs in (None, 1):
             found = np.expand_dims(found, len(lead))  # a map with one output may leave that axis
         n = n_outputs
@@ -219,32 +286,39 @@ class Maps(UserFunctions):
             raise self._wrong(what, f"({sizes}{'' if lead or tail else ','})", found, self._hint)
         return found
 
-    def _pull_back(self, q: FloatArray, weights: FloatArray) -> FloatArray:
-        assert self.vjp is not None
-        if q.ndim == 1 and not np.isfinite(weights).all():
-            return np.full_like(q, np.nan)  # the map has failed here, and a solver might choke
-        q = self._taken(q)
-        pulled = self.precision.double("vjp", self.vjp(q, weights))
-        if pulled.shape != q.shape:
-            hint = f", for weights of shape {weights.shape}{self._hint}"
-            raise self._wrong("vjp", q.shape, pulled, hint)
-        return spread(pulled, self.columns, self.dim)
-
-    @property
-    def _width(self) -> int:
-        return self.dim if self.columns is None else len(self.columns)
-
     @property
     def _hint(self) -> str:
         return "" if self.columns is None else "; parameters of errors are none of the map's"
 
 
+def _spread(
+    derivatives: FloatArray, columns: IntArray | None, dim: int, axes: int = 1
+) -> FloatArray:
+    """Return derivatives (..., dim) in all numbers of a position, from those (..., k) at columns.
+
+    For two axes they have shape (..., k, k).
+    """
+    if columns is None:
+        return derivatives
+    found = np.zeros((*derivatives.shape[:-axes], *(dim,) * axes))
+    found[(..., columns) if axes == 1 else (..., columns[:, None], columns)] = derivatives
+    return found
+
+
+def _contract(hessian: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return sum over m and i of weights[n, m, i] hessian[n, m, i, k], shape (n, dim)."""
+    if weights.shape[1] != hessian.shape[1]:
+        raise ShapeError(
+            f"weights must hold one row for each of the {hessian.shape[1]} outputs, got "
+            f"{weights.shape[1]}; pass shape {hessian.shape[:3]}"
+        )
+    n, dim = len(hessian), hessian.shape[3]
+    return np.asarray(np.matmul(weights.reshape(n, 1, -1), hessian.reshape(n, -1, dim))[:, 0])
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class MappedPotential(DeclaredPotential, PotentialOfOutputs):
-    """A forward map (:class:`Maps`) and an energy, in the user's coordinates.
-
-    ``plausible`` is where positions start; None for no such place.
-    """
+    """A forward map (:class:`Maps`) and an energy, in the user's coordinates."""
 
     parameters: Parameters
     model: Model
@@ -267,24 +341,20 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
 
     @property
     def capabilities(self) -> Capabilities:
-        """``forward``, and ``gradient`` with ``vjp`` or ``jacobian`` if there are derivatives.
+        """``forward``, and what follows from derivatives of the map and curvatures of the energy.
 
-        With ``jacobian`` also ``metric`` if the energy offers curvatures. With second derivatives
-        also ``forward-hessian``, and ``metric-derivative`` if the energy offers derivatives of its
-        curvatures. ``initial`` with a plausible place.
+        ``initial`` with a plausible place.
         """
+        maps = self._maps
         offered = {can.FORWARD} if self.plausible is None else {can.FORWARD, can.INITIAL}
-        if self._maps.vjp is not None:
+        if maps.vjp is not None:
             offered |= {can.VJP, can.GRADIENT}
-        if self._maps.jacobian is None:
-            return frozenset(offered)
-        offered |= {can.JACOBIAN, can.GRADIENT}
-        if offers_curvatures(self.energy):
-            offered.add(can.METRIC)
-        if self._maps.hessian is not None:
-            offered.add(can.FORWARD_HESSIAN)
-            if offers_curvature_derivatives(self.energy):
-                offered.add(can.METRIC_DERIVATIVE)
+        if maps.jacobian is not None:
+            offered |= {can.JACOBIAN, can.GRADIENT}
+            offered |= {can.METRIC} if offers_curvatures(self.energy) else set()
+            offered |= {can.FORWARD_HESSIAN} if maps.hessian is not None else set()
+        if can.FORWARD_HESSIAN in offered and offers_curvature_derivatives(self.energy):
+            offered.add(can.METRIC_DERIVATIVE)
         return frozenset(offered)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -299,12 +369,12 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
         known = self._to_second_order(q)
         return gauss_newton_form_gradient(self.energy, known, q, check_vectors(vectors, q))
 
-    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def forward_and_jacobian(self, positions: FloatArray) -> Pair:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
         outputs, jacobian = super().forward_and_jacobian(positions)
         return outputs, self._spread(jacobian)
 
-    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def forward_and_gradient(self, positions: FloatArray) -> Pair:
         """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
         if self._maps.vjp is None:
             return super().forward_and_gradient(positions)
@@ -326,112 +396,7 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
         return KnownDerivatives(outputs=outputs, known_jacobian=known, product=product)
 
     def _spread(self, derivatives: FloatArray, axes: int = 1) -> FloatArray:
-        return spread(derivatives, self.model.columns, self.dim, axes)
-
-
-_AXES = {"forward": 0, "jacobian": 1, "hessian": 2}
-"""Axes of a map's result, or of its derivatives, after that of the outputs."""
-
-
-def join_maps(
-    what: str, given: Any, parameters: Parameters, sizes: Mapping[str, int] | None
-) -> Any:
-    """Return a map or its derivatives as one function, whether it is one or one for each data set.
-
-    ``what`` is ``forward``, ``jacobian``, ``hessian`` or ``vjp``. ``sizes`` counts the data of each
-    set, None where they have no names. ConfigurationError is raised if there is not one function
-    for each data set, or something is no function.
-    """
-    if not isinstance(given, Mapping):
-        return called(what, given, parameters) if what in ("forward", "jacobian") else given
-    if sizes is None:
-        raise ConfigurationError(
-            f"{what} holds functions by name, but data has no names; give data={{name: "
-            "surrokit.observed(...)} by the same names"
-        )
-    if set(given) != set(sizes):
-        raise ConfigurationError(
-            f"{what} must hold one function for each of the data {', '.join(sizes)}, got "
-            f"{', '.join(map(str, given)) or 'none'}"
-        )
-    check_functions(**{f"{what} of {name!r}": function for name, function in given.items()})
-    if any(function is None for function in given.values()):
-        raise ConfigurationError(
-            f"{what} must hold one function for each of the data {', '.join(sizes)}, got None; "
-            f"leave {what} out unless all maps have it"
-        )
-    by_name = what in ("forward", "jacobian")
-    functions = tuple(
-        called(f"{what} of {name!r}", given[name], parameters) if by_name else given[name]
-        for name in sizes
-    )
-    return JoinedMaps(what, tuple(sizes), functions, tuple(sizes.values()))
-
-
-@attrs.frozen(eq=False)
-class JoinedMaps:
-    """Maps, or their derivatives of one order, or their adjoints, one after another.
-
-    ``names`` and ``what`` are for messages; ``counts`` says how many outputs each map has.
-    """
-
-    what: str
-    names: tuple[str, ...]
-    functions: tuple[Callable[..., Any], ...]
-    counts: tuple[int, ...]
-
-    def __call__(self, q: FloatArray, *weights: FloatArray) -> Any:
-        """Return all outputs or their derivatives, joined along the axis of the outputs.
-
-        Of adjoints, return the gradients of the outputs' weighted sum, of the shape of ``q``.
-        """
-        if self.what == "vjp":
-            parts = np.split(weights[0], np.cumsum(self.counts)[:-1], axis=-1)
-            pairs = zip(self.functions, parts, strict=True)
-            return sum(np.array(unmasked(each(q.copy(), part.copy()))) for each, part in pairs)
-        rows = q.ndim - 1
-        parts = []
-        for name, function, count in zip(self.names, self.functions, self.counts, strict=True):
-            part = np.array(unmasked(function(q.copy())))
-            if part.ndim == rows + _AXES[self.what]:  # a map with one output may leave that axis
-                part = np.expand_dims(part, rows)
-            if part.ndim <= rows or part.shape[rows] != count:
-                raise ShapeError(
-                    f"{self.what} of {name!r} must give {count} outputs, one for each datum, got "
-                    f"shape {part.shape} for positions of shape {q.shape}"
-                )
-            parts.append(part)
-        return np.concatenate(parts, axis=rows)
-
-
-def spread(
-    derivatives: FloatArray, columns: IntArray | None, dim: int, axes: int = 1
-) -> FloatArray:
-    """Return derivatives in all ``dim`` numbers of a position, from those at ``columns``.
-
-    ``derivatives`` have shape (..., k), or (..., k, k) for two axes; ``columns (k,)`` are None for
-    all.
-    """
-    if columns is None:
-        return derivatives
-    found = np.zeros((*derivatives.shape[:-axes], *(dim,) * axes))
-    if axes == 1:
-        found[..., columns] = derivatives
-    else:
-        found[..., columns[:, None], columns] = derivatives
-    return found
-
-
-def _contract(hessian: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return sum over m and i of weights[n, m, i] hessian[n, m, i, k], shape (n, dim)."""
-    if weights.shape[1] != hessian.shape[1]:
-        raise ShapeError(
-            f"weights must hold one row for each of the {hessian.shape[1]} outputs, got "
-            f"{weights.shape[1]}; pass shape {hessian.shape[:3]}"
-        )
-    n, dim = len(hessian), hessian.shape[3]
-    flat = hessian.reshape(n, -1, dim)
-    return np.asarray(np.matmul(weights.reshape(n, 1, -1), flat)[:, 0])
+        return _spread(derivatives, self.model.columns, self.dim, axes)
 
 
 Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]

@@ -8,7 +8,6 @@ from typing import Any, Literal, cast
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_flag, check_functions, check_positions, is_whole
@@ -24,11 +23,15 @@ from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences, gauss_newton
 from surrokit.targets.precision import Precision
-from surrokit.types import Capabilities, FloatArray
+from surrokit.types import Capabilities, FloatArray, Pair
 
 
 class PotentialOfOutputs(ModelPotential, ABC):
-    """U(q) = energy(forward(q), q), computed from the model's outputs and their derivatives."""
+    """U(q) = energy(forward(q), q), computed from the model's outputs and their derivatives.
+
+    Where the map has failed at all positions, the number of its outputs is not known, and
+    everything is NaN.
+    """
 
     energy: Energy
 
@@ -41,16 +44,6 @@ class PotentialOfOutputs(ModelPotential, ABC):
     @abstractmethod
     def capabilities(self) -> Capabilities:
         """What it offers besides the value."""
-
-    def forward(self, positions: FloatArray) -> FloatArray:
-        """Return the outputs, shape (n, m)."""
-        return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
-
-    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-        q = check_positions(positions, self.dim)
-        outputs, jacobian = self.model.evaluate("forward_and_jacobian", q)
-        return outputs, jacobian
 
     @property
     def unnormalized(self) -> tuple[str, ...]:
@@ -69,35 +62,37 @@ class PotentialOfOutputs(ModelPotential, ABC):
         """The energy, if it can draw data: it then has ``draw_data``."""
         return self.energy if hasattr(self.energy, "draw_data") else None
 
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim)."""
-        q = check_positions(positions, self.dim)
-        outputs = self.forward(q)
-        return np.full(len(q), np.nan) if _unknown(outputs) else self.energy.value(outputs, q)
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs, shape (n, m)."""
+        return self.model.evaluate("forward", check_positions(positions, self.dim))[0]
 
-    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def forward_and_jacobian(self, positions: FloatArray) -> Pair:
+        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+        q = check_positions(positions, self.dim)
+        outputs, jacobian = self.model.evaluate("forward_and_jacobian", q)
+        return outputs, jacobian
+
+    def forward_and_gradient(self, positions: FloatArray) -> Pair:
         """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim).
 
         By the Jacobian, unless a subclass has an adjoint.
         """
-        q = check_positions(positions, self.dim)
-        outputs, jacobian = self.forward_and_jacobian(q)
-        if _unknown(outputs):
-            return outputs, np.full(q.shape, np.nan)
-        return outputs, gradient_of_energy(self.energy, outputs, jacobian, q)[1]
+        outputs, _, gradient = self._by_jacobian(check_positions(positions, self.dim))
+        return outputs, gradient
 
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+        return self._energy_of(self.forward(q), q)
+
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint if any."""
         q = check_positions(positions, self.dim)
         if can.VJP in self.capabilities:
             outputs, gradient = self.forward_and_gradient(q)
-            if not _unknown(outputs):
-                return self.energy.value(outputs, q), gradient
-        else:
-            outputs, jacobian = self.forward_and_jacobian(q)
-            if not _unknown(outputs):
-                return gradient_of_energy(self.energy, outputs, jacobian, q)
-        return np.full(len(q), np.nan), np.full(q.shape, np.nan)
+            return self._energy_of(outputs, q), gradient
+        _, value, gradient = self._by_jacobian(q)
+        return value, gradient
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
@@ -106,19 +101,24 @@ class PotentialOfOutputs(ModelPotential, ABC):
         """
         q = check_positions(positions, self.dim)
         outputs, jacobian = self.forward_and_jacobian(q)
-        if _unknown(outputs):
+        if not outputs.shape[1]:
             return np.full((*q.shape, self.dim), np.nan)
         return gauss_newton(self.energy, outputs, jacobian, q)
 
+    def _energy_of(self, outputs: FloatArray, q: FloatArray) -> FloatArray:
+        return self.energy.value(outputs, q) if outputs.shape[1] else np.full(len(q), np.nan)
 
-def _unknown(outputs: FloatArray) -> bool:
-    """Return whether a map has failed everywhere: the number of its outputs is not known."""
-    return bool(outputs.shape[1] == 0)
+    def _by_jacobian(self, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return outputs, U and its gradient."""
+        outputs, jacobian = self.forward_and_jacobian(q)
+        if not outputs.shape[1]:
+            return outputs, np.full(len(q), np.nan), np.full(q.shape, np.nan)
+        return outputs, *gradient_of_energy(self.energy, outputs, jacobian, q)
 
 
 def gradient_of_energy(
     energy: Energy, outputs: FloatArray, jacobian: FloatArray, positions: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+) -> Pair:
     """Return U, shape (n,), and J^T dU/doutputs + dU/dq, shape (n, dim)."""
     value, by_outputs, by_positions = energy.value_and_gradients(outputs, positions)
     gradient = np.einsum("nm,nmd->nd", by_outputs, jacobian) + by_positions
@@ -130,12 +130,8 @@ class NamedPotential(PassingWrapper, ShownTarget):
     """A potential of unbounded numbers, each of which is a parameter with a name.
 
     It does all that the inner potential does, by the same methods. ``predictor`` makes predictions
-    of draws, by these names' data; None for nothing.
-
-    Raises
-    ------
-    ShapeError
-        If there are not as many names as the potential takes numbers.
+    of draws, by these names' data; None for nothing. ShapeError is raised if there are not as many
+    names as numbers.
     """
 
     inner: Potential
@@ -151,7 +147,7 @@ class NamedPotential(PassingWrapper, ShownTarget):
 
     @classmethod
     def of(cls, inner: Potential, names: Sequence[str], predictor: Any = None) -> NamedPotential:
-        """Return the potential with these names; ShapeError if there are not as many as numbers."""
+        """Return the potential with these names."""
         return cls(inner, Parameters.declare({name: Parameter() for name in names}), predictor)
 
 
@@ -211,28 +207,37 @@ def potential(
         or something that should be a function is none, or a plausible range cannot be one.
     """
     by_differences = isinstance(gradient, str) and gradient == "differences"
-    check_functions(
-        value=value,
-        gradient=None if by_differences else gradient,
-        log_density=log_density,
-        value_and_gradient=value_and_gradient,
-    )
+    slope: Any = None if by_differences else gradient
+    named = {"value": value, "log_density": log_density, "value_and_gradient": value_and_gradient}
+    check_functions(**named, gradient=slope)
     check_flag("batched", batched)
     declared = declare_parameters(dim, parameters)
-    sign = 1.0 if log_density is None else -1.0
-    slope = None if isinstance(gradient, str) else gradient
-    function = _one_value_function(value, log_density, value_and_gradient, slope)
-    name = "value" if log_density is None else "log_density"
-    by_name = parameters is not None
-    functions = Functions(
-        declared.dim,
-        called(name, function, declared, by_name=by_name),
-        gradient=called("gradient", slope, declared, by_name=by_name),
-        joint=called("value_and_gradient", value_and_gradient, declared, by_name=by_name),
-        sign=sign,
-        batched=batched,
+    given = [name for name, function in named.items() if function is not None]
+    if len(given) != 1:
+        raise ConfigurationError(
+            "a target needs exactly one of value, log_density and value_and_gradient, got "
+            f"{' and '.join(given) or 'none'}"
+        )
+    if value_and_gradient is not None and slope is not None:
+        raise ConfigurationError(
+            "gradient is given twice, by itself and in value_and_gradient; leave one out"
+        )
+    read = {
+        name: called(name, function, declared, by_name=parameters is not None)
+        for name, function in {**named, "gradient": slope}.items()
+    }
+    inner = FunctionPotential.of(
+        declared,
+        Functions(
+            declared.dim,
+            read["value"] or read["log_density"],
+            gradient=read["gradient"],
+            joint=read["value_and_gradient"],
+            sign=1.0 if log_density is None else -1.0,
+            batched=batched,
+        ),
+        Plausible.declare(plausible, declared),
     )
-    inner = FunctionPotential.of(declared, functions, Plausible.declare(plausible, declared))
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if by_differences else bounded
 
@@ -255,26 +260,6 @@ def declare_parameters(
             "the number of parameters is not known; pass dim=..., or parameters={name: bounds}"
         )
     return Parameters.unnamed(int(dim))
-
-
-def _one_value_function(
-    value: Function | None,
-    log_density: Function | None,
-    joint: Function | None,
-    gradient: Function | None,
-) -> Function | None:
-    named = {"value": value, "log_density": log_density, "value_and_gradient": joint}
-    given = [name for name, function in named.items() if function is not None]
-    if len(given) != 1:
-        raise ConfigurationError(
-            "a target needs exactly one of value, log_density and value_and_gradient, got "
-            f"{' and '.join(given) or 'none'}"
-        )
-    if joint is not None and gradient is not None:
-        raise ConfigurationError(
-            "gradient is given twice, by itself and in value_and_gradient; leave one out"
-        )
-    return value if value is not None else log_density
 
 
 class UserFunctions(ABC):
@@ -320,33 +305,30 @@ class Functions(UserFunctions):
         if self.batched and q.ndim == 1:
             return in_a_batch_of_one(self, what, q)
         if what == "value_and_gradient" and self.joint is not None:
-            value, gradient = self._both(q)
-            return self._read(value, q.shape[:-1], "value"), self._read(
-                gradient, q.shape, "gradient"
-            )
+            try:
+                value, gradient = self.joint(q)
+            except (TypeError, ValueError) as error:
+                if "unpack" not in str(error):
+                    raise
+                raise ShapeError(
+                    f"value_and_gradient must return a pair (value, gradient): {error}"
+                ) from error
+            return self._value(value, q), self._slope(gradient, q)
         if what == "value":
-            assert self.function is not None
-            return (self._read(self.function(q), q.shape[:-1], "value"),)
-        assert self.gradient is not None
+            return (self._value(cast(Function, self.function)(q), q),)
+        slope = cast(Function, self.gradient)
         if what == "gradient":
-            return (self._read(self.gradient(q), q.shape, "gradient"),)
-        assert self.function is not None
-        value = self._read(self.function(q.copy()), q.shape[:-1], "value")  # which it may change
-        return value, self._read(self.gradient(q), q.shape, "gradient")
+            return (self._slope(slope(q), q),)
+        value = self._value(cast(Function, self.function)(q.copy()), q)  # which it may change
+        return value, self._slope(slope(q), q)
 
-    def _both(self, q: FloatArray) -> tuple[Any, Any]:
-        assert self.joint is not None
-        try:
-            value, gradient = self.joint(q)
-        except (TypeError, ValueError) as error:
-            if "unpack" not in str(error):
-                raise
-            raise ShapeError(
-                f"value_and_gradient must return a pair (value, gradient): {error}"
-            ) from error
-        return value, gradient
+    def _value(self, result: Any, q: FloatArray) -> FloatArray:
+        return self._read(result, q.shape[:-1], "value")
 
-    def _read(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
+    def _slope(self, result: Any, q: FloatArray) -> FloatArray:
+        return self._read(result, q.shape, "gradient")
+
+    def _read(self, result: Any, shape: tuple[int, ...], what: str) -> FloatArray:
         array = self.precision.double(what, result)
         if array.shape != shape and array.shape == (*shape, 1) and not self.batched:
             array = array[..., 0]  # an array of length one in place of a number is a common slip
@@ -357,7 +339,10 @@ class Functions(UserFunctions):
 
 
 class DeclaredPotential(ModelPotential):
-    """A potential in the user's coordinates, of the user's functions and declarations."""
+    """A potential in the user's coordinates, of the user's functions and declarations.
+
+    ``plausible`` is where positions start; None for no such place.
+    """
 
     __slots__ = ()
 
@@ -384,8 +369,7 @@ class DeclaredPotential(ModelPotential):
 class FunctionPotential(DeclaredPotential):
     """A potential in the user's coordinates, of functions (:class:`Functions`) and priors.
 
-    ``plausible`` is where positions start, None for no such place; ``priors`` are by default those
-    that stand beside the parameters.
+    ``priors`` are by default those that stand beside the parameters.
     """
 
     parameters: Parameters
@@ -397,10 +381,7 @@ class FunctionPotential(DeclaredPotential):
 
     @classmethod
     def of(
-        cls,
-        parameters: Parameters,
-        functions: Functions,
-        plausible: Plausible | None = None,
+        cls, parameters: Parameters, functions: Functions, plausible: Plausible | None = None
     ) -> FunctionPotential:
         """Return the potential of some functions, and of the priors beside their parameters."""
         each_row = None if functions.batched else one_after_another
@@ -421,12 +402,12 @@ class FunctionPotential(DeclaredPotential):
     @property
     def capabilities(self) -> Capabilities:
         """``gradient`` if a function gives it, and ``initial`` with a plausible place."""
-        offered: Capabilities = frozenset() if self.plausible is None else frozenset({can.INITIAL})
+        offered = set() if self.plausible is None else {can.INITIAL}
         if self._functions.joint is not None:
-            return offered | {can.GRADIENT}
-        if self._functions.gradient is not None:
-            return offered | {can.GRADIENT, can.GRADIENT_ALONE}
-        return offered
+            offered |= {can.GRADIENT}
+        elif self._functions.gradient is not None:
+            offered |= {can.GRADIENT, can.GRADIENT_ALONE}
+        return frozenset(offered)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -436,7 +417,7 @@ class FunctionPotential(DeclaredPotential):
         (values,) = self.model.evaluate("value", q)
         return values if self.priors is None else values + self.priors.value(q)
 
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
         q = check_positions(positions, self.dim)
         values, gradients = self.model.evaluate("value_and_gradient", q)

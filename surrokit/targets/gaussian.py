@@ -1,4 +1,4 @@
-"""Normal targets and priors, by covariance or precision."""
+"""Priors and energies of data: what they offer, and the normal ones."""
 
 from __future__ import annotations
 
@@ -18,23 +18,13 @@ from surrokit.coordinates.priors import ConstantMetric, Priors
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.source import Isolated
 from surrokit.potentials import CURVATURE_DERIVATIVES, CURVATURES, Energy, MetricDerivativePotential
-from surrokit.types import Capabilities, FloatArray
-
-PRIOR_METHODS = (("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
-"""What a prior must have, and an example of one."""
-
+from surrokit.types import Capabilities, FloatArray, Pair
 
 FLAT = ("a flat prior",)
 """What has no normalising constant."""
 
 OF_METRICS = frozenset({can.METRIC, can.METRIC_DERIVATIVE})
 """What a flat prior offers."""
-
-
-def metrics_of(prior: object) -> Capabilities:
-    """Return which of a metric and its derivative a prior offers."""
-    offered: Capabilities = getattr(prior, "capabilities", frozenset())
-    return offered & OF_METRICS
 
 
 class Prior(Protocol):
@@ -44,7 +34,7 @@ class Prior(Protocol):
     that names ``metric-derivative`` as well also has a method ``metric_trace_gradient``.
     """
 
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
 
 
@@ -57,6 +47,36 @@ class CurvedPrior(Prior, Protocol):
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return a curvature of -log prior without negative eigenvalues, shape (n, dim, dim)."""
+
+
+def metrics_of(prior: Prior | None) -> Capabilities:
+    """Return which of a metric and its derivative a prior offers; None is a flat one."""
+    if prior is None:
+        return OF_METRICS
+    offered: Capabilities = getattr(prior, "capabilities", frozenset())
+    return offered & OF_METRICS
+
+
+def metric_of(prior: Prior | None, positions: FloatArray) -> FloatArray:
+    """Return the metric of a prior, shape (n, dim, dim); zeros for a flat one."""
+    if prior is None:
+        return np.zeros((*positions.shape, positions.shape[1]))
+    return cast(CurvedPrior, prior).metric(positions)
+
+
+def metric_trace_of(prior: Prior | None, positions: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the gradient of tr(B R), shape (n, dim), with R the metric of a prior."""
+    if prior is None:
+        return np.zeros_like(positions)
+    return cast(MetricDerivativePotential, prior).metric_trace_gradient(positions, weights)
+
+
+def unnormalized_prior(prior: Prior | None) -> tuple[str, ...]:
+    """Return what of a prior may lack its normalising constant, in words; nothing of one's own."""
+    if prior is None:
+        return FLAT
+    found: tuple[str, ...] = getattr(prior, "unnormalized", ("the prior",))
+    return found
 
 
 def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> GaussianPrior:
@@ -78,7 +98,8 @@ def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> Gaussi
     return GaussianPrior(mean=mean, sd=sd)
 
 
-def _finite(name: str, array: FloatArray) -> None:
+def check_finite(name: str, array: FloatArray) -> None:
+    """Raise ConfigurationError, with the first place, unless all numbers are finite."""
     if not np.isfinite(array).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         where = f" at {list(place)}" if place else ""
@@ -117,13 +138,13 @@ class GaussianPrior(ConstantMetric):
     sd: FloatArray = attrs.field(converter=_sd)
 
     def __attrs_post_init__(self) -> None:
-        _finite("mean of a prior", self.mean)
+        check_finite("mean of a prior", self.mean)
         if not (self.sd > 0).all():
             raise ConfigurationError(
                 f"sd of a prior must be positive, or infinite for a flat one, got {self.sd}"
             )
 
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return -log prior, shape (n,), and its gradient, shape (n, dim); 1 where it is flat."""
         self._check(positions)
         scaled = (positions - self.mean) / self.sd
@@ -132,12 +153,11 @@ class GaussianPrior(ConstantMetric):
 
     def constant(self, dim: int) -> float:
         """Return the sum of log(sd sqrt(2 pi)) over ``dim`` parameters, flat ones left out."""
-        total = float(self._constants.sum())
-        return total if self.sd.ndim else dim * total
+        return self._constant if self.sd.ndim else dim * self._constant
 
     @cached_property
-    def _constants(self) -> FloatArray:
-        return np.where(np.isfinite(self.sd), _log_constants(self.sd), 0.0)
+    def _constant(self) -> float:
+        return float(np.where(np.isfinite(self.sd), _log_constants(self.sd), 0.0).sum())
 
     @property
     def unnormalized(self) -> tuple[str, ...]:
@@ -183,13 +203,10 @@ class DataEnergy(ABC):
 
     @property
     def capabilities(self) -> Capabilities:
-        """``curvatures``, unless there is a prior without a metric.
-
-        Also ``curvature-derivatives``, unless the prior's metric has no derivative.
-        """
-        offered = OF_METRICS if self.prior is None else metrics_of(self.prior)
-        derivatives = {CURVATURE_DERIVATIVES} if can.METRIC_DERIVATIVE in offered else set()
-        return frozenset({CURVATURES} | derivatives) if can.METRIC in offered else frozenset()
+        """``curvatures`` and ``curvature-derivatives``, as far as the prior's metric has them."""
+        kinds = {can.METRIC: CURVATURES, can.METRIC_DERIVATIVE: CURVATURE_DERIVATIVES}
+        offered = metrics_of(self.prior)
+        return frozenset(kinds[name] for name in offered if can.METRIC in offered)
 
     def check(self, n_outputs: int) -> None:
         """Raise ShapeError unless there is one output for each datum."""
@@ -198,19 +215,6 @@ class DataEnergy(ABC):
                 f"the forward map gives {n_outputs} outputs, but data holds {self.n_data}; they "
                 "must correspond"
             )
-
-    def _metric(self, positions: FloatArray) -> FloatArray:
-        """Return the prior's metric, shape (n, dim, dim)."""
-        if self.prior is None:
-            return np.zeros((*positions.shape, positions.shape[1]))
-        return cast(CurvedPrior, self.prior).metric(positions)
-
-    def _metric_trace(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the gradient of tr(B R), R the prior's metric, shape (n, dim)."""
-        if self.prior is None:
-            return np.zeros_like(positions)
-        curved = cast(MetricDerivativePotential, self.prior)
-        return curved.metric_trace_gradient(positions, weights)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -228,7 +232,7 @@ class GaussianEnergy(DataEnergy):
     def __attrs_post_init__(self) -> None:
         if not (np.isfinite(self.noise_sd).all() and (self.noise_sd > 0).all()):
             raise ConfigurationError(f"noise_sd must be positive and finite, got {self.noise_sd}")
-        _finite("data", self.data)
+        check_finite("data", self.data)
         if self.data.ndim != 1:
             raise ShapeError(f"data must have shape (m,), got {self.data.shape}; flatten it")
         if self.noise_sd.shape not in ((), self.data.shape):
@@ -275,14 +279,12 @@ class GaussianEnergy(DataEnergy):
             value = value + prior_value
         return value, scaled / self.noise_sd, by_positions
 
-    def curvatures(
-        self, outputs: FloatArray, positions: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def curvatures(self, outputs: FloatArray, positions: FloatArray) -> Pair:
         """Return the precision of the noise, (n, m), and the prior's metric, (n, dim, dim)."""
         self.check(outputs.shape[1])
         by_outputs = np.empty_like(outputs)
         by_outputs[:] = 1.0 / np.square(self.noise_sd)
-        return by_outputs, self._metric(positions)
+        return by_outputs, metric_of(self.prior, positions)
 
     def curvature_gradients(
         self,
@@ -290,14 +292,11 @@ class GaussianEnergy(DataEnergy):
         positions: FloatArray,
         by_outputs_weights: FloatArray,
         by_positions_weights: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the gradients of sum(X * C) + tr(B R), shapes (n, m) and (n, dim).
-
-        C, the precision of the noise, does not change; R is the prior's metric.
-        """
+    ) -> Pair:
+        """Return the gradients of sum(X * C) + tr(B R): the precision C does not change."""
         del by_outputs_weights
         self.check(outputs.shape[1])
-        return np.zeros_like(outputs), self._metric_trace(positions, by_positions_weights)
+        return np.zeros_like(outputs), metric_trace_of(self.prior, positions, by_positions_weights)
 
 
 def _log_constants(sds: FloatArray) -> FloatArray:
@@ -305,19 +304,17 @@ def _log_constants(sds: FloatArray) -> FloatArray:
     return np.asarray(np.log(sds) + 0.5 * math.log(2.0 * math.pi))
 
 
-def unnormalized_prior(prior: Prior | None) -> tuple[str, ...]:
-    """Return what of a prior may lack its normalising constant, in words; nothing of one's own."""
-    if prior is None:
-        return FLAT
-    found: tuple[str, ...] = getattr(prior, "unnormalized", ("the prior",))
-    return found
+def read_prior(prior: Prior | None, energy: Energy | None, declared: Parameters) -> Prior | None:
+    """Return the prior of a forward potential, which shares no array with the rest.
 
-
-def one_prior(prior: Prior | None, energy: Energy | None, declared: Parameters) -> Prior | None:
-    """Return the prior of a forward potential, which may stand beside its parameters, but once."""
+    It may stand beside the parameters. ConfigurationError is raised if it is given twice, or is
+    none.
+    """
+    check_methods("prior", prior, ("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
     beside = Priors.of(declared)
     if beside is None:
-        return prior
+        is_own = prior is None or isinstance(prior, GaussianPrior)
+        return prior if is_own else cast(Prior, Isolated(prior))
     if prior is not None or energy is not None:
         raise ConfigurationError(
             f"parameters have priors beside them, and {'prior' if energy is None else 'energy'} "
@@ -337,7 +334,6 @@ def read_energy(
     ConfigurationError is raised if neither or both of ``energy`` and ``data`` with ``noise_sd`` are
     given, or something is not of its kind.
     """
-    check_methods("prior", prior, *PRIOR_METHODS)
     check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.plugin.Energy")
     if energy is not None:
         if data is not None or noise_sd is not None or prior is not None:
@@ -352,10 +348,4 @@ def read_energy(
             f"data is {'missing' if data is None else 'given'}, "
             f"noise_sd is {'missing' if noise_sd is None else 'given'}"
         )
-    return GaussianEnergy(data=data, noise_sd=noise_sd, prior=isolated_prior(prior))
-
-
-def isolated_prior(prior: Prior | None) -> Prior | None:
-    """Return a prior that shares no array with the rest."""
-    is_own = prior is None or isinstance(prior, GaussianPrior | Priors)
-    return prior if is_own else cast(Prior, Isolated(prior))
+    return GaussianEnergy(data=data, noise_sd=noise_sd, prior=prior)

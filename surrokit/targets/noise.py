@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.arguments import check_methods, numbers
+from surrokit.arguments import numbers
 from surrokit.coordinates.distributions import quantiles
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.coordinates.priors import Priors
@@ -18,17 +18,8 @@ from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import Energy
 from surrokit.targets.energies import Block, ObservedEnergy, WithScales
 from surrokit.targets.families import ErrorFamily, FamilyName, Link, read_family
-from surrokit.targets.gaussian import (
-    PRIOR_METHODS,
-    Prior,
-    isolated_prior,
-    one_prior,
-    read_energy,
-)
-from surrokit.types import FloatArray, IntArray
-
-_SPREADS = 2.5
-_DEGREES = 3.0
+from surrokit.targets.gaussian import Prior, check_finite, read_energy, read_prior
+from surrokit.types import FloatArray, IntArray, Pair
 
 
 def estimated(
@@ -93,19 +84,24 @@ def _read_groups(given: npt.ArrayLike) -> tuple[IntArray, tuple[str, ...] | None
     return array.astype(np.int64), None
 
 
+Places: TypeAlias = list[tuple[str, int]]
+"""Parameter and index in it, of each datum's scale."""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Estimated:
-    """Scales that are not known; see :func:`estimated`."""
+    """Scales that are not known; see :func:`estimated`.
+
+    ``groups (m,)`` are numbers, with ``labels`` where they have names. ``declared`` says whether
+    the parameter must be there already.
+    """
 
     groups: IntArray | None = None
-    """The group of each datum, shape (m,)."""
     labels: tuple[str, ...] | None = None
-    """Names of the groups; None where they are numbers."""
     prior: Any = None
     times: FloatArray = attrs.field(factory=lambda: np.ones(()))
     name: str | None = None
     declared: bool = False
-    """Whether the parameter must be declared already."""
 
     def check(self, n_data: int) -> None:
         """Raise ShapeError unless there are a group and a factor for each datum."""
@@ -119,22 +115,62 @@ class Estimated:
                 f"for each datum, got {self.times.shape}"
             )
 
-    def declare(self, name: str, spread: FloatArray) -> dict[str, Parameter]:
-        """Return the parameters that it takes, by name, for data in the units of the scale (m,)."""
+    def declare(self, name: str, spread: FloatArray) -> tuple[dict[str, Parameter], Places]:
+        """Return new parameters by name, and places, for data in the units of the scale (m,)."""
         called = self.name or name
-        if self.groups is None:
-            alone = np.zeros(len(spread), dtype=np.int64)
-            return {called: self._one((), _typical(spread, alone, self.times))}
-        typical = _typical(spread, self.groups, self.times)
-        if self.labels is None:
-            return {called: self._one((len(typical),), typical)}
-        return {
-            f"{called}_{label}": self._one((), typical[[i]]) for i, label in enumerate(self.labels)
-        }
+        groups = np.zeros(len(spread), dtype=np.int64) if self.groups is None else self.groups
+        factors = np.broadcast_to(self.times, spread.shape)
+        typical = np.ones(int(groups.max()) + 1)  # the sd of each group's data, or else their size
+        for k in range(len(typical)):
+            data, own = spread[groups == k], factors[groups == k]
+            size = next((s for s in (data.std(), np.sqrt(np.square(data).mean())) if s > 0.0), 1.0)
+            typical[k] = size / np.sqrt(np.square(own).mean())
 
-    def _one(self, shape: tuple[int, ...], typical: FloatArray) -> Parameter:
-        prior = HalfStudent(_SPREADS * typical) if self.prior is None else self.prior
-        return Parameter(shape, lower=0.0, prior=prior)
+        def one(shape: tuple[int, ...], typical: FloatArray) -> Parameter:
+            prior = HalfStudent(2.5 * typical) if self.prior is None else self.prior
+            return Parameter(shape, lower=0.0, prior=prior)
+
+        if self.groups is None:
+            return {called: one((), typical)}, [(called, 0)] * len(spread)
+        if self.labels is None:
+            return {called: one(typical.shape, typical)}, [(called, int(i)) for i in groups]
+        names = [f"{called}_{label}" for label in self.labels]
+        found = {name: one((), typical[[i]]) for i, name in enumerate(names)}
+        return found, [(names[i], 0) for i in groups]
+
+    def find(self, declared: Parameters, n_data: int) -> Places:
+        """Return places in a parameter that is declared already.
+
+        ConfigurationError or ShapeError is raised where it is none, or does not suit.
+        """
+        name = str(self.name)
+        spec = declared.specs.get(name)
+        if spec is None:
+            raise ConfigurationError(
+                f"{name!r} is given for the scale of errors, but the parameters are "
+                f"{', '.join(declared.specs)}; declare it, or say 'estimate'"
+            )
+        if spec.constraint is not None or not spec.bounds[0] >= 0.0:
+            raise ConfigurationError(
+                f"{name!r} is given for the scale of errors, but it may be negative, or its numbers"
+                f" are tied together; declare it by {name!r}: surrokit.positive(...)"
+            )
+        if self.prior is not None:
+            raise ConfigurationError(
+                f"the scale {name!r} is a declared parameter, and a prior is given for it by "
+                "surrokit.estimated too; give that beside the parameter"
+            )
+        if spec.shape == () and self.groups is None:
+            return [(name, 0)] * n_data
+        order = np.arange(n_data) if self.groups is None else self.groups
+        needed = int(order.max()) + 1
+        if spec.shape != (needed,):
+            whose = "data, or be one number" if self.groups is None else "groups"
+            raise ShapeError(
+                f"the scale {name!r} must have shape ({needed},), one number for each of the "
+                f"{whose}, got {spec.shape}"
+            )
+        return [(name, int(i)) for i in order]
 
 
 @attrs.frozen(eq=False)
@@ -149,8 +185,8 @@ class HalfStudent:
 
     def logpdf(self, x: FloatArray) -> FloatArray:
         """Return log densities, of the shape of ``x (..., k)``."""
-        constant = math.log(4.0 / (math.pi * math.sqrt(_DEGREES)))
-        square = np.square(x / self.scale) / _DEGREES
+        constant = math.log(4.0 / (math.pi * math.sqrt(3.0)))
+        square = np.square(x / self.scale) / 3.0
         density = constant - np.log(self.scale) - 2.0 * np.log1p(square)
         return np.where(x < 0.0, -np.inf, density)
 
@@ -158,18 +194,7 @@ class HalfStudent:
         """Return the quantiles of a probability, shape (k,)."""
         from scipy.special import stdtrit  # late: importing the package stays fast
 
-        return np.asarray(self.scale * stdtrit(_DEGREES, 0.5 + 0.5 * np.asarray(part)))
-
-
-def _typical(spread: FloatArray, groups: IntArray, times: FloatArray) -> FloatArray:
-    """Return the standard deviation of each group's data, or else their size, shape (k,)."""
-    factors = np.broadcast_to(times, spread.shape)
-    found = np.ones(int(groups.max()) + 1)
-    for group in range(len(found)):
-        data, own = spread[groups == group], factors[groups == group]
-        size = next((s for s in (data.std(), np.sqrt(np.square(data).mean())) if s > 0.0), 1.0)
-        found[group] = size / np.sqrt(np.square(own).mean())
-    return found
+        return np.asarray(self.scale * stdtrit(3.0, 0.5 + 0.5 * np.asarray(part)))
 
 
 Scale: TypeAlias = npt.ArrayLike | str | Estimated
@@ -219,11 +244,7 @@ def observed(
     array = numbers("data", data).copy()
     if array.ndim != 1 or not array.size:
         raise ShapeError(f"data must have shape (m,), got {array.shape}; flatten it")
-    if not np.isfinite(array).all():
-        place = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ConfigurationError(
-            f"data must be finite, got {array[place]} at [{place}]; leave out unknown numbers"
-        )
+    check_finite("data", array)
     kind = read_family(family, degrees, link)
     kind.check_data(array)
     array.setflags(write=False)
@@ -269,7 +290,6 @@ def _read_scale(scale: Any, family: ErrorFamily, n_data: int) -> FloatArray | Es
 Data: TypeAlias = npt.ArrayLike | Observed | Mapping[str, Observed]
 """What was observed: numbers, with their errors, or several such by name."""
 
-_USUAL_NAME = "scale"
 _NAME_OF_NOISE = "noise_sd"
 
 
@@ -298,29 +318,50 @@ class ForwardModel:
         declared: Parameters,
     ) -> ForwardModel:
         """Return what a user gave :func:`surrokit.forward_potential`, of declared parameters."""
-        beside = one_prior(prior, energy, declared)
+        own_prior = read_prior(prior, energy, declared)
         named = _read_sets(data, noise_sd)
         if named is None or energy is not None:
             numbers, sd = cast("npt.ArrayLike", data), cast("npt.ArrayLike", noise_sd)
-            own = read_energy(numbers, sd, beside, energy)
+            own = read_energy(numbers, sd, own_prior, energy)
             return cls(parameters=declared, of_map=declared, columns=None, energy=own)
-        check_methods("prior", prior, *PRIOR_METHODS)
-        scales = _Scales(declared)
+        added: dict[str, Parameter] = {}
+        places = {name: _place(name, each, declared, added) for name, each in named.items()}
+        whole = Parameters.declare({**declared.specs, **added})
+        used = {name for found in places.values() if found for name, _ in found}
+        of_map = {k: spec for k, spec in declared.specs.items() if k not in used}
+        if not of_map:
+            raise ConfigurationError(
+                f"the parameters {', '.join(declared.specs)} are all scales of errors, so "
+                "that none is left for the forward map; declare its parameters too"
+            )
+        slices = whole.slices()
+        columns = [np.arange(whole.dim)[slices[name]] for name in of_map]
+        blocks = []
         for name, each in named.items():
-            scales.add(name, each)
-        blocks = tuple(scales.block(each) for each in named.values())
-        sizes = {name: len(each.data) for name, each in named.items()}
+            factors, found = each.scale, places[name]
+            at = None
+            if isinstance(factors, Estimated) and found is not None:
+                factors = np.broadcast_to(factors.times, each.data.shape)
+                at = np.array([slices[name].start + i for name, i in found])
+            assert not isinstance(factors, Estimated)
+            blocks.append(Block(data=each.data, family=each.family, factors=factors, columns=at))
+        if added:
+            of_scales = Priors.of(Parameters(added))
+            assert of_scales is not None
+            n = declared.dim
+            moved = tuple((slice(w.start + n, w.stop + n), p) for w, p in of_scales.by_slice)
+            own_prior = WithScales(own_prior, n, attrs.evolve(of_scales, by_slice=moved))
         return cls(
-            parameters=scales.parameters,
-            of_map=scales.of_map,
-            columns=scales.columns,
-            energy=ObservedEnergy(blocks=blocks, prior=scales.join(isolated_prior(beside))),
-            sizes=sizes if isinstance(data, Mapping) else None,
+            parameters=whole,
+            of_map=Parameters(of_map),
+            columns=np.concatenate(columns) if used else None,
+            energy=ObservedEnergy(blocks=tuple(blocks), prior=own_prior),
+            sizes={k: len(v.data) for k, v in named.items()} if isinstance(data, Mapping) else None,
         )
 
     def fill_plausible(self, ranges: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Return a user's plausible ranges, with those of scales that are added where missing."""
-        if ranges is None or not isinstance(ranges, Mapping):
+        if not isinstance(ranges, Mapping):
             return ranges
         added = {
             name: _plausible(spec)
@@ -363,129 +404,37 @@ def _read_sets(data: Data | None, noise_sd: Scale | None) -> Mapping[str, Observ
     return data
 
 
-class _Scales:
-    """Parameters of a target, as scales of errors join them."""
-
-    def __init__(self, declared: Parameters) -> None:
-        self._declared = declared
-        self._added: dict[str, Parameter] = {}
-        self._places: dict[int, list[tuple[str, int]]] = {}
-        self._used: list[str] = []
-
-    def add(self, set_name: str, each: Observed) -> None:
-        """Declare the scales of a set of data, or find them among the parameters."""
-        scale = each.scale
-        if not isinstance(scale, Estimated):
-            return
-        if scale.declared or scale.name in self._declared.specs:
-            self._places[id(each)] = self._find(str(scale.name), scale, len(each.data))
-            return
-        usual = {"": _USUAL_NAME, _NAME_OF_NOISE: _NAME_OF_NOISE}
-        name = usual.get(set_name, f"{_USUAL_NAME}_{set_name}")
-        found = scale.declare(name, each.family.spread(each.data))
-        for name in found.keys() & {**self._declared.specs, **self._added}:
-            raise ConfigurationError(
-                f"the scale of errors would be the parameter {name!r}, which is declared already; "
-                f"say {name!r} in place of 'estimate' to use it, or give another name by "
-                "surrokit.estimated(name=...)"
-            )
-        self._added |= found
-        self._places[id(each)] = _places(list(found), scale, len(each.data))
-
-    @property
-    def parameters(self) -> Parameters:
-        """All parameters."""
-        return Parameters.declare({**self._declared.specs, **self._added})
-
-    @property
-    def of_map(self) -> Parameters:
-        """Those that are no scales, of which there must be one."""
-        kept = {k: v for k, v in self._declared.specs.items() if k not in self._used}
-        if not kept:
-            raise ConfigurationError(
-                f"the parameters {', '.join(self._declared.specs)} are all scales of errors, so "
-                "that none is left for the forward map; declare its parameters too"
-            )
-        return Parameters(kept)
-
-    @property
-    def columns(self) -> IntArray | None:
-        """Their places in a position; None where there are no scales."""
-        if not self._used and not self._added:
-            return None
-        slices = self.parameters.slices()
-        return np.concatenate(
-            [np.arange(slices[name].start, slices[name].stop) for name in self.of_map.specs]
+def _place(
+    set_name: str, each: Observed, declared: Parameters, added: dict[str, Parameter]
+) -> Places | None:
+    """Return the places of a set's scales, and add those that are new; None if they are known."""
+    scale = each.scale
+    if not isinstance(scale, Estimated):
+        return None
+    if scale.declared or scale.name in declared.specs:
+        return scale.find(declared, len(each.data))
+    usual = {"": "scale", _NAME_OF_NOISE: _NAME_OF_NOISE}.get(set_name, f"scale_{set_name}")
+    found, places = scale.declare(usual, each.family.spread(each.data))
+    for name in found.keys() & {**declared.specs, **added}:
+        raise ConfigurationError(
+            f"the scale of errors would be the parameter {name!r}, which is declared already; "
+            f"say {name!r} in place of 'estimate' to use it, or give another name by "
+            "surrokit.estimated(name=...)"
         )
-
-    def block(self, each: Observed) -> Block:
-        """Return a set of data, with the places of its scales."""
-        if not isinstance(each.scale, Estimated):
-            return Block(data=each.data, family=each.family, factors=each.scale)
-        slices = self.parameters.slices()
-        columns = [slices[name].start + i for name, i in self._places[id(each)]]
-        factors = np.broadcast_to(each.scale.times, each.data.shape)
-        return Block(data=each.data, family=each.family, factors=factors, columns=np.array(columns))
-
-    def join(self, prior: Prior | None) -> Prior | None:
-        """Return a prior of all parameters, from that of the declared ones."""
-        if not self._added:
-            return prior
-        n = self._declared.dim
-        own = Priors.of(Parameters(self._added))
-        assert own is not None
-        moved = tuple((slice(w.start + n, w.stop + n), each) for w, each in own.by_slice)
-        return WithScales(prior, n, attrs.evolve(own, by_slice=moved))
-
-    def _find(self, name: str, scale: Estimated, n_data: int) -> list[tuple[str, int]]:
-        spec = self._declared.specs.get(name)
-        if spec is None:
-            raise ConfigurationError(
-                f"{name!r} is given for the scale of errors, but the parameters are "
-                f"{', '.join(self._declared.specs)}; declare it, or say 'estimate'"
-            )
-        if spec.constraint is not None or not spec.bounds[0] >= 0.0:
-            raise ConfigurationError(
-                f"{name!r} is given for the scale of errors, but it may be negative, or its numbers"
-                f" are tied together; declare it by {name!r}: surrokit.positive(...)"
-            )
-        if scale.prior is not None:
-            raise ConfigurationError(
-                f"the scale {name!r} is a declared parameter, and a prior is given for it by "
-                "surrokit.estimated too; give that beside the parameter"
-            )
-        groups = scale.groups
-        needed = n_data if groups is None else int(groups.max()) + 1
-        alone = spec.shape == () and groups is None
-        if not alone and spec.shape != (needed,):
-            whose = "data" if groups is None else "groups"
-            raise ShapeError(
-                f"the scale {name!r} must have shape ({needed},), one number for each of the "
-                f"{whose}{', or be one number' if groups is None else ''}, got {spec.shape}"
-            )
-        self._used.append(name)
-        order = np.arange(n_data) if groups is None else groups
-        return [(name, 0 if alone else int(i)) for i in order]
+    added |= found
+    return places
 
 
-def _places(names: list[str], scale: Estimated, n_data: int) -> list[tuple[str, int]]:
-    """Return parameter and index of each datum's scale."""
-    if scale.groups is None:
-        return [(names[0], 0)] * n_data
-    if scale.labels is None:
-        return [(names[0], int(i)) for i in scale.groups]
-    return [(names[i], 0) for i in scale.groups]
-
-
-def _plausible(spec: Parameter) -> tuple[FloatArray, FloatArray] | None:
+def _plausible(spec: Parameter) -> Pair | None:
     """Return the range of a scale to begin in: the middle half of its prior, or of its size.
 
     None where the prior has no quantiles.
     """
     if isinstance(spec.prior, HalfStudent):
         low, high = 0.1 * spec.prior.scale, 0.4 * spec.prior.scale
-        return (low, high) if spec.shape else (low[0], high[0])
-    found = quantiles(spec.prior, (0.25, 0.75), spec.bounds, spec.size)
-    if found is None:
-        return None
-    return found[0].reshape(spec.shape), found[1].reshape(spec.shape)
+    else:
+        found = quantiles(spec.prior, (0.25, 0.75), spec.bounds, spec.size)
+        if found is None:
+            return None
+        low, high = found
+    return low.reshape(spec.shape), high.reshape(spec.shape)

@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from surrokit.arguments import unmasked
 from surrokit.errors import ResultTypeError
 from surrokit.types import FloatArray
-
-_BY_DIGITS = ("value", "forward")
-_SINGLE = (np.float16, np.float32)
-_DOUBLE = np.dtype(np.float64)
 
 
 class Precision:
@@ -32,27 +27,24 @@ class Precision:
         """Return a copy of a function's result in double precision, and take note of its digits.
 
         The function may go on using what it returned. Numbers that a mask hides become NaN.
-
-        Raises
-        ------
-        ResultTypeError
-            If that is nothing, no array of numbers, or has imaginary parts.
+        ResultTypeError is raised if it is no array of real numbers.
         """
         fine = what in self._fine
-        if isinstance(result, float):
+        if isinstance(result, float):  # first what most functions return, as this is often called
             if fine or result == 0.0:
                 return np.array(result)
         elif (
             type(result) is np.ndarray
-            and result.dtype is _DOUBLE
+            and result.dtype == np.float64
             and (fine or not np.count_nonzero(result))
         ):
             return result.copy()
-        array = real_numbers(what, given := _as_array(what, result))
+        array = _real_numbers(what, result)
         if not fine:
             telling = array[np.isfinite(array) & (array != 0.0)]
             if telling.size:
-                by_digits = what in _BY_DIGITS or given.dtype in _SINGLE
+                kind = np.asarray(unmasked(result)).dtype
+                by_digits = what in ("value", "forward") or kind in (np.float16, np.float32)
                 single = by_digits and is_single(telling)
                 (self._seen if single else self._fine).add(what)
         return array
@@ -73,23 +65,14 @@ class Precision:
         return frozenset(self._seen - self._fine)
 
 
-def _as_array(what: str, result: npt.ArrayLike) -> npt.NDArray[Any]:
+def _real_numbers(what: str, result: Any) -> FloatArray:
+    """Return a copy in double precision, without imaginary parts of 0."""
     try:
-        return np.asarray(unmasked(result))
+        given = np.asarray(unmasked(result))
     except ValueError as error:
         raise ResultTypeError(
             f"the {what} function must return real numbers in one array: {error}"
         ) from error
-
-
-def real_numbers(what: str, given: npt.NDArray[Any]) -> FloatArray:
-    """Return a copy of a function's result in double precision, without imaginary parts of 0.
-
-    Raises
-    ------
-    ResultTypeError
-        If it holds something that is no real number.
-    """
     if given.dtype.kind in "fiub":
         return np.array(given, dtype=np.float64)
     if given.dtype.kind == "c" and not given.imag.any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -11,7 +11,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.coordinates.distributions import quantiles
 from surrokit.coordinates.models import ModelMap
-from surrokit.coordinates.parameters import Parameter, Parameters, Plausible
+from surrokit.coordinates.parameters import Parameters, Plausible
 from surrokit.coordinates.transforms import Scaled, Scaling, Transform, from_line_of
 from surrokit.potentials import (
     USUAL_ORDER,
@@ -28,7 +28,7 @@ from surrokit.targets.differences import Differences
 from surrokit.targets.energies import WithScales
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.gaussian import GaussianPrior
-from surrokit.types import Capabilities, FloatArray, IntArray
+from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 
 REACH = 2.0
 """How far from zero on the line chains start where nothing is declared, as in Stan."""
@@ -36,14 +36,8 @@ REACH = 2.0
 _FAR = 100.0
 """Declared scales beyond which, or below the inverse of which, the usual place is left."""
 
-_ABOUT_ZERO = 2.0
-"""Spreads from zero up to which a wide prior says no more than that a number is not large."""
 
-_PARTS = (0.16, 0.84)
-"""Of a prior, its quantiles between which the mass is expected: a standard deviation both ways."""
-
-
-def expected(target: Potential) -> tuple[FloatArray, FloatArray]:
+def expected(target: Potential) -> Pair:
     """Return the centre and spread of each number in a target's sampling coordinates, (dim,) each.
 
     They are 0 and 1 where nothing is declared, where starts about zero reach what is, and where the
@@ -57,49 +51,46 @@ def expected(target: Potential) -> tuple[FloatArray, FloatArray]:
     away = np.abs(centre)
     with np.errstate(invalid="ignore"):  # NaN where nothing is declared
         far = (spread > _FAR) | (spread < 1.0 / _FAR) | (away > _FAR * spread)
-        far |= (away > REACH) & (_ABOUT_ZERO * away > spread)
+        # a prior as wide as half its distance from zero says only that a number is not large
+        far |= (away > REACH) & (2.0 * away > spread)
     return np.where(far, centre, 0.0), np.where(far, spread, 1.0)
 
 
-def _declared(target: Potential, parameters: Parameters) -> tuple[FloatArray, FloatArray]:
+def _declared(target: Potential, parameters: Parameters) -> Pair:
     """Return ends of the range of each number on the line, NaN where nothing is declared."""
-    plausible = _plausible(target)
-    if plausible is not None:
+    plausible = _within(target, "plausible")
+    if isinstance(plausible, Plausible):
         return _on_line(parameters, plausible.lower, plausible.upper)
-    ends = np.full((2, parameters.dim), np.nan)
+    ends = _normal_ends(target, parameters)
     for name, where in parameters.slices().items():
         spec = parameters.specs[name]
         found = None if spec.constraint else quantiles(spec.prior, _PARTS, spec.bounds, spec.size)
         if found is not None:
             ends[:, where] = found
-    ends = np.where(np.isnan(ends), _normal_ends(target, parameters), ends)
     low, high = _on_line(parameters, *ends)
     with np.errstate(invalid="ignore"):  # one that is wide about 0 is vague, and says no scale
         vague = (high - low >= 2.0 * _FAR) & (low <= 0.0) & (high >= 0.0)
     return np.where(vague, np.nan, low), np.where(vague, np.nan, high)
 
 
-def _within(target: Any) -> Iterator[Any]:
-    """Return a target or an energy, and all that it wraps."""
+_PARTS = (0.16, 0.84)  # between these quantiles of a prior: a standard deviation both ways
+
+
+def _within(target: Any, name: str) -> Any:
+    """Return what a target or an energy, or one that it wraps, has by a name; None for nothing."""
     while target is not None:
-        yield target
+        if (found := getattr(target, name, None)) is not None:
+            return found
         target = getattr(target, "inner", None)
-
-
-def _plausible(target: Any) -> Plausible | None:
-    found = (getattr(each, "plausible", None) for each in _within(target))
-    return next((each for each in found if isinstance(each, Plausible)), None)
+    return None
 
 
 def _normal_ends(target: Any, parameters: Parameters) -> FloatArray:
     """Return quantiles of the normal prior of an energy, shape (2, dim), NaN where it has none."""
     ends, n = np.full((2, parameters.dim), np.nan), parameters.dim
-    energy = target.energy if can.FORWARD in target.capabilities else None
-    found = (getattr(each, "prior", None) for each in _within(energy))
-    prior = next((each for each in found if each is not None), None)
+    prior = _within(target.energy, "prior") if can.FORWARD in target.capabilities else None
     if isinstance(prior, WithScales):  # scales of errors come after the user's own numbers
-        n = prior.count
-        prior = prior.prior
+        n, prior = prior.count, prior.prior
     if not isinstance(prior, GaussianPrior):
         return ends
     from scipy import stats  # late: importing the package stays fast
@@ -113,29 +104,22 @@ def _normal_ends(target: Any, parameters: Parameters) -> FloatArray:
     return ends
 
 
-def _on_line(
-    parameters: Parameters, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _on_line(parameters: Parameters, low: FloatArray, high: FloatArray) -> Pair:
     """Return ends on the line, shape (free,) each, of ends in the user's coordinates."""
-    parts = [
-        _ends_on_line(parameters.specs[name], low[where], high[where])
-        for name, where in parameters.slices().items()
-    ]
-    first, last = (np.concatenate(part) for part in zip(*parts, strict=True))
+    ends = []
+    for name, where in parameters.slices().items():
+        spec = parameters.specs[name]
+        if spec.constraint is not None:
+            ends.append(np.full((2, spec.free), np.nan))
+            continue
+        of = Transform.of(Parameters({"it": spec}))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            both = of.to_unbounded(np.stack([low[where], high[where]]))
+        least, most = both.min(axis=0), both.max(axis=0)
+        known = np.isfinite(least) & np.isfinite(most) & (most > least)
+        ends.append(np.where(known, [least, most], np.nan))
+    first, last = np.concatenate(ends, axis=1)
     return first, last
-
-
-def _ends_on_line(
-    spec: Parameter, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    if spec.constraint is not None:
-        return np.full(spec.free, np.nan), np.full(spec.free, np.nan)
-    of = Transform.of(Parameters({"it": spec}))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        first, last = of.to_unbounded(low), of.to_unbounded(high)
-    least, most = np.minimum(first, last), np.maximum(first, last)
-    known = np.isfinite(least) & np.isfinite(most) & (most > least)
-    return np.where(known, least, np.nan), np.where(known, most, np.nan)
 
 
 @attrs.frozen(eq=False)
@@ -143,8 +127,7 @@ class ScaledPotential(LiftedPotential):
     """U(z) = U(shift + A z) - log |det A|, for a potential of x = shift + A z on the line.
 
     The change of coordinates is exact, and all that the inner potential offers it offers too but
-    for ``gaussian``; ``hessian-diagonal`` needs the whole Hessian and its derivative. No data are
-    copied or changed.
+    for ``gaussian``, ``hessian-diagonal`` and ``metric-product``. No data are copied or changed.
     """
 
     inner: Potential
@@ -163,9 +146,7 @@ class ScaledPotential(LiftedPotential):
     @property
     def capabilities(self) -> Capabilities:
         """What the inner potential offers (see above)."""
-        offered = self.inner.capabilities - {can.GAUSSIAN}
-        whole = {can.HESSIAN, can.HESSIAN_DERIVATIVE} <= offered
-        return offered if whole else offered - {can.HESSIAN_DIAGONAL}
+        return self.inner.capabilities - {can.GAUSSIAN, can.HESSIAN_DIAGONAL, can.METRIC_PRODUCT}
 
     @property
     def n_rows(self) -> int:
@@ -176,16 +157,15 @@ class ScaledPotential(LiftedPotential):
         """Return the expansions of all terms at ``centre (dim,)``."""
         at = np.array(centre, dtype=np.float64)
         line = self.inner_map.to_bounded(at)
-        return ScaledExpansion(
-            with_rows(self.inner).expand(line, **of_order(order)), self.inner_map, at
-        )
+        inner = with_rows(self.inner).expand(line, **of_order(order))
+        return ScaledExpansion(inner, self.inner_map, at)
 
     def row_bounds(
         self, factor: FloatArray, order: int = USUAL_ORDER, ball: Ball | None = None
     ) -> FloatArray:
         """Return the bounds of all terms, shape (n_rows,): a direction u in z is A u in x."""
         return with_rows(self.inner).row_bounds(
-            self.inner_map.matrix @ factor, **of_order(order, self._ball(ball))
+            self.inner_map.matrix @ factor, **self._of(order, ball)
         )
 
     def row_draws(
@@ -193,7 +173,7 @@ class ScaledPotential(LiftedPotential):
     ) -> RowDraws:
         """Return draws of rows by their bounds."""
         return with_rows(self.inner).row_draws(
-            self.inner_map.matrix @ factor, **of_order(order, self._ball(ball))
+            self.inner_map.matrix @ factor, **self._of(order, ball)
         )
 
     def select(self, rows: IntArray) -> Potential:
@@ -204,10 +184,10 @@ class ScaledPotential(LiftedPotential):
             self, inner=terms, transform=attrs.evolve(self.transform, scaling=alone)
         )
 
-    def _ball(self, ball: Ball | None) -> Ball | None:
-        if ball is None:
-            return None
-        return Ball(centre=self.inner_map.to_bounded(ball.centre), radius=ball.radius)
+    def _of(self, order: int, ball: Ball | None) -> dict[str, Any]:
+        if ball is not None:
+            ball = Ball(centre=self.inner_map.to_bounded(ball.centre), radius=ball.radius)
+        return of_order(order, ball)
 
 
 @attrs.frozen(eq=False)
@@ -261,16 +241,7 @@ class ScaledExpansion(WrappedExpansion):
         return self.inner.increases(self.scaling.to_bounded(before), self.scaling.to_bounded(after))
 
 
-_ROWS = 4096
-"""Rows of a table by which it is first judged, which costs nothing beside one evaluation."""
-
-_FOR_EACH = 10  # and as many for each column
-_LARGE, _SMALL = 1e2, 3e-4
-"""Root mean squares of columns beyond which they are rescaled."""
-_NEAR = 1e-3  # least eigenvalue of the columns' products of cosines: a mean of about 20 sds
-_NOTHING = 1e-12  # of the largest, an eigenvalue that is zero but for rounding
-
-Moments = Callable[..., FloatArray | None]
+Moments = Callable[[IntArray | None], FloatArray | None]
 
 
 def scaled(target: Potential, scaling: Scaling | None = None) -> Potential:
@@ -308,37 +279,24 @@ def scaling_of(target: Potential) -> Scaling | None:
 
 
 def _by_columns(moments: Moments, target: Any) -> Scaling | None:
-    wanted, rng = max(_ROWS, _FOR_EACH * target.dim), np.random.default_rng(20190601)
-    is_part = wanted < target.n_rows
-    some = np.sort(rng.choice(target.n_rows, wanted, replace=False)) if is_part else None
+    """Return coordinates in which columns are of like size and little correlated."""
+    # a table is first judged by so many rows, which costs nothing beside one evaluation
+    wanted, rng = max(4096, 10 * target.dim), np.random.default_rng(20190601)
+    some = None
+    if wanted < target.n_rows:
+        some = np.sort(rng.choice(target.n_rows, wanted, replace=False))
     for rows in (some, None):
         found = moments(rows)
-        if found is None or not _unlike(found):
+        if found is None or not np.isfinite(found).all():
             return None
-    assert found is not None
+        squares = np.diag(found)
+        sizes = np.sqrt(np.where(squares > 0.0, squares, 1.0))
+        # products of the columns' cosines; an eigenvalue may be zero but for rounding
+        values, vectors = np.linalg.eigh(found / np.outer(sizes, sizes))
+        values = np.where(values > 1e-12 * values.max(), values, 1.0)
+        near = (values < 1e-3).any()  # as with a mean of about 20 sds
+        if not near and sizes.max() <= 1e2 and sizes.min() >= 3e-4:
+            return None
     # A^T M A is the identity, and z_k is as near as can be to coefficient k by itself
-    values, vectors = _spectrum(found)
-    whitening = (vectors / np.sqrt(values)) @ vectors.T / _sizes(found)[:, None]
+    whitening = (vectors / np.sqrt(values)) @ vectors.T / sizes[:, None]
     return Scaling(np.zeros(target.dim), np.asarray(whitening))
-
-
-def _sizes(moments: FloatArray) -> FloatArray:
-    """Return the root mean square of each column, 1 where a column is zero."""
-    squares = np.diag(moments)
-    return np.sqrt(np.where(squares > 0.0, squares, 1.0))
-
-
-def _unlike(moments: FloatArray) -> bool:
-    if not np.isfinite(moments).all():
-        return False
-    sizes = _sizes(moments)
-    if sizes.max() > _LARGE or sizes.min() < _SMALL:
-        return True
-    return bool((_spectrum(moments)[0] < _NEAR).any())
-
-
-def _spectrum(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues and vectors of the columns' products of cosines; 1 in place of zeros."""
-    sizes = _sizes(moments)
-    values, vectors = np.linalg.eigh(moments / np.outer(sizes, sizes))
-    return np.where(values > _NOTHING * values.max(), values, 1.0), vectors

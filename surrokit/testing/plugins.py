@@ -99,7 +99,7 @@ def check_registers(make: Factory) -> None:
 def check_descriptions(make: Factory) -> None:
     """Every component has a summary of one line and says where it comes from."""
     for component in components_of(make()):
-        what, summary = component.title(), component.summary
+        what, summary = component.title, component.summary
         fits = summary.strip() == summary and 0 < len(summary) <= _LONGEST_SUMMARY
         demand(
             fits and "\n" not in summary,
@@ -114,7 +114,7 @@ def check_descriptions(make: Factory) -> None:
 def check_settings(make: Factory) -> None:
     """Factories can be imported, examples and parts name settings, and all settings have help."""
     for component in components_of(make()):
-        what = component.title()
+        what = component.title
         demand(
             component.examples or component.kind == "potential",
             f"{what} lists no examples, so nothing of it can be checked; only targets whose data "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import attrs
 
 from surrokit.errors import ConfigurationError
-from surrokit.registry.catalogue import Catalogue, Composer, Entry, default_catalogue
+from surrokit.registry.catalogue import Catalogue, Composer, default_catalogue
 from surrokit.registry.components import Component, binds_as
 
 # each declares its checks
@@ -117,15 +117,14 @@ def _labelled(
 
 def _compose(component: Component, settings: dict[str, Any], catalogue: Catalogue | None) -> Any:
     known = default_catalogue() if catalogue is None else catalogue
-    entry = known.entries.get((component.kind, component.name))
-    if entry is None or entry.component is not component:  # not installed, or not this one
+    if known.entries.get((component.kind, component.name)) != component:  # another, or none
         known = _with_components(known, [component])
     return Composer(known).make(component.kind, (component.name, settings))
 
 
 def _with_components(catalogue: Catalogue, components: Iterable[Component]) -> Catalogue:
     """Return a catalogue that also holds some components, in place of any of the same name."""
-    new = {(one.kind, one.name): Entry(component=one, plugin="under test") for one in components}
+    new = {(one.kind, one.name): attrs.evolve(one, plugin="under test") for one in components}
     return Catalogue(entries={**catalogue.entries, **new})
 
 

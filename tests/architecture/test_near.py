@@ -30,13 +30,6 @@ def test_the_tests_near_a_file_are_found(root, file, test):
     assert str(root / test) in found
 
 
-def test_they_are_run(root):
-    status, printed = near(root, "tests/architecture/test_gallery.py", "-p", "no:cacheprovider")
-    assert status == 0, printed
-    assert printed.startswith("tests/architecture/test_gallery.py\n")
-    assert " passed" in printed
-
-
 def test_a_file_without_tests_says_so(root):
     status, printed = near(root, "LICENSE")
     assert status == 0

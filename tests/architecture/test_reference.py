@@ -35,8 +35,3 @@ def test_what_plugins_import_from_the_core_is_in_the_reference(plugin_trees, doc
     used = set(imports_of_the_core(plugin_trees))
     assert len(used) > 100
     assert sorted(f"{m}.{n}" for m, n in used if not is_documented(m, n, documented)) == []
-
-
-def test_a_name_that_no_page_has_is_told(documented):
-    assert is_documented("surrokit.errors", "SurrokitError", documented)
-    assert not is_documented("surrokit.run.loop", "run", documented)

@@ -118,13 +118,3 @@ def test_faces_are_for_others(graph):
 )
 def test_a_circle_is_found(given, found):
     assert circles(given) == found
-
-
-def test_an_import_counts_wherever_it_stands():
-    code = "if TYPE_CHECKING:\n    from p.a import X\ndef f():\n    from p import b\n    import p.c"
-    assert set(imported(ast.parse(code), {"p.a", "p.b", "p.c", "p.d"})) == {"p.a", "p.b", "p.c"}
-
-
-def test_a_file_beside_folders_is_a_room_by_itself():
-    paths = dict.fromkeys(["p/one.py", "p/room/two.py", "p/room/__init__.py"], ast.parse(""))
-    assert rooms_of(paths) == {"p.one": "p/one.py", "p.room.two": "p/room", "p.room": "p/room"}

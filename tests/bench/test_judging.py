@@ -55,16 +55,6 @@ def test_chains_that_stand_still_are_wrong(named, reference):
     assert "mean of a is off by nan sd" in lost.wrong
 
 
-def test_draws_without_chains_have_no_r_hat_and_their_own_ess(named, reference):
-    from real_posteriors.judging import judge
-
-    pooled = {name: np.sort(x.reshape(1, -1)) for name, x in named.items()}
-    found = judge(pooled, reference, chains=False, ess=321.0)
-    assert found.right
-    assert (found.rhat, found.ess) == (None, 321.0)
-    assert not judge(pooled, reference).right
-
-
 def test_verdicts():
     from real_posteriors.judging import verdict
 
@@ -75,40 +65,6 @@ def test_verdicts():
     assert verdict(wrong) == "wrong, silent"
     assert verdict({**wrong, "warnings": ["look"]}) == "wrong, warned"
     assert verdict({"status": "over time"}) == "over time"
-
-
-def test_fourteen_posteriors_have_as_many_numbers_as_their_programs():
-    from real_posteriors.cases import CASES
-
-    dims = [case.dim for case in CASES.values()]
-    assert dims == [7, 4, 3, 4, 10, 4, 8, 5, 5, 5, 3, 66, 7, 8]
-    assert sum(case.by_hand is not None for case in CASES.values()) == 5
-
-
-def test_names_are_the_programs():
-    from real_posteriors.cases import CASES
-
-    named = CASES["arK-arK"].name_draws(np.arange(14.0).reshape(1, 2, 7))
-    assert list(named) == ["alpha", *(f"beta[{i}]" for i in range(1, 6)), "sigma"]
-    assert named["beta[1]"].tolist() == [[1.0, 8.0]]
-    latent = list(CASES["mcycle_gp-accel_gp"].name_draws(np.zeros(66)))
-    assert latent[2:5] == ["lscale_1", "zgp_1[1]", "zgp_1[2]"]
-    assert latent[-21:-19] == ["lscale_sigma_1", "zgp_sigma_1[1]"]
-    hares = list(CASES["hudson_lynx_hare-lotka_volterra"].name_draws(np.zeros(8)))
-    assert hares[3:7] == ["theta[4]", "z_init[1]", "z_init[2]", "sigma[1]"]
-    schools = CASES["eight_schools-eight_schools_noncentered"]  # by their effects
-    named = schools.name_draws(np.array([-1.0, *[0.0] * 6, 2.0, 5.0, 3.0]))
-    some = [named[name] for name in ("theta[1]", "theta[8]", "mu", "tau")]
-    assert some == [2.0, 11.0, 5.0, 3.0]
-    means, sds = schools.typical({name: {"mean": 4.0, "sd": 2.0} for name in named})
-    assert (means, sds) == ([0.0] * 8 + [4.0] * 2, [1.0] * 8 + [2.0] * 2)
-    states = CASES["hmm_example-hmm_example"]  # by both ends
-    named = states.name_draws(np.array([0.7, 0.2, 3.0, 6.0]))
-    expected = {"theta1[1]": 0.7, "theta1[2]": 0.3, "theta2[1]": 0.2, "theta2[2]": 0.8}
-    assert named == pytest.approx({**expected, "mu[1]": 3.0, "mu[2]": 9.0})
-    means, sds = states.typical({name: {"mean": x, "sd": 0.1} for name, x in named.items()})
-    assert means == pytest.approx([0.7, 0.2, 3.0, 6.0])
-    assert sds[3] == pytest.approx(0.1 * np.sqrt(2.0))
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ of half the data.
 
 from __future__ import annotations
 
-import itertools
 import os
 from pathlib import Path
 
@@ -19,7 +18,6 @@ import numpy as np
 import pytest
 
 METHODS = ("default", "hmc", "nuts", "sub-chain", "greville")
-SET_BY_JAX = ("TF_CPP_MIN_LOG_LEVEL", "TPU_SKIP_MDS_QUERY")
 """Variables that importing JAX adds to the environment."""
 
 NAMES = ("modes", "three-modes", "ridge", "decay", "student")
@@ -40,13 +38,10 @@ def five():
 
 
 def verdict_of(posterior, method):
-    from real_posteriors.judging import judge, verdict
+    from real_posteriors.judging import verdict
     from real_posteriors.methods import METHODS
-    from real_posteriors.worker import figures
 
-    drawn = METHODS[method].load()(posterior, 1)
-    found = judge(posterior.case.name_draws(drawn.draws), posterior.reference)
-    row = {"status": "done", **figures(drawn, found)}
+    row = METHODS[method].row(posterior, 1)
     return verdict(row), row["wrong"], row["warnings"]
 
 
@@ -69,22 +64,6 @@ def test_the_posterior_of_half_the_data_is_wrong(five):
     verdict, wrong, _ = verdict_of(other, "sub-chain")
     assert verdict.startswith("wrong")
     assert sum(text.startswith("sd of") for text in wrong) >= 3
-
-
-@pytest.mark.long
-def test_gradients_by_hand_are_those_of_jax(five, rng, monkeypatch):
-    for name in SET_BY_JAX:
-        monkeypatch.setenv(name, "1")
-    pytest.importorskip("jax")
-    for posterior in five.values():
-        by_hand = posterior.functions_by_hand()
-        by_jax = attrs.evolve(posterior, jax=True).compiled()
-        centre, scale = posterior.typical_range()
-        z = centre + scale * rng.standard_normal((4, posterior.case.dim))
-        q = posterior.with_gradient().transform.to_bounded(z)
-        assert by_hand[1](q) == pytest.approx(by_jax[1](q), rel=1e-9, abs=1e-9)
-        values = [function(q) for function, _ in (by_hand, by_jax)]
-        assert np.ptp(values[0] - values[1]) < 1e-9
 
 
 @pytest.mark.long
@@ -136,32 +115,3 @@ def test_gradients_by_hand_are_those_of_the_values(name, dim, rng, differences):
     assert gradient == pytest.approx(
         differences(lambda q: both(q)[0], positions), rel=1e-6, abs=1e-6
     )
-
-
-def test_hidden_states_are_summed_over_all_paths(rng):
-    from real_posteriors import by_hand
-
-    y = [2.0, 9.0, 4.0]
-    stays, returns, mean, gap = 0.7, 0.2, 3.0, 6.0
-    moves = np.array([[stays, 1 - stays], [returns, 1 - returns]])
-    means = np.array([mean, mean + gap])
-    total = 0.0
-    for path in itertools.product((0, 1), repeat=3):
-        states = np.array(path)
-        steps = moves[states[:-1], states[1:]].prod()
-        total += steps * np.exp(-0.5 * np.square(np.array(y) - means[states]).sum())
-    value, _ = by_hand.hidden_states({"y": y})(np.array([[stays, returns, mean, gap]]))
-    assert value[0] == pytest.approx(0.5 * (0.0 + 1.0) - np.log(total))
-
-
-@pytest.mark.long
-def test_the_truth_of_the_epidemic_is_that_of_its_density():
-    from user_trials import densities, references
-
-    mean, sd = references.sir()
-    best = densities.sir(mean)
-    for i in range(3):
-        away = mean + 6.0 * sd * np.eye(3)[i]
-        assert densities.sir(away) < best - 10.0
-    columns = references._solved(mean[:, None])[:, 0]
-    np.testing.assert_allclose(columns, densities.in_bed(mean), rtol=1e-4)

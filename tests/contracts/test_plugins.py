@@ -6,7 +6,7 @@ from surrokit.registry.discovery import default_plugins
 from surrokit.testing.plugins import HEAVY, check_imports_light, demand_light
 from surrokit.testing.running import CHECKS, Case
 
-MODULES = [plugin.module for plugin in default_plugins().loaded]
+MODULES = [*default_plugins().get_plugins()]
 CASES = [
     Case(check, module.__name__, lambda module=module: module)
     for module in MODULES

@@ -7,9 +7,7 @@ from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.components import KINDS
 from surrokit.testing import FAMILY_SIZE, checks_for, parametrize_with_checks
 
-COMPONENTS = [
-    entry.component for entry in default_catalogue() if entry.plugin.startswith("surrokit[")
-]
+COMPONENTS = [entry for entry in default_catalogue() if entry.plugin.startswith("surrokit[")]
 
 _FULL_TAIL = (
     "in the paper's scheme every row counts in full, so one row of a path that ran away rules the "

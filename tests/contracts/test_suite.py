@@ -387,9 +387,9 @@ class TestPolicies:
 
 class TestFixtures:
     def test_plugin_set_starts_empty_and_takes_modules(self, surrokit_plugins):
-        assert not surrokit_plugins.plugins.manager.get_plugins()
+        assert not surrokit_plugins.plugins.get_plugins()
         surrokit_plugins.add(module := _module(_sound))
-        assert surrokit_plugins.plugins.manager.get_plugins() == {module}
+        assert surrokit_plugins.plugins.get_plugins() == {module}
         assert surrokit_plugins.catalogue.names("sampler") == ["toy"]
 
     def test_plugin_set_refuses_unknown_hooks(self, surrokit_plugins):
@@ -428,7 +428,7 @@ def test_contract(check):
     check()
 
 def test_fixtures(surrokit_plugins, hook_calls):
-    assert not surrokit_plugins.plugins.loaded and not hook_calls.calls
+    assert not surrokit_plugins.plugins.get_plugins() and not hook_calls.calls
 """
 
 

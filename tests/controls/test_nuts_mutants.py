@@ -9,7 +9,7 @@ from surrokit.testing.parts import ReferenceCorrection
 from surrokit.testing.samplers import invariance, ready
 from surrokit.testing.statistics import Verdict
 from surrokit.testing.targets import Banana, Gaussian
-from surrokit_hmc import half, hmc
+from surrokit_hmc import trajectories
 
 MARGIN = 1e-3
 """A mutant's p-value is to be so many times below the threshold."""
@@ -36,15 +36,15 @@ def check_kept(factory):
     Verdict.join(verdicts).require("exact draws must stay exact draws")
 
 
-class NewestPoint(half.Half):
+class NewestPoint(trajectories.Half):
     """The last point of a path in place of one drawn by weight."""
 
     def _weigh(self, log_weight):
         super()._weigh(log_weight)
-        self.sample = half.take_rows(self.point, np.arange(len(log_weight)))
+        self.sample = trajectories.take_rows(self.point, np.arange(len(log_weight)))
 
 
-class EvenPoint(half.Half):
+class EvenPoint(trajectories.Half):
     """Every point of a path as likely as any other, whatever its energy."""
 
     def _weigh(self, log_weight):
@@ -53,7 +53,7 @@ class EvenPoint(half.Half):
         self._accepted = accepted
 
 
-class SubtreesUnseen(half.Half):
+class SubtreesUnseen(trajectories.Half):
     """Only whole paths are asked whether they turn: from other points they would be shorter."""
 
     def turn_back(self, metric, slowed):
@@ -61,7 +61,7 @@ class SubtreesUnseen(half.Half):
         self.momentum_sum += self.point.momenta
 
 
-class OneWay(hmc.Trajectories):
+class OneWay(trajectories.Trajectories):
     """Paths that only ever grow forwards, so that their start is always their first point."""
 
     def __init__(self, hamiltonian, integrator, start, step_size, rng, *, slowed):
@@ -82,9 +82,9 @@ class Forwards:
 
 
 BROKEN = {
-    "the last point": ("surrokit_hmc.hmc.Half", NewestPoint),
-    "points regardless of their energy": ("surrokit_hmc.hmc.Half", EvenPoint),
-    "no test of subtrees": ("surrokit_hmc.hmc.Half", SubtreesUnseen),
+    "the last point": ("surrokit_hmc.trajectories.Half", NewestPoint),
+    "points regardless of their energy": ("surrokit_hmc.trajectories.Half", EvenPoint),
+    "no test of subtrees": ("surrokit_hmc.trajectories.Half", SubtreesUnseen),
     "no random direction": ("surrokit_hmc.nuts.Trajectories", OneWay),
 }
 

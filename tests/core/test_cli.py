@@ -62,14 +62,6 @@ def number():
     return 3
 
 
-def nowhere():
-    return sk.potential(lambda q: np.inf, lambda q: q, dim=1)
-
-
-def gradientless():
-    return sk.potential(value, dim=2)
-
-
 def impatient(after=400):
     def interrupted(q):
         calls.append(q)
@@ -141,7 +133,7 @@ def assert_one_line(result, said):
 def test_plugins_lists_every_part_with_its_settings(surrokit, figures):
     out, rows = figures("plugins")
     for entry in default_catalogue():
-        assert entry.component.name in out
+        assert entry.name in out
         assert entry.plugin in out
     assert len(rows) == len(default_catalogue().entries)
     parts = {(row["kind"], row["name"]): row for row in rows}
@@ -234,8 +226,6 @@ def test_a_target_in_a_file_is_sampled_from_anywhere(surrokit, targets, monkeypa
     ("option", "value", "stopped", "said"),
     [
         ("--max-calls", "60", "max_calls", "max_calls was reached."),
-        ("--max-seconds", "1e-3", "max_seconds", "max_seconds was reached."),
-        ("--target-ess", "20", "target_ess", "target_ess was reached."),
         ("--target-rhat", "2", "target_rhat", "target_rhat was reached."),
         ("--target-mcse", "0.3", "target_mcse", "every error is as small as was aimed at."),
     ],
@@ -256,16 +246,10 @@ def test_compare_adds_a_run_of_plain_hmc(figures):
     assert found["compare"]["calls"]["gradient"] > found["calls"]["gradient"]
 
 
-def test_out_saves_the_draws(surrokit, tmp_path):
-    code, out, _ = surrokit("sample", "gaussian", *EXACT, "--out", tmp_path / "run.csv")
-    assert code == 0
-    assert f"draws saved to {tmp_path / 'run.csv'}" in out
-    lines = (tmp_path / "run.csv").read_text().splitlines()
-    assert lines[0] == "chain,draw,q[0],q[1]"
-    assert len(lines) == 1 + 2 * 12
-
-
 def test_files_that_cannot_be_written_are_found_out_before_the_run(surrokit, tmp_path):
+    code, _, err = surrokit("sample", "gaussian", "--chains", "many")
+    assert code == 2
+    assert "Invalid value for '--chains'" in err
     code, out, err = surrokit("sample", "gaussian", *EXACT, "--out", tmp_path / "run.txt")
     assert (code, out) == (2, "")
     assert "Invalid value for '--out': the ending of 'run.txt' does not say how to write" in err
@@ -304,21 +288,8 @@ def test_notes_and_warnings_tell_what_to_look_at(surrokit):
         (("my_targets.py:refuses",), "dim must be a whole number of at least 1, got 0"),
         (("my_targets.py:scaled", "--set", "target.nope=1"), "'nope'"),
         (("my_targets.py:target", "--set", "target.sd=1"), "is a potential already"),
-        (("my_targets.py:nowhere",), "no start was found in 100 attempts"),
-        (("my_targets.py:gradientless",), "the sampler needs gradient from the target"),
-        (("gaussian", "--retries", "2"), "retries is given, but on_error is 'reject'"),
-        (("gaussian", "--on-error", "retry", "--retries", "0"), "at least 1, got 0"),
-        (("gaussian", "--target-rhat", "0.9"), "target_rhat must be a finite number above 1"),
         (("gaussian", "--set", "target.dimm=3"), "has no setting 'dimm'; did you mean 'dim'"),
         (("gaussian", "--sampler", "hmcc"), "did you mean 'hmc'"),
-        (("gaussian", "--schedule", "once"), "deploys a surrogate, but none is named"),
-        (("gaussian", "--chains", "0"), "chains must be a whole number of at least 1, got 0"),
-        (("gaussian", "--draws", "0"), "draws must be a whole number of at least 1, got 0"),
-        (("gaussian", "--warmup", "-1"), "warmup must be a whole number of at least 0, got -1"),
-        (("gaussian", "--step-size", "nan"), "step_size must be a positive finite number"),
-        (("gaussian", "--n-steps", "0"), "n_steps must be a whole number of at least 1"),
-        (("gaussian", "--seed", "-1"), "seed must be a whole number of at least 0"),
-        (("gaussian", "--set", "sampler.n_stepz=3"), "did you mean 'n_steps'"),
     ],
     ids=lambda x: " ".join(x) if isinstance(x, tuple) else "",
 )
@@ -331,18 +302,11 @@ def test_errors_are_one_line_that_says_what_to_do(surrokit, targets, arguments, 
     [
         ("1 / 0", "bad.py could not be imported: ZeroDivisionError: division by zero; try python"),
         ("def (", "SyntaxError"),
-        ("import sys\nsys.exit()\n", "could not be imported: SystemExit"),
     ],
 )
 def test_a_file_that_cannot_be_imported_is_named(surrokit, targets, source, said):
     (targets.parent / "bad.py").write_text(source)
     assert_one_line(surrokit("sample", "bad.py:target", *EXACT), said)
-
-
-def test_what_click_refuses_is_a_matter_of_usage(surrokit):
-    code, _, err = surrokit("sample", "gaussian", "--chains", "many")
-    assert code == 2
-    assert "Invalid value for '--chains'" in err
 
 
 def test_the_command_is_installed():
@@ -384,13 +348,9 @@ def test_an_interrupt_before_the_run_is_told_to_the_shell(surrokit, targets):
     ("text", "value"),
     [
         ("1e-3", 0.001),
-        ("None", None),
         ("(1, 2)", (1, 2)),
         ("{'a': 1}", {"a": 1}),
-        ("some/path.csv", "some/path.csv"),
         ("a=b", "a=b"),
-        ("", ""),
-        ("'3'", "3"),
         ("__import__('os')", "__import__('os')"),
     ],
 )
@@ -401,16 +361,17 @@ def test_values_are_literals_or_text(text, value):
     }
 
 
-@pytest.mark.parametrize("item", ["sampler", "sampler.a", "sampler=1", ".a=1", "sampler.=1", "a b"])
-def test_what_is_no_setting_is_refused(item):
-    with pytest.raises(ConfigurationError, match="--set"):
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        *((item, "--set takes part.setting") for item in ("sampler", "sampler.a", "sampler=1")),
+        *((item, "--set takes part.setting") for item in ("sampler.=1", "a b")),
+        *((f"{part}.a=1", f"no part '{part}'; parts are") for part in ("potential", "Sampler", "")),
+    ],
+)
+def test_what_is_no_setting_is_refused(item, said):
+    with pytest.raises(ConfigurationError, match=said):
         parse_settings([item])
-
-
-@pytest.mark.parametrize("part", ["potential", "samplr", "Sampler"])
-def test_unknown_parts_are_refused(part):
-    with pytest.raises(ConfigurationError, match=f"there is no part '{part}'; parts are target, "):
-        parse_settings([f"{part}.a=1"])
 
 
 def test_names_and_settings_are_joined_and_a_part_without_name_gets_its_default():

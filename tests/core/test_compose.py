@@ -14,7 +14,7 @@ from surrokit.errors import (
     ShapeError,
     UnknownComponentError,
 )
-from surrokit.registry.catalogue import Catalogue, Composer, Entry
+from surrokit.registry.catalogue import Catalogue, Composer
 from surrokit.testing.fixtures import HookCalls
 from surrokit.testing.parts import ConstantMetric
 from surrokit_corrections.metropolis import Metropolis
@@ -147,8 +147,7 @@ def needing(*, size, scale=1.0):
 @pytest.fixture
 def composer():
     component = sk.Component(kind="metric", name="needing", factory=needing, summary="s")
-    entry = Entry(component=component, plugin="p")
-    return Composer(Catalogue(entries={("metric", "needing"): entry}))
+    return Composer(Catalogue(entries={("metric", "needing"): component}))
 
 
 def test_a_missing_setting_is_named_with_how_to_pass_it(composer):

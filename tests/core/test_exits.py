@@ -100,15 +100,6 @@ def test_a_handler_of_signals_ends_the_process_from_within_a_model():
     assert len(calls) == 50
 
 
-def test_an_interrupt_in_a_model_ends_the_run_with_its_draws():
-    def interrupt():
-        raise KeyboardInterrupt
-
-    target, calls = at_call(101, interrupt)
-    assert sk.sample(target, **WALK).stopped == "interrupted"
-    assert len(calls) == 101
-
-
 def unfinished():
     """A run whose verdict warns."""
     return sk.sample(

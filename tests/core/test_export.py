@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import sys
 import types
-import warnings
-from types import MappingProxyType
 
 import attrs
 import numpy as np
@@ -18,7 +16,6 @@ from surrokit.errors import CapabilityError, ConfigurationError, MissingDependen
 from surrokit.output import arviz as export
 from surrokit.output import saving
 from surrokit.potentials import observed_data_of
-from surrokit.testing.targets import Gaussian
 
 arviz = pytest.importorskip("arviz")
 
@@ -57,12 +54,7 @@ def test_draws_statistics_and_warm_up_are_groups(bounded_run):
     ess = arviz.ess(tree)
     expected = [float(ess["rate"]), float(ess["slope"]), *ess["w"].values]
     assert_allclose(expected, bounded_run.ess("bulk"), rtol=1e-6)
-
-
-def test_attributes_have_versions_and_costs(bounded_run):
-    attributes = bounded_run.to_arviz().attrs
-    expected = {
-        "inference_library": "surrokit",
+    known = {
         "inference_library_version": sk.__version__,
         "numpy_version": np.__version__,
         "calls": bounded_run.total_calls,
@@ -72,7 +64,11 @@ def test_attributes_have_versions_and_costs(bounded_run):
         "tuning_steps": 60,
         "verdict": str(bounded_run.verdict),
     }
-    assert {name: attributes[name] for name in expected} == expected
+    assert {name: tree.attrs[name] for name in known} == known
+    run = sk.sample(normal(dim=3), **{**FEW, "warmup": 100, "draws": 50, "sampler": "nuts"})
+    depth = run.to_arviz()["sample_stats"]["tree_depth"].values  # of paths that are doubled
+    assert ((2 ** (depth - 1) <= run.kept.n_steps) & (run.kept.n_steps < 2**depth)).all()
+    assert "tree_depth" not in tree["sample_stats"]
 
 
 def test_outputs_and_data_of_a_forward_map_are_groups(forward_run, bounded_run):
@@ -112,26 +108,12 @@ def test_targets_tell_what_was_observed(target, expected):
     assert {name: array.tolist() for name, array in found.items()} == expected
 
 
-@pytest.mark.parametrize(("name", "count"), [("lynx-hare", 42), ("elliptic-pde", 121)])
-def test_built_in_targets_tell_their_data(name, count):
-    (array,) = observed_data_of(sk.make("potential", name)).values()
-    assert array.shape == (count,)
-
-
 @pytest.mark.parametrize(
     "array", [np.array(["a", "b"]), np.array([1, "b"], dtype=object), np.zeros(2**22 + 1, bool)]
 )
 def test_text_and_large_data_are_not_exported(bounded_run, array):
     run = attrs.evolve(bounded_run, observed_data={"x": array, "y": np.zeros(2)})
     assert list(run.to_arviz()["observed_data"].data_vars) == ["y"]
-
-
-def test_paths_that_are_doubled_have_depths():
-    sizes = {**FEW, "warmup": 100, "draws": 50}
-    run = sk.sample(normal(dim=3), **{**sizes, "sampler": "nuts"})
-    depth = run.to_arviz()["sample_stats"]["tree_depth"].values
-    assert ((2 ** (depth - 1) <= run.kept.n_steps) & (run.kept.n_steps < 2**depth)).all()
-    assert "tree_depth" not in sk.sample(normal(dim=3), **FEW).to_arviz()["sample_stats"]
 
 
 def test_log_likelihoods_by_row_are_those_of_the_rows(bounded_run, monkeypatch):
@@ -175,15 +157,6 @@ def test_an_older_arviz_gets_its_own_call(bounded_run, monkeypatch):
     assert_array_equal(given["posterior"]["rate"], bounded_run["rate"])
 
 
-@pytest.mark.parametrize("draws", [1, 3])
-def test_fewer_draws_than_chains_are_no_warning(draws):
-    run = sk.sample(normal(dim=1), **{**FEW, "chains": 4, "draws": draws})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tree = run.to_arviz()
-    assert tree["posterior"]["q"].shape == (4, draws, 1)
-
-
 # --- names ---
 
 ODD_NAMES = {
@@ -192,27 +165,9 @@ ODD_NAMES = {
     "chain_": None,
     "v": sk.vector(2),
     "v_dim_0": None,
+    **dict.fromkeys(("x=1", "a/b", "a÷b", "a/b÷c", "a÷b/c", " a ", "it's", '"q"', "line\nbreak")),
     **dict.fromkeys(
-        (
-            "x=1",
-            "a/b",
-            "a÷b",
-            "a/b÷c",
-            "a÷b/c",
-            "a b",
-            " a ",
-            "it's",
-            '"q"',
-            "line\nbreak",
-            "tab\t",
-            "draws",
-            "x[0]",
-        ),
-        None,
-    ),
-    **dict.fromkeys(
-        ("μέση τιμή", "é", "e\u0301", "posterior", ".", "..", "\\", "\x1b[31m", "\u202e", "lp"),
-        None,
+        ("x[0]", "μέση τιμή", "e\u0301", "posterior", ".", "..", "\\", "\x1b[31m", "lp")
     ),
 }
 
@@ -232,19 +187,9 @@ def test_parameters_with_odd_names_are_all_in_the_file(tmp_path):
     saved = arviz.from_netcdf(tmp_path / "run.nc")
     assert_array_equal(saved["posterior"]["a÷b_"].values, run["a/b"])
     assert_array_equal(saved["observed_data"]["a÷b"].values, np.arange(5.0))
-
-
-@pytest.mark.parametrize("name", ["a\x00b", "\udc80"])
-def test_names_that_no_file_can_hold_are_refused(name):
-    with pytest.raises(ConfigurationError, match="must be text that files can hold"):
-        sk.potential(lambda q: q @ q, parameters={name: None})
-
-
-def test_data_of_ones_own_target_are_those_of_its_run():
-    class Own(Gaussian):
-        observed_data = MappingProxyType({"y": np.arange(5.0)})
-
-    assert_array_equal(sk.sample(Own(), **FEW).observed_data["y"], np.arange(5.0))
+    for name in ("a\x00b", "\udc80"):
+        with pytest.raises(ConfigurationError, match="must be text that files can hold"):
+            normal(parameters={name: None})
 
 
 # --- files ---
@@ -266,16 +211,7 @@ def test_a_table_as_text_has_one_row_a_draw(bounded_run, tmp_path):
     assert (len(header), len(rows)) == (6, 0)
 
 
-def test_labels_with_commas_and_the_name_of_the_index_survive(tmp_path):
-    target = normal(parameters={"chain": None, "m": sk.Parameter((1, 2))})
-    run = sk.sample(target, **FEW)
-    run.save(tmp_path / "run.csv")
-    header, rows = rows_of(tmp_path / "run.csv")
-    assert header == ["chain_", "draw", "chain", "m[0,0]", "m[0,1]"]
-    assert_array_equal(rows[:, 2], run["chain"].ravel())
-
-
-@pytest.mark.parametrize("name", ["run.txt", "run", "run.csv.gz", "run.netcdf", ".csv"])
+@pytest.mark.parametrize("name", ["run.txt", "run.csv.gz", ".csv"])
 def test_another_ending_is_refused(bounded_run, tmp_path, name):
     said = r"does not say how to write draws; use one of .nc"
     with pytest.raises(ConfigurationError, match=said):
@@ -316,18 +252,12 @@ def test_parquet_gets_the_same_columns(bounded_run, tmp_path, monkeypatch):
     assert (tmp_path / "run.parquet").read_text() == "table"
 
 
-def test_parquet_can_be_read_back(bounded_run, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    bounded_run.save(tmp_path / "run.parquet")
-    table = parquet.read_table(tmp_path / "run.parquet")
-    assert_array_equal(table["slope"].to_numpy(), bounded_run["slope"].ravel())
-
-
 def test_an_old_file_stays_until_the_new_one_is_whole(bounded_run, tmp_path, monkeypatch):
     path = tmp_path / "run.csv"
     path.write_text("old")
 
-    def fail(*_, **__):
+    def fail(_, path):
+        path.write_text("half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(saving, "write_csv", fail)
@@ -339,11 +269,8 @@ def test_an_old_file_stays_until_the_new_one_is_whole(bounded_run, tmp_path, mon
     bounded_run.save(path)
     assert path.read_text().startswith("chain,draw,rate")
     assert [file.name for file in tmp_path.iterdir()] == ["run.csv"]
-
-
-def test_folders_that_are_missing_or_in_the_way_are_told(bounded_run, tmp_path):
-    (tmp_path / "run.csv").mkdir()
+    (tmp_path / "folder.csv").mkdir()
     with pytest.raises(ConfigurationError, match="it is a folder; give the name of a file"):
-        bounded_run.save(tmp_path / "run.csv")
+        bounded_run.save(tmp_path / "folder.csv")
     with pytest.raises(ConfigurationError, match=r"there is no folder .*nowhere; make it first"):
         bounded_run.save(tmp_path / "nowhere" / "run.nc")

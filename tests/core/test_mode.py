@@ -11,7 +11,6 @@ import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, EvaluationError, NumericalError, ShapeError
 from surrokit.mode.descent import Scales
-from surrokit.mode.hill import MOST, rate_of_fall
 from surrokit.mode.search import find_mode
 
 WIDE_AND_NARROW = np.array([1e-2, 1.0, 1e3])
@@ -42,9 +41,6 @@ class Quadratic:
 
     metric = hessian
 
-    def hessian_product(self, q, vectors):
-        return vectors * WIDE_AND_NARROW
-
 
 class DoubleWell:
     """U = (x^2 - 1)^2 + y^2: a ridge at x = 0, where the Hessian is indefinite."""
@@ -73,9 +69,8 @@ def test_a_matrix_of_second_derivatives_solves_a_quadratic_in_one_step(more):
     assert found.decrement < 1e-9
 
 
-@pytest.mark.parametrize("more", [set(), {"hessian-product"}])
-def test_without_a_matrix_the_search_still_ends_near_the_mode(more):
-    found = find_mode(Quadratic(frozenset({"gradient"} | more)), np.array([3.0, -7.0, 5.0]))
+def test_without_a_matrix_the_search_still_ends_near_the_mode():
+    found = find_mode(Quadratic(frozenset({"gradient"})), np.array([3.0, -7.0, 5.0]))
     assert found.converged
     assert found.value < 0.01
     assert found.hessian is None
@@ -106,7 +101,7 @@ def test_a_mode_at_the_edge_of_the_support_is_come_near_within_the_calls_allowed
     assert found.value < 0.05  # 0.005 at the edge itself, 0.18 at the start in this coordinate
 
 
-@pytest.mark.parametrize("more", [set(), {"hessian"}, {"hessian-product"}])
+@pytest.mark.parametrize("more", [set(), {"hessian"}])
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_no_more_is_paid_than_allowed_and_the_best_so_far_is_returned(more, most):
     target = RecordingPotential(Quadratic(frozenset({"gradient"} | more)), keep=True)
@@ -117,7 +112,7 @@ def test_no_more_is_paid_than_allowed_and_the_best_so_far_is_returned(more, most
     assert found.value == rows.values.min()
 
 
-@pytest.mark.parametrize("more", [set(), {"hessian"}, {"hessian-product"}])
+@pytest.mark.parametrize("more", [set(), {"hessian"}])
 def test_a_search_ends_when_it_is_told_to(more):
     seen = []
 
@@ -125,20 +120,15 @@ def test_a_search_ends_when_it_is_told_to(more):
         seen.append((position, value, gradient))
         return len(seen) == 2
 
-    target = Quadratic(frozenset({"gradient"} | more))
-    found = find_mode(target, np.array([30.0, -7.0, 5.0]), until=until)
+    # beyond the wall, where the first step leads without a matrix, nothing is shown
+    target = Quadratic(frozenset({"gradient"} | more), wall=1.5)
+    found = find_mode(target, np.array([-400.0, -7.0, 5.0]), until=until)
     assert not found.converged
     assert len(seen) == 2
+    assert np.isfinite([value for _, value, _ in seen]).all()
     positions, values, gradients = (np.array(column) for column in zip(*seen, strict=True))
     assert found.value == values.min()
     assert_allclose(target.value_and_gradient(positions)[1], gradients)
-
-
-def test_positions_that_are_not_finite_are_not_shown():
-    seen = []
-    walled = Quadratic(frozenset({"gradient"}), wall=1.5)
-    find_mode(walled, np.array([-400.0, 1.0, 1.0]), until=lambda q, u, g: bool(seen.append(u)))
-    assert np.isfinite(seen).all()
 
 
 def test_a_forward_map_pays_one_jacobian_a_step_and_all_of_it_is_recorded():
@@ -211,20 +201,17 @@ def test_a_search_by_the_adjoint_pays_no_jacobian_where_it_may_not(most):
     assert np.isfinite(found.value)
 
 
-def test_a_start_that_cannot_be_evaluated_is_an_error():
-    walled = Quadratic(frozenset({"gradient"}), wall=0.0)
-    with pytest.raises(NumericalError, match="not finite at the start of the search"):
-        find_mode(walled, np.ones(3))
-
-
-def test_a_start_of_another_shape_is_an_error():
-    with pytest.raises(ShapeError, match=r"one position of shape \(3,\), got \(2, 3\)"):
-        find_mode(Quadratic(frozenset({"gradient"})), np.ones((2, 3)))
-
-
-def test_a_target_without_gradients_is_an_error():
-    with pytest.raises(CapabilityError, match="gradient"):
-        find_mode(Quadratic(frozenset()), np.ones(3))
+@pytest.mark.parametrize(
+    ("offers", "start", "error", "message"),
+    [
+        ({"gradient"}, np.ones(3), NumericalError, "not finite at the start of the search"),
+        ({"gradient"}, np.ones((2, 3)), ShapeError, r"one position of shape \(3,\), got \(2, 3\)"),
+        (set(), -np.ones(3), CapabilityError, "gradient"),
+    ],
+)
+def test_starts_and_targets_that_cannot_be(offers, start, error, message):
+    with pytest.raises(error, match=message):
+        find_mode(Quadratic(frozenset(offers), wall=0.0), start)
 
 
 class Hanging:
@@ -245,26 +232,8 @@ def test_where_there_is_no_curvature_at_all_gradients_lead_on():
     assert_allclose(found.position, 0.0, atol=0.1)
 
 
-# --- where a potential falls exponentially ---
-
-
-@pytest.mark.parametrize("constant", [0.0, -1e6])
-def test_the_rate_of_an_exponential_is_found_whatever_is_added(constant):
-    start, end = ((t, 7 * np.exp(-3 * t) + constant, -21 * np.exp(-3 * t)) for t in (0.0, 0.5))
-    assert rate_of_fall(start, end) == pytest.approx(3.0)
-
-
-@pytest.mark.parametrize(
-    ("value", "slope"),
-    # of a quadratic; slopes too much alike; past the least; not finite
-    [(80.0, -10.0), (75.5, -19.0), (84.5, 1.0), (np.inf, np.inf), (5.0, np.nan)],
-)
-def test_a_line_that_is_no_exponential_has_no_rate(value, slope):
-    assert rate_of_fall((0.0, 100.0, -30.0), (1.0, value, slope)) is None
-
-
 @pytest.mark.parametrize("wall", [np.inf, 3.5])
-def test_a_search_that_begins_very_high_takes_few_more_evaluations(wall):
+def test_a_search_that_begins_very_high_comes_down(wall):
     """With the logarithm of a scale that is far too small, at heights that differ by 10^8."""
 
     def value_and_gradient(q):
@@ -277,7 +246,6 @@ def test_a_search_that_begins_very_high_takes_few_more_evaluations(wall):
     assert near.converged
     assert far.converged
     assert_allclose(far.position, [0.5 * np.log(200.0), 3.0], atol=0.05)
-    assert far.calls <= near.calls + MOST
 
 
 # --- in known scales ---
@@ -313,5 +281,3 @@ def test_a_search_in_known_scales_takes_few_calls():
     assert known.converged
     assert known.calls <= 6
     assert_allclose(known.value, 5.0, atol=1e-3)
-    plain = find_mode(long_and_thin(), START)
-    assert plain.calls > 2 * known.calls or plain.value > 6.0

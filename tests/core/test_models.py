@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.coordinates.models import Axis, ModelMap, Reported
 from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.errors import ConfigurationError, LedgerError, ShapeError, TargetError
+from surrokit.errors import ConfigurationError, ShapeError, TargetError
 from surrokit.mode.starts import draw_positions
 from surrokit.targets.forward import ModelledPotential
 
@@ -79,20 +79,6 @@ def test_draws_are_all_that_the_model_reports(target, run):
     assert run.calls["gradient"] == plain.calls["gradient"]
     spread = sk.sample(target, compute=sk.Compute(executor="threads", workers=2), **QUICK)
     assert_array_equal(spread.draws, run.draws)
-
-
-def test_constant_numbers_are_none_that_do_not_mix(target):
-    run = sk.sample(target, **QUICK | {"draws": 300})
-    assert_array_equal(run.parameters.varies, [True] * 5 + [False])
-    assert_array_equal(run.kept.transform.varies, run.parameters.varies)
-    assert not any("one" in finding.message for finding in run.verdict.findings)
-
-
-@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-def test_a_density_may_be_as_small_as_a_penalty():
-    """U on the line is the model's own density: no Jacobian is known, and none is asked for."""
-    run = sk.sample(ModelledPotential(Line(2e6), MAP), seed=1, draws=30, progress=False)
-    assert run.draws.shape == (4, 30, 6)
 
 
 @pytest.mark.parametrize("chains", [1, 3])
@@ -165,19 +151,6 @@ def test_a_file_goes_on_with_the_model_and_is_the_lines_without(target, tmp_path
     assert again["scaled"].shape == (2, 30, 2)
 
 
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-def test_weighted_answers_are_read_with_the_model_alone(target, tmp_path):
-    path = tmp_path / "run.surrokit"
-    settings = {"correction": "weights", "max_calls": 300, "seed": 1, "progress": False}
-    run = sk.sample(target, path=path, **settings)
-    assert not run.exact
-    message = r"weighted answers of a model .*surrokit\.resume\(path, target\)"
-    with pytest.raises(LedgerError, match=message):
-        sk.open_run(path)
-    assert_array_equal(sk.resume(path, target, progress=False).draws, run.draws)
-
-
 def test_labels_are_those_of_axes_unless_two_are_the_same():
     table = Reported((2, 3), axes=(Axis("row", ("a", "b")), Axis("column")))
     assert table.indices == ["a,0", "a,1", "a,2", "b,0", "b,1", "b,2"]
@@ -194,18 +167,6 @@ def test_arviz_and_files_have_names_and_coordinates_of_axes(run, tmp_path):
     assert posterior["side"].values.tolist() == ["left", "right"]
     assert posterior["scaled"].dims == ("chain", "draw", "scaled_dim_0")
     assert posterior["scaled_dim_0"].values.tolist() == [0, 1]
-
-
-def test_files_have_names_of_axes_without_slashes(tmp_path):
-    xarray = pytest.importorskip("xarray", reason="ArviZ is optional")
-    pytest.importorskip("arviz", reason="ArviZ is optional")
-    pytest.importorskip("h5netcdf", reason="h5netcdf is optional")
-    slashed = Reported((2,), axes=(Axis("side/way", ("left", "right")),))
-    reported = Parameters({**REPORTED.specs, "w": slashed})
-    target = ModelledPotential(Line(), attrs.evolve(MAP, reported=reported))
-    sk.sample(target, **QUICK).save(tmp_path / "run.nc")
-    with xarray.open_dataset(tmp_path / "run.nc", group="posterior", engine="h5netcdf") as kept:
-        assert kept["side÷way"].values.tolist() == ["left", "right"]
 
 
 def test_chains_start_where_the_model_says():

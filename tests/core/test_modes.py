@@ -12,8 +12,7 @@ from surrokit.coordinates.transforms import Transform
 from surrokit.errors import PluginError
 from surrokit.interfaces import ChainState, Explored, Findings
 from surrokit.modes import NEGLIGIBLE, Modes
-from surrokit.result.advice import advice
-from surrokit.result.mode_visits import ENOUGH, ModeVisits
+from surrokit.result.advice import ENOUGH, ModeVisits, advice
 from surrokit.result.verdict import judge
 from surrokit.testing.demands import write_and_read
 from surrokit.testing.targets import Gaussian
@@ -64,12 +63,6 @@ def test_positions_belong_to_the_densest():
     assert_array_equal(modes(higher=0.0).nearest(at), [0, 1, 1])
 
 
-def test_searches_are_all_counted():
-    assert modes().searches == 8
-    assert len(modes()) == 2
-    assert repr(modes()) == "<Modes: 2, by 8 searches>"
-
-
 def test_places_are_told_in_the_users_coordinates():
     bounds = Transform(lower=np.array([0.0, *[-np.inf] * 3]), upper=np.full(DIM, np.inf))
     told = modes().tell(bounds)
@@ -83,6 +76,7 @@ def test_places_are_told_in_the_users_coordinates():
 
 
 def test_they_can_be_written_down():
+    assert repr(modes()) == "<Modes: 2, by 8 searches>"
     again = write_and_read(modes())
     assert_array_equal(again.covariances, modes().covariances)
 
@@ -128,18 +122,6 @@ def test_a_mode_that_draws_come_near_is_not_missed_though_none_belongs_to_it(apa
     assert visits.joined != missed
 
 
-def test_a_mode_that_draws_go_round_in_many_dimensions_is_not_missed():
-    """None is where the normal approximation has its mass, and yet they come and go."""
-    rng = np.random.default_rng(2)
-    found = modes(apart=10.0, covariances=np.stack([np.eye(DIM)] * 2))
-    away = rng.standard_normal((3, 200, DIM)) * np.where(np.arange(DIM) == 2, 0.0, 1.0)
-    away *= 20.0 / np.linalg.norm(away, axis=2)[:, :, None]
-    away[..., 2] = 10.0 * rng.integers(0, 2, (3, 200))
-    visits = ModeVisits.of(found, away)
-    assert not visits.missed.any()
-    assert visits.joined
-
-
 # --- what a run tells ---
 
 
@@ -179,14 +161,6 @@ def test_modes_that_draws_join_or_that_weigh_nothing_are_not_complained_of(told,
     assert len(run.modes) == 2
 
 
-def test_runs_without_draws_or_searches_say_nothing_of_modes(told, bounded_run):
-    run = told(np.zeros((3, 50)))
-    empty = attrs.evolve(run, kept=attrs.evolve(run.kept, seconds=np.zeros(0)))
-    assert advice(empty) == []
-    assert bounded_run.modes is None
-    assert bounded_run.to_dict()["modes"] is None
-
-
 # --- what an explorer knows of the budget ---
 
 
@@ -206,13 +180,6 @@ def test_an_explorer_that_ends_without_saying_so_is_an_error():
     options = {"sampler": "hmc", "surrogate": "quadratic", "progress": False}
     with pytest.raises(PluginError, match="not marked as done"):
         sk.sample(Gaussian(), explorer=Planner(), **options)
-
-
-def test_one_that_finds_the_first_points_of_rounds_is_held_to_it_too():
-    rounds = ("rounds", {"burst": Planner(), "start": "burst"})
-    options = {"sampler": "hmc", "surrogate": "quadratic", "progress": False}
-    with pytest.raises(PluginError, match="not marked as done"):
-        sk.sample(Gaussian(), explorer=rounds, **options)
 
 
 @pytest.mark.parametrize(("most", "left"), [(110, 50), (3, 1), (None, None)])

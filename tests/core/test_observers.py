@@ -93,22 +93,6 @@ def test_events_of_a_run_on_a_surrogate():
     assert all(np.array_equal(now, then) for now, then in recorder.states)
 
 
-def test_nothing_is_told_inside_a_trajectory():
-    inside, recorder = [], Recorder()
-
-    class Watching(type(sk.make("integrator", "leapfrog"))):
-        def advance(self, hamiltonian, *args):
-            before = len(recorder.events)
-            result = super().advance(hamiltonian, *args)
-            inside.append(len(recorder.events) - before)
-            return result
-
-    sk.sample(target(), sampler=("hmc", {"integrator": Watching()}), observers=[recorder], **SMALL)
-    assert recorder.stages == ["started", "exploration", "warmup", "sampling", "finished"]
-    assert len(inside) == 39  # the first iteration of 40 looks for the mode
-    assert not any(inside)
-
-
 @pytest.mark.parametrize("thing", [3, "surrokit_run_started", types.SimpleNamespace(a=1)])
 def test_an_object_without_any_method_is_refused(thing):
     with pytest.raises(ConfigurationError, match="must have at least one of the methods surrokit_"):

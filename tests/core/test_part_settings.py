@@ -111,14 +111,6 @@ def test_a_record_two_levels_down_and_only_some_of_its_settings():
     assert build(Outermost, {}).outer.inner == Inner(depth=5)
 
 
-def test_some_settings_may_be_left_out():
-    @attrs.frozen
-    class Most:
-        inner: Inner = attrs.field(factory=Inner, metadata=spread(without=("width",)))
-
-    assert list(settings_of(Most)) == ["depth"]
-
-
 def test_two_settings_of_one_name_are_refused():
     @attrs.frozen
     class Twice:
@@ -167,25 +159,6 @@ def test_settings_of_a_function_are_its_arguments():
         "size": Setting(name="size", type="int", help="How large."),
         "scale": Setting(name="scale", default=2.0, type="float"),
     }
-
-
-def test_settings_of_a_plain_class_are_the_arguments_of_its_constructor():
-    class Plain:
-        """Plain.
-
-        Parameters
-        ----------
-        size
-            How large.
-        """
-
-        def __init__(self, size: int = 3) -> None:
-            self.size = size
-
-    assert settings_of(Plain)["size"] == Setting(
-        name="size", default=3, type="int", help="How large."
-    )
-    assert build(Plain, {"size": 4}).size == 4
 
 
 def test_what_cannot_be_named_is_refused():

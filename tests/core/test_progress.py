@@ -5,11 +5,8 @@ from __future__ import annotations
 import builtins
 import io
 import math
-import os
 import re
-import subprocess
 import sys
-import threading
 import time
 import types
 
@@ -129,25 +126,6 @@ def test_calls_are_expected_by_aim_and_limit(aim, most_calls, expected):
     assert refused.expected_calls == (most_calls or 100)
 
 
-@pytest.mark.parametrize(("draws", "shown"), [(0, (0, 3, "")), (10, (100, 180, "error 0.04 sd"))])
-def test_the_bar_counts_calls_only_where_answers_are_believed(draws, shown, terminal):
-    terminal()
-    info = RoundInfo(error=0.04, draws=draws, aim=None, calls=100.0, most_calls=180)
-    with progress_bar(Meter(), enabled=True) as (bar,):
-        bar.surrokit_run_started(INFO)
-        bar.surrokit_round_weighed(run=INFO, info=info)
-        (task,) = bar._progress.tasks
-    assert (task.completed, task.total, task.fields["said"]) == shown
-
-
-def test_the_bar_ends_when_the_run_fails(terminal):
-    stream = terminal()
-    compute = sk.Compute(on_error="raise")
-    with pytest.raises(TargetError):
-        sk.sample(slow_target(at=1, do=break_down), sampler="random-walk", compute=compute, **RUN)
-    assert stream.getvalue().endswith(("\n", "\x1b[?25h"))
-
-
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
 def test_a_bar_fits_its_terminal(width):
     console = Console(width=width, file=io.StringIO(), force_terminal=False)
@@ -164,67 +142,11 @@ def test_a_bar_fits_its_terminal(width):
 
 # --- calls within a step ---
 
-FIRST_STEP = """
-import time
-import surrokit as sk
-from surrokit.errors import StopRun
-
-def model(q):
-    time.sleep(0.06)
-    if q[0] < 0.0:
-        raise ArithmeticError("no solution")
-    return 0.5 * float(q @ q)
-
-class Stop:
-    def surrokit_transition_done(self, **_):
-        raise StopRun
-
-compute = sk.Compute(executor="threads", workers=2)
-sk.sample(sk.potential(model, dim=2), seed=1, observers=[Stop()], compute=compute)
-"""
-"""A run that ends after its first step, in which there are many calls."""
 
 PRICE = re.compile(
     r"a call takes \d+ ms; chains need about 4,000 calls, [\d.]+ (s|min) on 1 worker, "
     r"[\d.]+ (s|min) on 4; `max_calls=300` gives weighted answers in about [\d.]+ s"
 )
-
-
-def in_terminal(command):
-    """Return the lines that a command shows in a pseudo-terminal."""
-    leader, follower = os.openpty()
-    shown = []
-
-    def read():
-        try:
-            while block := os.read(leader, 65536):
-                shown.append(block)
-        except OSError:
-            pass  # the other end was closed
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    environment = {**os.environ, "COLUMNS": "160", "TERM": "xterm"}
-    subprocess.run(command, stderr=follower, env=environment, check=True, timeout=60)
-    os.close(follower)
-    reader.join(timeout=10)
-    os.close(leader)
-    text = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", b"".join(shown)).decode()
-    return re.split(r"[\r\n]+", text)
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo terminals here")
-def test_a_terminal_shows_calls_from_the_first_on():
-    lines = in_terminal([sys.executable, "-W", "ignore", "-c", FIRST_STEP])
-    said = [line for line in lines if "exact calls" in line]
-    counts = {int(re.search(r"(\d+) exact calls", line)[1]) for line in said}
-    assert len(counts) > 3  # the run ends after its first step
-    assert said[0].startswith("starting: ")
-    assert any(line.startswith("exploring: ") for line in said)
-    assert any("2 in flight" in line and "ms a call" in line for line in said)
-    assert any(" failed" in line for line in said)
-    assert not any(" left" in line for line in said)  # no limit says anything of it
-    assert any(line.startswith("a call takes") for line in lines)
 
 
 def test_a_pipe_gets_a_line_now_and_then_and_the_price(monkeypatch, capfd):
@@ -314,16 +236,6 @@ def test_a_notebook_has_one_output_that_is_replaced(kernel, monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_drawings_are_apart_and_each_run_has_its_output(kernel, monkeypatch):
-    """At the start, at the first iteration that is late enough, and at the end."""
-    monkeypatch.setattr(shown_progress, "EVERY_DRAWING", 1e6)
-    monkeypatch.setattr(shown_progress, "EVERY_CALL", 1e6)
-    for _ in range(2):
-        sk.sample(target(), **RUN)
-    assert [len(output) for output in kernel] == [2, 2]
-    assert "30/30" in kernel[1][-1]["text/plain"]
-
-
 def test_a_run_that_fails_leaves_its_bar(kernel):
     failing = slow_target(at=40, do=break_down)
     with pytest.raises(TargetError):
@@ -391,15 +303,3 @@ def test_a_dry_run_prints_what_a_run_would_cost(tmp_path):
     assert PRICE.fullmatch(shown.output.strip())
     assert '"calls": 4000' in figures.read_text()
     assert not (tmp_path / "run.surrokit").exists()
-
-
-def test_time_between_batches_is_not_that_of_calls():
-    meter = Meter()
-    for _ in range(2):
-        meter.begin(2)
-        meter.left(1)
-        meter.left(0)
-        time.sleep(0.05)
-    meter.begin(1)
-    assert (meter.done, meter.in_flight) == (4, 1)
-    assert meter.busy < 0.05

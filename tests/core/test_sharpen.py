@@ -61,11 +61,6 @@ def test_draws_and_calls_stay_as_they_are(run, sharp):
     assert run.sharpened is None
 
 
-def test_the_same_seed_gives_the_same_figures(run, sharp):
-    again = sk.sharpen(run, seed=3).summary()
-    assert_array_equal(again["mean"], sharp.summary()["mean"])
-
-
 def test_more_moves_on_the_surrogate_are_had_for_the_asking(run, sharp):
     few, many = (sk.sharpen(run, seed=3, moves=n) for n in (2400, 12_000))
     assert few.sharpened.moves.shape[:3] == (4, *run.draws.shape[:2])
@@ -120,9 +115,9 @@ def test_draws_of_a_kernel_that_changed_cannot_be_sharpened(run):
 
 
 def test_weighted_answers_are_as_sharp_as_they_get():
-    few = ("weights", {"chains": 8, "warmup": 60, "effective": 400})
+    few = ("weights", {"chains": 4, "warmup": 30, "effective": 100})
     with pytest.raises(ConfigurationError, match="weighted, and as sharp as they get"):
-        sk.sharpen(draw(correction=few, max_calls=150, draws=None))
+        sk.sharpen(draw(correction=few, max_calls=100, draws=None))
 
 
 def test_poor_moves_sharpen_nothing(run):

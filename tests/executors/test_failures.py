@@ -13,8 +13,6 @@ import models
 import surrokit as sk
 from models import SIZES
 from surrokit.errors import EvaluationWarning, TargetError
-from surrokit.executors.worker import StandIn, try_at
-from surrokit.model.model import model_of
 
 OPTIONS = {**SIZES, "sampler": ("random-walk", {"step_size": 1.0})}
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
@@ -51,12 +49,6 @@ def test_failures_are_those_of_a_run_without_workers(alone, compute, pool):
     assert told(compute=compute or sk.Compute(executor=pool)) == alone
 
 
-def test_retries(pool):
-    assert told(compute=sk.Compute(executor=pool, on_error="retry", retries=2)) == told(
-        compute=sk.Compute(on_error="retry", retries=2)
-    )
-
-
 def test_an_exception_that_stops_the_run(pool):
     messages = []
     for executor in (None, pool):
@@ -88,16 +80,6 @@ def test_a_warning_of_a_worker_is_given_here(pool):
         spread.value(np.array([[0.7, 0.0]]))
     assert str(w[0].message) == "a step was cut"
     assert os.path.basename(w[0].filename) == "models.py"
-
-
-def test_an_exception_that_cannot_be_sent_has_a_stand_in():
-    source = model_of(sk.potential(models.fails, dim=1)).source
-    reply = try_at(source, "value", np.array([2.0]))
-    assert type(reply.error) is models.Choked
-    made = StandIn(name="Choked", base=TimeoutError, message="too far").make()
-    assert (type(made).__name__, str(made), isinstance(made, TimeoutError)) == (
-        *("Choked", "too far", True),
-    )
 
 
 def test_workers_of_a_worker_are_refused():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 
 import numpy as np
 import pytest
@@ -14,17 +13,10 @@ import surrokit as sk
 from models import SIZES
 from surrokit.errors import ConfigurationError, EvaluationWarning, TargetError, WorkerError
 from surrokit.executors.pools import Processes
+from waiting import is_alive
 
 OPTIONS = {**SIZES, "sampler": ("random-walk", {"step_size": 0.7}), "initial": np.zeros(2)}
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-
-
-def is_alive(pid):
-    try:
-        os.kill(int(pid), 0)
-    except OSError:
-        return False
-    return True
 
 
 def test_calls_are_made_elsewhere_by_all_and_processes_end_with_the_run(tmp_path):
@@ -39,12 +31,17 @@ def test_calls_are_made_elsewhere_by_all_and_processes_end_with_the_run(tmp_path
 
 def test_workers_end_while_calls_are_on_their_way_to_them():
     """An error in a thread of the pool fails the test; without waiting it came nearly each time."""
+
+    def interrupt(replies):
+        raise KeyboardInterrupt
+
     target = sk.potential(models.value, dim=2)
-    for _ in range(5):
+    for _ in range(3):
         processes = Processes(workers=2)
         processes.take(target)
-        processes._busy = True  # as where an interrupt ends a batch
-        processes._hand_out("value", deque(enumerate(np.eye(2))))
+        processes._gather = interrupt  # while it waits
+        with pytest.raises(KeyboardInterrupt):
+            processes.evaluate("value", np.eye(2))
         processes.close()
         assert processes.closed
 

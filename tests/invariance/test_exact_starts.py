@@ -56,9 +56,9 @@ def test_what_is_broken_is_seen(control):
 
 def test_every_registered_sampler_moves_on_every_potential_that_it_can():
     registered = {
-        entry.component.name
+        entry.name
         for entry in default_catalogue()
-        if entry.component.kind == "sampler" and entry.plugin.startswith("surrokit[")
+        if entry.kind == "sampler" and entry.plugin.startswith("surrokit[")
     }
     assert {kernel.sampler for kernel in IN_SHORT} == registered
     normal = CASES[-1]

@@ -28,9 +28,9 @@ pytestmark = pytest.mark.statistical
 
 def built_in(kind):
     return [
-        entry.component
+        entry
         for entry in default_catalogue()
-        if entry.component.kind == kind and entry.plugin.startswith("surrokit[")
+        if entry.kind == kind and entry.plugin.startswith("surrokit[")
     ]
 
 

@@ -85,8 +85,8 @@ def part(rng, entries):
     if "estimator" in settings:
         path = str(rng.choice(PATHS))
         settings |= {"estimator": path, "parameters": {"dict": COMMANDS}}
-    spec = {"tuple": [entry.component.name, {"dict": settings}]}
-    kind = entry.component.kind if rng.random() < 0.9 else str(rng.choice(KINDS))
+    spec = {"tuple": [entry.name, {"dict": settings}]}
+    kind = entry.kind if rng.random() < 0.9 else str(rng.choice(KINDS))
     if rng.random() < 0.1:  # a part inside another
         spec = {"tuple": ["sub-chain", {"dict": {"kernel": spec}}]}
         kind = "sampler"
@@ -135,8 +135,8 @@ def main(n, folder):
     (folder / f"{CANARY}.py").write_text("def call(*args, **kwargs):\n    return args\n")
     sys.path.insert(0, str(folder))
     catalogue = default_catalogue()
-    entries = [e for e in catalogue if e.component.kind != "potential"]
-    targets = [e for e in catalogue if e.component.kind == "potential"]
+    entries = [e for e in catalogue if e.kind != "potential"]
+    targets = [e for e in catalogue if e.kind == "potential"]
     for entry in (*entries, *targets):
         entry.settings()
     run, study = folder / "run", folder / "study"

@@ -58,10 +58,3 @@ def test_effects_by_group_name_bambi(term):
     data = {"y": COUNTS, "x": NUMBERS, "group": list("abc") * 10}
     with pytest.raises(ConfigurationError, match=r"Write the model with Bambi.*C\(group\)"):
         sk.glm(f"y ~ x + {term}", data, "poisson")
-
-
-def test_a_plugin_looked_for_inside_says_where_it_is():
-    with pytest.raises(ModuleNotFoundError, match="write from surrokit_sklearn import"):
-        import surrokit.sklearn
-    with pytest.raises(ModuleNotFoundError, match=r"No module named 'surrokit\.nothing'"):
-        import surrokit.nothing  # noqa: F401

@@ -17,7 +17,7 @@ from surrokit.errors import ConfigurationError, TargetError
 from surrokit.programs.potential import read_program
 from surrokit.targets.bounds import parameters_of
 
-SIZES = (
+SIZES = [
     "--sampler",
     "random-walk",
     "--chains",
@@ -28,7 +28,7 @@ SIZES = (
     "5",
     "--seed",
     "1",
-)
+]
 
 
 @pytest.fixture

@@ -81,20 +81,6 @@ def test_scales_of_errors_are_none_of_the_questions(model, log, noise_sd):
     assert all(len(each["position"]) == 2 for each in questions(log))
 
 
-def test_differences_are_made_of_values(model, log):
-    target = sk.command_potential(model, gradient="differences", dim=2)
-    target.value_and_gradient(POSITION)
-    assert {tuple(each["want"]) for each in questions(log)} == {("log_density",)}
-    assert len(questions(log)) == 5
-
-
-def test_a_range_of_plausible_places_is_passed_on(model):
-    box = {"q": (2.0, 3.0)}
-    target = sk.command_potential(model, dim=2, plausible=box)
-    starts = target.initial(np.random.default_rng(1), 5)
-    assert ((starts > 2.0) & (starts < 3.0)).all()
-
-
 def test_each_call_has_a_folder_of_its_own(shell, tmp_path):
     target = shell(f"pwd >> {tmp_path}/folders; ls >&2; touch new; exit 1")
     for _ in range(2):

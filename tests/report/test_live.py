@@ -10,7 +10,6 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
 import types
 import urllib.request
@@ -21,7 +20,7 @@ from pages import ask, serving
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.live import Address, Server, Watched
+from surrokit.live import Server, Watched
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
 
@@ -64,12 +63,9 @@ def test_a_run_that_ended_has_its_page_and_no_refresh(server):
     [
         ({"path": "/?again"}, 200),
         ({"path": "/../etc/passwd"}, 404),
-        ({"path": "/run.surrokit"}, 404),
         ({"method": "HEAD"}, 200),
         ({"method": "POST"}, 501),
-        ({"method": "PUT"}, 501),
         ({"host": "elsewhere.example"}, 403),
-        ({"host": ""}, 403),
     ],
 )
 def test_one_page_is_served_to_this_machine_alone(server, request_, status):
@@ -94,12 +90,6 @@ def test_ports_and_hosts_that_are_none_are_told(server):
         Server(server.watched, host="192.0.2.1")
 
 
-def test_before_there_is_a_file_the_page_waits(tmp_path):
-    page = Watched(tmp_path / "<none>", 3.0).page()
-    assert '<meta http-equiv="refresh" content="3">' in page
-    assert "&lt;none&gt;" in page
-
-
 def test_the_page_follows_a_run(tmp_path):
     """The model itself reads the page about the run that calls it."""
     path, pages = tmp_path / "run.surrokit", {}
@@ -118,6 +108,9 @@ def test_the_page_follows_a_run(tmp_path):
     plain = sk.sample(sk.potential(value_and_gradient=normal, dim=2), **SIZES)
     run = sk.sample(target, path=path, **SIZES)
     np.testing.assert_array_equal(run.draws, plain.draws)
+    page = Watched(tmp_path / "<none>", 3.0).page()
+    assert '<meta http-equiv="refresh" content="3">' in page
+    assert "&lt;none&gt;" in page
     first, page = pages.values()
     assert "refresh" in first
     assert "The run goes on, or was killed: " in page
@@ -219,50 +212,41 @@ def test_the_loopback_needs_no_token(host):
         assert found.token is None
         assert "token" not in found.url
         place = found.url.removeprefix("http://").rstrip("/")
-        assert ask(found, host=place, at=found.address.number)[::2] == (200, "the page")
-        assert ask(found, host="elsewhere.example", at=found.address.number)[0] == 403
-    address = Address.of("127.0.0.1")  # a browser leaves out the port of the web
-    assert address.hosts(80) == {"127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"}
+        assert ask(found, host=place, at=found.number)[::2] == (200, "the page")
+        assert ask(found, host="elsewhere.example", at=found.number)[0] == 403
+        found.server_port = 80  # which a browser leaves out
+        assert found.admits("localhost", "")
+        assert found.admits("localhost:80", "")
 
 
-def test_a_name_is_trusted_as_the_number_that_it_stands_for(monkeypatch):
-    """A file of hosts may have any number for ``localhost``."""
-    place = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("0.0.0.0", 0))
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [place])
-    with Server(Waiting(), host="localhost") as found:
-        assert found.token is not None
-
-
-def test_all_other_addresses_need_the_token(everywhere, capfd):
+def test_all_other_addresses_need_the_token(everywhere, monkeypatch, capfd):
     token = everywhere.token
     assert len(token) >= 43  # 256 bits
     status, headers, page = ask(everywhere, f"/?token={token}", host="node17.example:80")
     assert (status, page) == (200, "the page")
-    assert headers["Referrer-Policy"] == "no-referrer"
-    assert headers["Cache-Control"] == "no-store"
+    assert (headers["Referrer-Policy"], headers["Cache-Control"]) == ("no-referrer", "no-store")
     assert "Set-Cookie" not in headers
     assert "Python" not in headers["Server"]
     assert ask(everywhere, f"/?token={token}", method="HEAD")[::2] == (200, "")
-    with Server(Waiting(), **EVERYWHERE) as other:
-        assert other.token != token
     assert capfd.readouterr() == ("", "")  # nothing is logged
+    # a file of hosts may have any number for ``localhost``
+    place = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("0.0.0.0", 0))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [place])
+    with Server(Waiting(), host="localhost") as other:
+        assert other.token not in (None, token)
 
 
 @pytest.mark.parametrize(
     "path",
     [
         "/",
-        "/?",
-        "/?token",
         "/?token=",
         "/?token={short}",
         "/?token={token}x",
         "/?token={other}",
         "/?Token={token}",
-        "/?token={token}&token=x",
         "/?token=%FF%00",
         "/{token}",
-        "/elsewhere",
     ],
 )
 def test_nothing_is_told_without_the_token(everywhere, path, capfd):
@@ -277,13 +261,6 @@ def test_nothing_is_told_without_the_token(everywhere, path, capfd):
             assert token not in page + repr(headers)
             assert headers["Referrer-Policy"] == "no-referrer"
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_token_in_no_alphabet_is_refused(everywhere):
-    where = ("127.0.0.1", everywhere.server_port)
-    with socket.create_connection(where, timeout=60) as connection:
-        connection.sendall(b"GET /?token=\xe9\xff HTTP/1.0\r\n\r\n")
-        assert b" 403 " in connection.recv(1000)
 
 
 def test_tokens_are_compared_in_constant_time(everywhere, monkeypatch):
@@ -307,110 +284,3 @@ def test_readers_who_go_away_or_say_nothing_are_left(capfd, monkeypatch):
         with socket.create_connection(where, timeout=60) as connection:
             assert connection.recv(1) == b""
     assert capfd.readouterr() == ("", "")
-
-
-# --- runs that are killed and resumed ---
-
-SLOW = (
-    "import sys, time, surrokit as sk\n"
-    "def model(q):\n"
-    "    time.sleep(0.004)\n"
-    "    return 0.5 * q @ q, q\n"
-    "target = sk.potential(value_and_gradient=model, dim=2)\n"
-    f"sizes = {SIZES!r}\n"
-    "if sys.argv[2] == 'begin':\n"
-    "    sk.sample(target, path=sys.argv[1], **sizes)\n"
-    "else:\n"
-    "    sk.resume(sys.argv[1], target, progress=False)\n"
-)
-"""A run in another process, which takes seconds."""
-
-
-@pytest.fixture
-def begin(tmp_path):
-    """Begin or resume the slow run; what is left of it ends with the test."""
-    processes = []
-
-    def start(how):
-        command = [sys.executable, "-c", SLOW, str(tmp_path / "run.surrokit"), how]
-        processes.append(subprocess.Popen(command))
-        return processes[-1]
-
-    yield start
-    for process in processes:
-        process.kill()
-        process.wait()
-
-
-def iterations(page):
-    """Return how many iterations a page says are done; None where no run goes on."""
-    found = re.search(r"The run goes on, or was killed: (\d+) iterations are done", page)
-    return None if found is None else int(found[1])
-
-
-def ask_now(server):
-    """Ask for a page that is no older than the question."""
-    server.watched._next = 0.0
-    return ask(server)
-
-
-def wait_for(server, least):
-    """Return the first page that tells so many iterations."""
-    ended = time.monotonic() + 60.0
-    while time.monotonic() < ended:
-        page = ask_now(server)[2]
-        if (iterations(page) or 0) >= least:
-            return page
-        time.sleep(0.05)
-    raise AssertionError(f"no page told {least} iterations within a minute")
-
-
-@pytest.mark.long
-def test_the_page_of_a_killed_run_stays_and_goes_on_when_it_is_resumed(tmp_path, begin):
-    with serving(Watched(tmp_path / "run.surrokit", 0.1)) as server:
-        first = begin("begin")
-        wait_for(server, 10)
-        first.kill()
-        assert first.wait() != 0
-        killed, later = ask_now(server), ask_now(server)
-        assert killed[0] == 200
-        assert "its file was last written at" in killed[2]
-        assert 'http-equiv="refresh"' in killed[2]
-        assert iterations(later[2]) == iterations(killed[2]) >= 10
-        second = begin("resume")
-        wait_for(server, iterations(killed[2]) + 1)
-        assert second.wait(timeout=60) == 0
-        ended = ask_now(server)[2]
-    assert iterations(ended) is None
-    assert 'http-equiv="refresh"' not in ended
-    assert "4 chains of 60 draws of 2 numbers" in ended
-
-
-@pytest.mark.long
-def test_a_run_that_is_killed_and_resumed_is_watched_by_ten_readers(tmp_path, begin):
-    """Readers ask twice a second; draws are those of a run that nobody watches."""
-    path = tmp_path / "run.surrokit"
-    stop, pages = threading.Event(), []
-
-    def read(server):
-        while not stop.is_set():
-            pages.append(ask(server)[2])
-            time.sleep(0.5)
-
-    with serving(Watched(path, 0.5)) as server:
-        readers = [threading.Thread(target=read, args=(server,)) for _ in range(10)]
-        for reader in readers:
-            reader.start()
-        first = begin("begin")
-        time.sleep(4.0)
-        first.kill()
-        first.wait()
-        assert begin("resume").wait() == 0
-        time.sleep(1.0)
-        stop.set()
-        for reader in readers:
-            reader.join()
-    plain = sk.sample(sk.potential(value_and_gradient=normal, dim=2), **SIZES)
-    np.testing.assert_array_equal(sk.open_run(path).draws, plain.draws)
-    assert any("The run goes on" in page for page in pages)
-    assert all("<h1>Report of a run</h1>" in page for page in pages)

@@ -11,33 +11,18 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, MissingDependencyError
-from surrokit.plots.diagnostics import (
-    cost_panels,
-    energy_panel,
-    rank_panels,
-    ratios_panel,
-    weights_panel,
-)
+from surrokit.plots.diagnostics import cost_panels, energy_panel, rank_panels, weights_panel
 from surrokit.plots.panel import Sample, arrange, density, short_name
 from surrokit.plots.posterior import marginal_panels, most_correlated, strongest_pairs
 from surrokit.plots.surrogate import Comparison, error_panel
 
 figure_module = pytest.importorskip("matplotlib.figure", reason="pictures are Matplotlib's")
 
-NAMES = ["marginals", "pairs", "trace", "forest", "cost", "trust"]
-
 
 def texts(figure):
     from matplotlib.text import Text
 
     return [each.get_text() for each in figure.findobj(Text)]
-
-
-@pytest.mark.parametrize("name", [*NAMES, "surrogate"])
-def test_each_picture_is_a_figure(run, name):
-    figure = getattr(run.plot, name)()
-    assert isinstance(figure, figure_module.Figure)
-    assert figure._repr_png_()[:4] == b"\x89PNG"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +38,11 @@ def test_weighted_answers_say_that_they_are(weighted, name, told):
 
 
 def test_pictures_of_some_parameters(run):
-    assert repr(run.plot) == f"<Plots: {', '.join([*NAMES[:4], 'surrogate', *NAMES[4:]])}>"
+    for name in ("marginals", "pairs", "trace", "forest", "surrogate", "cost", "trust"):
+        assert name in repr(run.plot)
+        figure = getattr(run.plot, name)()
+        assert isinstance(figure, figure_module.Figure)
+    assert figure._repr_png_()[:4] == b"\x89PNG"
     figure = run.plot.marginals(["w", "a"])
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["w[0]", "w[1]", "a"]
     assert len(run.plot.pairs(["a", "b", "w[1]"]).axes) == 3
@@ -70,6 +59,38 @@ def test_a_marginal_has_its_interval_and_says_it(run):
     )
 
 
+def test_what_cannot_be_shown_is_refused(run, exact_run):
+    kept = attrs.evolve(run.kept, draws=run.kept.draws[:, :0], seconds=run.kept.seconds[:0])
+    with pytest.raises(ConfigurationError, match="there are no draws to show; draw some first"):
+        attrs.evolve(run, kept=kept).plot.marginals()
+    with pytest.raises(ConfigurationError, match="pairs takes 2 to 6 numbers, got 1; name some"):
+        run.plot.pairs(["a"])
+    with pytest.raises(ConfigurationError, match="this run has no surrogate to look at"):
+        exact_run.plot.surrogate()
+
+
+def test_constant_and_doubtful_numbers_can_be_shown(run):
+    draws = run.draws.copy()
+    draws[..., 2] = 5.0
+    draws[0, :, 0] += 100.0
+    other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
+    for name in ("marginals", "trace", "pairs"):
+        getattr(other.plot, name)(["a", "w[0]"])
+    assert "R-hat above 1.01, or missing" in texts(other.plot.forest(["a"]))
+
+
+def test_panels_are_of_what_a_run_has_and_tell_its_costs(run, weighted):
+    without = attrs.evolve(run.kept, energy=np.full(run.kept.energy.shape, np.nan))
+    assert energy_panel(run) is not None
+    assert energy_panel(attrs.evolve(run, kept=without)) is None
+    assert weights_panel(run) is error_panel(weighted) is None
+    assert weights_panel(weighted) is not None
+    calls, acceptance = cost_panels(run)
+    assert f"{run.calls['gradient']} gradient" in calls.text
+    assert "surrogates were deployed once, and repaired 0 times" in calls.text
+    assert f"{run.kept.acceptance.mean():.3f} on average after warm-up" in acceptance.text
+
+
 def test_weights_decide_what_is_shown(weighted):
     """Draws are the surrogate's; were weights left out, the shifted ones would show."""
     sample = Sample.of(weighted)
@@ -79,14 +100,6 @@ def test_weights_decide_what_is_shown(weighted):
     assert_allclose(sample.rows.mean(axis=0), means, atol=0.1)
     assert_allclose(sample.marginal(0).mean(), weighted.summary()["mean"][0], atol=0.01)
     assert_allclose(np.quantile(sample.marginal(1), 0.05), weighted.summary()["q05"][1], atol=0.02)
-
-
-def test_a_run_without_draws_and_too_few_numbers_have_nothing_to_show(run):
-    kept = attrs.evolve(run.kept, draws=run.kept.draws[:, :0], seconds=run.kept.seconds[:0])
-    with pytest.raises(ConfigurationError, match="there are no draws to show; draw some first"):
-        attrs.evolve(run, kept=kept).plot.marginals()
-    with pytest.raises(ConfigurationError, match="pairs takes 2 to 6 numbers, got 1; name some"):
-        run.plot.pairs(["a"])
 
 
 def test_the_numbers_that_matter_are_those_that_go_together(run, rng):
@@ -105,26 +118,11 @@ def test_densities_are_missing_where_nothing_varies():
     assert_allclose(np.trapezoid(heights, grid), 1.0, rtol=0.05)
 
 
-def test_constant_and_doubtful_numbers_can_be_shown(run):
-    draws = run.draws.copy()
-    draws[..., 2] = 5.0
-    draws[0, :, 0] += 100.0
-    other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
-    for name in ("marginals", "trace", "pairs"):
-        getattr(other.plot, name)(["a", "w[0]"])
-    figure = other.plot.forest(["a"])
-    figure.draw_without_rendering()
-    assert "R-hat above 1.01, or missing" in texts(figure)
-
-
 def test_names_are_text_and_no_formulas(hostile, tmp_path, recwarn):
     for name in ("marginals", "pairs", "forest"):
         getattr(hostile.plot, name)().savefig(tmp_path / f"{name}.svg")
     assert all("Glyph" in str(each.message) for each in recwarn)
     assert "$x^{2$ \\frac" in texts(hostile.plot.marginals())
-
-
-def test_long_names_lose_their_middle():
     assert short_name("n" * 200) == "n" * 17 + "…" + "n" * 8
     assert short_name("two\nlines") == "two lines"
 
@@ -145,24 +143,6 @@ def test_ranks_of_chains_apart_are_uneven(run):
     assert min(shares_in(apart)[0][-4:]) > 3.0  # the last quarter is one chain's
 
 
-def test_costs_are_those_of_the_run(run):
-    calls, acceptance, seconds = cost_panels(run)
-    assert f"{run.calls['gradient']} gradient" in calls.text
-    assert len(run.adaptation.deployments) == 1
-    assert "surrogates were deployed once, and repaired 0 times" in calls.text
-    assert f"{run.kept.acceptance.mean():.3f} on average after warm-up" in acceptance.text
-    assert f"training {run.seconds['training']:.3g}" in seconds.text
-
-
-def test_pictures_are_of_what_a_run_has(run, weighted):
-    without = attrs.evolve(run.kept, energy=np.full(run.kept.energy.shape, np.nan))
-    assert energy_panel(run) is not None
-    assert energy_panel(attrs.evolve(run, kept=without)) is None
-    assert weights_panel(run) is ratios_panel(run) is error_panel(weighted) is None
-    assert weights_panel(weighted) is not None
-    assert "round by round" in ratios_panel(weighted).text
-
-
 # --- the surrogate ---
 
 
@@ -174,18 +154,24 @@ def test_looking_at_a_surrogate_pays_for_nothing(run, target):
     assert run.calls == before
 
 
-def test_exact_values_are_paid_for_where_told(run, target):
-    counted = []
+def test_lines_go_as_draws_do(run):
+    found = Comparison.of(run)
+    (away,) = found.through(0, np.array([2.0])) - found.mean
+    variance, *covariances = found.covariance[0]
+    assert_allclose(away, 2.0 * np.array([variance, *covariances]) / variance**0.5)
 
-    class Counting:
-        dim, capabilities = target.dim, target.capabilities
 
-        def value(self, positions):
-            counted.append(len(positions))
-            return target.value(positions)
-
-    run.plot.surrogate(["a", "b"], exact=Counting(), points=5)
-    assert counted == [5, 5, 25]
+def test_a_surrogate_of_tied_numbers_can_be_shown():
+    target = sk.potential(
+        value_and_gradient=lambda p: (-2.0 * np.log(p).sum(), -2.0 / p),
+        parameters={"p": sk.simplex(3)},
+    )
+    surrogate = sk.batch_surrogate(lambda evaluations, rng: target)
+    sizes = {"warmup": 60, "draws": 40, "seed": 1, "progress": False}
+    run = sk.sample(target, surrogate=surrogate, sampler="hmc", **sizes)
+    run.plot.surrogate()
+    with pytest.raises(ConfigurationError, match="parameters cannot be named here"):
+        run.plot.surrogate(["p"])
 
 
 def test_a_wrong_surrogate_is_told(run, target):
@@ -198,42 +184,6 @@ def test_a_wrong_surrogate_is_told(run, target):
     wrong = attrs.evolve(run, surrogate=Wrong())
     spread = 3.0 * Comparison.of(run).positions[:, 0].std()
     assert f"standard deviation {spread:.2g} nats" in error_panel(wrong).text
-
-
-def test_lines_go_as_draws_do(run, rng):
-    positions = rng.multivariate_normal([1.0, 2.0], [[1.0, 0.9], [0.9, 1.0]], size=500)
-    found = attrs.evolve(
-        Comparison.of(run),
-        positions=positions,
-        mean=positions.mean(axis=0),
-        covariance=np.cov(positions, rowvar=False),
-    )
-    ((x, y),) = found.through([0], np.array([[2.0]])) - found.mean
-    variance, covariance = found.covariance[0]
-    assert_allclose([x, y], [2.0 * variance**0.5, 2.0 * covariance / variance**0.5])
-
-
-def test_what_cannot_be_looked_at_is_refused(run, exact_run):
-    for points in (1, 2.5, None):
-        with pytest.raises(ConfigurationError, match="points must be a whole number of at least 2"):
-            run.plot.surrogate(points=points)
-    with pytest.raises(ConfigurationError, match="this run has no surrogate to look at"):
-        exact_run.plot.surrogate()
-
-
-def test_a_surrogate_of_tied_numbers_can_be_shown():
-    from surrokit.coordinates.parameters import simplex
-
-    def value_and_gradient(p):
-        return -2.0 * np.log(p).sum(), -2.0 / p
-
-    target = sk.potential(value_and_gradient=value_and_gradient, parameters={"p": simplex(3)})
-    surrogate = sk.batch_surrogate(lambda evaluations, rng: target)
-    sizes = {"warmup": 60, "draws": 40, "seed": 1, "progress": False}
-    run = sk.sample(target, surrogate=surrogate, sampler="hmc", **sizes)
-    run.plot.surrogate()
-    with pytest.raises(ConfigurationError, match="parameters cannot be named here"):
-        run.plot.surrogate(["p"])
 
 
 def test_without_matplotlib_the_message_says_what_to_install(run, monkeypatch):

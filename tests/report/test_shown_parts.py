@@ -13,14 +13,12 @@ from scipy import stats
 
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
-from surrokit.diagnostics import highest_density
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.result.records import Finding, Verdict
-from surrokit.shown.target import LONGEST, describe_value
+from surrokit.shown.target import describe_value
 from surrokit.surrogate.quality import FitQuality
 from surrokit.testing.targets import Gaussian
 from surrokit.testing.wrappers import CountingPotential
-from surrokit.weighted.round import Distribution
 
 
 def facts(shown):
@@ -67,7 +65,7 @@ def test_a_target_tells_its_parameters(declared):
 
 def test_a_target_tells_what_can_be_evaluated_and_what_it_costs(declared):
     told = facts(declared)
-    assert told["target"] == "Differences of ConstrainedPotential of FunctionPotential"
+    assert told["target"] == "Differences of BoundedPotential of FunctionPotential"
     assert told["dimension"] == "16, sampled by 15 numbers on the line"
     assert told["can be evaluated"] == "value, gradient by 31 values each"
     assert "calls so far" not in told
@@ -78,11 +76,8 @@ def test_a_target_tells_what_can_be_evaluated_and_what_it_costs(declared):
     [
         (("banana", {}), "value, gradient, Hessian, metric"),
         (("lynx-hare", {}), "outputs of the forward map, Jacobian of the outputs"),
-        (("elliptic-pde", {}), "outputs of the forward map"),
         (("simulated-logistic", {"n_rows": 1200, "dim": 3}), "terms of 1,200 rows of data"),
         (sk.forward_potential(lambda q: q, data=[1.0, 2.0], noise_sd=0.1, dim=2), "value"),
-        (sk.rows_potential("logistic", np.eye(2), [0, 1], prior=1.0), "value"),
-        (sk.rows_potential(lambda q, rows: rows @ q, np.eye(2), dim=2), "value"),
         (sk.one_by_one(Gaussian()), "value"),
     ],
 )
@@ -117,14 +112,14 @@ def test_of_many_parameters_and_numbers_the_first_are_shown():
 # --- surrogates ---
 
 
-@pytest.mark.parametrize("name", ["additive", "rbf", "quadratic", "rows", "gp", "fitc"])
+@pytest.mark.parametrize("name", ["additive", "gp"])
 def test_surrogates_tell_their_settings(name):
     surrogate = sk.make("surrogate", name)
     told, rows = facts(surrogate), cells(surrogate)
     assert told["surrogate"].startswith(type(surrogate).__name__ + ": ")
     assert told["fitted"] == "not yet"
     assert rows
-    assert all(len(cell) <= LONGEST for row in rows.values() for cell in row)
+    assert all(len(cell) <= 100 for row in rows.values() for cell in row)
 
 
 def test_a_setting_is_shown_as_it_was_given():
@@ -205,19 +200,6 @@ def test_a_run_is_shown_with_its_verdict_first(run):
     assert len(text) < 5000
 
 
-def test_a_summary_is_shown_as_a_table_with_what_it_has(run):
-    found = Parsed(run.summary(parameters=["w"], interval=0.9)._repr_html_())
-    assert [text for tag, text in found.texts if tag == "bdi"] == ["w[0]", "w[1]"]
-    assert "hdi_low" in found.text("th")
-    assert "more numbers" not in found.text()
-
-
-def test_weighted_answers_and_runs_without_draws_are_shown(weighted, run):
-    assert "the answers are weighted" in weighted._repr_html_()
-    kept = attrs.evolve(run.kept, draws=run.kept.draws[:, :0], seconds=run.kept.seconds[:0])
-    assert "There are no draws." in attrs.evolve(run, kept=kept)._repr_html_()
-
-
 # --- tables ---
 
 
@@ -257,19 +239,3 @@ def test_a_summary_with_an_interval_has_its_ends(run, weighted):
     low, high = weighted.highest_density(0.9)[0]
     assert_allclose([low, high], [-1.645, 1.645], atol=0.1)  # of a normal one, from few calls
     assert_array_equal(weighted.summary(interval=0.9)["hdi_low"][0], low)
-
-
-def test_an_interval_of_masses_is_that_of_as_many_draws(rng):
-    draws = rng.normal(size=(2000, 1))
-    masses = rng.integers(1, 4, size=2000).astype(float)
-    repeated = np.repeat(draws, masses.astype(int), axis=0)
-    found = Distribution.of(draws, masses / masses.sum()).shortest(0.9)
-    assert_allclose(found, highest_density(repeated[None], 0.9), atol=0.05)
-
-
-@pytest.mark.long
-def test_the_interval_of_sharpened_answers_is_by_all_their_draws(target):
-    parts = {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds"}
-    run = sk.sample(target, **parts, draws=100, seed=1, progress=False)
-    sharp = sk.sharpen(run, seed=1)
-    assert_array_equal(sharp.highest_density(0.9), sharp.sharpened.distribution.shortest(0.9))

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError
 from surrokit.registry.components import KINDS
-from surrokit.scaffold.distribution import SUMMARIES, Distribution
+from surrokit.scaffold.distribution import SUMMARIES, write_plugin
 from surrokit.testing import check_plugin
 
 
@@ -39,7 +39,7 @@ def in_python(folder, *arguments):
 def test_a_new_plugin_passes_its_own_tests(tmp_path):
     """In this process all kinds pass the checks of their kind, see below."""
     kind = "sampler"
-    folder = Distribution("good-idea", kind).write(tmp_path)
+    folder = write_plugin("good-idea", kind, tmp_path)
     done = in_python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout + done.stderr
     shown = in_python(folder, "-m", "surrokit", "plugins", kind, "good-idea")
@@ -48,7 +48,7 @@ def test_a_new_plugin_passes_its_own_tests(tmp_path):
 
 @pytest.mark.parametrize("kind", SUMMARIES)
 def test_a_part_of_each_kind_passes_the_checks_of_its_kind(tmp_path, kind, monkeypatch):
-    folder = Distribution(f"idea-of-{kind}", kind).write(tmp_path)
+    folder = write_plugin(f"idea-of-{kind}", kind, tmp_path)
     monkeypatch.syspath_prepend(folder)
     results = check_plugin(importlib.import_module(f"surrokit_idea_of_{kind}"))
     assert len(results) > 4
@@ -61,7 +61,7 @@ def test_there_is_a_template_for_each_kind_of_part_of_a_run():
 
 @pytest.mark.long
 def test_its_tests_see_a_part_that_is_wrong(tmp_path):
-    folder = Distribution("bad-idea", "sampler").write(tmp_path)
+    folder = write_plugin("bad-idea", "sampler", tmp_path)
     module = folder / "surrokit_bad_idea.py"
     text = module.read_text()
     assert "state.positions + moves" in text
@@ -88,13 +88,13 @@ def test_the_command_writes_it_and_says_what_to_do(tmp_path):
 def test_what_cannot_be_written_is_refused(tmp_path):
     for name in ("", "Big", "1st", "with space", "a--b", "-a", "a_b", "../a"):
         with pytest.raises(ConfigurationError, match="made of small letters and digits"):
-            Distribution(name)
+            write_plugin(name, "sampler", tmp_path)
     said = "there are some for surrogate, sampler, potential"
     with pytest.raises(ConfigurationError, match=said):
-        Distribution("a", "network")
-    Distribution("a").write(tmp_path)
+        write_plugin("a", "network", tmp_path)
+    write_plugin("a", "surrogate", tmp_path)
     with pytest.raises(ConfigurationError, match=r"surrokit-a already; give another name"):
-        Distribution("a", "sampler").write(tmp_path)
+        write_plugin("a", "sampler", tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(ConfigurationError, match=r"cannot write .*; give a folder that you may"):
-        Distribution("a").write(tmp_path / "file")
+        write_plugin("a", "sampler", tmp_path / "file")

@@ -1,10 +1,8 @@
-"""What every story records, and how it runs a command as a person in a terminal does."""
+"""What every story records."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 
 import pytest
@@ -26,24 +24,3 @@ def account(record_property):
 
 def _used():
     return sum(os.times()[:4])
-
-
-@pytest.fixture
-def terminal(root, tmp_path):
-    """Return a function that runs Python with these arguments in an empty folder."""
-
-    def run(*arguments, paths=(), folder=tmp_path):
-        known = [*map(str, paths), *filter(os.path.isdir, sys.path)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(known), "COLUMNS": "80"}
-        done = subprocess.run(
-            [sys.executable, *map(str, arguments)],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    return run

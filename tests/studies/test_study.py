@@ -163,3 +163,11 @@ def test_files_of_another_kind_are_refused(tmp_path):
     sk.study(tmp_path / "a", dim=2, **CHAINS)
     with pytest.raises(ConfigurationError, match=r"holds the dim, seed of its study; leave them"):
         sk.study(tmp_path / "a", dim=2, seed=1)
+
+
+@pytest.mark.parametrize("schedule", ["once", sk.make("schedule", "once")])
+def test_a_safety_beside_a_schedule_is_kept(tmp_path, schedule):
+    given = {"schedule": (schedule, sk.Safety(patience=30)), "parameters": PARAMETERS, **WEIGHTS}
+    first = sk.study(tmp_path / "a", **given).ask()
+    again = {} if schedule == "once" else {"schedule": given["schedule"]}
+    assert np.array_equal(sk.study(tmp_path / "a", **again).ask(), first)

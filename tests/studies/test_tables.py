@@ -89,3 +89,26 @@ def test_files_that_are_missing_or_there(command, tmp_path):
 def _begun(folder):
     sk.study(folder / "b", parameters={"x": None}, seed=1)
     return folder / "b"
+
+
+def test_show_says_what_a_study_waits_for(command, tmp_path):
+    file = tmp_path / "a"
+    command("study", file, "x", "y=0:", "--seed", 1)
+    shown = command("show", file)[1]
+    assert "the study waits for log densities at 4 positions, (x, y) = " in shown
+    assert (
+        "; and 1 more. Get them by surrokit ask a, and pass the results by surrokit tell" in shown
+    )
+    assert "ended" not in shown
+    study = sk.study(file)
+    study.tell(study.ask()[:3], np.zeros(3))
+    assert "at 1 positions" in command("show", file, "--follow")[1]
+
+
+def test_show_of_a_study_that_is_done_is_that_of_its_run(command, tmp_path):
+    study = sk.study(tmp_path / "a", dim=2, sampler="random-walk", warmup=2, draws=4, seed=1)
+    while not study.done:
+        study.tell(study.ask(), -0.5 * (study.ask() ** 2).sum(axis=1))
+    shown = command("show", tmp_path / "a")[1]
+    assert "waits" not in shown
+    assert "q[1]" in shown

@@ -11,13 +11,12 @@ from numpy.testing import assert_array_equal
 
 import surrokit as sk
 from surrokit.capabilities import GRADIENT
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import (
     ChainState,
     Evaluations,
     LearningProblem,
     StepInfo,
-    check_learn_from,
 )
 from surrokit.surrogate.quality import FitQuality, fit_quality
 from surrokit.surrogate.training import training_rows
@@ -117,18 +116,6 @@ def test_positions_whose_value_is_not_known_are_left_out(learn_from, left):
     assert_array_equal(rows.values, left)
 
 
-def test_parts_that_were_not_paid_stay_missing():
-    bare = Evaluations(positions=PAID.positions, values=PAID.values)
-    rows = training_rows("accepted", bare, AFTER, INFO)
-    assert (rows.gradients, rows.outputs, rows.jacobians) == (None, None, None)
-
-
-@pytest.mark.parametrize("choice", ["some", "", None, 3])
-def test_other_choices_are_refused(choice):
-    with pytest.raises(ConfigurationError, match="learn_from must be one of all, accepted, states"):
-        check_learn_from(choice)
-
-
 @attrs.frozen
 class Bowl:
     """|q|^2 / 2 + slope . q + level, with a gradient or without."""
@@ -211,21 +198,14 @@ def test_where_no_gradient_is_known(surrogate, rows):
     assert quality.variance == 0.0
 
 
-def test_rows_without_a_finite_value_are_left_out():
-    rows = exact()
-    values = np.array(rows.values)
-    values[:20] = np.inf
-    values[20] = np.nan
-    quality = fit_quality(Bowl(slope=(1.0, 0.0)), attrs.evolve(rows, values=values))
-    assert quality.n_points == 29
-    assert quality.variance == pytest.approx(np.var(rows.positions[21:, 0]))
-
-
 @pytest.mark.parametrize("n", [0, 1])
 def test_fewer_than_two_rows_have_no_variance(n):
     assert fit_quality(Bowl(), exact(n)) is None
     one = attrs.evolve(exact(2), values=[1.0, np.inf])
     assert fit_quality(Bowl(), one) is None
+    bare = Evaluations(positions=PAID.positions, values=PAID.values)
+    rows = training_rows("accepted", bare, AFTER, INFO)
+    assert (rows.gradients, rows.outputs, rows.jacobians) == (None, None, None)
 
 
 @pytest.mark.statistical

@@ -124,21 +124,6 @@ def test_threads_are_given_back_once_the_last_of_several_runs_ends():
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-def test_a_run_within_a_target_leaves_the_threads_of_that_target():
-    seen = set()
-
-    def value(q):
-        if not seen:
-            sk.sample(target_that_notes(set()), sampler="hmc", **SHORT)
-        seen.add(threads())
-        return 0.5 * q @ q
-
-    sk.sample(sk.potential(value, lambda q: q, dim=2), sampler="hmc", **SHORT)
-    assert seen == {2}
-    assert threads() == 2
-
-
-@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 def test_no_draw_depends_on_the_number_of_threads():
     target = sk.make("potential", "simulated-logistic", n_rows=3000, dim=20)
     many = sk.sample(target, sampler="hmc", **SHORT)

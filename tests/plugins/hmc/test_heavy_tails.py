@@ -61,19 +61,6 @@ def test_runs_without_heavy_tails_on_both_sides_are_as_without_a_warp(target):
     assert by_default.calls == without.calls
 
 
-@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-@pytest.mark.parametrize(
-    "settings",
-    [{"step_size": 0.5}, {"metric": ("dense", {"inverse_mass": np.eye(3)})}],
-)
-def test_settings_that_are_given_are_in_the_targets_own_coordinates(settings):
-    by_default, without = (
-        drawn(student(1.0), ("hmc", {**settings, **warp}), draws=40)
-        for warp in ({}, {"warp": False})
-    )
-    assert_array_equal(by_default.draws, without.draws)
-
-
 def test_slow_chains_in_heavy_tails_are_advised_of_what_learns_them():
     with pytest.warns(
         SamplingWarning, match="heavy tails on both sides.*use sampler='hmc' with all"
@@ -86,9 +73,3 @@ def test_slow_chains_in_heavy_tails_are_advised_of_what_learns_them():
 def test_a_surrogate_in_heavy_tails_is_advised_against():
     with pytest.warns(SamplingWarning, match="sampler='hmc' without a surrogate"):
         drawn(student(1.0), "sub-chain", surrogate="additive", warmup=150, draws=100, seed=2)
-
-
-@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-def test_slow_chains_without_heavy_tails_are_advised_of_nothing_of_the_kind():
-    run = drawn(banana(), warmup=60, draws=30)
-    assert not run.verdict.named("heavy_tails")

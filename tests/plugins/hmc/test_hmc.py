@@ -95,13 +95,6 @@ def test_paths_are_as_long_as_given_or_asked_for_or_as_the_widest_direction(
     assert hmc(**settings).bind(NORMAL, Tuning(**tuning)).max_steps == steps
 
 
-def test_the_length_follows_the_step_and_the_covariance():
-    sampler, covariance = hmc(), np.eye(3)
-    for step, scale, steps in ((0.5, covariance, 7), (0.1, covariance, 32), (0.1, SPREAD, 95)):
-        tuning = Tuning(step_size=step, covariance=scale)
-        assert sampler.bind(NORMAL, tuning).max_steps == steps
-
-
 @pytest.mark.parametrize("name", ["hmc", "nuts", "rmhmc"])
 def test_the_same_covariance_is_not_factorised_again(name):
     sampler, covariance = sk.make("sampler", name), np.eye(3)
@@ -109,21 +102,6 @@ def test_the_same_covariance_is_not_factorised_again(name):
         sampler.bind(NORMAL, Tuning(step_size=step, covariance=covariance)) for step in (1.0, 0.5)
     )
     assert first.metric is second.metric
-
-
-# --- randomised lengths ---
-
-
-@pytest.mark.statistical
-def test_lengths_are_uniform(rng):
-    """Chi-squared with 4 degrees of freedom: 30 is exceeded once in 200,000."""
-    sampler = kernel(step_size=0.1, n_steps=5)
-    now = state(sampler, n=1)
-    lengths = [int(sampler.propose(now, rng).n_steps[0]) for _ in range(2000)]
-    counts = np.bincount(lengths, minlength=6)
-    assert counts[0] == 0
-    assert len(counts) == 6
-    assert (np.square(counts[1:] - 400) / 400).sum() < 30
 
 
 # --- proposals ---
@@ -175,20 +153,6 @@ def test_no_path_is_shorter_than_its_part_of_the_longest(shortest, least):
     lengths = {int(sampler.propose(at, rng).n_steps[0]) for _ in range(200)}
     assert lengths == set(range(least, 8))
     assert {sampler.draw_shared(rng).max_steps for _ in range(200)} == lengths
-
-
-def test_paths_that_are_not_short_turn_positions_round():
-    rng = np.random.default_rng(3)
-    correlations = []
-    for shortest in (0.0, 1 / 3):
-        sampler = kernel(step_size=0.1, n_steps=31, shortest=shortest)
-        products = []
-        for seed in range(300):
-            start = state(sampler, n=50, seed=seed)
-            products.append((start.positions * sampler.propose(start, rng).positions).mean())
-        correlations.append(np.mean(products))
-    # the mean cosine over [0, pi] and over [pi / 3, pi]; standard errors are 0.04 and 0.03
-    assert_allclose(correlations, [0.0, -0.41], atol=0.13)
 
 
 # --- in a run ---

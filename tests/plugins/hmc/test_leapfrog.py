@@ -87,30 +87,7 @@ def test_ends_are_those_of_the_textbook(start, metric, lengths):
         assert_allclose(end.momenta[i], expected[1], rtol=1e-10, atol=1e-12)
 
 
-def test_mixed_lengths_end_where_single_ones_do(start):
-    q, p = start
-    lengths = np.array([5, 1, 3, 5, 2, 1])
-    mixed, _ = advanced(Quartic(), IdentityMetric(), q, p, 0.1, lengths)
-    for i, n in enumerate(lengths):
-        single, _ = advanced(Quartic(), IdentityMetric(), q[i : i + 1], p[i : i + 1], 0.1, n)
-        assert_array_equal(mixed.positions[i], single.positions[0])
-        assert_array_equal(mixed.momenta[i], single.momenta[0])
-        assert mixed.cache["value"][i] == single.cache["value"][0]
-
-
 # --- what a path costs ---
-
-
-@pytest.mark.parametrize("n_steps", [1, 2, 10])
-def test_a_path_costs_a_gradient_a_step_and_values_at_the_end_only(start, n_steps):
-    counting = CountingPotential(Quartic())
-    q, p = start
-    advanced(counting, IdentityMetric(), q, p, 0.1, n_steps)
-    started = 6
-    assert counting.positions["value_and_gradient"] == started + 6
-    assert counting.positions["gradient"] == 6 * (n_steps - 1)
-    assert counting.positions["value"] == 0
-    assert sum(counting.batches.values()) == 1 + n_steps
 
 
 def test_without_a_gradient_alone_paths_are_the_same(start):
@@ -172,19 +149,6 @@ def test_lost_chains_are_not_evaluated_further():
     counting = CountingPotential(RightHalf())
     advanced(counting, IdentityMetric(), q, p, 0.01, 20)
     assert counting.gradients() <= 2 + 20 + 2
-
-
-def test_all_chains_may_be_lost():
-    q, p = np.full((3, 2), 0.05), np.full((3, 2), -9.0)
-    end, status = advanced(RightHalf(), IdentityMetric(), q, p, 0.1, [3, 4, 5])
-    assert_array_equal(status, Status.NOT_FINITE)
-    assert end.positions.shape == (3, 2)
-
-
-def test_a_start_that_is_not_finite_is_lost():
-    q, p = np.array([[-1.0, 0.0], [2.0, 0.0]]), np.zeros((2, 2))
-    _, status = advanced(RightHalf(), IdentityMetric(), q, p, 0.1, 3)
-    assert_array_equal(status, [Status.NOT_FINITE, Status.OK])
 
 
 def test_an_end_outside_the_support_is_lost():

@@ -10,13 +10,12 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import ChainState, Hamiltonian, Phase, Status, Tuning
 from surrokit.kernel.hamiltonian import DIVERGENCE
-from surrokit.testing.running import CHECKS
 from surrokit.testing.targets import Banana, Gaussian, Mixture
-from surrokit.testing.wrappers import CountingPotential, Fenced
-from surrokit_hmc.half import Half, turns_back
+from surrokit.testing.wrappers import Fenced
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric
 from surrokit_hmc.nuts import NUTS
+from surrokit_hmc.trajectories import Half, turns_back
 
 BANANA = Banana()
 
@@ -78,7 +77,6 @@ def test_a_half_is_sound_just_if_no_subtree_of_it_turns(depth, metric, step_size
         lowest=energy.copy(),
         highest=energy.copy(),
         log_uniforms=np.log(rng.random((2**depth, n))),
-        depth=depth,
     )
     for _ in range(2**depth):
         half.follow(leapfrog, hamiltonian, np.full(len(half.rows), step_size))
@@ -132,66 +130,7 @@ def test_a_path_ends_once_it_has_slowed_to_a_share_of_its_mean(angle, slowed):
     assert found[0] == (0.5 * angle / np.tan(0.5 * angle) <= slowed)
 
 
-def test_a_path_does_not_come_round_to_where_it_was():
-    """With this step four points sweep nearly half a period, and eight more than a whole one."""
-    target = sk.potential(
-        lambda q: 0.5 * np.square(q).sum(axis=1), lambda q: q, dim=12, batched=True
-    )
-    q, steps = np.random.default_rng(0).standard_normal((500, 12)), {}
-    for slowed in (0.0, NUTS(integrator=Leapfrog(), metric=IdentityMetric()).slowed):
-        sampler = kernel(potential=target, step_size=0.9, slowed=slowed)
-        state = ChainState(positions=q, values=target.value(q), cache=sampler.cache(q))
-        steps[slowed] = sampler.propose(state, np.random.default_rng(1)).n_steps.mean()
-    plain, default = steps.values()
-    assert plain > 5.0
-    assert default < 3.5
-
-
 # --- what is drawn ---
-
-
-@pytest.mark.statistical
-def test_points_are_drawn_by_their_weights():
-    """All chains start alike, so each of their first halves has one of two fixed points."""
-    n = 40_000
-    sampler = kernel(max_depth=1, step_size=1.2)
-    hamiltonian = Hamiltonian(potential=BANANA, metric=IdentityMetric())
-    q, p = np.tile([0.4, 0.9], (n, 1)), np.tile([1.0, -0.7], (n, 1))
-
-    class Fixed(IdentityMetric):
-        def draw(self, rng, n, dim):
-            return p[:n].copy()
-
-    sampler = kernel(max_depth=1, step_size=1.2, metric=Fixed())
-    state = ChainState(positions=q, values=BANANA.value(q), cache=sampler.cache(q))
-    proposal = sampler.propose(state, np.random.default_rng(2))
-    start = Phase(positions=q[:2], momenta=p[:2], cache=sampler.cache(q[:2]))
-    ends, _ = Leapfrog().advance(
-        hamiltonian, start, np.array([1.2, -1.2]), np.ones(2, dtype=np.int64)
-    )
-    weights = np.minimum(1.0, np.exp(hamiltonian.energy(start) - hamiltonian.energy(ends)))
-    for end, weight in zip(ends.positions, weights, strict=True):
-        share = (proposal.positions == end).all(axis=1).mean()
-        assert share == pytest.approx(0.5 * weight, abs=4.5 * 0.5 / np.sqrt(n))
-    assert_allclose(np.exp(proposal.log_path_ratio).mean(), weights.mean(), atol=0.02)
-
-
-def test_the_proposal_says_what_it_should():
-    counting = CountingPotential(BANANA)
-    sampler = kernel(potential=counting)
-    state = started(sampler)
-    counting.positions.clear()
-    proposal = sampler.propose(state, np.random.default_rng(3))
-    assert counting.gradients() == proposal.n_steps.sum()
-    assert proposal.source is counting
-    assert_array_equal(proposal.status, Status.OK)
-    assert_allclose(proposal.cache["value"], BANANA.value(proposal.positions))
-    assert_allclose(
-        proposal.log_correction, proposal.cache["value"] - state.cache["value"], atol=1e-12
-    )
-    assert (proposal.log_path_ratio <= 0).all()
-    assert not proposal.divergent.any()
-    assert_array_equal(proposal.moved, (proposal.positions != state.positions).any(axis=1))
 
 
 def test_depth_bounds_the_steps():
@@ -260,7 +199,6 @@ def test_energies_of_a_path_differ_by_no_more_than_the_limit(rng):
             lowest=np.full(2, min(path, 0.0)),
             highest=np.full(2, max(path, 0.0)),
             log_uniforms=np.log(rng.random((2, 2))),
-            depth=1,
         )
         hamiltonian = Hamiltonian(potential=None, metric=NoKinetic())
         integrator = Steep(energies)
@@ -305,14 +243,6 @@ def test_settings_out_of_range_are_refused():
         nuts(metric=sk.make("metric", "softabs"))
     with pytest.raises(ConfigurationError, match="nuts needs an integrator for one mass matrix"):
         nuts(integrator=sk.make("integrator", "generalized-leapfrog"))
-
-
-QUICK = [check for check in CHECKS["sampler"] if check.level == "quick"]
-
-
-@pytest.mark.parametrize("check", QUICK, ids=lambda check: check.name)
-def test_it_keeps_the_contract_when_all_is_tuned(check):
-    check(lambda: sk.make("sampler", "nuts", max_depth=5))
 
 
 # --- in a run ---

@@ -158,15 +158,6 @@ def test_what_chains_share_is_the_same_from_either_end(length):
 # --- parts inside ---
 
 
-def test_sub_chains_of_sub_chains_are_longer_sub_chains():
-    inner = sk.make("sampler", "sub-chain", kernel=("random-walk", {"step_size": 1.0}), length=2)
-    outer = sk.make("sampler", "sub-chain", kernel=inner, length=3).bind(BANANA, TUNING)
-    state = started(outer)
-    proposal = outer.propose(state, np.random.default_rng(10))
-    assert_array_equal(proposal.n_steps, 6)
-    assert outer.kernel.potential is BANANA
-
-
 @pytest.mark.parametrize(
     ("settings", "length", "free"),
     [
@@ -236,21 +227,3 @@ def test_draws_are_nearly_independent(run):
     assert run.calls["value"] <= 4 * 551  # one for a draw
     assert run.calls["gradient"] == 0
     assert len(np.unique(run.kept.step_size)) == 1
-
-
-def test_the_length_stays_while_draws_are_kept():
-    run = sk.sample(
-        normal(3), sampler=("sub-chain", {"kernel": "random-walk"}), warmup=200, draws=30,
-        seed=3, progress=False,
-    )  # fmt: skip
-    assert len(np.unique(run.warmup.n_steps)) > 3
-    assert np.unique(run.kept.n_steps).tolist() == [run.kernel.n_transitions]
-
-
-def test_exploration_makes_single_transitions():
-    """On the exact potential a sub-chain would cost so many times as much."""
-    run = sk.sample(
-        normal(3), sampler=("sub-chain", {"kernel": ("hmc", {"n_steps": 2}), "length": 50}),
-        surrogate="quadratic", warmup=60, draws=5, seed=3, progress=False,
-    )  # fmt: skip
-    assert run.calls["gradient"] <= 4 * 2 * 31

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.interfaces import ChainState, Status, Tuning
-from surrokit.kernel.hamiltonian import CountedPaths
 from surrokit.marginals import Warp
 from surrokit.testing import CountingPotential
 from surrokit.testing.targets import Banana
@@ -56,11 +55,6 @@ def test_it_is_tuned_only_if_asked_for():
     assert "warp" not in hmc(warp=False).tunes
 
 
-def test_before_it_is_known_paths_are_plain():
-    assert isinstance(hmc().bind(Banana(), tuning(None)), CountedPaths)
-    assert isinstance(hmc(warp=False).bind(Banana(), tuning(BENT)), CountedPaths)
-
-
 def test_mass_and_path_length_are_those_of_its_own_covariance():
     wide = attrs.evolve(BENT, covariance=np.diag([9.0, 4.0]))
     kernel = hmc(n_steps=None, path_length=6.0).bind(Banana(), tuning(wide))
@@ -105,13 +99,6 @@ def test_a_path_costs_as_many_gradients_as_without(positions):
     before = counting.gradients()
     kernel.propose(state, np.random.default_rng(5))
     assert counting.gradients() - before == 6 * 5
-
-
-def test_what_chains_share_is_drawn_once():
-    kernel = hmc(randomize=True).bind(Banana(), tuning(BENT))
-    drawn = kernel.draw_shared(np.random.default_rng(3))
-    assert not drawn.inner.randomize
-    assert kernel.inner.randomize
 
 
 def test_a_lost_path_is_a_status():

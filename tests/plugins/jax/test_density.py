@@ -148,23 +148,6 @@ def test_draws_come_back_in_the_users_coordinates(jax, tmp_path):
     assert_array_equal(more.draws[:, :500], run.draws)
 
 
-def test_third_derivatives_serve_a_riemannian_sampler(jax):
-    target = from_jax(lambda q: -(q[0] ** 2) - (q[1] - q[0] ** 2) ** 2, dim=2)
-    rmhmc = ("rmhmc", {"step_size": 0.1, "n_steps": 3, "metric": "softabs"})
-    run = sk.sample(target, sampler=rmhmc, chains=2, warmup=20, draws=20, seed=1, progress=False)
-    assert run.acceptance.min() > 0.5
-    assert run.failures == 0
-
-
-def test_plausible_ranges_are_where_chains_start(jax):
-    ranges = {"mu": (5.0, 6.0), "tau": (0.1, 0.2), "w": (0.0, 1.0)}
-    target = from_jax(density, PARAMETERS, plausible=ranges)
-    starts = target.transform.to_bounded(target.initial(np.random.default_rng(0), 50))
-    assert starts[:, 1].min() > 0.1
-    assert starts[:, 1].max() < 0.2
-    assert target.capabilities > {"initial"}
-
-
 def test_single_precision_is_refused(jax):
     with pytest.raises(ResultTypeError, match=r"double precision \(float64\), got float32"):
         from_jax(lambda q: q.astype("float32").sum(), dim=2)

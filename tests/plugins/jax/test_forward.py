@@ -95,12 +95,6 @@ def test_a_map_without_reverse_mode_offers_its_jacobian(jax):
     assert_allclose([outputs[0, 0], jacobian[0, 0, 0]], [16.0, 32.0])
 
 
-def test_a_map_of_one_number_has_one_output(jax):
-    target = forward_from_jax(lambda q: q @ q, dim=2, data=[1.0], noise_sd=1.0)
-    assert target.forward(np.ones((3, 2))).shape == (3, 1)
-    assert target.forward_and_jacobian(np.ones((3, 2)))[1].shape == (3, 1, 2)
-
-
 @pytest.mark.parametrize(
     ("forward", "settings", "error", "message"),
     [

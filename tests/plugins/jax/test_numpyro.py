@@ -7,9 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from means import least_p_value
 from surrokit.errors import ConfigurationError
-from surrokit.testing import CHECK_RATE
 from surrokit_jax import from_numpyro
 
 QUICK = {"sampler": "hmc", "warmup": 60, "draws": 20, "chains": 2, "seed": 1, "progress": False}
@@ -91,50 +89,6 @@ def test_models_that_are_no_densities_are_refused(numpyro, schools):
             from_numpyro(model)
     given = {"model": schools[0], "args": (schools[1],), "kwargs": {"effects": schools[2]}}
     assert sk.make("potential", "numpyro", **given).dim == 10
-
-
-def hierarchical(numpyro):
-    """Return a hierarchical normal model with unknown scales, and its data."""
-    normal, half = numpyro.distributions.Normal, numpyro.distributions.HalfNormal
-    groups = np.repeat(np.arange(6), 5)
-
-    def model(groups, y=None):
-        mu = numpyro.sample("mu", normal(0.0, 5.0))
-        between, within = (numpyro.sample(name, half(3.0)) for name in ("between", "within"))
-        with numpyro.plate("groups", 6):
-            effect = numpyro.sample("effect", normal(mu, between))
-        with numpyro.plate("rows", len(groups)):
-            numpyro.sample("y", normal(effect[groups], within), obs=y)
-
-    return model, (groups,), {"y": np.random.default_rng(8).normal(groups.astype(float), 1.0)}
-
-
-@pytest.mark.long
-@pytest.mark.statistical
-@pytest.mark.filterwarnings("ignore:.* kept paths diverged")
-@pytest.mark.parametrize("which", ["schools", "hierarchical"])
-def test_means_are_those_of_numpyros_own_sampler(jax, numpyro, schools, which):
-    """Means and mean squares of all sites; of right draws one in a million fails."""
-    if which == "schools":
-        model, args, kwargs = schools[0], (schools[1],), {"effects": schools[2]}
-    else:
-        model, args, kwargs = hierarchical(numpyro)
-    target = from_numpyro(model, *args, **kwargs)
-    nuts = ("nuts", {"target_acceptance": 0.98})
-    run = sk.sample(target, sampler=nuts, warmup=1000, draws=5000, seed=2, progress=False)
-    theirs = numpyro.infer.MCMC(
-        numpyro.infer.NUTS(model, target_accept_prob=0.95),
-        num_warmup=1000,
-        num_samples=5000,
-        num_chains=4,
-        chain_method="sequential",
-        progress_bar=False,
-    )
-    theirs.run(jax.random.PRNGKey(0), *args, **kwargs)
-    draws = theirs.get_samples(group_by_chain=True)
-    pairs = [(run[name], np.asarray(draws[name])) for name in run.parameters.specs]
-    p, n = least_p_value(pairs, varies=run.parameters.varies)
-    assert p * n > CHECK_RATE
 
 
 @pytest.mark.long

@@ -75,21 +75,21 @@ def test_methods_and_batches_of_several_rows_are_kept_apart():
         assert_array_equal(second, [0.625])
 
 
-def test_a_search_sees_what_else_the_target_has():
-    assert (
-        run_abreast(Noted(), [lambda p: (p.dim, p.capabilities, p.height)] * 2)
-        == [(2, frozenset({"gradient"}), 3.0)] * 2
-    )
-
-
-def test_a_position_that_fails_is_its_own_searchs_matter():
+def test_a_position_that_fails_is_its_own_searchs_matter_and_an_error_all_of_theirs():
     def search(potential):
+        assert (potential.dim, potential.capabilities, potential.height) == (2, {"gradient"}, 3.0)
         try:
             potential.value_and_gradient(np.array([[7.0, 0.0]]))
         except EvaluationError:
             return "failed"
 
+    def stumble(potential):
+        potential.value(np.zeros((1, 2)))
+        raise ValueError("one")
+
     assert run_abreast(Noted(), [search, walk(0.0, 1), search]) == ["failed", [0.125], "failed"]
+    with pytest.raises(ValueError, match="one"):
+        run_abreast(Noted(), [walk(0.0, 4), stumble, search])
 
 
 def test_an_evaluation_that_ends_the_run_ends_all_searches():
@@ -115,18 +115,6 @@ def test_an_evaluation_that_ends_the_run_ends_all_searches():
         if thread is not threading.current_thread() and thread.daemon:
             thread.join(1.0)
     assert threading.active_count() <= before
-
-
-def test_the_first_search_that_raises_is_told_and_others_end():
-    def stumble(message):
-        def search(potential):
-            potential.value(np.zeros((1, 2)))
-            raise ValueError(message)
-
-        return search
-
-    with pytest.raises(ValueError, match="one"):
-        run_abreast(Noted(), [walk(0.0, 4), stumble("one"), stumble("two")])
 
 
 def test_filters_of_warnings_are_as_before():

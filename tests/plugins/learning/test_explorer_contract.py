@@ -8,13 +8,9 @@ import pytest
 import surrokit as sk
 from surrokit.testing import learning as checks
 
-BURST = ("sampler", {"sampler": "random-walk", "correction": "metropolis", "iterations": 20})
-
 
 def rounds():
-    return sk.make(
-        "explorer", "rounds", sampler="hmc", tuned="hmc", burst=BURST, evaluations=60, searches=1
-    )
+    return sk.make("explorer", "rounds", sampler="hmc", tuned="hmc", evaluations=60, searches=1)
 
 
 @attrs.frozen(eq=False)

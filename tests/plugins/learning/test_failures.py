@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
-import surrokit as sk
-from surrokit_learning import survey
-from surrokit_learning.survey import predict_failures, promising
+from surrokit_learning.survey import promising
 
 RNG = np.random.default_rng(1)
 POINTS = 3.0 * RNG.standard_normal((100, 2))
@@ -17,14 +13,11 @@ BAD = POINTS[:, 0] > 0.0
 NEXT = np.array([[-2.0, 0.0], [2.0, 0.0], [-1.0, 2.0], [3.0, -2.0]])
 
 
-def test_a_half_plane_is_learnt():
-    found = predict_failures(POINTS[~BAD], POINTS[BAD], NEXT)
-    assert found.tolist() == [False, True, False, True]
-
-
-def test_a_coordinate_without_width_is_no_obstacle():
-    flat = POINTS * [1.0, 0.0]
-    assert predict_failures(flat[~BAD], flat[BAD], NEXT).tolist() == [False, True, False, True]
+def test_points_that_would_fail_are_left_out_unless_all_would():
+    assert promising(POINTS[~BAD], POINTS[BAD], NEXT).tolist() == [True, False, True, False]
+    assert promising(POINTS[~BAD], POINTS[BAD], NEXT[[1, 3]]).all()
+    flat = POINTS * [1.0, 0.0]  # a coordinate without width is no obstacle
+    assert promising(flat[~BAD], flat[BAD], NEXT).tolist() == [True, False, True, False]
 
 
 @pytest.mark.parametrize("far", [1e200, 1.7e308])
@@ -32,60 +25,11 @@ def test_points_that_overflow_are_no_obstacle(far):
     good = np.random.default_rng(0).normal(size=(40, 2))
     good[0] = far, -far
     failed = np.vstack([good[1:] + 50.0, [[np.inf, np.nan]]])
-    foretold = predict_failures(good, failed, np.array([[0.0, 0.0], [np.nan, 0.0], [np.inf, far]]))
-    assert foretold.shape == (3,)
-
-
-def test_points_that_would_fail_are_left_out():
-    assert promising(POINTS[~BAD], POINTS[BAD], NEXT).tolist() == [True, False, True, False]
-
-
-def test_if_all_would_fail_all_are_evaluated():
-    assert promising(POINTS[~BAD], POINTS[BAD], NEXT[[1, 3]]).all()
+    fine = promising(good, failed, np.array([[0.0, 0.0], [np.nan, 0.0], [np.inf, far]]))
+    assert fine.shape == (3,)
 
 
 @pytest.mark.parametrize(("n_good", "n_failed"), [(40, 19), (181, 20), (40, 0), (0, 30)])
 def test_few_failures_change_nothing(n_good, n_failed):
     points = RNG.standard_normal((300, 2))
     assert promising(points[:n_good], points[n_good : n_good + n_failed], NEXT).all()
-
-
-def explored(**options):
-    """Return a run, and its failures in the exploration, where half of the posterior fails."""
-    seen = []
-
-    class Listener:
-        def surrokit_transition_done(self, run, state, info):
-            if info.stage == "exploration":
-                seen.append(len(failed))
-
-    failed = []
-
-    def fragile(q):
-        if q[0] > 0.1 * q[1]:
-            failed.append(q)
-            raise ArithmeticError("no solution")
-        return 0.5 * q @ q + 0.3 * np.sum(np.cos(q))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        run = sk.sample(
-            sk.potential(fragile, lambda q: q - 0.3 * np.sin(q), dim=4),
-            surrogate="additive",
-            explorer="rounds",
-            draws=200,
-            seed=1,
-            progress=False,
-            observers=[Listener()],
-            **options,
-        )
-    return run, seen[-1]
-
-
-def test_an_exploration_wastes_fewer_calls(monkeypatch):
-    run, wasted = explored()
-    monkeypatch.setattr(survey, "FEWEST", 10**9)
-    plain, wasted_before = explored()
-    assert wasted < 0.7 * wasted_before
-    assert run.total_calls < plain.total_calls
-    assert (run.draws[..., 0] <= 0.1 * run.draws[..., 1]).all()

@@ -7,11 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
+from surrokit.interfaces import Evaluations
+from surrokit_learning.draws import lowest_temperature
 from surrokit_learning.judgement import (
     CLEAR,
     CLOSE,
     RIGHT,
-    TOO_HIGH,
     Judgement,
     Queue,
     acceptance_by,
@@ -21,7 +22,6 @@ from surrokit_learning.judgement import (
     resample,
     spread,
 )
-from surrokit_learning.region import temperature_of
 
 # --- What rounds say of a surrogate, and when they have said enough ---
 
@@ -44,7 +44,7 @@ def queue(predicted, n_outer, typical=3.0):
 
 def test_outer_points_tell_what_is_missed_and_nothing_of_the_acceptance():
     exact = np.array([2.0, 9.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    predicted = exact + np.array([2 * TOO_HIGH, 2 * TOO_HIGH, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    predicted = exact + np.array([2.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     found = Judgement.of(queue(predicted, 3), exact)
     assert found.missed == 1  # the second is too high as well, but little is at stake there
     assert found.acceptance == 1.0
@@ -53,7 +53,7 @@ def test_outer_points_tell_what_is_missed_and_nothing_of_the_acceptance():
 
 def test_a_constant_between_surrogate_and_target_changes_nothing():
     exact = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    predicted = exact + 2 * TOO_HIGH * (np.arange(6) < 1)
+    predicted = exact + 2.0 * (np.arange(6) < 1)
     for constant in (-100.0, 100.0):
         assert Judgement.of(queue(predicted, 1), exact + constant).missed == 1
 
@@ -173,7 +173,9 @@ def test_the_spread_is_a_standard_deviation_that_outliers_do_not_move():
 
 def test_the_temperature_is_the_lowest_at_which_enough_points_count():
     values = np.random.default_rng(5).gamma(3.0, 40.0, 200)
-    temperature = temperature_of(values, 30.0)
+    positions = np.zeros((200, 20))
+    temperature = lowest_temperature(Evaluations(positions=positions, values=values))
     weights = np.exp(-values / temperature)
     assert weights.sum() ** 2 / np.square(weights).sum() == pytest.approx(30.0, rel=0.02)
-    assert temperature_of(np.zeros(50), 30.0) == 1.0
+    even = Evaluations(positions=positions, values=np.zeros(200))
+    assert lowest_temperature(even) == 1.0

@@ -75,13 +75,6 @@ def test_other_data_take_half_of_the_evaluations_where_the_surrogate_is_confirme
     assert np.allclose(second.draws.std(axis=(0, 1)), sd, rtol=0.4)
 
 
-def test_data_far_away_are_explored_as_if_nothing_were_known(explored):
-    second, alone = second_and_alone(explored, 2.5, 0.45)
-    assert second.calls["jacobian"] <= 1.1 * alone.calls["jacobian"]
-    np.testing.assert_allclose(second.modes.places[0], alone.modes.places[0], rtol=0.01)
-    assert second.acceptance.mean() > 0.8
-
-
 def test_a_mode_where_other_data_had_none_is_found():
     """A second output tells the sign of a number, but hardly so in the second posterior."""
     shared = sk.model(

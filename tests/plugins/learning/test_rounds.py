@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.capabilities import FORWARD, GRADIENT
@@ -13,13 +13,12 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, SurrogateFitError
 from surrokit.interfaces import LearningProblem, Start
 from surrokit.potentials import with_forward
+from surrokit.surrogate.whitening import Whitening
 from surrokit.testing.targets import Banana, Gaussian
+from surrokit_learning.draws import Region, surrogate_draws
 from surrokit_learning.judgement import CLEAR, JUDGES, predicted_acceptance
-from surrokit_learning.region import Region
 from surrokit_learning.rounds import FREE, OUTER
-from surrokit_learning.surrogate_draws import surrogate_draws
 
-BURST = ("sampler", {"sampler": "random-walk", "correction": "metropolis", "iterations": 20})
 FLAT = Gaussian(mean=(2.0, -1.0), covariance=((4.0, 0.0), (0.0, 0.01)))
 
 
@@ -62,8 +61,8 @@ class TwoWells:
         return values, 4.0 * (shares[0, :, None] * left + shares[1, :, None] * right)
 
 
-def explorer(sampler="hmc", tuned="hmc", burst=BURST, **settings):
-    return sk.make("explorer", "rounds", sampler=sampler, tuned=tuned, burst=burst, **settings)
+def explorer(sampler="hmc", tuned="hmc", **settings):
+    return sk.make("explorer", "rounds", sampler=sampler, tuned=tuned, **settings)
 
 
 class Drive:
@@ -194,11 +193,6 @@ def test_without_gradients_no_gradient_is_paid_for_and_none_is_made_of_differenc
     assert nearest[np.triu_indices(len(positions), 1)].min() > 1e-4
 
 
-def test_gradients_are_left_unpaid_where_a_setting_says_so():
-    drive = Drive(FLAT, explorer(gradients=False, box=(-6.0, 6.0)), starts(2)).run()
-    assert {k for k, n in drive.target.calls.items() if n} == {"value"}
-
-
 def test_outputs_without_a_jacobian_are_learnt_from_few_solves():
     rng = np.random.default_rng(2)
     inside, slopes = rng.standard_normal((20, 4)) / 3.0, rng.standard_normal((15, 20)) / 4.0
@@ -215,57 +209,20 @@ def test_outputs_without_a_jacobian_are_learnt_from_few_solves():
     assert drive.target.calls["forward"] <= 150
 
 
-def test_a_burst_of_another_explorer_can_find_the_first_points():
-    drive = Drive(Without(Banana()), explorer(start="burst", evaluations=250), starts(2)).run()
-    assert drive.found.acceptance > 0.7
-    assert drive.n_evaluated <= 250
-    assert drive.n_first >= 20  # iterations of the burst
-
-
 # --- the search for the mode ---
-
-
-def test_a_later_search_finds_the_lower_of_two_modes():
-    # the best start lies in the higher well
-    places = [[4.0, 0.3], [-6.9, 1.2], [-6.0, -2.0]]
-    assert np.argmin(TwoWells().value(np.array(places))) == 0
-    drive = Drive(TwoWells(), explorer(), places).run()
-    assert_allclose(drive.found.mode, [-4.0, 0.0], atol=0.05)
-    modes = drive.found.modes
-    assert_allclose(modes.positions, [[-4.0, 0.0], [4.0, 0.0]], atol=0.05)
-    assert_allclose(modes.values, [0.0, 8.0], atol=0.01)
-    assert_allclose(modes.covariances, np.broadcast_to(np.eye(2) / 4.0, (2, 2, 2)), atol=0.02)
-    assert modes.searches >= 3
 
 
 def test_chains_are_shared_out_among_modes_by_what_these_weigh():
     places = [[1.0, 0.3], [0.4, 1.2], [2.0, -1.0], [0.1, 1.0]]  # all of them on one side
-    drive = Drive(TwoWells(higher=0.0), explorer(), places).run()
+    drive = Drive(TwoWells(higher=4.0), explorer(), places).run()
     sides = np.sign(drive.found.chains.positions[:, 0])
-    assert sorted(sides) == [-1.0, -1.0, 1.0, 1.0]
-    assert_allclose(drive.found.modes.masses, [0.5, 0.5], atol=0.1)
-
-
-def test_one_search_is_enough_where_a_setting_or_the_target_says_so(banana):
-    places = [[4.0, 0.3], [-6.9, 1.2]]
-    drive = Drive(TwoWells(), explorer(searches=1), places).run()
-    assert_allclose(drive.found.mode, [4.0, 0.0], atol=0.05)
-    assert drive.found.modes.searches == 1
-    assert banana.found.modes.searches >= 3
-    assert Drive(convex(), explorer(), starts(3)).run().found.modes.searches == 1
-
-
-def convex():
-    return sk.make("potential", "simulated-logistic", n_rows=200, dim=3)
-
-
-def test_a_tight_budget_leaves_few_searches():
-    few, many = (
-        Drive(TwoWells(), explorer(), starts(2), calls=calls).run().found.modes.searches
-        for calls in (20, 400)
-    )
-    assert few <= 3
-    assert many > 6
+    assert sorted(sides) == [
+        -1.0,
+        -1.0,
+        -1.0,
+        1.0,
+    ]  # one at least
+    assert_allclose(drive.found.modes.masses, [0.982, 0.018], atol=0.01)
 
 
 # --- when it ends ---
@@ -296,14 +253,18 @@ def test_it_ends_when_rounds_gain_nothing():
 
 @pytest.mark.filterwarnings("ignore:the target raised ArithmeticError")
 def test_rounds_are_judged_though_points_that_would_fail_are_left_out():
+    failed = []
+
     def fragile(q):
         if q[0] > 0.1 * q[1]:
+            failed.append(q)
             raise ArithmeticError("no solution")
         return 0.5 * q @ q + 0.3 * np.sum(np.cos(q))
 
     target = sk.potential(fragile, lambda q: q - 0.3 * np.sin(q), dim=4)
     drive = Drive(target, explorer(), -np.abs(starts(4, seed=1)), seed=1)
     drive.run()
+    assert len(failed) < 0.4 * drive.n_evaluated  # half of the posterior fails
     judged = [item.findings.acceptance for item in drive.items[drive.n_first + 1 :]]
     assert None not in judged
     assert len(set(judged)) == len(judged) >= CLEAR
@@ -360,18 +321,6 @@ def test_a_run_explores_in_rounds_and_keeps_exact_draws():
     assert_allclose(run.kept.values, Banana().value(run.draws.reshape(-1, 2)).reshape(4, 100))
 
 
-@pytest.mark.long
-def test_the_outputs_of_a_run_are_those_of_its_draws():
-    run = sk.sample(
-        sk.make("potential", "lynx-hare"), surrogate="additive", sampler="hmc", explorer="rounds",
-        draws=5, warmup=12, seed=2, progress=False,
-    )  # fmt: skip
-    target = sk.make("potential", "lynx-hare")
-    positions = run.kept.positions.reshape(-1, 8)
-    assert_allclose(run.outputs.reshape(20, -1), target.forward(positions), rtol=1e-8)
-    assert run.calls["jacobian"] <= 150
-
-
 # --- settings ---
 
 
@@ -418,11 +367,6 @@ def test_gradients_that_are_asked_for_are_needed(settings):
     assert not explorer().needs
 
 
-def test_the_same_generator_gives_the_same_exploration(banana):
-    again = Drive(Banana(), explorer(), starts(2)).run()
-    assert_array_equal(again.found.chains.positions, banana.found.chains.positions)
-
-
 @attrs.define
 class Steep:
     """A narrow normal whose potential grows without measure a few standard deviations away."""
@@ -457,7 +401,7 @@ def test_draws_that_would_leave_the_region_do_not_judge_a_surrogate(part, free):
         FLAT,
         sk.make("sampler", "hmc"),
         sk.make("correction", "metropolis"),
-        region=Region(centre=np.array(FLAT.mean), factor=factor, radius=4.4),
+        region=Region(whitening=Whitening(mean=np.array(FLAT.mean), factor=factor), radius=4.4),
         starts=FLAT.mean + rng.standard_normal((20, 2)) @ factor,
         n_transitions=60,
         rng=rng,

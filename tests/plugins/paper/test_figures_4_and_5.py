@@ -11,10 +11,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit_paper import acceptance
-from surrokit_paper.acceptance import Grid, coefficients, section
-from surrokit_paper.figure_4 import Figure4
-from surrokit_paper.figure_5 import Figure5
+from surrokit_paper import figure_4
+from surrokit_paper.figure_4 import Figure4, Figure5, Grid
 
 LABELS = {
     "paper": "the paper's network, values alone",
@@ -47,7 +45,7 @@ def test_a_wrong_surrogate_is_hardly_ever_accepted_and_nobody_is_warned(trial):
 
 
 def test_training_points_are_new_states_of_one_chain(trial, sampled, monkeypatch):
-    monkeypatch.setattr(acceptance, "BLOCK", 20)
+    monkeypatch.setattr(figure_4, "BLOCK", 20)
     points = trial.training_points(30, np.random.default_rng(1))
     assert len(np.unique(points.positions, axis=0)) == 30
     values, gradients = trial.target.value_and_gradient(points.positions)
@@ -60,14 +58,13 @@ def test_training_points_are_new_states_of_one_chain(trial, sampled, monkeypatch
 
 
 def test_all_surrogates_of_a_row_are_tried_alike(sampled, monkeypatch, run_row):
-    seen, real = [], acceptance.train
+    seen, real = [], figure_4.train
 
-    def watched(surrogate, settings, evaluations, rng):
-        shown = evaluations.gradients is not None
-        seen.append((surrogate, dict(settings), len(evaluations), shown))
-        return real(surrogate, settings, evaluations, rng)
+    def watched(surrogate, settings, evaluations, rng, gradients):
+        seen.append((surrogate, dict(settings), len(evaluations), gradients))
+        return real(surrogate, settings, evaluations, rng, gradients)
 
-    monkeypatch.setattr(acceptance, "train", watched)
+    monkeypatch.setattr(figure_4, "train", watched)
     sizes = {"dims": (2, 3), "n_nodes": (5, 20), "n_points": 40, "gradient_points": 10}
     chains = {"repeats": 2, "n_rows": 200, "burn_in": 20, "chains": 6, "iterations": 6}
     experiment = Figure4(**sizes, **chains)
@@ -203,11 +200,6 @@ def test_the_report_of_figure_5_holds_medians_over_runs_beside_the_papers_words(
     assert_allclose(ours, [0.15, 0.68 / 0.7, 2000])
     low = [(name, s, 300, 0.1) for name, s in (("paper", 1000), ("additive-gradients", None))]
     assert [each[2] for each in Figure5().report([row(32, 1, *low)]).printed] == [None] * 3
-
-
-def test_a_quadratic_has_so_many_coefficients_and_a_section_is_the_papers_or_the_largest():
-    assert [coefficients(dim) for dim in (1, 2, 32)] == [3, 6, 561]
-    assert (section([8, 32, 64], 32), section([8, 16], 32)) == (32, 16)
 
 
 def drawn_map(ax):

@@ -160,17 +160,6 @@ def test_every_row_is_done_in_order_and_once_for_each_seed(tmp_path, done):
     assert other.finished[0].result["noise"] != first.finished[0].result["noise"]
 
 
-def test_an_interrupted_command_goes_on(tmp_path, done):
-    behave(interrupted=2)
-    stopped = reproduce(First(), tmp_path)
-    assert stopped.left == stopped.waiting == ["n/2"]
-    assert stopped.notes[-1] == "still to be done: n/2; the same command goes on."
-    assert not stopped.to_dict()["complete"]
-    BEHAVIOUR.clear()
-    whole = reproduce(First(), tmp_path)
-    assert (done, whole.waiting) == (["figure-1/n/1", "figure-1/n/2"], [])
-
-
 @pytest.mark.parametrize("line", ["", "[]", "3", '{"fingerprint": "x"}', "\x00\x01"])
 def test_lines_that_are_no_rows_or_cut_short_are_passed_over(tmp_path, done, line):
     kept = tmp_path / "figure-1.rows.jsonl"
@@ -221,38 +210,6 @@ def test_only_some_rows_by_whole_words(tmp_path, done):
     message = "rows are: 40 in all, such as n/0; they begin with n"
     with pytest.raises(ConfigurationError, match=message):
         choose_rows(First(numbers=tuple(range(40))), ["cube"])
-
-
-def test_a_row_that_cannot_be_done_here_is_said_and_the_rest_goes_on(tmp_path, done):
-    behave(needs_file=2, odd=3)
-    experiment = First(numbers=(1, 2, 3, 4))
-    work = reproduce(experiment, tmp_path)
-    assert done == ["figure-1/n/1", "figure-1/n/4"]
-    reason = "this needs the file numbers.txt; give its folder with --data"
-    assert work.not_run["n/2"] == reason
-    assert "n/3['square'] is of type object, which" in work.not_run["n/3"]
-    assert f"not done: n/2; {reason}" in work.notes
-    (tmp_path / "numbers.txt").write_text("2")
-    assert len(reproduce(experiment, tmp_path, data=tmp_path).finished) == 3
-
-
-def test_an_error_of_another_kind_is_not_hidden_and_rows_before_it_are_kept(tmp_path, done):
-    behave(breaks=2)
-    with pytest.raises(ZeroDivisionError):
-        reproduce(First(), tmp_path)
-    BEHAVIOUR.clear()
-    reproduce(First(), tmp_path)
-    assert done == ["figure-1/n/1", "figure-1/n/2"]
-
-
-def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_done(tmp_path, done):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
-        reproduce(First(), tmp_path / "file" / "inside")
-    (tmp_path / "figure-1.rows.jsonl").mkdir()
-    with pytest.raises(OSError, match="figure-1"):
-        reproduce(First(), tmp_path)
-    assert done == []
 
 
 # --- what is written ---
@@ -312,16 +269,6 @@ def test_the_figures_are_written_as_json(tmp_path):
     assert figures["figures"] == {"sum": 5.0}
     assert figures["rows"][0]["result"]["nothing"] is None
     assert str(tmp_path) not in text
-
-
-def test_pictures_are_the_same_whenever_what_they_show_is(tmp_path):
-    work, written = reproduce(First(), tmp_path), []
-    for folder in (tmp_path / "one", tmp_path / "two"):
-        folder.mkdir()
-        png, svg = work.draw(folder)
-        assert png.read_bytes().startswith(b"\x89PNG")
-        written.append(svg.read_text())
-    assert written[0] == written[1]
 
 
 # --- the command ---
@@ -511,11 +458,6 @@ def test_mistakes_end_in_one_line_before_anything_is_done(surrokit, done, argume
     assert (code, out, done) == (1, "", [])
     (line,) = err.splitlines()
     assert line.startswith(f"Error: {message}")
-
-
-def test_a_name_that_is_not_there_is_refused(surrokit):
-    code, _, err = surrokit("figure-9")
-    assert (code, "'figure-9' is not one of 'figure-1'" in err) == (2, True)
 
 
 def test_in_a_terminal_each_row_is_named(surrokit, monkeypatch):

@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from surrokit_paper.chains import largest_by_chance
-from surrokit_paper.problems import PROBLEMS
 from surrokit_paper.table_1 import (
     PRINTED,
     Table1,
@@ -22,7 +21,6 @@ from surrokit_paper.table_1 import (
     seconds_of_calls,
     summaries,
 )
-from surrokit_paper.table_1_methods import METHODS
 
 TINY = {
     "problems": "simulated",
@@ -105,12 +103,6 @@ def test_differences_are_in_standard_errors_of_both():
     assert_allclose((found["means"], found["sds"]), (1.0 / 0.5, 0.2 / 0.05))
     assert_allclose((found["sds_relative"], found["sds_error"]), (0.1, 0.05))
     assert found["chance"] == largest_by_chance(2)
-
-
-def test_a_chain_that_never_moved_agrees_with_nothing():
-    stuck = {**result_of([0.0], [0.0]), "mean_error": [None], "sd_error": [None]}
-    found = agreement(stuck, result_of([0.0], [1.0]))
-    assert (found["means"], found["sds"], found["sds_relative"]) == (None, None, 1.0)
 
 
 # --- tables ---
@@ -205,41 +197,7 @@ def test_repeats_are_averaged_and_a_chain_that_never_moved_has_no_speed(row):
     assert (line["AP"], line["ESS: least"], line["min(ESS)/s"]) == (0.0, None, None)
 
 
-def test_what_a_reader_must_know_is_noted(row):
-    made = [row("hmc"), row("automatic", choice="sampler='hmc'")]
-    notes = " ".join(Table1().report(made).notes)
-    for words in (
-        "two gradients a step",
-        "projection is lost",
-        "picked on simulated: sampler='hmc'",
-        "learns from a burn-in of exact HMC",
-    ):
-        assert words in notes
-
-
 # --- rows ---
-
-
-def test_rows_have_the_papers_settings():
-    rows = {r.name: r.settings for r in Table1().rows()}
-    assert len(rows) == 4 * len(METHODS) - 4
-    assert not {"pde/subsampled", "a9a/emulator"} & set(rows)
-
-    def of(part, method):
-        return [rows[f"{name}/{method}"]["arguments"][part][1] for name in PROBLEMS]
-
-    explorer = rows["bank/rns-hmc"]["arguments"]["explorer"][1]
-    learning = {"iterations": 5000, "discard": 1000, "learn_from": "states"}
-    assert learning.items() <= explorer.items()
-    networks = [(each["n_nodes"], each["ridge"]) for each in of("surrogate", "rns-hmc")]
-    assert networks == [(2000, 1e-6), (1000, 1e-7), (2500, 1e-9), (1000, 1e-7)]
-    steps = [(each["step_size"], each["n_steps"]) for each in of("sampler", "rmhmc")]
-    assert steps == [(0.54, 2), (0.4, 6), (0.4, 4), (0.8, 3)]
-    assert rows["a9a/hmc"]["potential_settings"] == {"projected": 60, "directions": "orthonormal"}
-    metrics = [each["metric"] for each in of("sampler", "rns-rmhmc")]
-    assert metrics == [*3 * [("hessian", {"trusted": True})], "hessian-diagonal"]
-    names = [r.name for r in Table1(problems="pde", methods="hmc", repeats=2).rows()]
-    assert names == ["pde/hmc/1", "pde/hmc/2"]
 
 
 # --- runs ---

@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal, norm
 
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit_problems import surrokit_components
-from surrokit_problems.densities import Banana, GaussianPotential, figure_three_covariance
+from surrokit_problems.densities import Banana, GaussianPotential
 
 MEAN = np.array([1.0, -2.0, 0.5])
 COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 0.5, 0.1], [0.0, 0.1, 1.0]])
@@ -23,13 +22,6 @@ def test_value_is_minus_the_log_density_up_to_a_constant():
     draws = potential.sample(np.random.default_rng(2), 200_000)
     assert_allclose(draws.mean(axis=0), MEAN, atol=0.02)
     assert_allclose(np.cov(draws.T), COVARIANCE, atol=0.03)
-
-
-def test_the_covariance_of_figure_three():
-    covariance = figure_three_covariance()
-    assert covariance.shape == (32, 32)
-    assert_allclose(covariance @ np.ones(32), np.ones(32))
-    assert_allclose(np.linalg.eigvalsh(covariance)[:-1], 0.01)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +63,3 @@ def test_metric_is_the_hessian_expected_over_data():
 def test_settings_of_the_banana_are_positive(settings):
     with pytest.raises(ConfigurationError, match="must be positive and finite"):
         Banana(**settings)
-
-
-@pytest.mark.parametrize("component", [each for each in surrokit_components() if each.examples])
-def test_every_target_takes_no_positions(component):
-    potential = component.make(component.examples[0])
-    value, gradient = potential.value_and_gradient(np.empty((0, potential.dim)))
-    assert (value.shape, gradient.shape) == ((0,), (0, potential.dim))

@@ -20,8 +20,7 @@ from surrokit.errors import (
     NumericalError,
     ShapeError,
 )
-from surrokit_problems.aristoff_bangerth import AristoffBangerth
-from surrokit_problems.elliptic_pde import EllipticPde, LineModes, SquareModes, steady_flow
+from surrokit_problems.elliptic_pde import AristoffBangerth, EllipticPde, SquareModes
 
 SMALL = {"mesh": 6, "modes": 4, "observations": 4}
 
@@ -40,7 +39,7 @@ def test_the_solution_for_a_constant_coefficient():
     # cosines along x1 times hyperbolic sines along x2: exact up to the elements' error
     mesh_sizes, errors = (20, 40, 80), []
     for cells in mesh_sizes:
-        flow = steady_flow(cells=cells, n_modes=1, observed=6, length=0.2)
+        flow = EllipticPde(mesh=cells, modes=1, observations=6).flow
         x = np.linspace(0, 1, 6)
         expected = np.full((6, 6), 0.5)
         for k in range(1, 400, 2):
@@ -52,17 +51,6 @@ def test_the_solution_for_a_constant_coefficient():
         errors.append(np.abs(pressure - expected)[:, 1:-1].max())
     assert errors[-1] < 2e-4
     assert_allclose(np.array(errors[:-1]) / errors[1:], 4.0, rtol=0.1)
-
-
-def test_value_is_the_misfit_plus_the_prior(potential, positions):
-    outputs = potential.forward(positions)
-    data = potential.energy.data
-    expected = 0.5 * np.square((outputs - data) / 0.1).sum(axis=1)
-    expected += 0.5 * np.square(positions / 0.5).sum(axis=1)
-    expected += (
-        len(data) * np.log(0.1) + 4 * np.log(0.5) + 0.5 * (len(data) + 4) * np.log(2 * np.pi)
-    )
-    assert_allclose(potential.value(positions), expected)
 
 
 def test_the_problem_of_the_paper():
@@ -167,7 +155,7 @@ def test_eigenfunctions_are_orthonormal_and_those_of_the_operator(length, room):
 def test_order_and_sign_are_fixed(modes):
     assert modes.pairs[:7].tolist() == [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2], [2, 0], [1, 2]]
     assert (np.diff(modes.eigenvalues) <= 0).all()
-    assert (LineModes.of(LENGTH).at(np.zeros(1)) > 0).all()
+    assert (modes.on_grid(np.zeros(1), np.zeros(1)) > 0).all()
     x = np.array([0.1, 0.4])
     first, second = SquareModes.leading(3, LENGTH).on_grid(x, x)[1:]
     assert_allclose(first, second.T, rtol=1e-14)
@@ -178,12 +166,6 @@ def test_modes_that_cannot_be_told_apart_are_refused(n_modes):
     message = r"modes must be between 1 and \d+ for the length 0.2, .*; got \d+"
     with pytest.raises(ConfigurationError, match=message):
         SquareModes.leading(n_modes, LENGTH)
-
-
-@pytest.mark.parametrize("length", [0.0, -1.0, np.inf])
-def test_the_length_must_be_positive(length):
-    with pytest.raises(ConfigurationError, match="length must be positive and finite, got"):
-        LineModes.of(length)
 
 
 # --- the benchmark of Aristoff and Bangerth, against numbers of its authors' own code ---
@@ -205,17 +187,6 @@ def test_the_authors_outputs_and_densities(blocks, check):
     constant = 64 * 2.0  # of the square that is completed: -x^2 / 8 + x = 2 - (x - 4)^2 / 8
     constant += 64 * np.log(2.0 * np.sqrt(2.0 * np.pi)) + 169 * np.log(0.05 * np.sqrt(2.0 * np.pi))
     assert_allclose(blocks.value(x), constant - expected, rtol=1e-9)
-
-
-def test_without_jacobian_the_adjoint_is_left(blocks):
-    """Numbers are the same, and nothing that needs a Jacobian is offered."""
-    with_both, without = blocks, AristoffBangerth(jacobian=False)
-    positions = blocks.initial(np.random.default_rng(0), 2)
-    assert with_both.capabilities - without.capabilities == {can.JACOBIAN, can.METRIC}
-    for one, other in zip(
-        with_both.value_and_gradient(positions), without.value_and_gradient(positions), strict=True
-    ):
-        assert_allclose(one, other)
 
 
 @pytest.mark.parametrize("level", [-800.0, np.nan])

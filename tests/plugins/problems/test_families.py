@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.special import expit, ndtr
 
 from surrokit.errors import ConfigurationError
-from surrokit_problems.families import LOGISTIC, Family, family
+from surrokit_problems.families import LOGISTIC, family
 
 
 def log_one_plus_exp(x):
@@ -233,17 +233,10 @@ def test_bounds_that_bound_nothing_are_refused(made, changes, message):
     ("name", "settings", "message"),
     [
         ("gaussian", {"scale": 0.0}, "scale must be positive and finite, got 0"),
-        ("student", {"degrees": -1.0}, "degrees must be positive and finite, got -1"),
         ("weibull", {"shape": np.inf}, "shape must be positive and finite, got inf"),
         ("poisson", {"shape": 1.0}, "'poisson' has no setting shape"),
-        ("poison", {}, "family must be one of gaussian, "),
     ],
 )
 def test_families_that_there_are_not(name, settings, message):
     with pytest.raises(ConfigurationError, match=message):
         family(name, **settings)
-
-
-def test_a_family_needs_functions_and_a_bound_alone():
-    made = Family(name="mine", value=np.add, first=np.add, second=np.add, third_bound=0.0)
-    assert (made.convex, made.third, made.predicts) == (False, None, None)

@@ -10,8 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn import datasets
 
 from surrokit.errors import ConfigurationError, TargetError
-from surrokit_problems.logistic import LogisticRegression
-from surrokit_problems.real_data import a9a, a9a_regression, bank_regression
+from surrokit_problems.real_data import a9a_regression, bank_regression
 
 JOBS = [
     *("admin.", "blue-collar", "entrepreneur", "housemaid", "management", "retired"),
@@ -225,12 +224,6 @@ def test_fetching_that_fails(monkeypatch):
         a9a_regression()
 
 
-def test_fetched_data_that_are_not_a9a(monkeypatch):
-    _fetching(monkeypatch, 100, 20)
-    with pytest.raises(TargetError, match="OpenML data set 1430 must begin with"):
-        a9a_regression()
-
-
 def test_the_real_a9a(data_folder):
     design, response = a9a_regression(data_folder / "a9a.gz")
     assert design.shape == (32561, 124)
@@ -241,11 +234,3 @@ def test_the_real_a9a(data_folder):
     assert_allclose(projected[0][:, 1:].mean(axis=0), 0.0, atol=1e-10)
     assert_allclose(projected[0][:, 1:].std(axis=0, ddof=1), 1.0)
     assert_allclose(projected[0], again[0])
-
-
-def test_the_real_a9a_is_kept_sparse(data_folder):
-    path = data_folder / "a9a.gz"
-    sparse, dense = a9a(path), LogisticRegression(*a9a_regression(path))
-    b = 0.1 * np.random.default_rng(0).standard_normal((3, 124))
-    assert_allclose(sparse.value(b), dense.value(b), rtol=1e-12)
-    assert sparse.capabilities == dense.capabilities

@@ -214,23 +214,6 @@ def test_a_family_of_ones_own():
     assert failures(lambda: sk.rows_potential(smooth, X, COUNTS, prior=2.0)) == []
 
 
-def test_a_bound_that_is_too_small_is_seen_by_the_contract():
-    optimistic = Family(
-        name="optimistic",
-        value=LOGISTIC.value,
-        first=LOGISTIC.first,
-        second=LOGISTIC.second,
-        third_bound=0.5 * LOGISTIC.third_bound,
-        responses="binary",
-    )
-    # one column: moves along it attain the bound of rows with p near 0.21 and 0.79
-    design = np.ones((60, 1))
-    results = check_potential(lambda: GeneralizedLinearModel(design, np.ones(60), optimistic))
-    failed = [result for result in results if result.outcome == "failed"]
-    assert [result.name.partition("[")[0] for result in failed] == ["check_row_bounds"]
-    assert "times its bound beyond its expansion to order 2" in failed[0].message
-
-
 @pytest.mark.parametrize("name", ["logistic", "regression"])
 def test_components_take_files(name, tmp_path):
     sparse.save_npz(tmp_path / "x.npz", sparse.csr_array(X))

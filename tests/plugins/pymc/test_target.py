@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
 from surrokit_pymc import from_pymc
 
@@ -54,18 +53,6 @@ def test_the_density_is_pymcs_at_the_starts_that_it_reads(target, schools):
     reported = target.parameters.split(target.transform.to_bounded(z))
     for name, array in START.items():
         assert_allclose(reported[name][0], array, rtol=1e-12)
-
-
-def test_values_and_gradients_are_counted_apart_and_outlive_the_next_call(target):
-    z = np.random.default_rng(1).normal(size=(2, 10))
-    recording = RecordingPotential(target, keep=False)
-    first = recording.value_and_gradient(z[:1])
-    kept = [array.copy() for array in first]
-    recording.value_and_gradient(z[1:])
-    recording.value(z)
-    for array, before in zip(first, kept, strict=True):
-        assert_array_equal(array, before)
-    assert {kind: n for kind, n in recording.calls.items() if n} == {"value": 2, "gradient": 2}
 
 
 def test_arviz_has_the_models_dimensions_and_predictions_follow(run, schools, pymc):

@@ -1,4 +1,4 @@
-"""Models of PyMC in workers, by JAX, and where the libraries are absent."""
+"""Models of PyMC in workers, by JAX, in tutorials, and where the libraries are absent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import cloudpickle
@@ -29,10 +30,9 @@ def target(schools):
     return from_pymc(schools)
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
-def test_workers_draw_the_same(target, executor):
+def test_workers_draw_the_same(target):
     alone = sk.sample(target, **QUICK)
-    spread = sk.sample(target, compute=sk.Compute(executor=executor, workers=2), **QUICK)
+    spread = sk.sample(target, compute=sk.Compute(workers=2), **QUICK)
     assert_array_equal(spread.draws, alone.draws)
 
 
@@ -126,3 +126,33 @@ def test_it_says_what_to_install_for_jax(monkeypatch, schools):
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'surrokit\[jax\]'"):
         from_pymc(schools, backend="jax")
+
+
+# --- tutorials ---
+
+
+@pytest.fixture
+def _quiet_blas():
+    import pytensor
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it may lack a BLAS, and says so once
+        _ = pytensor.config.blas__ldflags
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("pymc", "_quiet_blas")
+def test_the_schools_of_the_tutorial_run(run_example):
+    names = run_example("pymc_schools.py")
+    assert names["choate"].shape == (4, 1000)
+    assert 2.5 < names["run"]["tau"].mean() < 4.5
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("bambi", "_quiet_blas")
+def test_the_pupils_of_the_tutorial_run(run_example):
+    names = run_example("bambi_pupils.py")
+    assert 0.7 < names["run"]["hours"].mean() < 1.0
+    predicted = names["tree"]["posterior"]["mu"].mean(("chain", "draw"))
+    truth = 5.0 + 0.8 * np.array([2.0, 8.0]) + names["level"][[0, -1]]
+    assert np.abs(predicted.values - truth).max() < 1.0

@@ -35,11 +35,11 @@ def residual_of(matrix, right, calls=None):
 @pytest.mark.parametrize(("radius", "passes"), [(0.9, 12), (1.5, 40)])
 def test_equations_are_solved_fast_and_where_plain_passes_diverge(radius, passes):
     matrix, right, solution = linear(6, 3, radius)
-    found = FixedPoint(tolerance=1e-9, max_iterations=passes).solve(
+    found, status = FixedPoint(tolerance=1e-9, max_iterations=passes).solve(
         residual_of(matrix, right), np.zeros((6, 3)), np.ones(6)
     )
-    assert (found.status == Status.OK).all()
-    assert_allclose(found.points, solution, atol=1e-6)
+    assert (status == Status.OK).all()
+    assert_allclose(found, solution, atol=1e-6)
 
 
 def test_chains_that_are_done_drop_out():
@@ -58,25 +58,10 @@ def test_statuses():
         found = np.where(rows[:, None] == 0, 0.1, np.where(rows[:, None] == 1, np.nan, 0.0))
         return found, found
 
-    found = FixedPoint(tolerance=1e-10, max_iterations=7).solve(
+    _, status = FixedPoint(tolerance=1e-10, max_iterations=7).solve(
         residual, np.zeros((3, 1)), np.ones(3)
     )
-    assert found.status.tolist() == [Status.NOT_CONVERGED, Status.NOT_FINITE, Status.OK]
-    assert found.settled.tolist() == [False, False, True]
-
-
-def test_a_chain_that_settles_elsewhere_has_not_come_to_its_goal():
-    matrix, right, solution = linear(2, 3, 0.5)
-    wanted = solution + np.array([[0.0], [1.0]])
-
-    def goal(points, rows):
-        return np.abs(points - wanted[rows]).max(axis=1) < 1e-6
-
-    found = FixedPoint(tolerance=1e-10, max_iterations=30).solve(
-        residual_of(matrix, right), np.zeros((2, 3)), np.ones(2), goal=goal
-    )
-    assert found.status.tolist() == [Status.OK, Status.NOT_CONVERGED]
-    assert found.settled[1]
+    assert status.tolist() == [Status.NOT_CONVERGED, Status.NOT_FINITE, Status.OK]
 
 
 def test_a_chain_gone_astray_returns_to_its_best_point():
@@ -87,22 +72,3 @@ def test_a_chain_gone_astray_returns_to_its_best_point():
     far = np.array([[50.0, 0.0]])
     again = acceleration.next(first, far, far, np.array([2500.0]))
     assert_allclose(again, best + 0.5 * residual)
-
-
-def test_a_chain_that_wanders_is_given_up():
-    """Of two chains with one solution, the one whose residual triples on the way fails."""
-    sizes = {0: [1.0, 0.1, 0.0], 1: [1.0, 3.0, 0.0]}
-
-    def residual(points, rows):
-        done = residual.passes
-        residual.passes += 1
-        found = np.array([[sizes[int(row)][done]] for row in rows])
-        return found, found
-
-    start = np.zeros((2, 1))
-    statuses = []
-    for most_growth in (np.inf, 2.0):
-        residual.passes = 0
-        solver = FixedPoint(tolerance=1e-10, max_iterations=5, most_growth=most_growth)
-        statuses.append(solver.solve(residual, start, np.ones(2)).status.tolist())
-    assert statuses == [[Status.OK, Status.OK], [Status.OK, Status.NOT_CONVERGED]]

@@ -13,8 +13,6 @@ from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import ChainState, Status, Tuning
 from surrokit.kernel.kernel import Binding
 from surrokit.testing import CountingPotential, Limited
-from surrokit.testing.parts import ReferenceCorrection
-from surrokit.testing.samplers import WIDE, invariance
 from surrokit.testing.targets import Banana, Gaussian, Mixture
 from surrokit_riemannian.rmhmc import MAX_STEPS
 from surrokit_riemannian.softabs import OwnMetric
@@ -118,27 +116,6 @@ def test_log_correction_is_the_loss_of_kinetic_energy_with_its_log_determinant()
     assert np.abs(won).max() > 0.2
     assert_allclose(proposal.log_correction, won, atol=0.01)
     assert_allclose(proposal.log_path_ratio, proposal.log_correction - won, atol=1e-9)
-
-
-# --- exactness ---
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("settings", "surrogate"),
-    [
-        ({"metric": "fisher", "step_size": 0.5, "n_steps": 4, "randomize": True}, Banana(sd=1.2)),
-        ({"metric": "hessian", "step_size": 0.6, "n_steps": 3}, WIDE),
-    ],
-    ids=["fisher-of-a-surrogate", "hessian-of-a-surrogate"],
-)
-def test_draws_are_exact(settings, surrogate):
-    sampler = rmhmc(surrogate, **settings)
-    target = Banana()
-    verdict = invariance(
-        sampler, ReferenceCorrection(potential=target), target, "", n_chains=4000, n_transitions=6
-    )
-    verdict.require("exact draws stay exact draws")
 
 
 # --- what is refused ---

@@ -7,8 +7,6 @@ serves for tests alone.
 from __future__ import annotations
 
 import asyncio
-import gzip
-import json
 import warnings
 
 import numpy as np
@@ -81,35 +79,3 @@ class ServedStan:
         position = np.asarray(theta_unc).tolist()
         slope = self.module.log_prob_grad(self.data, position, jacobian)
         return self.module.log_prob(self.data, position, jacobian), np.array(slope)
-
-    def sample(self, warmup, draws, chains, **more):
-        """Return the draws of Stan's own sampler by its names, (chains, draws) each."""
-        from httpstan import cache, services_stub
-
-        kept = []
-        for chain in range(1, chains + 1):
-            fit = f"{self.name}/fits/test{chain}"
-            settings = {
-                "data": self.data,
-                "init": {},
-                "random_seed": 7,
-                "chain": chain,
-                "num_warmup": warmup,
-                "num_samples": draws,
-                "delta": 0.95,
-                "refresh": 0,
-                **more,
-            }
-            function = "stan::services::sample::hmc_nuts_diag_e_adapt"
-            asyncio.run(services_stub.call(function, self.name, fit, **settings))
-            kept.append(_draws(gzip.decompress(cache.load_fit(fit))))
-        return {name: np.array([each[name] for each in kept]) for name in kept[0]}
-
-
-def _draws(text):
-    rows = []
-    for line in text.decode().splitlines():
-        message = json.loads(line)
-        if message["topic"] == "sample" and isinstance(message["values"], dict):
-            rows.append(message["values"])
-    return {name: [row[name] for row in rows] for name in rows[0]}

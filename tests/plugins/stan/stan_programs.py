@@ -26,25 +26,6 @@ SCHOOLS_DATA = {
     "errors": [15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0],
 }
 
-HIERARCHICAL = """
-data { int N; int G; array[N] int g; vector[N] y; }
-parameters { real mu; real<lower=0> between; real<lower=0> within; vector[G] effect; }
-model {
-  mu ~ normal(0, 5);
-  between ~ normal(0, 3);
-  within ~ normal(0, 3);
-  effect ~ normal(mu, between);
-  y ~ normal(effect[g], within);
-}
-"""
-
-
-def hierarchical_data() -> dict[str, object]:
-    """Return rows of six groups."""
-    groups = np.repeat(np.arange(6), 5)
-    rows = np.random.default_rng(8).normal(groups.astype(float), 1.0)
-    return {"N": 30, "G": 6, "g": (groups + 1).tolist(), "y": rows.tolist()}
-
 
 COVARIANCE = """
 data { int N; array[N] vector[3] y; }

@@ -12,8 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from served_stan import ServedStan
 
 import surrokit as sk
-from means import least_p_value
-from surrokit.testing import CHECK_RATE
 from surrokit_stan import from_stan
 
 pytestmark = [
@@ -27,11 +25,6 @@ MODELS = {
         programs.SCHOOLS,
         programs.SCHOOLS_DATA,
         ["mu", "tau", *[f"eta.{i}" for i in range(1, 9)]],
-    ),
-    "hierarchical": (
-        programs.HIERARCHICAL,
-        programs.hierarchical_data(),
-        ["mu", "between", "within", *[f"effect.{i}" for i in range(1, 7)]],
     ),
     "covariance": (
         programs.COVARIANCE,
@@ -83,34 +76,6 @@ def test_generated_tables_are_read_by_row_and_column_and_copies_are_the_same():
     assert table.tolist() == [[11.0, 12.0, 13.0], [21.0, 22.0, 23.0]]
     copy, z = pickle.loads(pickle.dumps(target)), np.ones((2, 10))
     assert_array_equal(copy.value_and_gradient(z)[1], target.value_and_gradient(z)[1])
-
-
-@pytest.mark.statistical
-def test_means_are_those_of_stans_own_sampler(served):
-    """Means and mean squares; of right draws one in a million fails."""
-    run = sk.sample(
-        from_stan(served),
-        sampler=("nuts", {"target_acceptance": 0.95}),
-        warmup=1000,
-        draws=3000,
-        seed=2,
-        progress=False,
-    )
-    theirs = served.sample(warmup=1000, draws=6000, chains=4)
-    pairs = [
-        (run[name][(..., *index)], theirs[".".join([name, *(str(i + 1) for i in index)])])
-        for name, spec in run.parameters.specs.items()
-        for index in np.ndindex(spec.shape)
-    ]
-    named = [name for name in theirs if not name.endswith("__")]
-    assert len(named) == run.parameters.dim == len(pairs)
-    # httpstan draws the same random numbers for us each time
-    kept = np.array([not label.startswith("again") for label in run.parameters.labels])
-    p, n = least_p_value(
-        [pair for pair, keep in zip(pairs, kept, strict=True) if keep],
-        varies=run.parameters.varies[kept],
-    )
-    assert p * n > CHECK_RATE
 
 
 def test_the_schools_of_the_tutorial_run(run_example, monkeypatch):

@@ -83,14 +83,6 @@ def test_a_model_without_second_derivatives_offers_none(target):
     assert from_stan(Plain()).capabilities == {"gradient"}
 
 
-def test_no_rows_are_no_trouble(target):
-    assert target.value(np.empty((0, 7))).shape == (0,)
-    assert target.value_and_gradient(np.empty((0, 7)))[1].shape == (0, 7)
-    assert target.hessian(np.empty((0, 7))).shape == (0, 7, 7)
-    assert target.hessian_product(np.empty((0, 7)), np.empty((0, 7))).shape == (0, 7)
-    assert target.transform.to_bounded(np.empty((0, 7))).shape == (0, 12)
-
-
 def test_random_quantities_belong_to_their_draw(target, z):
     noise = target.parameters.split(target.transform.to_bounded(z))["noise"]
     assert_array_equal(target.transform.to_bounded(z[2:])[:, -2], noise[2:])

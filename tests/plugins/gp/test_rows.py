@@ -6,7 +6,7 @@ import pytest
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations
 from surrokit.surrogate.whitening import Whitening
-from surrokit_gp.observations import TrainingRows, typical_excess
+from surrokit_gp.rows import TrainingRows, typical_excess
 
 DIM = 2
 
@@ -49,11 +49,11 @@ def test_a_gradient_is_kept_wherever_it_came(positions):
     gradients = np.full((40, DIM), np.nan)
     gradients[25], gradients[3, 0] = [1.0, 2.0], 5.0
     rows = rows_of(again, np.zeros(40), gradients)
-    assert rows.with_gradient.sum() == 1
-    place = int(np.flatnonzero(rows.with_gradient)[0])
+    assert len(rows.gradient_rows) == 1
+    place = int(rows.gradient_rows[0])
     np.testing.assert_array_equal(rows.positions[place], positions[5])
     np.testing.assert_array_equal(rows.gradients[place], [1.0, 2.0])
-    assert not rows_of(positions, np.zeros(20)).with_gradient.any()
+    assert not len(rows_of(positions, np.zeros(20)).gradient_rows)
 
 
 @pytest.mark.parametrize("far", [1e8, 1e150, 1e303, -1.7e308])
