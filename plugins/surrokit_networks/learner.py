@@ -171,7 +171,7 @@ class NetworkLearner(KeepingLearner):
     @property
     def convex(self) -> bool:
         """Whether every network fitted is a positive definite quadratic, without any node."""
-        bowl = self.draws == (no_nodes,) and self.training.trend in ("quadratic", "laplace")
+        bowl = self.draws == (no_nodes,) and self.training.trend_to_try in ("quadratic", "laplace")
         return bowl and self.energy is None
 
     @property
@@ -255,7 +255,10 @@ class NetworkLearner(KeepingLearner):
         self, rows: TrainingRows, whitening: Whitening, expected: FloatArray | None
     ) -> tuple[Draw, Trend]:
         """Return how nodes are drawn, and the trend, by small networks of each kind."""
-        trend, free = self.training.trend, (self.n_nodes, self.training.ridge) == (None, None)
+        trend, free = (
+            self.training.trend_to_try,
+            (self.n_nodes, self.training.ridge) == (None, None),
+        )
         simplest = self.energy is not None and free and not self.problem.is_weighed
         if len(self.draws) == 1 and trend != "auto" and not simplest:
             return self.draws[0], trend

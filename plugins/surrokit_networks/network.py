@@ -58,7 +58,11 @@ class Polynomial:
     def pull_back(self, z: FloatArray, by_outputs: FloatArray) -> FloatArray:
         """Return sum_m b_m (l_m + P_m z), shape (n, dim), for b in ``by_outputs (n, m)``."""
         gradient: FloatArray = by_outputs @ self.linear.T
-        gradient += self.hessian_product(by_outputs[:, :, None] * z[:, None, :])
+        if len(self.constant) == 1:
+            gradient += self.hessian_product(by_outputs[:, :, None] * z[:, None, :])
+        elif self.matrices is not None:  # fewer numbers than with all outputs
+            sums = by_outputs @ self.matrices.reshape(len(self.matrices), -1)
+            gradient += np.einsum("nij,nj->ni", sums.reshape(len(z), *self.matrices.shape[1:]), z)
         return gradient
 
     def hessian_product(self, weights: FloatArray) -> FloatArray:
@@ -214,7 +218,11 @@ class NetworkAt:
         inside = inverse @ matrices @ inverse.T
         half = nodes.lift_vectors(z, inside).transpose(0, 2, 1)
         lifted = nodes.lift_vectors(z, half).transpose(0, 2, 1)
-        forms = _quadratic_forms(lifted, nodes.vectors.T)
+        d, size = lifted.shape[1], len(nodes)
+        forms = np.empty((len(z), size))
+        for block in row_blocks(len(z), nodes.vectors.size):
+            products = (lifted[block].reshape(-1, d) @ nodes.vectors.T).reshape(-1, d, size)
+            np.einsum("nks,ks->ns", products, nodes.vectors.T, out=forms[block])
         trace = np.einsum("nkk->n", inside)
         return self._contract(forms, trace, lambda g: np.einsum("nij,nj->ni", inside, g), rows)
 
@@ -314,13 +322,3 @@ class NetworkAt:
         """v_i phi'''_i of a single output, shape (n, s)."""
         third = self.network.nodes.activation.third(self._arguments)
         return np.asarray(third * self._weights)
-
-
-def _quadratic_forms(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return p_i^T A_n p_i, shape (n, s), for A (n, d, d) and p as columns (d, s)."""
-    d, n_vectors = vectors.shape
-    forms = np.empty((len(matrices), n_vectors))
-    for rows in row_blocks(len(matrices), vectors.size):
-        products = matrices[rows].reshape(-1, d) @ vectors
-        np.einsum("nks,ks->ns", products.reshape(-1, d, n_vectors), vectors, out=forms[rows])
-    return forms

@@ -210,7 +210,7 @@ class Quadratic(ShownSurrogate):
 
     training: Training = attrs.field(
         factory=lambda: Training(trend="quadratic", updates="refit"),
-        metadata=spread("trend", "train_on", "whiten", "tail", "hold_out", "learns"),
+        metadata=spread("trend", "train_on", "whiten", "tail", "hold_out", "learns", "laplace"),
     )
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:

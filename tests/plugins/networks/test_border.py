@@ -6,27 +6,11 @@ import attrs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from smooth import DIM, evaluations, gradient, potential
 
 import surrokit as sk
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit_networks.border import TAIL
-
-DIM = 3
-
-
-def potential(q):
-    return 0.5 * np.square(q).sum(axis=1) + 0.3 * np.cos(2.0 * q[:, 0])
-
-
-def slope(q):
-    gradient = q.copy()
-    gradient[:, 0] -= 0.6 * np.sin(2.0 * q[:, 0])
-    return gradient
-
-
-def rows(n, seed=0):
-    positions = 1.5 * np.random.default_rng(seed).standard_normal((n, DIM))
-    return Evaluations(positions=positions, values=potential(positions), gradients=slope(positions))
 
 
 def learner(is_density=True, name="additive", **settings):
@@ -37,7 +21,7 @@ def learner(is_density=True, name="additive", **settings):
 
 def fitted(**how):
     learns = learner(**how)
-    learns.observe(rows(120))
+    learns.observe(evaluations(120, gradients=True, spread=1.5))
     return learns.fit()
 
 
@@ -60,7 +44,9 @@ def test_within_the_border_nothing_changes(network):
     assert network.value(inside).tolist() == plain.value(inside).tolist()
     assert network.gradient(inside).tolist() == plain.gradient(inside).tolist()
     assert network.is_beyond(at(network, 0.5, 1.01, 0.99, 9.0)).tolist() == [False, True] * 2
-    assert not network.is_beyond(rows(120).positions * (1.0 - 1e-12)).any()
+    assert not network.is_beyond(
+        evaluations(120, gradients=True, spread=1.5).positions * (1.0 - 1e-12)
+    ).any()
 
 
 def test_far_out_it_is_a_proper_tail(network):
@@ -97,8 +83,8 @@ def test_where_the_network_overflows_the_tail_does_not(network):
 
 def test_a_network_that_would_fall_for_ever_does_not():
     """Of rows on one side of the mode a linear trend makes a slope without end."""
-    aside = rows(120).positions / 5.0 + np.array([2.0, 0.0, 0.0])
-    shown = Evaluations(positions=aside, values=potential(aside), gradients=slope(aside))
+    aside = evaluations(120, gradients=True, spread=1.5).positions / 5.0 + np.array([2.0, 0.0, 0.0])
+    shown = Evaluations(positions=aside, values=potential(aside), gradients=gradient(aside))
     lows = {}
     for is_density in (False, True):
         learns = learner(is_density, "rbf", trend="linear")
@@ -112,12 +98,12 @@ def test_a_network_that_would_fall_for_ever_does_not():
 
 def test_a_fit_that_goes_on_widens_its_border():
     learns = learner(updates="greville", tail="full")
-    learns.observe(rows(120))
+    learns.observe(evaluations(120, gradients=True, spread=1.5))
     first = learns.fit().border
-    learns.observe(rows(60, seed=5))
+    learns.observe(evaluations(60, seed=5, gradients=True, spread=1.5))
     same = learns.fit().border
     far = 1.3 * first.whitening.undo(first.radius * np.eye(DIM))
-    learns.observe(Evaluations(positions=far, values=potential(far), gradients=slope(far)))
+    learns.observe(Evaluations(positions=far, values=potential(far), gradients=gradient(far)))
     wider = learns.fit().border
     assert first.radius <= same.radius < wider.radius
     again = learner(updates="greville", tail="full").restore(learns.state()).fit().border

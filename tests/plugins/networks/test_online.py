@@ -6,8 +6,10 @@ from functools import partial
 import attrs
 import numpy as np
 import pytest
+import smooth
 from equations_by_hand import rows_of
 from numpy.testing import assert_allclose, assert_array_equal
+from smooth import DIM, potential
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
@@ -22,26 +24,9 @@ additive, rbf, additive_paper, rbf_paper = (
     partial(sk.make, "surrogate", name)
     for name in ("additive", "rbf", "additive-paper", "rbf-paper")
 )
-DIM = 3
 
 
-def potential(q):
-    return 0.5 * np.square(q).sum(axis=1) + np.sin(q[:, 0]) + 0.3 * np.cos(2.0 * q[:, 1]) + 7.0
-
-
-def gradient(q):
-    slope = q.copy()
-    slope[:, 0] += np.cos(q[:, 0])
-    slope[:, 1] -= 0.6 * np.sin(2.0 * q[:, 1])
-    return slope
-
-
-def evaluations(n, seed=0, gradients=False, spread=1.5):
-    q = 1.0 + spread * np.random.default_rng(seed).standard_normal((n, DIM))
-    slopes = gradient(q) if gradients else None
-    return Evaluations(positions=q, values=potential(q), gradients=slopes)
-
-
+evaluations = partial(smooth.evaluations, centre=1.0, spread=1.5)
 FRESH = evaluations(60, seed=99).positions
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from smooth import DIM, evaluations, gradient, potential
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
@@ -11,29 +12,9 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.nodes import data_rows, normal_rows
 from surrokit_networks.potentials import CAPABILITIES, NORMAL
 from surrokit_networks.surrogates import Additive, Quadratic, Rbf
-from surrokit_networks.training import Training
+from surrokit_networks.training import Laplace, Training
 from surrokit_networks.training_rows import TrainingRows
 from surrokit_networks.trend import tells_more
-
-DIM = 3
-
-
-def potential(positions):
-    return 0.5 * (positions**2).sum(axis=1) + np.log1p(np.exp(positions[:, 0] - positions[:, 1]))
-
-
-def gradient(positions):
-    slope = 1.0 / (1.0 + np.exp(positions[:, 1] - positions[:, 0]))
-    return positions + slope[:, None] * np.array([1.0, -1.0, 0.0])
-
-
-def evaluations(n=150, seed=0, shift=0.0, gradients=False):
-    positions = np.random.default_rng(seed).standard_normal((n, DIM))
-    return Evaluations(
-        positions=positions,
-        values=potential(positions) + shift,
-        gradients=gradient(positions) if gradients else None,
-    )
 
 
 def learner(surrogate, seed=7, dim=DIM):
@@ -118,7 +99,7 @@ def test_affine_reparametrisation_changes_nothing(default, gradients, matrix):
     # a ridge near nothing magnifies rounding
     assert_allclose(other.value(there), one.value(fresh), rtol=1e-4, atol=1e-4)
     # Gradients in q are those in the other coordinates times the matrix.
-    assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), atol=1e-3)
+    assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), atol=5e-3)
 
 
 @pytest.mark.parametrize("n_nodes", [20, 200])
@@ -137,6 +118,34 @@ def test_nodes_that_see_nothing_give_a_flat_network(n_nodes):
     network = fitted(surrogate, away)
     assert_allclose(network.value(away.positions), rows.values.mean())
     assert_array_equal(network.gradient(away.positions), 0.0)
+
+
+def test_a_known_mode_and_hessian_take_the_place_of_the_points():
+    laplace = Laplace(mode=np.zeros(DIM), hessian=2.0 * np.eye(DIM))
+    for kind in ("additive", "rbf"):
+        surrogate = sk.make("surrogate", kind, n_nodes=50, laplace=laplace)
+        network = fitted(surrogate, evaluations(20)).network
+        assert_array_equal(network.whitening.mean, np.zeros(DIM))
+        matrix = network.whitening.inverse.T @ network.trend.matrices[0] @ network.whitening.inverse
+        assert_allclose(matrix, 2.0 * np.eye(DIM))
+    skew = CORRELATED @ CORRELATED.T
+    whitening = Laplace(mode=[1.0, 2.0, 3.0], hessian=skew.tolist()).whitening
+    assert_allclose(whitening.factor @ whitening.factor.T, np.linalg.inv(skew), rtol=1e-8)
+    assert_array_equal(whitening.factor, np.tril(whitening.factor))
+    assert_array_equal(whitening.apply(np.array([[1.0, 2.0, 3.0]])), np.zeros((1, DIM)))
+
+
+@pytest.mark.parametrize(
+    ("mode", "hessian", "error", "message"),
+    [
+        (np.zeros(2), np.eye(3), ShapeError, r"must have shapes \(dim,\) and \(dim, dim\), got \("),
+        (0.0, np.eye(1), ShapeError, "mode and hessian must have shapes"),
+        (np.zeros(2), np.diag([1.0, -1.0]), ConfigurationError, "positive definite, but .*; give"),
+    ],
+)
+def test_a_mode_and_hessian_that_are_none(mode, hessian, error, message):
+    with pytest.raises(error, match=message):
+        Laplace(mode=mode, hessian=hessian)
 
 
 def test_too_few_points(small):
@@ -205,28 +214,6 @@ def test_values_alone_leave_gradients_unread(small):
     learns = learner(surrogate)
     learns.observe(evaluations(60, gradients=True))
     assert learns.state()["rows"]["gradients"] is None
-
-
-@pytest.mark.parametrize("gradients", [False, True])
-@pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
-def test_held_out_error_is_about_that_on_fresh_points(kind, gradients):
-    # Few nodes, so that the error is no matter of a few points; within a factor of three.
-    settings = {} if kind == "quadratic" else {"n_nodes": 5, "trend": "linear"}
-    surrogate = sk.make("surrogate", kind, hold_out=0.4, **settings)
-    network = fitted(surrogate, evaluations(250, gradients=gradients))
-    quality = network.quality
-    assert quality.n_points == pytest.approx(100, abs=1)
-    fresh = np.random.default_rng(12).standard_normal((2000, DIM))
-    near = potential(fresh) < evaluations(250).values.min() + 0.3 * (2 * DIM + 10)
-    fresh = fresh[near]
-    variance = np.var(network.value(fresh) - potential(fresh))
-    assert 1 / 3 < quality.variance / variance < 3
-    if gradients:
-        left = network.gradient(fresh) - gradient(fresh)
-        error = np.linalg.norm(left) / np.linalg.norm(gradient(fresh))
-        assert 1 / 2 < quality.gradient_error / error < 2
-    else:
-        assert quality.gradient_error is None
 
 
 @pytest.mark.parametrize(("n_with", "told"), [(0, False), (1, False), (2, False), (30, True)])

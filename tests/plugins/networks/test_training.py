@@ -186,6 +186,15 @@ def test_a_twin_that_could_not_fit_its_trend_is_not_asked():
             assert np.isfinite(network.value(positions)).all()
 
 
+def test_the_quality_is_that_of_a_twin_that_was_not_shown_the_rows():
+    rng, held = np.random.default_rng(11), np.arange(40) < 8
+    rows = rows_of(rng.standard_normal((40, DIM)), rng.standard_normal(40))
+    training = Training(ridge=1e-10, trend="constant", train_on="values")
+    network = fit(training, nodes_of("rbf", DIM, 80), Whitening.identity(DIM), rows, held)
+    own = np.var((network.value(rows.positions) - rows.values)[held])
+    assert own < 1e-3 < 0.1 < network.quality.variance
+
+
 @pytest.mark.parametrize(
     ("ridge", "wrong", "message"),
     [

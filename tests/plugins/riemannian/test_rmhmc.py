@@ -153,6 +153,21 @@ def test_without_hessians_an_open_metric_is_the_potential_s_own():
     assert isinstance(sampler.suit(own, ()).metric, OwnMetric)
 
 
+def test_a_run_on_a_forward_map_learns_the_potential_and_needs_no_metric_named():
+    target = sk.forward_potential(
+        lambda q: np.array([q[0], q[1] + q[0] ** 2, 0.5 * q[1]]),
+        jacobian=lambda q: np.array([[1.0, 0.0], [2.0 * q[0], 1.0], [0.0, 0.5]]),
+        data=np.array([0.5, 1.0, 0.2]),
+        noise_sd=1.0,
+        dim=2,
+    )
+    settings = {"sampler": "rmhmc", "warmup": 80, "draws": 5, "seed": 1, "progress": False}
+    run = sk.sample(target, surrogate=("additive", {"learns": "potential"}), **settings)
+    assert run.acceptance.mean() > 0.3
+    with pytest.raises(CapabilityError, match="the sampler needs hessian"):
+        sk.sample(target, surrogate="additive", **settings)
+
+
 # --- who explores ---
 
 
