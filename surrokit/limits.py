@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache, partial
 from typing import Any
@@ -272,11 +272,16 @@ wait for each other most of the time. A whole run is one such block; what a user
 in :data:`users_threads`.
 """
 
-users_threads = partial(_holding, None)
-"""Runs linear algebra in as many threads as before :data:`one_thread`; also a decorator.
+_AS_IT_IS = nullcontext()
 
-It takes some microseconds. Outside of :data:`one_thread` it changes nothing.
-"""
+
+def users_threads() -> AbstractContextManager[None]:
+    """Run linear algebra in as many threads as before :data:`one_thread` within the block.
+
+    It takes some microseconds. Outside of :data:`one_thread` it changes nothing, and takes none:
+    each call of a user's function is in such a block.
+    """
+    return _holding(None) if _HELD.get() else _AS_IT_IS
 
 
 def threads_for(numbers: int) -> AbstractContextManager[None]:

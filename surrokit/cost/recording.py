@@ -547,33 +547,33 @@ class RecordingPotential(ShownTarget):
         """Terms of a summed target."""
         return with_rows(self.target).n_rows if self._n_rows is None else self._n_rows
 
-    @users_threads()
     def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
         """Return the exact expansions of all terms at ``centre (dim,)``, which count rows in turn.
 
         Third-order terms cost about as much as ``dim / 2`` Hessians, and count as that many.
         """
         self.calls_made.count("hessian", 1 if order == 2 else 1 + self.target.dim // 2)
-        inner = with_rows(self.target).expand(centre, **of_order(order))
+        with users_threads():
+            inner = with_rows(self.target).expand(centre, **of_order(order))
         return RecordedExpansion(inner, self.n_rows, self.calls_made, self.rejections)
 
-    @users_threads()
     def row_bounds(self, factor: FloatArray, **asked: Any) -> FloatArray:
         """Return the bounds psi of the terms, shape (n_rows,); an order or a ball may be asked."""
         self.calls_made.count("rows", self.n_rows)
-        return with_rows(self.target).row_bounds(factor, **asked)
+        with users_threads():
+            return with_rows(self.target).row_bounds(factor, **asked)
 
-    @users_threads()
     def row_draws(self, factor: FloatArray, **asked: Any) -> RowDraws:
         """Return draws of rows by their bounds."""
         self.calls_made.count("rows", self.n_rows)
-        return with_rows(self.target).row_draws(factor, **asked)
+        with users_threads():
+            return with_rows(self.target).row_draws(factor, **asked)
 
-    @users_threads()
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some terms alone, which counts no further calls."""
         self.calls_made.count("rows", len(rows))
-        return with_rows(self.target).select(rows)
+        with users_threads():
+            return with_rows(self.target).select(rows)
 
     def __getattr__(self, name: str) -> Any:
         """Return a counted method for matrices or contractions of them.

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError
+from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import ChainState, Status, Tuning
 from surrokit.kernel.kernel import Binding
 from surrokit.testing import CountingPotential, Limited
