@@ -227,6 +227,16 @@ class FittedProcess(ShownFit, Expansion):
         return self.whitening.undo(self.posterior.centres * self.posterior.length_scales)
 
     @property
+    def weights(self) -> FloatArray:
+        """Weights of the kernel at the centres, shape (M,)."""
+        return self.posterior.weights
+
+    @property
+    def jitter(self) -> float:
+        """Addition to the kernel matrix's diagonal, in units of the signal's variance."""
+        return self.posterior.jitter
+
+    @property
     def log_likelihood(self) -> float:
         """Log marginal likelihood of all that was fitted."""
         return self.posterior.log_likelihood
@@ -251,8 +261,8 @@ class FittedProcess(ShownFit, Expansion):
         quality = "None" if self.quality is None else f"{self.quality.variance:.3g} nats^2"
         return (
             f"FittedProcess(dim={self.dim}, n_points={self.n_points}, "
-            f"n_gradients={self.n_gradients}, n_centres={len(self.nodes)}, mean={self.mean!r}, "
+            f"n_gradients={self.n_gradients}, n_centres={len(self.weights)}, mean={self.mean!r}, "
             f"length_scales={lengths}, signal_sd={self.hyperparameters.signal_sd:.3g}, "
-            f"noise_sd={self.hyperparameters.noise_sd:.3g}, jitter={self.posterior.jitter:.3g}, "
+            f"noise_sd={self.hyperparameters.noise_sd:.3g}, jitter={self.jitter:.3g}, "
             f"quality={quality})"
         )

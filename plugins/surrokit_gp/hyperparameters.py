@@ -92,6 +92,11 @@ def given_hyperparameters(
     return Hyperparameters(**numbers) if isinstance(value, Mapping) else value
 
 
+Likelihood: TypeAlias = tuple[float, FloatArray]
+"""A log marginal likelihood, constants included, and its derivatives: by log l_k (dim), log s and
+log sigma."""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Space:
     """Hyperparameters as vectors: log l, log s, log sigma, scaled to equations."""
@@ -164,6 +169,11 @@ class Space:
             noise_sd=noise if self.noise is None else self.noise,
         )
 
+    def slope(self, derivatives: FloatArray) -> FloatArray:
+        """Return derivatives by the vector from those of a likelihood."""
+        lengths, rest = derivatives[:-2], derivatives[-2:] * [1.0, self.noise is None]
+        return np.append(lengths.sum() if self.isotropic else lengths, rest)
+
 
 def _size_left(near: TrainingRows) -> float:
     """Return the root mean square of what a constant and the basis leave of the values."""
@@ -176,7 +186,7 @@ def _size_left(near: TrainingRows) -> float:
 
 def search(
     space: Space,
-    likelihood: Callable[[Hyperparameters], float],
+    likelihood: Callable[[Hyperparameters], Likelihood],
     starts: list[FloatArray],
     iterations: int,
     *,
@@ -187,22 +197,15 @@ def search(
     They begin at vectors of the space, and take at most so many iterations; unless ``every`` is
     set, only until one succeeds.
 
-    Slopes are central differences over 0.002: a likelihood has fewer digits than smaller ones ask
-    for, and its curvature is of the order of the number of equations.
-
     Raises
     ------
     SurrogateFitError
         If the likelihood cannot be computed along any of the paths.
     """
-    free = np.eye(len(space.bounds))[: None if space.noise is None else -1]
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
-        slope, step = np.zeros_like(point), 1e-3
-        for move in free:
-            ahead, behind = (likelihood(space.unpack(point + s * move)) for s in (step, -step))
-            slope += (ahead - behind) / (2.0 * step) * move
-        return likelihood(space.unpack(point)), slope
+        value, derivatives = likelihood(space.unpack(point))
+        return value, space.slope(derivatives)
 
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-6, "gtol": 1e-3}
     ends: list[tuple[float, FloatArray]] = []

@@ -90,6 +90,33 @@ def joint_matrix(scaled: FloatArray, gradient_rows: IntArray) -> FloatArray:
     return matrix
 
 
+def scale_derivatives(
+    adjoint: FloatArray, matrix: FloatArray, scaled: FloatArray, gradient_rows: IntArray
+) -> FloatArray:
+    """Return the derivative of sum(adjoint * matrix) in log l_k through x = z / l, shape (dim,).
+
+    ``matrix`` is that of :func:`joint_matrix`, and ``adjoint`` a symmetric one of the same shape.
+    """
+    n, dim = scaled.shape
+    values = matrix[:n, :n]
+    total = weighted_squares(adjoint[:n, :n] * values, scaled, scaled)
+    if not len(gradient_rows):
+        return total
+    k, at = len(gradient_rows), scaled[gradient_rows]
+    away, by_value = _differences(scaled, at), values[:, gradient_rows]
+    cross = adjoint[:n, n:].reshape(n, dim, k)
+    pulls = by_value * np.einsum("njb,jnb->nb", cross, away)
+    total += 2.0 * weighted_squares(pulls, scaled, at)
+    total -= 2.0 * np.einsum("njb,jnb->j", cross, by_value * away)
+    away, among = away[:, gradient_rows], by_value[gradient_rows]
+    block = adjoint[n:, n:].reshape(dim, k, dim, k)
+    turned = np.einsum("iajb,jab->iab", block, away)
+    levels = np.einsum("iaib->ab", block) - np.einsum("iab,iab->ab", turned, away)
+    total += weighted_squares(among * levels, at, at)
+    total += 2.0 * np.einsum("iab,iab->i", turned, among * away)
+    return total
+
+
 def factorise(
     matrix: FloatArray,
     scale: float,

@@ -18,13 +18,16 @@ import numpy as np
 
 from surrokit.errors import SurrogateFitError
 from surrokit.types import FloatArray, IntArray
-from surrokit_gp.hyperparameters import Hyperparameters
+from surrokit_gp.hyperparameters import Hyperparameters, Likelihood
 from surrokit_gp.kernels import (
     cross_matrix,
     factorise,
+    inverse_of,
     joint_matrix,
+    scale_derivatives,
     solve,
     unit_matrix,
+    weighted_squares,
 )
 from surrokit_gp.rows import TrainingRows
 
@@ -53,10 +56,10 @@ class Profile:
         scales = np.sqrt(np.diag(normal))
         # A feature that is zero everywhere, as in a coordinate that never moved, gets no weight.
         scales = np.where(scales > 0.0, scales, 1.0)
-        # Some features may be the same: then coefficients keep half of their digits.
-        jitters, what = (0.0, 1e-10, 1e-8, 1e-6), "matrix of basis functions"
-        normal = normal / scales / scales[:, None]
-        correlation, _ = factorise(normal, 1.0, jitters, what, room=1e-11)
+        jitters = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # some features may be the same
+        correlation, _ = factorise(
+            normal / scales / scales[:, None], 1.0, jitters, "matrix of basis functions"
+        )
         factor = correlation * scales[:, None]
         coefficients = solve(factor, solve(factor, features.T @ targets), transposed=True)
         return cls(
@@ -110,10 +113,13 @@ class Posterior:
         return np.asarray(np.maximum(left, 0.0))
 
 
-def condition(rows: TrainingRows, hyperparameters: Hyperparameters) -> Posterior:
-    """Return the process given all equations.
+# --- of all equations: Rasmussen and Williams 2006, equations (2.25) and (2.41) ---
 
-    Rasmussen and Williams 2006, equations (2.25) and (2.41).
+
+def condition(
+    rows: TrainingRows, hyperparameters: Hyperparameters
+) -> tuple[Posterior, FloatArray, FloatArray]:
+    """Return the process given equations, their kernel matrix, and K^-1 (targets - mean).
 
     Raises
     ------
@@ -123,7 +129,8 @@ def condition(rows: TrainingRows, hyperparameters: Hyperparameters) -> Posterior
     n, dim, gradient_rows = len(rows), rows.dim, rows.gradient_rows
     scales, variance = hyperparameters.scales(dim), hyperparameters.signal_sd**2
     scaled = rows.positions / scales
-    covariance = variance * joint_matrix(scaled, gradient_rows)
+    matrix = joint_matrix(scaled, gradient_rows)
+    covariance = variance * matrix
     covariance[np.diag_indices_from(covariance)] += rows.noise(hyperparameters.noise_sd)
     factor, jitter = factorise(covariance, variance)
     design = solve(factor, rows.design(scales))
@@ -137,7 +144,7 @@ def condition(rows: TrainingRows, hyperparameters: Hyperparameters) -> Posterior
     # derivatives in x are l times as large as those observed
     log_jacobian = len(gradient_rows) * float(np.log(scales).sum())
     likelihood = profile.log_likelihood(rows.n_equations, log_determinant)
-    return Posterior(
+    posterior = Posterior(
         length_scales=scales,
         variance=variance,
         centres=scaled,
@@ -151,12 +158,52 @@ def condition(rows: TrainingRows, hyperparameters: Hyperparameters) -> Posterior
         jitter=jitter,
         log_likelihood=likelihood + log_jacobian,
     )
+    return posterior, matrix, dual
+
+
+def exact_likelihood(rows: TrainingRows, hyperparameters: Hyperparameters) -> Likelihood:
+    """Return the log marginal likelihood of a full process with its derivatives.
+
+    One Cholesky factorisation and one inverse; all else is matrix products (Rasmussen and
+    Williams 2006, equation (5.9), with the mean function integrated out).
+    """
+    posterior, matrix, dual = condition(rows, hyperparameters)
+    n, profile, scales = len(rows), posterior.profile, posterior.length_scales
+    # K^-1 H L_A^-T; its outer product is what integrating the coefficients takes off K^-1.
+    spread = solve(posterior.factor, posterior.design, transposed=True)
+    spread = solve(profile.factor, spread.T).T
+    adjoint = inverse_of(posterior.factor)
+    low_rank = np.column_stack([dual, spread])
+    np.subtract(low_rank @ low_rank.T, adjoint, out=adjoint)
+    adjoint *= 0.5
+    diagonal = np.diag(adjoint)
+    by_scales = posterior.variance * scale_derivatives(
+        adjoint, matrix, posterior.centres, rows.gradient_rows
+    )
+    if len(rows.gradient_rows):  # which are l_k times as large in x
+        design = rows.design(scales)[n:]
+        left = rows.targets(scales)[n:] - design @ profile.coefficients
+        by_equation = 1.0 - dual[n:] * left
+        rotated = solve(profile.factor, design.T).T
+        by_equation -= np.einsum("rp,rp->r", spread[n:], rotated)
+        by_scales += by_equation.reshape(len(scales), -1).sum(axis=1)
+    by_signal = np.einsum("ij,ij->", adjoint, matrix) + posterior.jitter * diagonal.sum()
+    by_noise = hyperparameters.noise_sd**2 * (diagonal @ rows.noise_shares())
+    derivatives = np.array([*by_scales, 2.0 * posterior.variance * by_signal, 2.0 * by_noise])
+    return posterior.log_likelihood, derivatives
+
+
+# --- FITC ---
 
 
 def condition_sparse(
     rows: TrainingRows, hyperparameters: Hyperparameters, inducing: FloatArray
-) -> Posterior:
-    """Return the process given values, not gradients, by FITC with inducing points z (M, dim).
+) -> tuple[Posterior, tuple[FloatArray, ...]]:
+    """Return the process given values, not gradients, with inducing points z (M, dim).
+
+    And what the derivatives of its likelihood need: x, K_MN / s^2, K_M / s^2, V, C^-1 V D^-1/2,
+    D^1/2, the part of D^-1/2 [H, t] that V D^-1/2 does not explain, and coefficients of the part
+    that it does.
 
     Raises
     ------
@@ -165,12 +212,13 @@ def condition_sparse(
     """
     scales, variance = hyperparameters.scales(rows.dim), hyperparameters.signal_sd**2
     x, centres = rows.positions / scales, inducing / scales
+    among, unit = unit_matrix(centres, centres), unit_matrix(centres, x)
     # K_M has no noise on its diagonal, and weights grow with the inverse of its least pivot. A
     # jitter as large as the least square of a pivot is far below the noise, and keeps digits
     jitters, what = (0.0, 1e-9, 1e-8, 1e-7, 1e-6), "kernel matrix of inducing points"
-    among = variance * unit_matrix(centres, centres)
-    factor, jitter = factorise(among, variance, jitters, what, room=1e-9)
-    projected = solve(factor, variance * unit_matrix(centres, x))
+    factor, jitter = factorise(variance * among, variance, jitters, what, room=1e-9)
+    among[np.diag_indices_from(among)] += jitter
+    projected = solve(factor, variance * unit)
     lost = np.maximum(variance - np.einsum("mn,mn->n", projected, projected), 0.0)
     independent = lost + rows.noise(hyperparameters.noise_sd)[: len(lost)]
     # never quite without noise: a value met exactly has infinite weight
@@ -179,15 +227,16 @@ def condition_sparse(
     inner = whitened @ whitened.T
     inner[np.diag_indices_from(inner)] += 1.0
     inner_factor, _ = factorise(inner, 1.0)
+    rotated = solve(inner_factor, whitened)
     known = np.column_stack([rows.basis, rows.values]) / root[:, None]
-    explained = solve(inner_factor, solve(inner_factor, whitened @ known), transposed=True)
+    explained = solve(inner_factor, rotated @ known, transposed=True)
     left = known - whitened.T @ explained
     # y^T (I + V D^-1 V^T)^-1 y is the least of |y - V^T u|^2 + |u|^2: two squares, no difference
     features = np.concatenate([left, explained])
     profile = Profile.of(features[:, :-1], features[:, -1])
     determinant = 2.0 * float(np.log(root).sum() + np.log(np.diag(inner_factor)).sum())
     weights = explained[:, -1] - explained[:, :-1] @ profile.coefficients
-    return Posterior(
+    posterior = Posterior(
         length_scales=scales,
         variance=variance,
         centres=centres,
@@ -201,6 +250,41 @@ def condition_sparse(
         jitter=jitter,
         log_likelihood=profile.log_likelihood(len(rows), determinant),
     )
+    return posterior, (x, unit, among, projected, rotated, root, left, explained)
+
+
+def sparse_likelihood(
+    rows: TrainingRows, hyperparameters: Hyperparameters, inducing: FloatArray
+) -> Likelihood:
+    """Return the log marginal likelihood of FITC with its derivatives, in O(M^2 N).
+
+    With W = alpha alpha^T - P (P the inverse covariance less what integrating the coefficients
+    takes off it), dL = tr(W dSigma) / 2. Off the diagonal Sigma changes with Q = K_NM K_M^-1 K_MN
+    alone, so everything comes through F = K_M^-1 K_MN (W - diag W), of shape (M, N).
+    """
+    posterior, parts = condition_sparse(rows, hyperparameters, inducing)
+    x, unit, kernel, projected, rotated, root, unexplained, explained = parts
+    profile, variance, centres = posterior.profile, posterior.variance, posterior.centres
+    left = unexplained[:, :-1] / root[:, None]
+    dual = unexplained[:, -1] / root - left @ profile.coefficients
+    spread = solve(profile.factor, left.T)
+    own = np.square(dual) + np.einsum("pn,pn->n", spread, spread)
+    own -= (1.0 - np.einsum("mn,mn->n", rotated, rotated)) / root**2
+    inner = solve(np.asarray(posterior.inner_factor), rotated, transposed=True)
+    inner /= -root
+    inner += (explained[:, -1] - posterior.design @ profile.coefficients)[:, None] * dual
+    inner += solve(profile.factor, posterior.design.T).T @ spread
+    inner -= projected * own
+    forces = solve(posterior.factor, inner, transposed=True)  # F
+    across = forces * unit
+    among = solve(posterior.factor, (forces @ projected.T).T, transposed=True)
+    among *= kernel
+    among *= -0.5
+    squares = weighted_squares(across, centres, x) + weighted_squares(among, centres, centres)
+    by_signal = across.sum() + among.sum() + 0.5 * own.sum()
+    by_noise = hyperparameters.noise_sd**2 * (own @ rows.noise_shares()[: len(own)])
+    derivatives = np.array([*(variance * squares), 2.0 * variance * by_signal, by_noise])
+    return posterior.log_likelihood, derivatives
 
 
 def inducing_points(

@@ -26,6 +26,7 @@ from surrokit_gp.fitted import CAPABILITIES, FittedProcess
 from surrokit_gp.hyperparameters import (
     MAX_SIGNAL,
     Hyperparameters,
+    Likelihood,
     Space,
     given_hyperparameters,
     search,
@@ -35,7 +36,9 @@ from surrokit_gp.posterior import (
     Posterior,
     condition,
     condition_sparse,
+    exact_likelihood,
     inducing_points,
+    sparse_likelihood,
 )
 from surrokit_gp.rows import TrainingRows
 from surrokit_gp.trend import (
@@ -388,8 +391,8 @@ class _Fit:
             found = self._search(rows)
             self.found.append(found)
         if self.inducing is None:
-            return condition(rows, found), found
-        return condition_sparse(rows, found, self.inducing), found
+            return condition(rows, found)[0], found
+        return condition_sparse(rows, found, self.inducing)[0], found
 
     def _search(self, rows: TrainingRows) -> Hyperparameters:
         """Return hyperparameters of largest likelihood; starts are compared by few equations."""
@@ -401,14 +404,14 @@ class _Fit:
             Space.of(some, isotropic, settings.noise, settings.max_signal) for some in (few, more)
         )
 
-        def likelihood(at: Hyperparameters) -> float:
+        def likelihood(at: Hyperparameters) -> Likelihood:
             if inducing is None:
-                return condition(more, at).log_likelihood
-            return condition_sparse(more, at, inducing).log_likelihood
+                return exact_likelihood(more, at)
+            return sparse_likelihood(more, at, inducing)
 
         first = search(
             space,
-            lambda at: condition(few, at).log_likelihood,
+            lambda at: exact_likelihood(few, at),
             space.starts(),
             min(10, settings.max_iterations),
             every=True,

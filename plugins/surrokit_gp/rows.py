@@ -156,9 +156,15 @@ class TrainingRows:
         rows = np.flatnonzero(self.tail_sd == 0.0)
         return self if len(rows) in (0, 1, len(self)) else self.take(rows)
 
+    def noise_shares(self) -> FloatArray:
+        """Return the share of sigma^2 that each equation has, shape (n_equations,)."""
+        return self._stack(1.0 / self.copies)
+
     def noise(self, noise_sd: float) -> FloatArray:
         """Return the variance of each equation's noise in x = z / l, shape (n_equations,)."""
-        by_row = 1.0 / self.copies * noise_sd**2 + np.square(self.tail_sd)
+        return self.noise_shares() * noise_sd**2 + self._stack(np.square(self.tail_sd))
+
+    def _stack(self, by_row: FloatArray) -> FloatArray:
         return np.concatenate([by_row, np.tile(by_row[self.gradient_rows], self.dim)])
 
     def targets(self, length_scales: FloatArray) -> FloatArray:

@@ -291,7 +291,7 @@ def test_nan_is_refused_unless_the_target_failed(factory, name, message):
 
 def test_a_search_may_look_at_some_rows_only(factory, monkeypatch):
     sizes = []
-    for name in ("condition", "condition_sparse"):
+    for name in ("exact_likelihood", "sparse_likelihood"):
         condition = getattr(process_module, name)
 
         def spied(rows, *rest, original=condition):
