@@ -12,14 +12,13 @@ from surrokit.arguments import load_library
 from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap, reported_as
 from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.coordinates.transforms import map_of
-from surrokit.errors import ConfigurationError, NotASumError
-from surrokit.tables.recognised import Family, Observed, recognise, sum_if_safe
+from surrokit.errors import ConfigurationError
 from surrokit.targets.forward import ModelledPotential
-from surrokit.targets.summed import SumAndRest
+from surrokit.targets.summed import sum_if_safe
 from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled, load_jax
 from surrokit_jax.density import JaxPotential, check_number, highest_order
+from surrokit_jax.numpyro_rows import recognise
 
 _TRIED = 64  # positions at which a number is the same if it is constant
 
@@ -34,8 +33,8 @@ def from_numpyro(
 
     A model with one observed site that is a regression of a known family, whose predictor is linear
     in the unconstrained parameters, becomes a sum over rows: a few of them then stand for all, as
-    for :func:`surrokit.rows_potential`. Its slopes and its density are compared with the model's
-    own. Else ``target.missing`` says why not.
+    for :func:`surrokit.rows_potential`. What it is, is read from JAX's graph, and its density is
+    compared with NumPyro's own. Else ``target.missing`` says why not.
 
     Parameters
     ----------
@@ -80,7 +79,7 @@ def from_numpyro(
         observed_data=sites.observed,
         unnormalized=("the model",),
     )
-    found, reason = sum_if_safe(rows, lambda: _as_sum(sites, whole, rows))
+    found, reason = sum_if_safe(rows, lambda: recognise(sites, whole, rows))
     if found is None:
         return attrs.evolve(whole, missing={ROWS: reason})
     return ModelledPotential(found, transform, observed_data=sites.observed)
@@ -226,95 +225,3 @@ def _check_plates(trace: Mapping[str, Mapping[str, Any]]) -> None:
                 f"plate {name!r} takes {part} of {size} rows at random, so that the model's "
                 "density is no function of its parameters; leave subsample_size out"
             )
-
-
-# --- sums over rows ---
-
-_FAMILIES: Mapping[str, Family] = {
-    "BernoulliLogits": Family("logistic", "logits"),
-    "BernoulliProbs": Family("logistic", "probs", "logit"),
-    "BinomialLogits": Family("binomial", "logits", "identity", {"total_count": "total"}),
-    "BinomialProbs": Family("binomial", "probs", "logit", {"total_count": "total"}),
-    "Poisson": Family("poisson", "rate", "log"),
-    "Exponential": Family("exponential", "rate", "log"),
-    "Normal": Family("gaussian", "loc", "identity", {"scale": "scale"}),
-    "StudentT": Family("student", "loc", "identity", {"df": "degrees", "scale": "scale"}),
-}
-
-
-def _as_sum(sites: Sites, whole: JaxPotential, wanted: bool | None) -> SumAndRest:
-    """Return a model as a sum over the rows of its observed site; NotASumError if it is none."""
-    from numpyro import handlers
-    from numpyro.infer.util import potential_energy
-
-    jax, jnp, dim = load_jax(), load_jax().numpy, whole.dim
-    trace = sites.trace(np.zeros(dim))
-    name = _observed_site(trace)
-    family = _FAMILIES[type(_plain(trace[name]["fn"])).__name__]
-    values = np.asarray(trace[name]["value"], dtype=np.float64)
-
-    def argument(z: Any, which: str) -> Any:
-        given = getattr(_plain(sites.trace(z)[name]["fn"]), which)
-        return jnp.broadcast_to(given, values.shape).ravel()
-
-    def predictors(z: Any) -> Any:
-        return family.predictors(argument(z, family.argument), jnp.log, jnp.log1p)
-
-    def settings(z: Any) -> dict[str, Any]:
-        return {setting: argument(z, which) for which, setting in family.constants.items()}
-
-    def log_likelihoods(z: Any) -> Any:
-        site = sites.trace(z)[name]
-        return _plain(site["fn"]).log_prob(site["value"]).ravel()
-
-    def rest(z: Any) -> Any:
-        hidden = handlers.block(sites.model, hide=[name])
-        return potential_energy(hidden, sites.args, dict(sites.kwargs), sites.own.split(z))
-
-    along = jax.vmap(lambda z, u: jax.jvp(predictors, (z,), (u,))[1], in_axes=(None, 0))
-    line = Parameters.unnamed(dim)
-    observed = Observed(
-        name=name,
-        family=family,
-        values=values.ravel(),
-        predictors=_numbers(jax.jit(predictors)),
-        slopes=_numbers(jax.jit(along)),
-        settings=jax.jit(settings),
-        log_likelihoods=_numbers(jax.jit(log_likelihoods)),
-        rest=JaxPotential(function=rest, parameters=line, transform=map_of(line), derivatives=2),
-    )
-    return recognise(observed, whole, np.zeros(dim), wanted)
-
-
-def _numbers(function: Callable[..., Any]) -> Callable[..., FloatArray]:
-    return lambda *arrays: np.asarray(function(*arrays), dtype=np.float64)
-
-
-def _observed_site(trace: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the name of a model's one observed site, whose distribution is a family."""
-    sites = {name: site for name, site in trace.items() if site["type"] == "sample"}
-    observed = [name for name, site in sites.items() if site["is_observed"]]
-    for name in observed:
-        if type(sites[name]["fn"]).__name__ == "Unit":
-            raise NotASumError(f"{name!r} is a factor, whose rows are not known")
-    if len(observed) != 1:
-        raise NotASumError(
-            f"it has {len(observed)} observed sites ({', '.join(observed) or 'none'}), not one"
-        )
-    scaled = [each for each, site in sites.items() if site.get("scale") is not None]
-    if scaled:
-        raise NotASumError(f"the density of {scaled[0]!r} is scaled by a handler")
-    kind = type(_plain(sites[observed[0]]["fn"]))
-    if kind.__name__ not in _FAMILIES or not kind.__module__.startswith("numpyro."):
-        raise NotASumError(
-            f"{observed[0]!r} is distributed as {kind.__name__}, which is no family of rows; there "
-            f"are {', '.join(_FAMILIES)}"
-        )
-    return observed[0]
-
-
-def _plain(distribution: Any) -> Any:
-    """Return a distribution without what only changes its shape."""
-    while type(distribution).__name__ in ("Independent", "ExpandedDistribution"):
-        distribution = distribution.base_dist
-    return distribution

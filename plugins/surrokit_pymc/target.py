@@ -15,10 +15,9 @@ from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, NotASumError, SurrokitError
 from surrokit.potentials import Potential
-from surrokit.tables.recognised import sum_if_safe
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.functions import FunctionPotential, Functions
-from surrokit.targets.summed import SumAndRest
+from surrokit.targets.summed import SumAndRest, sum_if_safe
 from surrokit.types import FloatArray
 from surrokit_pymc.compiled import (
     Compiled,
@@ -31,7 +30,7 @@ from surrokit_pymc.compiled import (
     travel,
 )
 from surrokit_pymc.reported import map_of_model
-from surrokit_pymc.rows import as_sum
+from surrokit_pymc.rows import recognise
 
 Backend = Literal["pytensor", "jax"]
 
@@ -55,8 +54,8 @@ def from_pymc(
 
     A model with one observed variable that is a regression of a known family, whose predictor is
     linear in the unconstrained parameters, becomes a sum over rows: a few of them then stand for
-    all, as for :func:`surrokit.rows_potential`. Its slopes and its density are compared with the
-    model's own. Else ``target.missing`` says why not.
+    all, as for :func:`surrokit.rows_potential`. What it is, is read from PyTensor's graph, and its
+    density is compared with PyMC's own. Else ``target.missing`` says why not.
 
     Parameters
     ----------
@@ -119,12 +118,12 @@ def assemble(
             f"PyMC cannot compile the model: {type(error).__name__}: {error}"
         ) from error
 
-    def look() -> SumAndRest:
+    def as_sum() -> SumAndRest:
         if rows is None and not gradient:
             raise NotASumError("gradient=False was given, and a sum over rows has gradients")
-        return as_sum(frozen, line, start, inner, rows)
+        return recognise(frozen, line, start, inner, rows)
 
-    found, reason = sum_if_safe(rows, look)
+    found, reason = sum_if_safe(rows, as_sum)
     missing = {} if found is not None else {ROWS: reason}
     observed = _observed(frozen)
     return ModelledPotential(

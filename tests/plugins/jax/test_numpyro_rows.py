@@ -20,6 +20,7 @@ EXPOSURE = RNG.uniform(0.5, 2.0, N)
 EVENTS = (RNG.random(N) < 0.5).astype(int)
 COUNTS = RNG.poisson(EXPOSURE)
 REAL = X @ [1.0, -0.5] + RNG.standard_normal(N)
+TIMES = RNG.exponential(1.0, N) + 0.01
 TRIALS = RNG.integers(1, 6, N)
 WON = RNG.binomial(TRIALS, 0.4)
 
@@ -57,6 +58,17 @@ def groups(numpyro, jnp):
         numpyro.sample("y", dist.Normal(predictor, EXPOSURE), obs=REAL)
 
 
+def heavy_tails(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    centre = jnp.where(GROUP > 1, X[:, 0] * b[0], jnp.concatenate([b, -b])[GROUP] / 2.0)
+    numpyro.sample("y", numpyro.distributions.StudentT(5.0, centre, 0.7), obs=REAL)
+
+
+def waiting(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    numpyro.sample("y", numpyro.distributions.Exponential(1.0 / jnp.exp(X @ b)), obs=TIMES)
+
+
 def trials(numpyro, jnp):
     b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
     numpyro.sample("y", numpyro.distributions.Binomial(TRIALS, logits=X @ b), obs=WON)
@@ -68,7 +80,7 @@ def target_of(write, numpyro, rows):
     return from_numpyro(write, numpyro, jnp, rows=rows)
 
 
-@pytest.mark.parametrize("write", [logistic, chances, counts, groups, trials])
+@pytest.mark.parametrize("write", [logistic, chances, counts, groups, heavy_tails, waiting, trials])
 def test_a_sum_over_rows_has_numpyros_own_density(numpyro, write):
     ours, whole = (target_of(write, numpyro, rows) for rows in (True, False))
     assert {"rows", "hessian", "gradient"} <= ours.capabilities
@@ -120,9 +132,34 @@ def unknown_scale(numpyro, jnp):
     observe(numpyro, numpyro.distributions.Normal(X @ coefficients(numpyro), noise))
 
 
+def not_centred(numpyro, jnp):
+    spread = numpyro.sample("spread", numpyro.distributions.HalfNormal())
+    z = numpyro.sample("z", numpyro.distributions.Normal().expand([4]))
+    observe(numpyro, numpyro.distributions.Normal((spread * z)[GROUP], 1.0))
+
+
+def positive_slope(numpyro, jnp):
+    slope = numpyro.sample("slope", numpyro.distributions.HalfNormal())
+    observe(numpyro, numpyro.distributions.Normal(slope * X[:, 0], 1.0))
+
+
+def clipped(numpyro, jnp):
+    logits = jnp.clip(X @ coefficients(numpyro), -9.0, 9.0)
+    observe(numpyro, numpyro.distributions.Bernoulli(logits=logits), EVENTS)
+
+
 def in_single_precision(numpyro, jnp):
     logits = (X @ coefficients(numpyro)).astype(jnp.float32).astype(jnp.float64)
     observe(numpyro, numpyro.distributions.Bernoulli(logits=logits), EVENTS)
+
+
+def series(numpyro, jnp):
+    """Each state follows from the one before and from what was seen then."""
+    import jax
+
+    rho = numpyro.sample("rho", numpyro.distributions.Normal())
+    _, states = jax.lax.scan(lambda state, seen: (rho * state + 0.5 * seen, state), 0.0, REAL)
+    observe(numpyro, numpyro.distributions.Normal(states, 1.0))
 
 
 def with_factor(numpyro, jnp):
@@ -147,13 +184,36 @@ def scaled(numpyro, jnp):
         observe(numpyro, numpyro.distributions.Normal(X @ b, 1.0))
 
 
+def two_observed(numpyro, jnp):
+    b = coefficients(numpyro)
+    observe(numpyro, numpyro.distributions.Normal(X @ b, 1.0))
+    numpyro.sample("other", numpyro.distributions.Normal(b[0], 1.0), obs=REAL[:7])
+
+
+def identity_link(numpyro, jnp):
+    a = numpyro.sample("a", numpyro.distributions.HalfNormal())
+    observe(numpyro, numpyro.distributions.Poisson(a + EXPOSURE), COUNTS)
+
+
+def uneven(numpyro, jnp):
+    a = numpyro.sample("a", numpyro.distributions.Normal())
+    observe(numpyro, numpyro.distributions.StudentT(3.0 + GROUP, a, 1.0))
+
+
 REFUSED = {
     unknown_scale: "the scale of 'y' depends on parameters, and bounds of its derivatives",
-    in_single_precision: "predictor of 'y' is not linear in the unconstrained parameters",
+    not_centred: "predictor of 'y' is not linear .*, as it passes through 'mul'",
+    positive_slope: "predictor of 'y' is not linear in the unconstrained parameters, or not in",
+    clipped: "predictor of 'y' is not linear .*, as it passes through 'm(ax|in)'",
+    in_single_precision: "as it passes through 'convert_element_type'",
+    series: "predictor of 'y' is not linear .*, as it passes through 'scan'",
     with_factor: "'rows' is a factor, whose rows are not known",
     truncated: "'y' is distributed as .*Truncated.*, which is no family of rows",
     masked: "'y' is distributed as MaskedDistribution, which is no family of rows",
     scaled: "the density of 'y' is scaled by a handler",
+    two_observed: r"it has 2 observed sites \(y, other\), not one",
+    identity_link: "predictor of 'y' is not linear .*, as it passes through 'add'",
+    uneven: "degrees of its observed numbers differs from row to row",
 }
 
 
@@ -168,3 +228,29 @@ def test_few_rows_are_left_alone_and_the_target_says_so(numpyro):
     assert "numbers on, 10 for each parameter, and it has 60 for 3" in target.missing["rows"]
     with pytest.raises(ConfigurationError, match="the model is sampled whole: a sum over rows"):
         sk.sample(target, correction="subsampled", progress=False)
+    with pytest.raises(ConfigurationError, match="rows must be True, False or None, got 'all'"):
+        target_of(logistic, numpyro, "all")
+
+
+def test_a_graph_that_lies_is_caught_by_the_density(numpyro, monkeypatch):
+    """As if a form were told wrongly: the sum has another density than the model."""
+    from surrokit.targets.summed import Form
+    from surrokit_jax import numpyro_rows
+
+    told = numpyro_rows.read_forms
+
+    def lie(function, dim):
+        return {
+            name: Form.LINEAR if name == "logits" else f
+            for name, f in told(function, dim)[0].items()
+        }, None
+
+    monkeypatch.setattr(numpyro_rows, "read_forms", lie)
+
+    def bent(numpyro, jnp):
+        b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+        logits = X @ b + 0.01 * jnp.sum(b**2)
+        numpyro.sample("y", numpyro.distributions.Bernoulli(logits=logits), obs=EVENTS)
+
+    with pytest.raises(ConfigurationError, match="has another density than the model"):
+        target_of(bent, numpyro, True)

@@ -51,6 +51,12 @@ def groups(pymc):
     pymc.Normal("y", effect[GROUP] + slope * X[:, 0], EXPOSURE, observed=REAL)
 
 
+def heavy_tails(pymc):
+    b = pymc.Normal("b", shape=2)
+    centre = X[:, 0] * b[0] + b[1] / 2.0
+    pymc.StudentT("y", 5.0, mu=centre, sigma=0.7, observed=REAL)
+
+
 def waiting(pymc):
     b = pymc.Normal("b", shape=2)
     pymc.Exponential("y", pymc.math.exp(X @ b), observed=TIMES)
@@ -61,7 +67,7 @@ def trials(pymc):
     pymc.Binomial("y", TRIALS, logit_p=pymc.math.dot(X, b), observed=WON)
 
 
-RECOGNISED = (logistic, chances, counts, groups, waiting, trials)
+RECOGNISED = (logistic, chances, counts, groups, heavy_tails, waiting, trials)
 
 
 def model_of(pymc, write):
@@ -120,9 +126,22 @@ def unknown_scale(pymc):
     pymc.Normal("y", X @ b, pymc.HalfNormal("noise"), observed=REAL)
 
 
+def not_centred(pymc):
+    spread, z = pymc.HalfNormal("spread"), pymc.Normal("z", shape=4)
+    pymc.Normal("y", (spread * z)[GROUP], 1.0, observed=REAL)
+
+
+def positive_slope(pymc):
+    pymc.Normal("y", pymc.HalfNormal("slope") * X[:, 0], 1.0, observed=REAL)
+
+
 def clipped(pymc):
     b = pymc.Normal("b", shape=2)
     pymc.Bernoulli("y", logit_p=pymc.math.clip(X @ b, -9.0, 9.0), observed=EVENTS)
+
+
+def series(pymc):
+    pymc.AR("y", [pymc.Normal("rho")], sigma=1.0, init_dist=pymc.Normal.dist(), observed=REAL)
 
 
 def with_potential(pymc):
@@ -137,15 +156,35 @@ def censored(pymc):
     pymc.Censored("y", plain, lower=None, upper=1.0, observed=np.minimum(REAL, 1.0))
 
 
+def two_observed(pymc):
+    b = pymc.Normal("b", shape=2)
+    pymc.Normal("y", X @ b, 1.0, observed=REAL)
+    pymc.Normal("other", b[0], 1.0, observed=REAL[:7])
+
+
+def identity_link(pymc):
+    pymc.Poisson("y", pymc.HalfNormal("a") + EXPOSURE, observed=COUNTS)
+
+
+def uneven(pymc):
+    pymc.StudentT("y", 3.0 + GROUP, mu=pymc.Normal("a"), sigma=1.0, observed=REAL)
+
+
 def nothing_observed(pymc):
     pymc.Normal("a")
 
 
 REFUSED = {
     unknown_scale: "the scale of 'y' depends on parameters, and bounds",
-    clipped: "predictor of 'y' is not linear in the unconstrained parameters, or not in",
+    not_centred: "predictor of 'y' is not linear in the unconstrained .*, as it passes through Mul",
+    positive_slope: "predictor of 'y' is not linear",
+    clipped: "predictor of 'y' is not linear .*, as it passes through Clip",
+    series: "'y' is distributed as AutoRegressive, which is no family of rows",
     with_potential: "'rows' is a pymc.Potential, whose rows are not known",
     censored: "'y' is distributed as .*Censored, which is no family of rows",
+    two_observed: r"it has 2 observed variables \(.*other.*\), not one",
+    identity_link: "predictor of 'y' is not linear .*, as it passes through Add",
+    uneven: "degrees of its observed numbers differs from row to row",
     nothing_observed: r"it has 0 observed variables \(none\), not one",
 }
 
@@ -153,13 +192,13 @@ REFUSED = {
 @pytest.mark.parametrize("write", REFUSED)
 def test_what_is_no_sum_is_refused_with_the_reason(pymc, write):
     from surrokit_pymc.compiled import Line, freeze
-    from surrokit_pymc.rows import as_sum
+    from surrokit_pymc.rows import recognise
 
     model = model_of(pymc, write)
     frozen = freeze(model)
     line = Line.of(frozen, [variable.name for variable in model.free_RVs])
     with pytest.raises(NotASumError, match=REFUSED[write]):
-        as_sum(frozen, line, line.start(model), None, wanted=True)
+        recognise(frozen, line, line.start(model), None, wanted=True)
 
 
 def test_the_door_says_why_and_refuses_where_rows_are_demanded(pymc):
@@ -170,5 +209,7 @@ def test_the_door_says_why_and_refuses_where_rows_are_demanded(pymc):
         ConfigurationError, match="rows=True demands a sum over rows, but the scale"
     ):
         from_pymc(model, rows=True)
+    with pytest.raises(ConfigurationError, match="rows must be True, False or None, got 'all'"):
+        from_pymc(model, rows="all")
     with pytest.raises(ConfigurationError, match="the model is sampled whole: a sum over rows"):
         sk.sample(target, correction="subsampled", progress=False)
