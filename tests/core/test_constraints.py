@@ -284,7 +284,7 @@ def test_priors_beside_parameters_are_added_and_have_slopes(rng, differences):
     z = rng.normal(size=(5, 3))
     slopes = differences(target.value, z)
     np.testing.assert_allclose(target.value_and_gradient(z)[1], slopes, atol=1e-6)
-    run = sk.sample(target, **SIZES)
+    run = sk.sample(target, **{**SIZES, "draws": 200, "warmup": 150})
     check_mean(run["rate"], 2.0)
     check_mean(run["x"][..., 1], 1.0)
     check_mean((run["x"][..., 0] - 1.0) ** 2, 4.0)

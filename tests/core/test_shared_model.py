@@ -14,6 +14,7 @@ from surrokit.errors import ConfigurationError, LedgerError
 TIMES = np.linspace(0.0, 4.0, 12)
 DATA = 2.0 * np.exp(-0.7 * TIMES) + 0.1 * np.random.default_rng(1).normal(size=12)
 POSITIVE = {"height": (0, None), "rate": (0, None)}
+PATHS = ("hmc", {"step_size": 0.05, "n_steps": 3})
 SIZES = {"chains": 2, "warmup": 30, "draws": 20, "seed": 3, "progress": False}
 
 
@@ -40,9 +41,9 @@ def declared(decay):
 def test_a_second_run_on_the_same_model_evaluates_nothing_again():
     decay = Decay()
     shared = declared(decay)
-    first = sk.sample(shared.posterior(data=DATA, noise_sd=0.1), sampler="hmc", **SIZES)
+    first = sk.sample(shared.posterior(data=DATA, noise_sd=0.1), sampler=PATHS, **SIZES)
     evaluated = len(decay.at)
-    second = sk.sample(shared.posterior(data=DATA, noise_sd=0.1), sampler="hmc", **SIZES)
+    second = sk.sample(shared.posterior(data=DATA, noise_sd=0.1), sampler=PATHS, **SIZES)
     assert_array_equal(first.draws, second.draws)
     assert len(decay.at) == evaluated
     assert first.total_calls > second.total_calls == 0
@@ -157,9 +158,9 @@ def test_what_a_posterior_cannot_be_made_of_is_refused():
 def test_evaluations_of_a_run_that_starts_from_a_file_belong_to_the_model(tmp_path):
     decay = Decay()
     path, observed = tmp_path / "a", {"data": DATA, "noise_sd": 0.1}
-    sk.sample(declared(decay).posterior(**observed), sampler="hmc", path=path, **SIZES)
+    sk.sample(declared(decay).posterior(**observed), sampler=PATHS, path=path, **SIZES)
     shared = declared(decay)
-    later = {**SIZES, "sampler": "hmc", "seed": 4, "warm_start": path}
+    later = {**SIZES, "sampler": PATHS, "seed": 4, "warm_start": path}
     first = sk.sample(shared.posterior(**observed), **later)
     evaluated = len(decay.at)
     again = sk.sample(shared.posterior(**observed), **later)
@@ -180,10 +181,10 @@ def kept(decay, path, **more):
 def test_a_later_session_evaluates_nothing_again(tmp_path):
     first, later = Decay(), Decay()
     posterior = kept(first, tmp_path / "model").posterior(data=DATA, noise_sd=0.1)
-    run = sk.sample(posterior, sampler="hmc", **SIZES)
+    run = sk.sample(posterior, sampler=PATHS, **SIZES)
     posterior = kept(later, tmp_path / "model").posterior(data=DATA, noise_sd=0.1)
     assert len(later.at) == 1  # to see that it is the same model
-    again = sk.sample(posterior, sampler="hmc", **SIZES)
+    again = sk.sample(posterior, sampler=PATHS, **SIZES)
     assert_array_equal(again.draws, run.draws)
     assert len(later.at) == 1
     assert again.total_calls == 0
@@ -192,7 +193,7 @@ def test_a_later_session_evaluates_nothing_again(tmp_path):
 def test_posteriors_of_a_later_session_learn_from_the_file(tmp_path):
     first, later = Decay(), Decay()
     posterior = kept(first, tmp_path / "model").posterior(data=DATA, noise_sd=0.1)
-    sk.sample(posterior, sampler="hmc", **SIZES)
+    sk.sample(posterior, sampler=PATHS, **SIZES)
     other = kept(later, tmp_path / "model").posterior(data=DATA + 0.01, noise_sd=0.2)
     parts = {"surrogate": "additive", "sampler": "sub-chain", "explorer": "rounds"}
     run = sk.sample(other, **parts, **{**SIZES, "warmup": None})
@@ -202,7 +203,7 @@ def test_posteriors_of_a_later_session_learn_from_the_file(tmp_path):
 def test_two_sessions_write_one_file(tmp_path):
     models = [kept(Decay(), tmp_path / "model") for _ in range(2)]
     for model, sd in zip(models, (0.1, 0.3), strict=True):
-        sk.sample(model.posterior(data=DATA, noise_sd=sd), sampler="hmc", **SIZES)
+        sk.sample(model.posterior(data=DATA, noise_sd=sd), sampler=PATHS, **SIZES)
     held = len(kept(Decay(), tmp_path / "model"))
     assert held > max(map(len, models))
     assert held <= sum(map(len, models))
@@ -219,7 +220,7 @@ def test_another_model_is_refused(tmp_path):
             return 1.1 * super().outputs(q)
 
     posterior = {"data": DATA, "noise_sd": 0.1}
-    sk.sample(kept(Decay(), tmp_path / "model").posterior(**posterior), sampler="hmc", **SIZES)
+    sk.sample(kept(Decay(), tmp_path / "model").posterior(**posterior), sampler=PATHS, **SIZES)
     with pytest.raises(LedgerError, match=r"ledger of another target.*it holds.*but the target"):
         kept(Other(), tmp_path / "model").posterior(**posterior)
     with pytest.raises(LedgerError, match="evaluations of another model"):
@@ -233,7 +234,7 @@ def test_a_model_and_runs_of_its_posteriors_share_a_file(tmp_path):
         with pytest.raises(LedgerError, match=r"no run; give it to surrokit\.model"):
             read(path)
     posteriors = [shared.posterior(data=data, noise_sd=0.1) for data in (DATA, DATA[::-1])]
-    runs = [sk.sample(each, sampler="hmc", path=path, **SIZES) for each in posteriors]
+    runs = [sk.sample(each, sampler=PATHS, path=path, **SIZES) for each in posteriors]
     later = Decay()
     shared = kept(later, path)
     for data, run in zip((DATA, DATA[::-1]), runs, strict=True):
