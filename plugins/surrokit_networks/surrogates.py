@@ -74,8 +74,8 @@ class Additive(ShownSurrogate):
         Parameters
         ----------
         n_nodes
-            2000 for the simulated logistic regression, 2500 for a9a, 1000 for bank marketing and
-            the elliptic PDE, 40 for the banana.
+            At least 1: 2000 for the simulated logistic regression, 2500 for a9a, 1000 for bank
+            marketing and the elliptic PDE, 40 for the banana.
         ridge
             Positive: 1e-6 for the simulated data and the banana, 1e-9 for a9a, 1e-7 for bank
             marketing and the elliptic PDE.
@@ -159,7 +159,7 @@ class Rbf(ShownSurrogate):
         Parameters
         ----------
         n_nodes
-            1000 for the 32-dimensional Gaussian, 5 for the one-dimensional figure.
+            At least 1: 1000 for the 32-dimensional Gaussian, 5 for the one-dimensional figure.
         ridge
             Positive: 1e-6 throughout.
         width_scale

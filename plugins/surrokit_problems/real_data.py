@@ -161,7 +161,7 @@ def a9a(
         Number of columns, 1 to 123, of a random projection; None for the 123 features as they are.
         The paper has 60, but its projection is lost. The columns are standardised.
     seed
-        Of the projection.
+        Of the projection, at least 0.
     prior_variance
         Of every coefficient, positive.
     directions

@@ -29,7 +29,11 @@ def sizes_of_functions(tree: ast.AST) -> list[tuple[str, int]]:
 
 
 # Front doors: mostly signature.
-LONG_FUNCTIONS = {("surrokit/compose.py", "sample"), ("surrokit/sessions.py", "resume")}
+LONG_FUNCTIONS = {
+    ("surrokit/compose.py", "sample"),
+    ("surrokit/sessions.py", "resume"),
+    ("plugins/surrokit_hmc/leapfrog.py", "advance"),  # one loop, the hot one
+}
 
 
 def test_functions_are_short(source_trees):

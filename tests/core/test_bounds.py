@@ -143,7 +143,7 @@ LIFTED = {
 @pytest.mark.parametrize("make", LIFTED.values(), ids=list(LIFTED))
 def test_all_derivatives_follow_the_chain_rule(make):
     results = check_potential(make)
-    assert len(results) >= 17
+    assert len(results) >= 12
     assert [result for result in results if result.outcome == "failed"] == []
 
 

@@ -34,6 +34,7 @@ EXACT = "exact"
 SURROGATES: Mapping[str, dict[str, Any]] = {
     "quadratic": {},
     "additive": {},
+    "gp": {},
 }
 """Surrogates and their settings."""
 

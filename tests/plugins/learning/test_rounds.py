@@ -39,6 +39,9 @@ class Without:
     def value_and_gradient(self, q):
         return self.target.value_and_gradient(q)
 
+    def gradient(self, q):
+        return self.target.gradient(q)
+
 
 @attrs.define
 class TwoWells:
