@@ -46,9 +46,8 @@ frame["use"] = np.array(["never", "some", "much"])[np.digitize(frame.visits, [1,
 ordered = sk.glm("use ~ age", frame, "ordinal", levels=["never", "some", "much"], prior=2.5)
 draws = sk.sample(ordered, seed=1)
 print(draws.parameters.labels)
-positions = np.column_stack([draws[name].ravel() for name in draws.parameters.labels])
-chances = ordered.probabilities(positions, [[30.0], [70.0]])  # of two people, by their ages
-print(chances.mean(axis=0).round(2))
+chances = draws.predict_proba({"age": [30.0, 70.0]})  # of two people
+print(chances.round(2))
 
 # [missing]
 holes = frame.copy()
