@@ -170,7 +170,7 @@ def test_a_copy_elsewhere_loads_the_compiled_model(monkeypatch, z):
     monkeypatch.setattr(bridgestan, "StanModel", Loaded)
     target = from_stan(Loaded("/models/toy.so", '{"n": 3}', seed=5))
     copy = pickle.loads(cloudpickle.dumps(target))
-    model = copy.inner.model.model
+    model = copy.inner.model.source.model.model
     assert (model.lib_path, model.data, model.seed) == ("/models/toy.so", '{"n": 3}', 5)
     assert not model.warn
     assert_array_equal(copy.value(z), target.value(z))
