@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from surrokit.arguments import all_finite
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
@@ -11,7 +14,7 @@ from surrokit.interfaces import Hamiltonian, Phase, Status
 from surrokit.kernel.hamiltonian import constant_metric, copy_phase, put_rows, take_rows
 from surrokit.limits import check_deadline
 from surrokit.potentials import with_gradient, with_gradient_alone
-from surrokit.types import Cache, Capabilities, FloatArray, IntArray
+from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 
 
 @attrs.frozen
@@ -67,10 +70,10 @@ class Leapfrog:
             done += 1
             positions = positions + velocity(momenta)
             if not all_finite(positions):
-                kept = np.isfinite(positions).all(axis=1)
-                rows, lengths = rows[kept], lengths[kept]
-                steps, squares = steps[kept], squares[kept]
-                positions, momenta = positions[kept], momenta[kept]
+                rows, lengths, steps, squares, positions, momenta = _only(
+                    np.asarray(np.isfinite(positions).all(axis=1)),
+                    *(rows, lengths, steps, squares, positions, momenta),
+                )
                 if not len(rows):
                     break
             if done < lengths.min():
@@ -88,13 +91,17 @@ class Leapfrog:
                 break
             arrivals.append((rows[arrived], take_rows(ends, np.flatnonzero(arrived))))
             momenta -= squares * gradient
-            going = ~arrived
-            rows, lengths = rows[going], lengths[going]
-            steps, squares = steps[going], squares[going]
-            positions, momenta = positions[going], momenta[going]
+            rows, lengths, steps, squares, positions, momenta = _only(
+                ~arrived, *(rows, lengths, steps, squares, positions, momenta)
+            )
         end = _joined(phase, arrivals)
         finite = np.isfinite(end.cache["value"]) & np.isfinite(end.momenta).all(axis=1)
         return end, np.where(finite, int(Status.OK), int(Status.NOT_FINITE))
+
+
+def _only(kept: BoolArray, *arrays: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+    """Return the rows of arrays that a mask keeps."""
+    return tuple(array[kept] for array in arrays)
 
 
 def _joined(start: Phase, arrivals: list[tuple[IntArray, Phase]]) -> Phase:

@@ -20,6 +20,7 @@ from surrokit.interfaces import Correction, Evaluations, Sampler, Schedule, Stag
 from surrokit.potentials import Potential
 from surrokit.result.records import Rescue
 from surrokit.surrogate.quality import fit_quality_of
+from surrokit.types import FloatArray
 
 MOST_RESTARTS = 3
 """Restarts after which draws are kept, whatever happens."""
@@ -125,13 +126,14 @@ class SafetyNet:
 
     def look_afresh(self) -> None:
         """Forget the iterations on a surrogate that is no longer in use."""
-        self._latest: deque[StepInfo] = deque(maxlen=self.safety.patience)
+        # probabilities of moves and acceptance of paths, (2, chains), of each
+        self._latest: deque[FloatArray] = deque(maxlen=self.safety.patience)
         self._standing = np.zeros(self._chains, dtype=np.int64)  # iterations without a move
 
     def saw(self, info: StepInfo) -> None:
         """Note an iteration on the surrogate."""
         if self._awake:
-            self._latest.append(info)
+            self._latest.append(np.array([info.move_probability, info.path_acceptance]))
             self._standing = np.where(info.accepted, 0, self._standing + 1)
 
     def draws_begin(self) -> None:
@@ -169,8 +171,8 @@ class SafetyNet:
             Acceptance that the surrogate's own held-out error predicts, if it reports one.
         """
         safety = self.safety
-        acceptance = np.stack([info.move_probability for info in self._latest])
-        paths = np.stack([info.path_acceptance for info in self._latest]).mean(axis=0)
+        acceptance, of_paths = np.stack(self._latest, axis=1)
+        paths = of_paths.mean(axis=0)
         stuck = np.flatnonzero(self._standing >= safety.patience)
         if stuck.size:
             which = "chain" if stuck.size == 1 else "chains"

@@ -32,7 +32,6 @@ def sizes_of_functions(tree: ast.AST) -> list[tuple[str, int]]:
 LONG_FUNCTIONS = {
     ("surrokit/compose.py", "sample"),
     ("surrokit/sessions.py", "resume"),
-    ("plugins/surrokit_hmc/leapfrog.py", "advance"),  # one loop, the hot one
 }
 
 

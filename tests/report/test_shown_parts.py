@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from pages import HOSTILE, HOSTILE_SHOWN, Parsed
 from scipy import stats
+from scipy.stats import norm
 
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
@@ -238,4 +239,5 @@ def test_a_summary_with_an_interval_has_its_ends(run, weighted):
             run.summary(interval=interval)
     low, high = weighted.highest_density(0.9)[0]
     assert_allclose([low, high], [-1.645, 1.645], atol=0.2)  # of a normal one, from few calls
+    assert norm.cdf(high) - norm.cdf(low) == pytest.approx(0.9, abs=0.02)
     assert_array_equal(weighted.summary(interval=0.9)["hdi_low"][0], low)
