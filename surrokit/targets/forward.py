@@ -25,24 +25,27 @@ from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Model, PassingWrapper
 from surrokit.model.outcome import Results
 from surrokit.model.source import in_a_batch_of_one, one_after_another
-from surrokit.potentials import Energy, Potential, offers_curvature_derivatives, offers_curvatures
+from surrokit.potentials import (
+    CURVATURE_DERIVATIVES,
+    CURVATURES,
+    Energy,
+    Potential,
+    energy_capabilities,
+)
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
-from surrokit.targets.differences import (
-    KnownDerivatives,
-    gauss_newton_form_gradient,
-    gauss_newton_trace_gradient,
-)
+from surrokit.targets.differences import KnownDerivatives, gauss_newton_trace_gradient
+from surrokit.targets.energies import ObservedEnergy
 from surrokit.targets.functions import (
     DeclaredPotential,
     Function,
     PotentialOfOutputs,
     UserFunctions,
     declare_parameters,
+    real_numbers,
 )
-from surrokit.targets.gaussian import DataEnergy, Prior
+from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, ForwardModel, Scale
-from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 
 Adjoint: TypeAlias = Callable[[FloatArray, FloatArray], Any]
@@ -161,11 +164,11 @@ def _join_maps(
             f"{what} must hold one function for each of the data {', '.join(sizes)}, got {came}; "
             f"leave {what} out unless all maps have it"
         )
-    functions = [
-        called(f"{what} of {name!r}", given[name], parameters) if by_name else given[name]
+    functions = {
+        name: called(f"{what} of {name!r}", given[name], parameters) if by_name else given[name]
         for name in sizes
-    ]
-    return JoinedMaps(what, dict(zip(sizes, functions, strict=True)), tuple(sizes.values()))
+    }
+    return JoinedMaps(what, functions, tuple(sizes.values()))
 
 
 @attrs.frozen(eq=False)
@@ -209,7 +212,7 @@ class Maps(UserFunctions):
 
     They take the numbers at ``columns (k,)`` of a position, None for all. ``both`` is the map with
     its Jacobian at one position, where one call gives both. The energy gives the adjoint its
-    weights. ``precision`` and ``give_up`` are as for :class:`surrokit.targets.functions.Functions`.
+    weights. ``give_up`` is as for :class:`surrokit.targets.functions.Functions`.
     """
 
     dim: int
@@ -221,7 +224,6 @@ class Maps(UserFunctions):
     energy: Energy
     batched: bool
     both: Callable[[FloatArray], tuple[Any, Any]] | None = None
-    precision: Precision = attrs.field(factory=Precision, repr=False)
     give_up: Callable[[], None] | None = None
 
     def at(self, what: str, q: FloatArray) -> Results:
@@ -229,14 +231,14 @@ class Maps(UserFunctions):
         if self.batched and q.ndim == 1:
             return in_a_batch_of_one(self, what, q)
         if what == "forward_hessian":
-            return (self._read_hessian(q),)
+            return (self._read("hessian", cast(Function, self.hessian)(self._taken(q)), q),)
         slopes = None
         if what in ("forward_and_jacobian", "forward_to_second_order") and self.both is not None:
             given, slopes = self.both(self._taken(q))
         else:
             given = self.forward(self._taken(q))
         outputs = self._read("forward", given, q)
-        if isinstance(self.energy, DataEnergy):
+        if isinstance(self.energy, ObservedEnergy):
             self.energy.check(outputs.shape[-1])
         if what == "forward":
             return (outputs,)
@@ -244,8 +246,8 @@ class Maps(UserFunctions):
             return outputs, self._gradient(q, outputs)
         if slopes is None:
             slopes = cast(Function, self.jacobian)(self._taken(q))
-        first = outputs, self._read("jacobian", slopes, q, outputs.shape[-1], axes=1)
-        return first if what == "forward_and_jacobian" else (*first, self._read_hessian(q))
+        first = outputs, self._read("jacobian", slopes, q, outputs.shape[-1])
+        return first if what == "forward_and_jacobian" else (*first, *self.at("forward_hessian", q))
 
     def _gradient(self, q: FloatArray, outputs: FloatArray) -> FloatArray:
         _, by_outputs, by_positions = self.energy.value_and_gradients(
@@ -255,65 +257,35 @@ class Maps(UserFunctions):
         if q.ndim == 1 and not np.isfinite(weights).all():
             return np.full_like(q, np.nan)  # the map has failed here, and a solver might choke
         taken = self._taken(q)
-        pulled = self.precision.double("vjp", cast(Adjoint, self.vjp)(taken, weights))
+        pulled = real_numbers("vjp", cast(Adjoint, self.vjp)(taken, weights))
         if pulled.shape != taken.shape:
             hint = f", for weights of shape {weights.shape}{self._hint}"
             raise self._wrong("vjp", taken.shape, pulled, hint)
-        return np.asarray(_spread(pulled, self.columns, self.dim) + of_energy)
+        of_energy[..., slice(None) if self.columns is None else self.columns] += pulled
+        return of_energy
 
     def _taken(self, q: FloatArray) -> FloatArray:
         """Return the numbers of positions (..., dim) that the map takes, which it may change."""
         return q.copy() if self.columns is None else q[..., self.columns]
 
-    def _read_hessian(self, q: FloatArray) -> FloatArray:
-        return self._read("hessian", cast(Function, self.hessian)(self._taken(q)), q, axes=2)
-
     def _read(
-        self, what: str, given: Any, q: FloatArray, n_outputs: int | None = None, axes: int = 0
+        self, what: str, given: Any, q: FloatArray, n_outputs: int | None = None
     ) -> FloatArray:
-        """Return outputs, or derivatives with as many axes; any number of outputs for None."""
-        found = self.precision.double(what, given)
+        """Return outputs, or derivatives of so many outputs; None for any number."""
+        found, lead = real_numbers(what, given), q.shape[:-1]
         width = self.dim if self.columns is None else len(self.columns)
-        lead, tail = q.shape[:-1], (width,) * axes
+        tail = (width,) * {"forward": 0, "jacobian": 1, "hessian": 2}[what]
         if found.shape == lead + tail and n_outputs in (None, 1):
             found = np.expand_dims(found, len(lead))  # a map with one output may leave that axis
-        n = n_outputs
-        if n is None and found.ndim >= q.ndim:
-            n = found.shape[q.ndim - 1]
+        n = found.shape[len(lead)] if n_outputs is None and found.ndim > len(lead) else n_outputs
         if found.shape != (*lead, n, *tail):
-            m: Any = "m" if n_outputs is None else n_outputs
-            sizes = ", ".join(map(str, (*lead, m, *tail)))
+            sizes = ", ".join(map(str, (*lead, n_outputs or "m", *tail)))
             raise self._wrong(what, f"({sizes}{'' if lead or tail else ','})", found, self._hint)
         return found
 
     @property
     def _hint(self) -> str:
         return "" if self.columns is None else "; parameters of errors are none of the map's"
-
-
-def _spread(
-    derivatives: FloatArray, columns: IntArray | None, dim: int, axes: int = 1
-) -> FloatArray:
-    """Return derivatives (..., dim) in all numbers of a position, from those (..., k) at columns.
-
-    For two axes they have shape (..., k, k).
-    """
-    if columns is None:
-        return derivatives
-    found = np.zeros((*derivatives.shape[:-axes], *(dim,) * axes))
-    found[(..., columns) if axes == 1 else (..., columns[:, None], columns)] = derivatives
-    return found
-
-
-def _contract(hessian: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return sum over m and i of weights[n, m, i] hessian[n, m, i, k], shape (n, dim)."""
-    if weights.shape[1] != hessian.shape[1]:
-        raise ShapeError(
-            f"weights must hold one row for each of the {hessian.shape[1]} outputs, got "
-            f"{weights.shape[1]}; pass shape {hessian.shape[:3]}"
-        )
-    n, dim = len(hessian), hessian.shape[3]
-    return np.asarray(np.matmul(weights.reshape(n, 1, -1), hessian.reshape(n, -1, dim))[:, 0])
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -335,39 +307,39 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
         return cls(parameters=parameters, model=model, energy=maps.energy, plausible=plausible)
 
     @property
-    def _maps(self) -> Maps:
-        assert isinstance(self.model.source, Maps)
-        return self.model.source
-
-    @property
     def capabilities(self) -> Capabilities:
         """``forward``, and what follows from derivatives of the map and curvatures of the energy.
 
         ``initial`` with a plausible place.
         """
-        maps = self._maps
+        maps, energy = cast(Maps, self.model.source), energy_capabilities(self.energy)
         offered = {can.FORWARD} if self.plausible is None else {can.FORWARD, can.INITIAL}
         if maps.vjp is not None:
             offered |= {can.VJP, can.GRADIENT}
         if maps.jacobian is not None:
             offered |= {can.JACOBIAN, can.GRADIENT}
-            offered |= {can.METRIC} if offers_curvatures(self.energy) else set()
+            offered |= {can.METRIC} if CURVATURES in energy else set()
             offered |= {can.FORWARD_HESSIAN} if maps.hessian is not None else set()
-        if can.FORWARD_HESSIAN in offered and offers_curvature_derivatives(self.energy):
+        if can.FORWARD_HESSIAN in offered and {CURVATURES, CURVATURE_DERIVATIVES} <= energy:
             offered.add(can.METRIC_DERIVATIVE)
         return frozenset(offered)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        known = self._to_second_order(q)
+        # twice: the first derivatives, beside the second
+        outputs, first, second = self.model.evaluate("forward_to_second_order", q, each=2)
+        known = KnownDerivatives(
+            outputs=outputs,
+            known_jacobian=self._spread(first),
+            product=partial(_contract, self._spread(second, axes=2)),
+        )
         return gauss_newton_trace_gradient(self.energy, known, q, check_matrices(matrices, q))
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
-        q = check_positions(positions, self.dim)
-        known = self._to_second_order(q)
-        return gauss_newton_form_gradient(self.energy, known, q, check_vectors(vectors, q))
+        u = check_vectors(vectors, check_positions(positions, self.dim))
+        return self.metric_trace_gradient(positions, u[:, :, None] * u[:, None, :])
 
     def forward_and_jacobian(self, positions: FloatArray) -> Pair:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
@@ -376,7 +348,7 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
 
     def forward_and_gradient(self, positions: FloatArray) -> Pair:
         """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
-        if self._maps.vjp is None:
+        if can.VJP not in self.capabilities:
             return super().forward_and_gradient(positions)
         q = check_positions(positions, self.dim)
         outputs, gradient = self.model.evaluate("forward_and_gradient", q)
@@ -385,18 +357,27 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
         q = check_positions(positions, self.dim)
-        w = check_weights(weights, q)
-        return _contract(self._spread(self.model.evaluate("forward_hessian", q)[0], axes=2), w)
-
-    def _to_second_order(self, q: FloatArray) -> KnownDerivatives:
-        # twice: the first derivatives, beside the second
-        outputs, jacobian, hessian = self.model.evaluate("forward_to_second_order", q, each=2)
-        product = partial(_contract, self._spread(hessian, axes=2))
-        known = self._spread(jacobian)
-        return KnownDerivatives(outputs=outputs, known_jacobian=known, product=product)
+        (hessian,) = self.model.evaluate("forward_hessian", q)
+        return _contract(self._spread(hessian, axes=2), check_weights(weights, q))
 
     def _spread(self, derivatives: FloatArray, axes: int = 1) -> FloatArray:
-        return _spread(derivatives, self.model.columns, self.dim, axes)
+        """Return derivatives in all numbers of a position, from those in numbers of the map."""
+        columns = self.model.columns
+        if columns is None:
+            return derivatives
+        found = np.zeros((*derivatives.shape[:-axes], *(self.dim,) * axes))
+        found[(..., columns) if axes == 1 else (..., columns[:, None], columns)] = derivatives
+        return found
+
+
+def _contract(hessian: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return sum over m and i of weights[n, m, i] hessian[n, m, i, k], shape (n, dim)."""
+    if weights.shape[1] != hessian.shape[1]:
+        raise ShapeError(
+            f"weights must hold one row for each of the {hessian.shape[1]} outputs, got "
+            f"{weights.shape[1]}; pass shape {hessian.shape[:3]}"
+        )
+    return np.asarray(np.einsum("nmi,nmik->nk", weights, hessian))
 
 
 Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]

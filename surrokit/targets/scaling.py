@@ -25,9 +25,8 @@ from surrokit.potentials import (
 )
 from surrokit.targets.bounds import LiftedPotential, parameters_of, transform_of
 from surrokit.targets.differences import Differences
-from surrokit.targets.energies import WithScales
 from surrokit.targets.forward import ModelledPotential
-from surrokit.targets.gaussian import GaussianPrior
+from surrokit.targets.gaussian import GaussianPrior, Priors
 from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 
 REACH = 2.0
@@ -87,20 +86,20 @@ def _within(target: Any, name: str) -> Any:
 
 def _normal_ends(target: Any, parameters: Parameters) -> FloatArray:
     """Return quantiles of the normal prior of an energy, shape (2, dim), NaN where it has none."""
-    ends, n = np.full((2, parameters.dim), np.nan), parameters.dim
-    prior = _within(target.energy, "prior") if can.FORWARD in target.capabilities else None
-    if isinstance(prior, WithScales):  # scales of errors come after the user's own numbers
-        n, prior = prior.count, prior.prior
-    if not isinstance(prior, GaussianPrior):
-        return ends
-    from scipy import stats  # late: importing the package stays fast
+    ends = np.full((2, parameters.dim), np.nan)
+    parts = _within(target.energy, "prior") if can.FORWARD in target.capabilities else None
+    for where, prior in parts.parts if isinstance(parts, Priors) else ():
+        if not isinstance(prior, GaussianPrior):
+            continue
+        from scipy import stats  # late: importing the package stays fast
 
-    bounds = zip(*parameters.bounds(), strict=True)
-    mean, sd = np.broadcast_to(prior.mean, n), np.broadcast_to(prior.sd, n)
-    for i, (middle, width, limits) in enumerate(zip(mean, sd, bounds, strict=False)):
-        own = quantiles(stats.norm(middle, width), _PARTS, limits, 1) if width < np.inf else None
-        if own is not None:
-            ends[:, i] = own[:, 0]
+        lower, upper = (bounds[where] for bounds in parameters.bounds())
+        mean, sd = (np.broadcast_to(each, lower.shape) for each in (prior.mean, prior.sd))
+        for i in np.flatnonzero(np.isfinite(sd)):
+            limits = float(lower[i]), float(upper[i])
+            own = quantiles(stats.norm(mean[i], sd[i]), _PARTS, limits, 1)
+            if own is not None:
+                ends[:, where][:, i] = own[:, 0]
     return ends
 
 

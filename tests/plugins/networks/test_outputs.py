@@ -10,14 +10,15 @@ import surrokit as sk
 from surrokit.errors import CapabilityError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
+from surrokit.targets.energies import gaussian_energy
+from surrokit.targets.gaussian import gaussian_prior
 from surrokit_networks.frame import output_scales
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows
 
 DIM, OUTPUTS = 2, 3
-ENERGY = GaussianEnergy(
+ENERGY = gaussian_energy(
     data=[2.7, 3.5, 1.0], noise_sd=[1.0, 3.0, 40.0], prior=gaussian_prior(0.0, 1.0)
 )
 MATRIX = np.array([[0.5, -1.0], [2.0, 0.3], [30.0, -10.0]])
@@ -110,7 +111,7 @@ def test_the_quality_is_that_of_a_twin_that_was_not_shown_the_rows():
 
 def test_units_of_an_output_change_nothing():
     units = np.array([1e-6, 1.0, 1e6])
-    energy = GaussianEnergy(
+    energy = gaussian_energy(
         data=ENERGY.data * units, noise_sd=ENERGY.noise_sd * units, prior=ENERGY.prior
     )
     rows = exact(40, rough=1.0)
@@ -214,7 +215,7 @@ def test_there_are_nodes_in_any_case_where_accuracy_is_worth_more_than_speed(kin
 
 
 NOISE = np.array([1e-3, 1.0, 50.0])
-NOISY = GaussianEnergy(data=[0.0, 10.0, -300.0], noise_sd=NOISE)
+NOISY = gaussian_energy(data=[0.0, 10.0, -300.0], noise_sd=NOISE)
 
 
 @pytest.fixture
