@@ -14,7 +14,7 @@ from surrokit.arguments import numbers, unmasked
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError, ShapeError, TargetError
-from surrokit.types import BoolArray, FloatArray
+from surrokit.types import BoolArray, FloatArray, Pair
 
 
 @attrs.frozen(eq=False)
@@ -210,9 +210,9 @@ class ModelMap(CoordinateMap):
         return self.reported.varies
 
     @property
-    def between(self) -> BoolArray:
-        """Nothing is known of bounds here."""
-        return np.zeros(self.line.dim, dtype=bool)
+    def free(self) -> int:
+        """Numbers on the line."""
+        return self.line.dim
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return all that the model reports, shape (..., n_user), at z of shape (..., dim)."""
@@ -264,13 +264,9 @@ class ModelMap(CoordinateMap):
             )
         return z
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return zeros, shape (n,): U on the line is the density that the library has."""
-        return np.zeros(len(z))
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return zeros, shape (n, dim)."""
-        return np.zeros(z.shape)
+    def volume(self, z: FloatArray) -> Pair:
+        """Return zeros: U on the line is the density that the library has."""
+        return np.zeros(len(z)), np.zeros(z.shape)
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Refuse; see :meth:`refuse_evaluations`."""

@@ -7,8 +7,8 @@ The location of data is mu(f) of the outputs f, and r = (mu - y) / s in units of
     lognormal  as gaussian, with log y in place of y, and log y added    mu = log f
     poisson    mu - y log mu + log y!, without a scale                   mu = f or exp f
 
-The Fisher information of location and scale is a / s^2 and b / s^2 with a = 1 and b = 2; Student's t
-has a = (nu + 1) / (nu + 3) and b = 2 nu / (nu + 3) (Lange, Little and Taylor 1989,
+The Fisher information of location and scale is a / s^2 and b / s^2, with a = 1 and b = 2. Student's
+t has a = (nu + 1) / (nu + 3) and b = 2 nu / (nu + 3) (Lange, Little and Taylor 1989,
 doi:10.2307/2290063), and counts have 1 / mu.
 """
 
