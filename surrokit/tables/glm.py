@@ -144,7 +144,18 @@ def glm(
         came = numbers.get("event", made.response)  # of times: whether it came
         check_separation(family, design, came[counts], made.columns, flat)
     of_offset = None if offset is None else offset if isinstance(offset, str) else ""
-    reader, own = FormulaReader.of(asks, made, of_offset), predictor_of(target)
+    own, reader = (
+        predictor_of(target),
+        FormulaReader(
+            formula=asks.text,
+            available=asks.available,
+            columns=made.columns,
+            factors=made.factors,
+            transforms=made.transforms,
+            offset=of_offset,
+            context=asks.context,
+        ),
+    )
     predictor = None if own is None else attrs.evolve(own, reader=reader, levels=made.levels)
     return cast(SummedPotential, NamedPotential.of(target, names, predictor))
 

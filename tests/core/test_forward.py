@@ -201,11 +201,16 @@ def test_capabilities_follow_maps_energies_and_priors(make, expected):
 
 def test_who_asks_for_curvatures_that_are_not_there_is_told(q):
     plain, ridge = (gaussian_energy(**KNOWN, prior=prior) for prior in (Plain(), Ridge()))
-    with pytest.raises(CapabilityError, match=r"ObservedEnergy does not offer .* has a metric"):
+    with pytest.raises(
+        CapabilityError,
+        match=r"a Gauss-Newton matrix needs .* ObservedEnergy does not offer .* has a metric",
+    ):
         with_curvatures(plain)
     with pytest.raises(CapabilityError, match="needs an energy with 'curvatures' among"):
         linear(prior=Plain()).metric(q)
-    with pytest.raises(CapabilityError, match="ObservedEnergy does not offer them; give it a"):
+    with pytest.raises(
+        CapabilityError, match="'curvature-derivatives' among its capabilities, but Obs"
+    ):
         with_curvature_derivatives(ridge)
 
 
