@@ -193,6 +193,7 @@ def _of_failures(run: Run) -> Found:
     if not run.failures:
         return
     kinds, most = [], 3  # numbers of a position
+    somewhere = "minus infinity" in run.failure_kinds or not len(run.kept)
     for name, kind in run.failure_kinds.items():
         first = shorten(kind.message, 200)
         if not kind.count:
@@ -208,7 +209,12 @@ def _of_failures(run: Run) -> Found:
         f"the target could not be evaluated at {run.failures} positions, which were rejected"
         f"{': ' * bool(kinds)}{'; '.join(kinds)}"
     )
-    yield "failures", False, message
+    if run.recheck.near or somewhere:
+        message += (
+            ". Draws lack the probability there; let the target return inf where its density is "
+            'zero, or mend it (compute=sk.Compute(on_error="raise") stops at the first failure)'
+        )
+    yield "failures", bool(run.recheck.near) or somewhere, message
 
 
 def _failing_chains(run: Run) -> Found:

@@ -201,7 +201,6 @@ class Attempt:
         while trouble is not None:
             if trouble:
                 self._restart(trouble)
-            book.target.rejections.log.draws_begin(book.lately())
             net.draws_begin()
             book.enter(SAMPLING)
             self._learning.begin_draws(self._in_use)
