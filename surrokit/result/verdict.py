@@ -238,9 +238,6 @@ def _of_warm_up(run: Run) -> Found:
     if repairs := went.rescues:
         message = f"the safety net repaired the surrogate {_times(repairs)} in warm-up"
         yield "rescues", False, f"{message}, {_last(repairs)}"
-    if restarts := went.restarts:
-        message = f"draws were thrown back into warm-up {_times(restarts)}, {_last(restarts)}"
-        yield "restarts", False, message
     if went.mix:
         message = f"kept iterations were exact transitions with probability {went.mix:g}"
         yield "mix", False, message
