@@ -21,8 +21,6 @@ from surrokit.tables.frames import (
 )
 from surrokit.types import FloatArray
 
-_OFFSET = "offset"
-
 INTERCEPT = "Intercept"
 """How Formulaic calls the column of ones."""
 
@@ -36,7 +34,6 @@ class Matrices:
     response: FloatArray  # numbers (n_rows,); or the number of each row's level, from 0
     levels: tuple[str, ...]  # those of a response that occur, in order; empty for numbers
     label: str  # what the response is called
-    offset: FloatArray | None = None  # sum (n_rows,) of the terms offset(...); None without any
     factors: Mapping[str, list[Any] | None] = attrs.field(factory=dict)  # levels; None for numbers
     transforms: Mapping[str, Any] = attrs.field(factory=dict)  # what they remember of the table
 
@@ -49,14 +46,8 @@ class ParsedFormula:
     columns: tuple[str, ...]  # of the table that it asks for
     available: tuple[str, ...]  # that a dot may stand for
     context: Mapping[str, Any]  # functions and values that it uses besides
-    offsets: frozenset[str]  # terms offset(...)
     left: Any  # Formulaic's terms of the response
     right: Any  # and of the covariates
-
-    @property
-    def functions(self) -> dict[str, Any]:
-        """Functions and values that terms are evaluated with, by name."""
-        return {_OFFSET: lambda column: column, **self.context}
 
     def matrices(self, frame: Any) -> Matrices:
         """Return design and response of a pandas frame that lacks nothing.
@@ -67,7 +58,6 @@ class ParsedFormula:
         left, right = self._evaluate(frame)
         spec = right.model_spec
         found = dict(zip(map(str, spec.column_names), np.asarray(right, float).T, strict=True))
-        known = [found.pop(name) for name in self.offsets if name in found]
         if not found:
             raise ConfigurationError(
                 f"formula {self.text!r} has no covariates; write y ~ 1 for an intercept alone"
@@ -79,7 +69,6 @@ class ParsedFormula:
             response=response,
             levels=levels,
             label=self.text.partition("~")[0].strip(),
-            offset=number_column(np.sum(known, axis=0), "the offset") if known else None,
             factors={
                 name: state.get("categories") for name, (_, state) in spec.encoder_state.items()
             },
@@ -91,7 +80,7 @@ class ParsedFormula:
         formulaic = library("formulaic", "for formulas")
         for side, check in ((self.left, check_no_dates), (self.right, check_kinds)):
             check(frame, [name for name in frame.columns if name in _alone(side)])
-        given = {"context": self.functions, "na_action": "ignore", "output": "numpy"}
+        given = {"context": self.context, "na_action": "ignore", "output": "numpy"}
         both = formulaic.Formula(lhs=self.left, rhs=self.right)
         try:
             with np.errstate(all="ignore"):  # what is not finite is told later, by its column
@@ -160,16 +149,17 @@ def parse_formula(
             f"formula {text!r} has several parts; write one response, one ~ and terms with +"
         )
     variables |= {name for side in (left, right) for name in names_in(side) if name in columns}
-    offsets = frozenset() if _OFFSET in known else _offsets_of(right, text)
-    if offsets and _OFFSET not in _alone(right) | _alone(left) | names_in(right):
-        variables.discard(_OFFSET)  # the function, whatever columns there are
+    if "offset" not in {*known, *columns} and any("offset(" in each for each in map(str, right)):
+        raise ConfigurationError(
+            f"formula {text!r} has an offset in it; give it beside the formula, by "
+            "offset='column' or an array"
+        )
     check_columns(variables - set(known), columns, f"formula {text!r}")
     return ParsedFormula(
         text=text,
         columns=tuple(name for name in columns if name in variables),
         available=tuple(columns),
         context=known,
-        offsets=offsets,
         left=left,
         right=right,
     )
@@ -218,21 +208,6 @@ def names_in(side: Any) -> set[str]:
 def expressions_of(side: Any) -> list[str]:
     """Return the factors of a side that are Python code."""
     return [str(each.expr) for each in _factors(side) if each.eval_method.value == "python"]
-
-
-def _offsets_of(right: Any, text: str) -> frozenset[str]:
-    """Return the terms ``offset(...)``, as they are written; raise if one is multiplied."""
-    found = set()
-    for term in right:
-        names = [str(each.expr) for each in term.factors]
-        some = [name for name in names if re.match(r"offset\(.*\)$", name)]
-        if some and len(names) > 1:
-            raise ConfigurationError(
-                f"formula {text!r} multiplies {some[0]} with another term, but an offset has no "
-                "coefficient; write the product inside, or add the offset by itself"
-            )
-        found |= set(some)
-    return frozenset(found)
 
 
 def plain_text(error: BaseException) -> str:

@@ -89,8 +89,7 @@ def glm(
         Of the intercept: a standard deviation, or a pair; flat unless given.
     offset, weights, event : str or array_like of shape (n_rows,), optional
         A column's name, or an array; see :func:`rows_potential`. A pandas Series is matched to a
-        pandas table by index. An offset may also stand in the formula, such as
-        ``visits ~ age + offset(np.log(years))``.
+        pandas table by index.
     levels
         Of an ordinal response, the lowest first; by default those of an ordered column, or numbers
         in their order.
@@ -124,8 +123,6 @@ def glm(
             "which is not inferred here; give scale=..., such as the residuals' standard deviation"
         )
     made = asks.matrices(frame)
-    if made.offset is not None:
-        numbers["offset"] = made.offset + numbers.get("offset", 0.0)
     if family == ORDINAL:
         made = _order_levels(made, frame, levels)
         prior = _prior_beside_cutpoints(prior, intercept_prior, made)

@@ -32,7 +32,7 @@ from surrokit.tables.frames import (
 
 _FUNCTIONS = (
     *("C", "I", "bs", "cc", "center", "cr", "cs", "exp", "exp10", "exp2", "lag", "log", "log10"),
-    *("log2", "offset", "poly", "scale", "standardize", "Q"),
+    *("log2", "poly", "scale", "standardize", "Q"),
     *("Treatment", "Poly", "Sum", "Helmert", "Diff"),
 )
 _HARMLESS = (
@@ -89,8 +89,6 @@ class FormulaReader:
         design = np.column_stack([found[name] for name in self.columns]).astype(np.float64)
         for name, column in zip(self.columns, design.T, strict=True):
             number_column(column, f"column {name!r} of the design of new data")
-        of_terms = np.zeros(len(design)) + sum(found[name] for name in asked.offsets)
-        known = known + number_column(of_terms, "the offset of new data")
         return Rows(design=design, offset=known, index=index)
 
     def _asked(self) -> ParsedFormula:
@@ -129,7 +127,7 @@ class FormulaReader:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 # a level that the fit has not seen would silently count as the first one
                 warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
-                return spec.get_model_matrix(frame, context=asked.functions)
+                return spec.get_model_matrix(frame, context=asked.context)
         except formulaic.errors.DataMismatchWarning as error:
             known = [
                 f"{', '.join(map(str, list(levels)[:10]))} of {name}"

@@ -17,7 +17,6 @@ from surrokit.arguments import (
     check_positions,
     check_vectors,
     check_weights,
-    unmasked,
 )
 from surrokit.coordinates.models import ModelMap, called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
@@ -51,16 +50,13 @@ from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 Adjoint: TypeAlias = Callable[[FloatArray, FloatArray], Any]
 """From positions (dim,) or (n, dim) and weights (m,) or (n, m) to an array of the former shape."""
 
-Map: TypeAlias = Function | Mapping[str, Function]
-"""A function of positions, or one for each data set."""
-
 
 def forward_potential(
-    forward: Map,
-    jacobian: Map | None = None,
-    hessian: Map | None = None,
+    forward: Function,
+    jacobian: Function | None = None,
+    hessian: Function | None = None,
     *,
-    vjp: Adjoint | Mapping[str, Adjoint] | None = None,
+    vjp: Adjoint | None = None,
     data: Data | None = None,
     noise_sd: Scale | None = None,
     prior: Prior | None = None,
@@ -75,8 +71,8 @@ def forward_potential(
     Parameters
     ----------
     forward
-        The map from one position (dim,) to outputs (m,). Where there are several data sets by name,
-        it may be a dictionary with a map for each, and so may its derivatives.
+        The map from one position (dim,) to outputs (m,), those of several data sets one after
+        another.
     jacobian
         Its derivatives, shape (m, dim), if there are any.
     hessian
@@ -120,8 +116,7 @@ def forward_potential(
     ShapeError
         If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
     """
-    maps = {"forward": forward, "jacobian": jacobian, "hessian": hessian, "vjp": vjp}
-    check_functions(**{k: each for k, each in maps.items() if not isinstance(each, Mapping)})
+    check_functions(forward=forward, jacobian=jacobian, hessian=hessian, vjp=vjp)
     check_flag("batched", batched)
     if hessian is not None and jacobian is None:
         raise ConfigurationError(
@@ -131,7 +126,10 @@ def forward_potential(
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared)
     joined = Maps(
-        **{what: _join_maps(what, each, model.of_map, model.sizes) for what, each in maps.items()},
+        forward=called("forward", forward, model.of_map),
+        jacobian=called("jacobian", jacobian, model.of_map),
+        hessian=hessian,
+        vjp=vjp,
         dim=model.parameters.dim,
         columns=model.columns,
         energy=model.energy,
@@ -139,71 +137,6 @@ def forward_potential(
     )
     place = Plausible.declare(model.fill_plausible(plausible), model.parameters)
     return with_bounds(MappedPotential.of(model.parameters, joined, place), model.parameters)
-
-
-def _join_maps(
-    what: str, given: Any, parameters: Parameters, sizes: Mapping[str, int] | None
-) -> Any:
-    """Return a map or its derivatives as one function, whether it is one or one for each data set.
-
-    ``sizes`` counts the data of each set, None where they have no names.
-    """
-    by_name = what in ("forward", "jacobian")
-    if not isinstance(given, Mapping):
-        return called(what, given, parameters) if by_name else given
-    if sizes is None:
-        raise ConfigurationError(
-            f"{what} holds functions by name, but data has no names; give data={{name: "
-            "surrokit.observed(...)} by the same names"
-        )
-    check_functions(**{f"{what} of {name!r}": function for name, function in given.items()})
-    missing = [name for name, function in given.items() if function is None]
-    if missing or set(given) != set(sizes):
-        came = "None" if missing else ", ".join(map(str, given)) or "none"
-        raise ConfigurationError(
-            f"{what} must hold one function for each of the data {', '.join(sizes)}, got {came}; "
-            f"leave {what} out unless all maps have it"
-        )
-    functions = {
-        name: called(f"{what} of {name!r}", given[name], parameters) if by_name else given[name]
-        for name in sizes
-    }
-    return JoinedMaps(what, functions, tuple(sizes.values()))
-
-
-@attrs.frozen(eq=False)
-class JoinedMaps:
-    """Maps by name, or their derivatives of one order, or their adjoints, one after another.
-
-    ``what`` says which; ``counts`` are the outputs of each map.
-    """
-
-    what: str
-    functions: Mapping[str, Callable[..., Any]]
-    counts: tuple[int, ...]
-
-    def __call__(self, q: FloatArray, *weights: FloatArray) -> Any:
-        """Return all outputs or their derivatives, joined along the axis of the outputs.
-
-        Of adjoints, return the gradients of the outputs' weighted sum, of the shape of ``q``.
-        """
-        if self.what == "vjp":
-            parts = np.split(weights[0], np.cumsum(self.counts)[:-1], axis=-1)
-            pairs = zip(self.functions.values(), parts, strict=True)
-            return sum(np.array(unmasked(each(q.copy(), part.copy()))) for each, part in pairs)
-        rows, axes = q.ndim - 1, {"forward": 0, "jacobian": 1, "hessian": 2}[self.what]
-        parts = []
-        for (name, function), count in zip(self.functions.items(), self.counts, strict=True):
-            part = np.array(unmasked(function(q.copy())))
-            if part.ndim == rows + axes:  # a map with one output may leave that axis
-                part = np.expand_dims(part, rows)
-            if part.ndim <= rows or part.shape[rows] != count:
-                raise ShapeError(
-                    f"{self.what} of {name!r} must give {count} outputs, one for each datum, got "
-                    f"shape {part.shape} for positions of shape {q.shape}"
-                )
-            parts.append(part)
-        return np.concatenate(parts, axis=rows)
 
 
 @attrs.frozen(kw_only=True, eq=False)

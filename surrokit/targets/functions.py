@@ -77,8 +77,11 @@ class PotentialOfOutputs(ModelPotential, ABC):
 
         By the Jacobian, unless a subclass has an adjoint.
         """
-        outputs, _, gradient = self._by_jacobian(check_positions(positions, self.dim))
-        return outputs, gradient
+        q = check_positions(positions, self.dim)
+        outputs, jacobian = self.forward_and_jacobian(q)
+        if not outputs.shape[1]:
+            return outputs, np.full(q.shape, np.nan)
+        return outputs, gradient_of_energy(self.energy, outputs, jacobian, q)[1]
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -88,11 +91,8 @@ class PotentialOfOutputs(ModelPotential, ABC):
     def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint if any."""
         q = check_positions(positions, self.dim)
-        if can.VJP in self.capabilities:
-            outputs, gradient = self.forward_and_gradient(q)
-            return self._energy_of(outputs, q), gradient
-        _, value, gradient = self._by_jacobian(q)
-        return value, gradient
+        outputs, gradient = self.forward_and_gradient(q)
+        return self._energy_of(outputs, q), gradient
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
@@ -107,13 +107,6 @@ class PotentialOfOutputs(ModelPotential, ABC):
 
     def _energy_of(self, outputs: FloatArray, q: FloatArray) -> FloatArray:
         return self.energy.value(outputs, q) if outputs.shape[1] else np.full(len(q), np.nan)
-
-    def _by_jacobian(self, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return outputs, U and its gradient."""
-        outputs, jacobian = self.forward_and_jacobian(q)
-        if not outputs.shape[1]:
-            return outputs, np.full(len(q), np.nan), np.full(q.shape, np.nan)
-        return outputs, *gradient_of_energy(self.energy, outputs, jacobian, q)
 
 
 def gradient_of_energy(

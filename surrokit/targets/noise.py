@@ -299,15 +299,13 @@ class ForwardModel:
     """Parameters and energy of a forward target.
 
     The map takes the parameters ``of_map``, whose places in a position are ``columns
-    (of_map.dim,)``, None where it takes all. ``sizes`` counts the data of each set by name, None
-    where they have no names.
+    (of_map.dim,)``, None where it takes all.
     """
 
     parameters: Parameters
     of_map: Parameters
     columns: IntArray | None
     energy: Energy
-    sizes: Mapping[str, int] | None = None
 
     @classmethod
     def read(
@@ -364,7 +362,6 @@ class ForwardModel:
             of_map=Parameters(of_map),
             columns=np.concatenate(columns) if used else None,
             energy=ObservedEnergy(blocks=tuple(blocks), prior=priors),
-            sizes={k: len(v.data) for k, v in sets.items()} if isinstance(data, Mapping) else None,
         )
 
     def fill_plausible(self, ranges: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -374,13 +374,17 @@ SETS = {
 }
 
 
-def joined(**options):
-    maps = {"heights": forward, "visits": rates}
-    slopes = {"visits": slopes_of_rates, "heights": jacobian}
-    return sk.forward_potential(maps, slopes, data=SETS, prior=PRIOR, dim=2, **options)
+def joined():
+    return sk.forward_potential(
+        lambda x: np.concatenate([forward(x), rates(x)]),
+        lambda x: np.concatenate([jacobian(x), slopes_of_rates(x)]),
+        data=SETS,
+        prior=PRIOR,
+        dim=2,
+    )
 
 
-def test_several_data_sets_have_their_own_maps(q):
+def test_several_data_sets_have_their_own_errors(q):
     found = joined()
     assert found.parameters.labels[2:] == ["scale_heights"]
     z = np.column_stack([q, np.full(5, np.log(0.3))])
@@ -389,25 +393,6 @@ def test_several_data_sets_have_their_own_maps(q):
     up_to_a_constant(found.value(z), alone + counts)
     assert found.forward(z).shape == (5, 7)
     assert_conforms(joined)
-    adjoints = {"heights": vjp, "visits": lambda x, w: slopes_of_rates(x).T @ w}
-    by_jacobian = found.value_and_gradient(z)[1]
-    assert_allclose(joined(vjp=adjoints).value_and_gradient(z)[1], by_jacobian)
-    both = sk.forward_potential(  # one map gives the outputs of both
-        lambda x: np.concatenate([forward(x), rates(x)]), data=SETS, prior=PRIOR, dim=2
-    )
-    assert_allclose(both.value(z), found.value(z))
-
-
-def test_a_map_of_one_output_may_return_a_number(q):
-    found = sk.forward_potential(
-        {"sum": lambda x: x.sum(), "heights": forward},
-        {"sum": lambda x: np.ones(2), "heights": jacobian},
-        data={"sum": sk.observed([1.0], 0.5), "heights": sk.observed(DATA, 0.3)},
-        dim=2,
-    )
-    expected = target(noise_sd=0.3).value(q) + 0.5 * np.square((q.sum(axis=1) - 1.0) / 0.5)
-    up_to_a_constant(found.value(q), expected)
-    assert found.forward_and_jacobian(q)[1].shape == (5, 5, 2)
 
 
 # --- what is refused ---
@@ -523,30 +508,6 @@ def test_derivatives_in_a_scale_are_refused_as_they_are_none_of_the_maps(q):
     wrong = target(noise_sd="estimate", jacobian=lambda x: np.ones((4, 3)))
     with pytest.raises(ShapeError, match=r"must return shape \(4, 2\), got \(4, 3\); parameters"):
         wrong.value_and_gradient(np.ones((1, 3)))
-
-
-@pytest.mark.parametrize(
-    ("maps", "slopes", "said"),
-    [
-        ({"heights": forward}, None, "one function for each of the data heights, visits, got heig"),
-        ({"heights": forward, "visits": None}, None, "got None; leave forward out unless all"),
-        ({"heights": forward, "visits": 3}, None, "forward of 'visits' must be a function"),
-        (forward, {"heights": jacobian}, "jacobian must hold one function for each of the data"),
-    ],
-)
-def test_maps_by_name_are_those_of_the_data(maps, slopes, said):
-    with pytest.raises(ConfigurationError, match=said):
-        sk.forward_potential(maps, slopes, data=SETS, dim=2)
-
-
-def test_maps_by_name_need_data_by_name_and_give_an_output_for_each_datum():
-    with pytest.raises(ConfigurationError, match="functions by name, but data has no names"):
-        sk.forward_potential({"a": forward}, data=DATA, noise_sd="estimate", dim=2)
-    found = sk.forward_potential({"heights": rates, "visits": forward}, data=SETS, dim=2)
-    with pytest.raises(
-        ShapeError, match=r"forward of 'heights' must give 4 outputs, .* \(3,\) for"
-    ):
-        found.value(np.ones((1, 3)))
 
 
 # --- draws ---

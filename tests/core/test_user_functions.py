@@ -211,11 +211,6 @@ MASKED = {
     "outputs": lambda hide: sk.forward_potential(
         hide(outputs, lambda q: [False, q[0] > 0.5]), dim=2, **DATA
     ),
-    "by name": lambda hide: sk.forward_potential(
-        {"x": hide(outputs, lambda q: [False, q[0] > 0.5])},
-        data={"x": sk.observed([0.3, -0.2], scale=0.7)},
-        dim=2,
-    ),
 }
 
 
