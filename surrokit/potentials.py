@@ -231,20 +231,19 @@ class MatrixField:
         A potential may have a method ``hessian_forms_at`` or ``metric_forms_at`` that works out
         once what does not depend on the vectors; ``traces_at`` is the like for matrices.
         """
-        return self._at(potential, positions, "_forms_at") or (
-            lambda vectors, rows: self.form_gradient(potential, positions[rows], vectors)
-        )
+        return self._at(potential, positions, "_forms_at", self.form_gradient)
 
     def traces_at(self, potential: Potential, positions: FloatArray) -> FormsAt:
         """Return what :meth:`trace_gradient` is of some rows of ``positions (n, dim)``."""
-        return self._at(potential, positions, "_traces_at") or (
-            lambda matrices, rows: self.trace_gradient(potential, positions[rows], matrices)
-        )
+        return self._at(potential, positions, "_traces_at", self.trace_gradient)
 
-    def _at(self, potential: Potential, positions: FloatArray, name: str) -> FormsAt | None:
-        prepare: Callable[[FloatArray], FormsAt] | None = getattr(potential, self.name + name, None)
-        offered = self.derivative in potential.capabilities
-        return prepare(positions) if prepare is not None and offered else None
+    def _at(
+        self, potential: Potential, positions: FloatArray, name: str, otherwise: Callable[..., Any]
+    ) -> FormsAt:
+        if self.derivative in potential.capabilities and hasattr(potential, self.name + name):
+            found: FormsAt = getattr(potential, self.name + name)(positions)
+            return found
+        return lambda factors, rows: otherwise(potential, positions[rows], factors)
 
     def _call(
         self, potential: Potential, capability: str, name: str, *given: FloatArray
@@ -461,43 +460,11 @@ class WrappedExpansion:
 
     inner: RowExpansion
 
-    @property
-    def centre(self) -> FloatArray:
-        """Where the terms were expanded, shape (dim,)."""
-        return self.inner.centre
-
-    @property
-    def gradient(self) -> FloatArray:
-        """Sum of the terms' gradients at the centre, shape (dim,)."""
-        return self.inner.gradient
-
-    @property
-    def hessian(self) -> FloatArray:
-        """Sum of the terms' Hessians at the centre, shape (dim, dim)."""
-        return self.inner.hessian
-
-    @property
-    def third(self) -> FloatArray | None:
-        """Sum of third derivatives at the centre, (dim, dim, dim); None if to second order."""
-        return self.inner.third
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return V, shape (n,), at positions of shape (n, dim)."""
-        return self.inner.value(positions)
-
-    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
-        """Return D_i(q), shape (m,), for pairs of a row and a position."""
-        return self.inner.remainders(positions, rows, owners)
-
-    def changes(
-        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
-    ) -> FloatArray:
-        """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
-        return self.inner.changes(before, after, rows, owners)
-
-    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
-        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
-        return self.inner.increases(before, after)
+    def __getattr__(self, name: str) -> Any:
+        """Return what the inner expansions have."""
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -596,8 +563,7 @@ class SummedTerms:
     """The terms of a ``target`` with capability ``rows``, of which a surrogate may copy some.
 
     None of this counts as an exact call: time spent on a copy is time spent on the surrogate, in
-    proportion to its rows. A copy of all rows would be as slow as the target. ``local`` says
-    whether bounds hold in balls alone, as of capability ``rows-in-balls``.
+    proportion to its rows. ``local`` says whether bounds hold in balls alone.
     """
 
     _target: Terms = attrs.field(alias="target")

@@ -340,7 +340,7 @@ class AristoffBangerth(PotentialOfOutputs):
     @model.default
     def _model(self) -> Model:
         solutions = FlowSolutions(self.diffusion, self.energy, self.dim)
-        return Model(solutions, self.dim, outputs=[self.energy.n_data])
+        return Model(solutions, self.dim, outputs=[len(self.energy.data)])
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the solutions where observed, and the gradient of U, shape (n, dim)."""

@@ -216,14 +216,14 @@ class ObservedEnergy:
     prior: Priors = attrs.field(default=None, converter=as_parts)
 
     @property
-    def n_data(self) -> int:
-        """Count of the data."""
-        return sum(len(block.data) for block in self.blocks)
+    def data(self) -> FloatArray:
+        """The data of all blocks, shape (m,)."""
+        return np.concatenate([block.data for block in self.blocks])
 
     @property
     def observed_data(self) -> dict[str, FloatArray]:
-        """The data of all blocks, beside the outputs."""
-        return {"outputs": np.concatenate([block.data for block in self.blocks])}
+        """The data, beside the outputs."""
+        return {"outputs": self.data}
 
     @property
     def unnormalized(self) -> tuple[str, ...]:
@@ -238,9 +238,10 @@ class ObservedEnergy:
 
     def check(self, n_outputs: int) -> None:
         """Raise ShapeError unless there is one output for each datum."""
-        if n_outputs != self.n_data:
+        n_data = sum(len(block.data) for block in self.blocks)
+        if n_outputs != n_data:
             raise ShapeError(
-                f"the forward map gives {n_outputs} outputs, but data holds {self.n_data}; they "
+                f"the forward map gives {n_outputs} outputs, but data holds {n_data}; they "
                 "must correspond"
             )
 
