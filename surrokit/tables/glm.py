@@ -139,21 +139,11 @@ def glm(
     else:
         came = numbers.get("event", made.response)  # of times: whether it came
         check_separation(family, design, came[counts], made.columns, flat)
-    of_offset = None if offset is None else offset if isinstance(offset, str) else ""
-    own, reader = (
-        predictor_of(target),
-        FormulaReader(
-            formula=asks.text,
-            available=asks.available,
-            columns=made.columns,
-            factors=made.factors,
-            transforms=made.transforms,
-            offset=of_offset,
-            context=asks.context,
-        ),
-    )
-    predictor = None if own is None else attrs.evolve(own, reader=reader, levels=made.levels)
-    return cast(SummedPotential, NamedPotential.of(target, names, predictor))
+    own = predictor_of(target)
+    if own is not None:
+        reader = FormulaReader.of(asks, made, offset)
+        own = attrs.evolve(own, reader=reader, levels=made.levels)
+    return cast(SummedPotential, NamedPotential.of(target, names, own))
 
 
 def _read(

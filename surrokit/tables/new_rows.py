@@ -14,6 +14,7 @@ import numpy as np
 from surrokit.errors import ConfigurationError
 from surrokit.predictive.rows import ArrayReader, RowPredictor, Rows, family_of, read_offset
 from surrokit.tables.formula import (
+    Matrices,
     ParsedFormula,
     expressions_of,
     names_in,
@@ -57,6 +58,19 @@ class FormulaReader:
     offset: str | None  # the column of offsets, if any; empty if there was an array of them
     context: Mapping[str, Any] = attrs.field(factory=dict)  # what the formula uses besides
     from_file: bool = False
+
+    @classmethod
+    def of(cls, asked: ParsedFormula, made: Matrices, offset: Any) -> FormulaReader:
+        """Return that of a formula, what it made of the table of the fit, and the fit's offset."""
+        return cls(
+            formula=asked.text,
+            available=asked.available,
+            columns=made.columns,
+            factors=made.factors,
+            transforms=made.transforms,
+            offset=offset if offset is None or isinstance(offset, str) else "",
+            context=asked.context,
+        )
 
     def read(self, new: Any, offset: Any) -> Rows:
         """Return the rows of a table, with offsets from its column or as given.

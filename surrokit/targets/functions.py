@@ -329,10 +329,12 @@ class Functions(UserFunctions):
                     f"value_and_gradient must return a pair (value, gradient), got {both!r:.80}"
                 )
             return self._read("value", both[0], q), self._read("gradient", both[1], q)
-        functions = {"value": self.function, "gradient": self.gradient}
-        wanted = ["value", "gradient"] if what == "value_and_gradient" else [what]
-        # a function may change its position
-        return tuple(self._read(one, cast(Function, functions[one])(q.copy()), q) for one in wanted)
+        found: Results = ()
+        if what != "gradient":  # a function may change its position
+            found = (self._read("value", cast(Function, self.function)(q.copy()), q),)
+        if what != "value":
+            found += (self._read("gradient", cast(Function, self.gradient)(q.copy()), q),)
+        return found
 
     def _read(self, what: str, result: Any, q: FloatArray) -> FloatArray:
         array, shape = real_numbers(what, result), q.shape if what == "gradient" else q.shape[:-1]

@@ -318,18 +318,10 @@ class ForwardModel:
     ) -> ForwardModel:
         """Return what a user gave :func:`surrokit.forward_potential`, of declared parameters."""
         priors = _read_prior(prior, energy, declared)
-        check_methods(
-            "energy", energy, ("value", "value_and_gradients"), "a surrokit.plugin.Energy"
-        )
-        if energy is not None:
-            if data is not None or noise_sd is not None or prior is not None:
-                raise ConfigurationError(
-                    "energy is given together with data, noise_sd or prior; an energy holds all "
-                    "three, so leave them out"
-                )
-            own = cast(Energy, Isolated(energy))
-            return cls(parameters=declared, of_map=declared, columns=None, energy=own)
         sets = _read_sets(data, noise_sd)
+        if energy is not None:
+            own = _read_energy(energy, data, noise_sd, prior)
+            return cls(parameters=declared, of_map=declared, columns=None, energy=own)
         if sets is None:
             given = ["missing" if each is None else "given" for each in (data, noise_sd)]
             raise ConfigurationError(
@@ -388,6 +380,16 @@ def names_of_scales(data: Data | None, noise_sd: Scale | None) -> frozenset[str]
     """Return the names that a user gives scales of errors, which may be declared parameters."""
     given = [each.scale for each in (_read_sets(data, noise_sd) or {}).values()]
     return frozenset(each.name for each in given if isinstance(each, Estimated) and each.name)
+
+
+def _read_energy(energy: Energy, *others: object) -> Energy:
+    check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.plugin.Energy")
+    if any(each is not None for each in others):
+        raise ConfigurationError(
+            "energy is given together with data, noise_sd or prior; an energy holds all "
+            "three, so leave them out"
+        )
+    return cast(Energy, Isolated(energy))
 
 
 def _read_prior(prior: Prior | None, energy: Energy | None, declared: Parameters) -> Priors:
