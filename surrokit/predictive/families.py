@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from math import gamma
@@ -65,6 +66,25 @@ class ResponseFamily:
             return -1.0 / self.settings.get("shape", 1.0)
         return 0.0 if self.of_errors or self.binary else 1.0
 
+    def count(self, dim: int, n_columns: int) -> int:
+        """Return how many classes there are: two, or 0 where responses are no classes."""
+        del dim, n_columns
+        return 2 if self.binary else 0
+
+    def means(self, positions: FloatArray, design: FloatArray, offset: FloatArray) -> FloatArray:
+        """Return means of responses (n, n_rows), for positions (n, dim)."""
+        return self.mean(positions @ design.T + offset)
+
+    def draws(
+        self,
+        rng: np.random.Generator,
+        positions: FloatArray,
+        design: FloatArray,
+        offset: FloatArray,
+    ) -> FloatArray:
+        """Return a response of each row at each position, shape (n, n_rows)."""
+        return self.draw(rng, positions @ design.T + offset, self.scale)
+
     def mean(self, e: FloatArray) -> FloatArray:
         """Return means of responses to linear predictors."""
         from scipy.special import expit, ndtr
@@ -108,10 +128,7 @@ class ResponseFamily:
 def response_family(name: str, settings: Mapping[str, float] | None = None) -> ResponseFamily:
     """Return a family of one predictor by its name, with its known numbers; others are as usual.
 
-    Raises
-    ------
-    ConfigurationError
-        If there is no such family, or it has no such setting.
+    ConfigurationError is raised if there is no such family, or it has no such setting.
     """
     if name not in NAMES:
         raise ConfigurationError(
@@ -137,9 +154,40 @@ MULTINOMIAL = "multinomial"
 ORDINAL = "ordinal"
 
 
+class Classes(ABC):
+    """Classes 0, ..., m of responses."""
+
+    name: ClassVar[str]
+    settings: ClassVar[Mapping[str, float]] = {}
+
+    @abstractmethod
+    def count(self, dim: int, n_columns: int) -> int:
+        """Return how many classes there are, for positions of ``dim`` numbers."""
+
+    @abstractmethod
+    def means(self, positions: FloatArray, design: FloatArray, offset: FloatArray) -> FloatArray:
+        """Return the probability of each class, shape (n, n_rows, m + 1).
+
+        They are for positions (n, dim), a dense or sparse design (n_rows, n_columns), and known
+        parts (n_rows,) of the predictors.
+        """
+
+    def draws(
+        self,
+        rng: np.random.Generator,
+        positions: FloatArray,
+        design: FloatArray,
+        offset: FloatArray,
+    ) -> FloatArray:
+        """Return a class of each row at each position, shape (n, n_rows)."""
+        below = np.cumsum(self.means(positions, design, offset), axis=2)
+        uniforms = rng.random(below.shape[:2])[..., None]
+        return np.asarray((uniforms > below[..., :-1]).sum(axis=2), dtype=np.float64)
+
+
 @attrs.frozen
-class MultinomialClasses:
-    """Classes 0, ..., m with probabilities in proportion to 1, exp(e_1), ..., exp(e_m).
+class MultinomialClasses(Classes):
+    """Classes with probabilities in proportion to 1, exp(e_1), ..., exp(e_m), without an offset.
 
     Positions hold the coefficients of e_1, then those of e_2, and so on.
     """
@@ -150,13 +198,8 @@ class MultinomialClasses:
         """Return how many classes there are, for positions of ``dim`` numbers."""
         return dim // n_columns + 1
 
-    def probabilities(
-        self, positions: FloatArray, design: FloatArray, offset: FloatArray
-    ) -> FloatArray:
-        """Return the probability of each class, shape (n, n_rows, m + 1).
-
-        They are for positions (n, dim) and a design (n_rows, n_columns); the family has no offset.
-        """
+    def means(self, positions: FloatArray, design: FloatArray, offset: FloatArray) -> FloatArray:
+        """Return the probability of each class."""
         from scipy.special import softmax
 
         del offset
@@ -166,8 +209,8 @@ class MultinomialClasses:
 
 
 @attrs.frozen
-class OrdinalClasses:
-    """Classes 0, ..., m with P(class <= k) = 1 / (1 + exp(e - c_k)).
+class OrdinalClasses(Classes):
+    """Classes with P(class <= k) = 1 / (1 + exp(e - c_k)).
 
     Positions hold the coefficients of e, then the cutpoints c_0 < ... < c_(m-1).
     """
@@ -178,14 +221,8 @@ class OrdinalClasses:
         """Return how many classes there are, for positions of ``dim`` numbers."""
         return dim - n_columns + 1
 
-    def probabilities(
-        self, positions: FloatArray, design: FloatArray, offset: FloatArray
-    ) -> FloatArray:
-        """Return the probability of each class, shape (n, n_rows, m + 1).
-
-        They are for positions (n, dim), a dense or sparse design (n_rows, n_columns), and known
-        parts (n_rows,) of the predictors.
-        """
+    def means(self, positions: FloatArray, design: FloatArray, offset: FloatArray) -> FloatArray:
+        """Return the probability of each class."""
         from scipy.special import expit
 
         n_columns = design.shape[1]
@@ -224,11 +261,7 @@ def read_name(family: Any, settings: Mapping[str, Any]) -> tuple[Any, dict[str, 
     """Return a family's own name and settings, from a name that people know it by.
 
     Anything but a name, and a name that is not known here, is returned as it is.
-
-    Raises
-    ------
-    ConfigurationError
-        If degrees of freedom are given for ``"cauchy"``.
+    ConfigurationError is raised if degrees of freedom are given for ``"cauchy"``.
     """
     given = dict(settings)
     if not isinstance(family, str):

@@ -13,6 +13,7 @@ from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.predictive.families import (
     MULTINOMIAL,
     ORDINAL,
+    Classes,
     MultinomialClasses,
     OrdinalClasses,
     ResponseFamily,
@@ -20,7 +21,7 @@ from surrokit.predictive.families import (
 )
 from surrokit.types import FloatArray
 
-Family: TypeAlias = ResponseFamily | MultinomialClasses | OrdinalClasses
+Family: TypeAlias = ResponseFamily | Classes
 """Of responses that are numbers, or classes."""
 
 
@@ -43,12 +44,8 @@ class ArrayReader:
     def read(self, new: Any, offset: Any) -> Rows:
         """Return the rows of a design (n_rows, n_columns), with offsets (n_rows,).
 
-        Raises
-        ------
-        ShapeError
-            If shapes do not agree.
-        ConfigurationError
-            If the fit had offsets and none are given, or a number is not finite.
+        ShapeError is raised if shapes do not agree, ConfigurationError if the fit had offsets and
+        none are given, or a number is not finite.
         """
         x = numbers("new data", new.toarray() if hasattr(new, "toarray") else new)
         if x.ndim != 2 or x.shape[1] != self.n_columns:
@@ -63,37 +60,29 @@ class ArrayReader:
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {"n_columns": self.n_columns, "has_offset": self.has_offset}
+        return attrs.asdict(self)
 
 
 def read_offset(offset: Any, n_rows: int, *, needed: bool) -> FloatArray:
     """Return known parts of predictors, shape (n_rows,); zeros where there are none.
 
-    Raises
-    ------
-    ConfigurationError
-        If the fit had some and none are given, or one is not finite.
-    ShapeError
-        If there is not one for each row.
+    ConfigurationError is raised if the fit had some and none are given, or one is not finite;
+    ShapeError if there is not one for each row.
     """
-    if offset is None:
-        if needed:
-            raise ConfigurationError(
-                "the fit had an offset for each row, and predictions need one for each new row; "
-                "give offset=..., such as zeros for an exposure of one"
-            )
-        return np.zeros(n_rows)
-    array = numbers("offset", offset)
-    if array.ndim == 0:
-        array = np.broadcast_to(array, (n_rows,))
-    if array.shape != (n_rows,):
+    if offset is None and needed:
+        raise ConfigurationError(
+            "the fit had an offset for each row, and predictions need one for each new row; "
+            "give offset=..., such as zeros for an exposure of one"
+        )
+    array = numbers("offset", 0.0 if offset is None else offset)
+    if array.shape not in ((), (n_rows,)):
         raise ShapeError(
             f"offset must be one number or have shape ({n_rows},), one for each new row, got "
             f"{array.shape}"
         )
     if not np.isfinite(array).all():
         raise ConfigurationError("offset must be finite, got infinities or NaN; fill them in")
-    return np.asarray(array)
+    return np.broadcast_to(array, (n_rows,)).copy()
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -114,52 +103,20 @@ class RowPredictor:
     @property
     def has_classes(self) -> bool:
         """Whether responses are classes, each with a probability of its own."""
-        return not isinstance(self.family, ResponseFamily)
+        return isinstance(self.family, Classes)
 
     def classes(self, dim: int) -> tuple[str, ...]:
         """Return the names of the classes, for positions of ``dim`` numbers.
 
-        Raises
-        ------
-        ConfigurationError
-            If responses are no classes.
+        ConfigurationError is raised if responses are no classes.
         """
-        if not isinstance(self.family, ResponseFamily):
-            n_classes = self.family.count(dim, self.n_columns)
-        elif self.family.binary:
-            n_classes = 2
-        else:
+        n_classes = self.family.count(dim, self.n_columns)
+        if not n_classes:
             raise ConfigurationError(
                 f"the family {self.family.name!r} has no classes and so no probabilities of "
                 "them; call predict for means and intervals"
             )
         return self.levels or tuple(map(str, range(n_classes)))
-
-    def means(self, positions: FloatArray, rows: Rows, part: slice) -> FloatArray:
-        """Return means of responses, shape (n, k), or probabilities of classes, (n, k, classes).
-
-        They are for positions (n, dim) and the k rows of a part of new data.
-        """
-        design, offset = rows.design[part], rows.offset[part]
-        if isinstance(self.family, ResponseFamily):
-            return self.family.mean(positions @ design.T + offset)
-        return self.family.probabilities(positions, design, offset)
-
-    def probabilities(self, positions: FloatArray, rows: Rows, part: slice) -> FloatArray:
-        """Return probabilities of classes, also of two, shape (n, k, classes)."""
-        found = self.means(positions, rows, part)
-        return found if found.ndim == 3 else np.stack([1.0 - found, found], axis=2)
-
-    def draw(
-        self, rng: np.random.Generator, positions: FloatArray, rows: Rows, part: slice
-    ) -> FloatArray:
-        """Return a response of each row at each draw, shape (n, k): numbers, of classes from 0."""
-        design, offset = rows.design[part], rows.offset[part]
-        if isinstance(self.family, ResponseFamily):
-            return self.family.draw(rng, positions @ design.T + offset, self.family.scale)
-        below = np.cumsum(self.family.probabilities(positions, design, offset), axis=2)
-        uniforms = rng.random(below.shape[:2])[..., None]
-        return np.asarray((uniforms > below[..., :-1]).sum(axis=2), dtype=np.float64)
 
     def to_plain(self) -> dict[str, Any] | None:
         """Return it as plain data, or None if it cannot be written."""
@@ -170,7 +127,7 @@ class RowPredictor:
         return {
             "kind": "rows",
             "family": self.family.name,
-            "settings": dict(getattr(self.family, "settings", {})),
+            "settings": dict(self.family.settings),
             "n_columns": self.n_columns,
             "levels": list(self.levels),
             "reader": reader,
@@ -178,13 +135,7 @@ class RowPredictor:
 
 
 def family_of(name: str, settings: Mapping[str, float]) -> Family:
-    """Return a family of responses by its name.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none, or it has no such setting.
-    """
+    """Return a family of responses by its name; ConfigurationError if it cannot be."""
     if name == MULTINOMIAL:
         return MultinomialClasses()
     return OrdinalClasses() if name == ORDINAL else response_family(name, settings)

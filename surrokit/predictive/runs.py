@@ -85,11 +85,13 @@ def predict_proba(run: Any, new: Any, offset: Any) -> FloatArray:
     predictor, rows = _read(run, new, offset)
     draws = _Draws.of(run)
     predictor.classes(draws.positions.shape[1])  # or an error
-    found = [
-        draws.mean(predictor.probabilities(draws.positions, rows, part))
-        for part in draws.parts(predictor, rows)
-    ]
-    return np.concatenate(found)
+    found = np.concatenate(
+        [
+            draws.mean(predictor.family.means(draws.positions, rows.design[p], rows.offset[p]))
+            for p in draws.parts(predictor, rows)
+        ]
+    )
+    return found if found.ndim == 2 else np.stack([1.0 - found, found], axis=1)
 
 
 def posterior_predictive(
@@ -113,7 +115,7 @@ def posterior_predictive(
             "the design of the fit for a check of the model"
         )
     predictor, rows = _read(run, new, offset)
-    found = predictor.draw(rng, flat, rows, slice(None))
+    found = predictor.family.draws(rng, flat, rows.design, rows.offset)
     if predictor.levels:
         found = np.asarray(predictor.levels)[found.astype(np.int64)]
     return found.reshape(chains, -1, found.shape[1])
@@ -186,10 +188,8 @@ def _summarise(
     tail = 0.5 * (1.0 - (0.9 if interval is None else float(interval)))
     parts = []
     for part in draws.parts(predictor, rows):
-        if kind == "mean":
-            values = predictor.means(draws.positions, rows, part)
-        else:
-            values = predictor.draw(rng, draws.positions, rows, part)
+        of, given = predictor.family, (draws.positions, rows.design[part], rows.offset[part])
+        values = of.means(*given) if kind == "mean" else of.draws(rng, *given)
         values = values.reshape(len(values), -1)
         mean = draws.mean(values)
         sd = np.sqrt(np.maximum(draws.mean(np.square(values - mean)), 0.0))

@@ -328,18 +328,12 @@ def write_errors(energy: Any) -> dict[str, Any] | None:
     """Return data and their errors as plain data, without prior; None for an energy of a user's."""
     if not isinstance(energy, ObservedEnergy):
         return None
-    plain = [
-        {
-            "family": block.family.name,
-            "degrees": block.family.degrees,
-            "link": block.family.link,
-            "data": block.data.tolist(),
-            "factors": block.factors.tolist(),
-            "columns": None if block.columns is None else block.columns.tolist(),
-        }
-        for block in energy.blocks
-    ]
-    return {"kind": KIND, "blocks": plain}
+    blocks = [attrs.asdict(block, value_serializer=_plain) for block in energy.blocks]
+    return {"kind": KIND, "blocks": blocks}
+
+
+def _plain(_: Any, __: Any, value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
@@ -356,6 +350,6 @@ def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
             raise ValueError("data and their errors do not fit one another")
         if columns is not None and ((columns < 0) | (columns >= dim)).any():
             raise ValueError("errors are of parameters that there are not")
-        family = read_family(each["family"], each["degrees"], each["link"])
+        family = read_family(*(each["family"][name] for name in ("name", "degrees", "link")))
         blocks.append(Block(data=data, family=family, factors=factors, columns=columns))
     return ObservedEnergy(blocks=tuple(blocks))

@@ -39,9 +39,9 @@ from surrokit.targets.functions import (
     DeclaredPotential,
     Function,
     PotentialOfOutputs,
-    UserFunctions,
     declare_parameters,
     real_numbers,
+    wrong_shape,
 )
 from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, ForwardModel, Scale
@@ -140,7 +140,7 @@ def forward_potential(
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Maps(UserFunctions):
+class Maps:
     """A user's forward map and its derivatives.
 
     They take the numbers at ``columns (k,)`` of a position, None for all. ``both`` is the map with
@@ -193,7 +193,7 @@ class Maps(UserFunctions):
         pulled = real_numbers("vjp", cast(Adjoint, self.vjp)(taken, weights))
         if pulled.shape != taken.shape:
             hint = f", for weights of shape {weights.shape}{self._hint}"
-            raise self._wrong("vjp", taken.shape, pulled, hint)
+            raise wrong_shape("vjp", taken.shape, pulled, self.batched, hint)
         of_energy[..., slice(None) if self.columns is None else self.columns] += pulled
         return of_energy
 
@@ -213,7 +213,8 @@ class Maps(UserFunctions):
         n = found.shape[len(lead)] if n_outputs is None and found.ndim > len(lead) else n_outputs
         if found.shape != (*lead, n, *tail):
             sizes = ", ".join(map(str, (*lead, n_outputs or "m", *tail)))
-            raise self._wrong(what, f"({sizes}{'' if lead or tail else ','})", found, self._hint)
+            expected = f"({sizes}{'' if lead or tail else ','})"
+            raise wrong_shape(what, expected, found, self.batched, self._hint)
         return found
 
     @property

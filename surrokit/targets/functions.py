@@ -282,27 +282,19 @@ def real_numbers(what: str, result: Any) -> FloatArray:
     )
 
 
-class UserFunctions(ABC):
-    """A user's functions of one position or of rows, and what reads their results."""
-
-    __slots__ = ()
-
-    batched: bool
-
-    @abstractmethod
-    def at(self, what: str, q: FloatArray) -> Results:
-        """Return results at one position of shape (dim,), or at (n, dim); it may change."""
-
-    def _wrong(self, what: str, expected: object, got: FloatArray, hint: str = "") -> ShapeError:
-        called_with = "rows of positions" if self.batched else "one position"
-        return ShapeError(
-            f"the {what} function, called with {called_with}, must return shape {expected}, got "
-            f"{got.shape}{hint}"
-        )
+def wrong_shape(
+    what: str, expected: object, got: FloatArray, batched: bool, hint: str
+) -> ShapeError:
+    """Return the error of a function whose result has another shape than it must."""
+    called_with = "rows of positions" if batched else "one position"
+    return ShapeError(
+        f"the {what} function, called with {called_with}, must return shape {expected}, got "
+        f"{got.shape}{hint}"
+    )
 
 
 @attrs.frozen(eq=False)
-class Functions(UserFunctions):
+class Functions:
     """A user's functions of a density: U, its gradient, or both at once.
 
     ``function`` is None if ``joint`` gives the value. ``sign`` is -1 for log densities.
@@ -342,7 +334,7 @@ class Functions(UserFunctions):
             array = array[..., 0]  # an array of length one in place of a number is a common slip
         if array.shape != shape:
             hint = "" if self.batched else "; pass batched=True if it takes rows"
-            raise self._wrong(what, shape, array, hint)
+            raise wrong_shape(what, shape, array, self.batched, hint)
         return array if self.sign > 0.0 else -array
 
 

@@ -112,18 +112,6 @@ class Estimated:
     name: str | None = None
     declared: bool = False
 
-    def check(self, n_data: int) -> None:
-        """Raise ShapeError unless there are a group and a factor for each datum."""
-        if self.groups is not None and len(self.groups) != n_data:
-            raise ShapeError(
-                f"groups must be given for each of the {n_data} data, got {len(self.groups)}"
-            )
-        if self.times.shape not in ((), (n_data,)):
-            raise ShapeError(
-                f"times of an estimated scale must be one number or have shape ({n_data},), one "
-                f"for each datum, got {self.times.shape}"
-            )
-
     def declare(self, name: str, data: FloatArray) -> tuple[dict[str, Parameter], Places]:
         """Return new parameters by name, and places, for data (m,) in the units of the scale."""
         groups = np.zeros(len(data), dtype=np.int64) if self.groups is None else self.groups
@@ -278,7 +266,15 @@ def _observed(data: npt.ArrayLike, scale: Any, family: ErrorFamily, name: str) -
     if isinstance(scale, str):
         scale = estimated() if scale == "estimate" else Estimated(name=scale, declared=True)
     if isinstance(scale, Estimated):
-        scale.check(len(array))
+        if scale.groups is not None and scale.groups.shape != array.shape:
+            raise ShapeError(
+                f"groups must be given for each of the {len(array)} data, got {len(scale.groups)}"
+            )
+        if scale.times.shape not in ((), array.shape):
+            raise ShapeError(
+                f"times of an estimated scale must be one number or have shape {array.shape}, one "
+                f"for each datum, got {scale.times.shape}"
+            )
         return Observed(data=array, family=family, scale=scale)
     known = np.ones(()) if scale is None else _positive(name, scale)
     if known.shape not in ((), array.shape):

@@ -55,6 +55,9 @@ def expected(target: Potential) -> Pair:
     return np.where(far, centre, 0.0), np.where(far, spread, 1.0)
 
 
+_PARTS = (0.16, 0.84)  # between these quantiles of a prior: a standard deviation both ways
+
+
 def _declared(target: Potential, parameters: Parameters) -> Pair:
     """Return ends of the range of each number on the line, NaN where nothing is declared."""
     plausible = _within(target, "plausible")
@@ -70,9 +73,6 @@ def _declared(target: Potential, parameters: Parameters) -> Pair:
     with np.errstate(invalid="ignore"):  # one that is wide about 0 is vague, and says no scale
         vague = (high - low >= 2.0 * _FAR) & (low <= 0.0) & (high >= 0.0)
     return np.where(vague, np.nan, low), np.where(vague, np.nan, high)
-
-
-_PARTS = (0.16, 0.84)  # between these quantiles of a prior: a standard deviation both ways
 
 
 def _within(target: Any, name: str) -> Any:
@@ -105,19 +105,16 @@ def _normal_ends(target: Any, parameters: Parameters) -> FloatArray:
 
 def _on_line(parameters: Parameters, low: FloatArray, high: FloatArray) -> Pair:
     """Return ends on the line, shape (free,) each, of ends in the user's coordinates."""
-    ends = []
-    for name, where in parameters.slices().items():
-        spec = parameters.specs[name]
-        if spec.constraint is not None:
-            ends.append(np.full((2, spec.free), np.nan))
-            continue
-        of = Transform.of(Parameters({"it": spec}))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            both = of.to_unbounded(np.stack([low[where], high[where]]))
-        least, most = both.min(axis=0), both.max(axis=0)
-        known = np.isfinite(least) & np.isfinite(most) & (most > least)
-        ends.append(np.where(known, [least, most], np.nan))
-    first, last = np.concatenate(ends, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        both = Transform.of(parameters).to_unbounded(np.stack([low, high]))
+        ends = np.sort(both, axis=0)
+        known = np.isfinite(ends).all(axis=0) & (ends[1] > ends[0])
+    ends = np.where(known, ends, np.nan)
+    parts = [
+        ends[:, where] if spec.constraint is None else np.full((2, spec.free), np.nan)
+        for spec, where in zip(parameters.specs.values(), parameters.slices().values(), strict=True)
+    ]
+    first, last = np.concatenate(parts, axis=1)
     return first, last
 
 

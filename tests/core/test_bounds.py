@@ -11,9 +11,7 @@ from scipy.integrate import trapezoid
 import surrokit as sk
 from surrokit import BoundedPotential, Parameters
 from surrokit.coordinates.transforms import Scaling
-from surrokit.errors import ConfigurationError, EvaluationError, ShapeError
-from surrokit.model.calls import Calls
-from surrokit.model.model import change_model
+from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.targets.bounds import LiftedEnergy, parameters_of, transform_of, with_bounds
 from surrokit.targets.energies import gaussian_energy
 from surrokit.targets.functions import gradient_of_energy
@@ -246,72 +244,3 @@ def test_parameters_and_transforms_are_those_declared(target):
     assert parameters_of(named).labels == ["a", "b[0]", "b[1]"]
     assert parameters_of(INNER) == Parameters.unnamed(4)
     assert_allclose(transform_of(INNER).to_bounded(np.ones((1, 4))), 1.0)
-
-
-# --- rows that fail ---
-
-
-def in_a_run(inner):
-    """Return a bounded potential as runs have it: NaN where its model fails."""
-    calls, target = Calls("reject", 0), BoundedPotential(inner, PARAMETERS)
-    return change_model(target, lambda model: attrs.evolve(model, calls=calls))
-
-
-class Half:
-    """Fails in its first row, or in all, except in some methods."""
-
-    dim, capabilities = INNER.dim, INNER.capabilities
-
-    def __init__(self, but="", everywhere=False):
-        self.but, self.everywhere = but, everywhere
-
-    def __getattr__(self, name):
-        method = getattr(INNER, name)
-
-        def failing(q, *factors):
-            results = method(q, *factors)
-            if name == self.but:
-                return results
-            if self.everywhere:
-                raise EvaluationError({i: ValueError("all") for i in range(len(q))}, (), n=len(q))
-            results = results if isinstance(results, tuple) else (results,)
-            for array in results:
-                array[0] = np.nan
-            raise EvaluationError({0: ValueError("first row")}, results)
-
-        return failing
-
-
-PLAIN = "value value_and_gradient gradient forward forward_and_jacobian hessian metric"
-
-
-@pytest.mark.parametrize("method", [*PLAIN.split(), *FACTORS])
-def test_rows_that_work_are_transformed_beside_one_that_fails(target, z, rng, method):
-    factors = factors_of(method, rng)
-    expected, found = (getattr(each, method)(z, *factors) for each in (target, in_a_run(Half())))
-    both = [each if isinstance(each, tuple) else (each,) for each in (found, expected)]
-    for known, full in zip(*both, strict=True):
-        assert np.isnan(known[0]).all()
-        assert_allclose(known[1:], full[1:])
-
-
-def test_a_hessian_without_its_gradient_is_nan_in_that_row(target, z):
-    known = in_a_run(Half(but="hessian")).hessian(z)
-    assert_allclose(known[1:], target.hessian(z)[1:])
-    assert np.isnan(np.diagonal(known[0])).any()
-
-
-def test_a_failure_of_all_rows_is_nan_in_all_and_other_errors_pass(z):
-    value, gradient = in_a_run(Half(everywhere=True)).value_and_gradient(z)
-    assert np.isnan(value).all()
-    assert np.isnan(gradient).all()
-    assert gradient.shape == z.shape
-
-    class Broken(Squared):
-        dim = 4
-
-        def value(self, q):
-            raise KeyError("as it was")
-
-    with pytest.raises(KeyError, match="as it was"):
-        BoundedPotential(Broken(), PARAMETERS).value(z)

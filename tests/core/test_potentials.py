@@ -192,23 +192,6 @@ def test_rows_that_fail_leave_the_others():
     assert caught.value.results == ()
 
 
-def test_results_of_rows_are_stacked_and_belong_to_the_caller(q):
-    kept = []
-
-    def both(row):
-        kept.append(row)
-        results = np.asarray(row.sum()), row.copy()
-        row[:] = 0
-        return results
-
-    before = q.copy()
-    total, rows = row_by_row(both, q).unwrap()
-    assert_array_equal(total, q.sum(axis=1))
-    assert_array_equal(rows, q)
-    assert_array_equal(q, before)
-    assert all(row.flags.writeable for row in kept)
-
-
 def test_a_shape_error_is_wrong_everywhere_and_shapes_may_not_change(q):
     def refuses(q):
         raise ShapeError("always")

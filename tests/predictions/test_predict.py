@@ -209,7 +209,7 @@ def test_two_levels_have_probabilities():
 
 
 def test_small_probabilities_of_ordered_classes_keep_their_digits():
-    (found,) = OrdinalClasses().probabilities(
+    (found,) = OrdinalClasses().means(
         np.array([[1.0, 0.0, 1.0]]), np.array([[-50.0], [50.0]]), np.zeros(2)
     )
     assert_allclose(found[0, 2], np.exp(-51.0))
