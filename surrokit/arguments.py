@@ -54,36 +54,19 @@ def _finite(value: object) -> float:
 
 
 positive = Limits("a positive finite number", lambda value: _finite(value) > 0)
-"""Takes a positive finite number."""
-
 optional_positive = Limits(
     "a positive finite number, or None to have it tuned",
     lambda value: value is None or _finite(value) > 0,
 )
-"""Takes a positive finite number or None."""
-
 not_negative = Limits("a finite number of at least 0", lambda value: _finite(value) >= 0)
-"""Takes a finite number that is at least 0."""
-
 fraction = Limits("a number between 0 and 1", lambda value: 0 < _finite(value) < 1)
-"""Takes a number strictly between 0 and 1."""
-
 share = Limits("a number of at least 0 and below 1", lambda value: 0 <= _finite(value) < 1)
-"""Takes a number of at least 0 and below 1."""
-
 up_to_half = Limits("a share between 0 and 0.5", lambda value: 0 <= _finite(value) <= 0.5)
-"""Takes a number from 0 to 0.5, such as a share of points to hold out."""
-
 positive_integer = Limits("a whole number of at least 1", lambda value: is_whole(value, 1))
-"""Takes a whole number that is at least 1."""
-
 not_negative_integer = Limits("a whole number of at least 0", lambda value: is_whole(value, 0))
-"""Takes a whole number that is at least 0."""
-
 optional_positive_integer = Limits(
     "a whole number of at least 1, or None", lambda value: value is None or is_whole(value, 1)
 )
-"""Takes a whole number that is at least 1, or None."""
 
 
 def one_of(*choices: str | bool) -> Limits:

@@ -127,13 +127,8 @@ class Typed(Generic[Offering]):
 
 
 with_gradient = Typed[GradientPotential](GRADIENT)
-"""A potential that gives gradients."""
-
 with_gradient_alone = Typed[GradientAlonePotential](GRADIENT_ALONE)
-"""A potential that gives gradients without values."""
-
 with_gaussian = Typed[GaussianPotential](GAUSSIAN)
-"""A potential that is exactly that of a normal distribution."""
 
 
 class HessianPotential(Potential, Protocol):
@@ -166,17 +161,9 @@ class MetricPotential(Potential, Protocol):
 
 
 with_hessian = Typed[HessianPotential](can.HESSIAN)
-"""A potential that gives Hessians."""
-
 with_hessian_derivative = Typed[HessianDerivativePotential](can.HESSIAN_DERIVATIVE)
-"""A potential that gives contractions of its Hessian's derivative."""
-
 with_hessian_diagonal = Typed[Any](can.HESSIAN_DIAGONAL)
-"""A potential that gives the diagonal of its Hessian."""
-
 with_metric = Typed[MetricPotential](can.METRIC)
-"""A potential that gives its Fisher or Gauss-Newton matrix."""
-
 
 FormsAt: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
 """From vectors (k, dim) or matrices (k, dim, dim), and row numbers (k,) of fixed positions, to
@@ -253,10 +240,7 @@ class MatrixField:
 
 
 HESSIAN_FIELD = MatrixField("hessian")
-"""Second derivatives of U."""
-
 METRIC_FIELD = MatrixField("metric")
-"""The potential's own metric."""
 
 
 class Energy(Protocol):
@@ -354,11 +338,7 @@ class ForwardDerivatives(Protocol):
 
 
 with_forward = Typed[ForwardPotential](FORWARD)
-"""A potential with a forward map."""
-
 with_vjp = Typed[ForwardPotential](VJP)
-"""A potential that gives its outputs and the gradient of U by an adjoint."""
-
 CURVATURES = "curvatures"
 """Capability of an energy: ``curvatures(outputs, positions)``."""
 
@@ -598,7 +578,6 @@ def terms_of(target: Potential) -> SummedTerms | None:
 
 
 with_rows = Typed[SummedPotential](ROWS)
-"""A potential that is a sum over rows of data."""
 
 
 def move_bounds(before: FloatArray, after: FloatArray, order: int = 2) -> FloatArray:

@@ -111,10 +111,7 @@ def check_rank(design: FloatArray, columns: Sequence[str], flat: BoolArray) -> N
     names = [name for name, is_flat in zip(columns, flat, strict=True) if is_flat]
     if not names:
         return
-    factor = np.zeros((0, len(names)))  # R of Q R, made of blocks that stay in a processor's cache
-    for start in range(0, len(design), 10_000):
-        block = design[start : start + 10_000, flat]
-        factor = np.asarray(np.linalg.qr(np.vstack([factor, block]), mode="r"))
+    factor = np.linalg.qr(design[:, flat], mode="r")
     lengths = np.linalg.norm(factor, axis=0)  # those of the columns
     lengths[lengths == 0.0] = 1.0
     level = _null_space(factor / lengths, len(design))
