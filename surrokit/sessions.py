@@ -45,7 +45,7 @@ from surrokit.result.records import Adaptation, Choice, Weights
 from surrokit.result.run import Run
 from surrokit.result.verdict import judge
 from surrokit.run.book import Observers, list_observers
-from surrokit.tables.new_rows import read_predictor, write_predictor
+from surrokit.tables.formula import read_predictor, write_predictor
 from surrokit.targets.energies import KIND as ERRORS
 from surrokit.targets.energies import read_errors, write_errors
 

@@ -13,7 +13,13 @@ from surrokit.arguments import is_number, matched
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import SummedPotential, predictor_of
 from surrokit.predictive.families import MULTINOMIAL, ORDINAL, read_name
-from surrokit.tables.formula import INTERCEPT, Matrices, ParsedFormula, parse_formula
+from surrokit.tables.formula import (
+    INTERCEPT,
+    FormulaReader,
+    Matrices,
+    ParsedFormula,
+    parse_formula,
+)
 from surrokit.tables.frames import (
     NaAction,
     check_columns,
@@ -23,7 +29,6 @@ from surrokit.tables.frames import (
     read_columns,
     with_numbers,
 )
-from surrokit.tables.new_rows import FormulaReader
 from surrokit.tables.priors import (
     ByName,
     One,

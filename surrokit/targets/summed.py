@@ -14,7 +14,6 @@ from surrokit.arguments import check_positions, check_vectors
 from surrokit.errors import ConfigurationError, NotASumError, ShapeError
 from surrokit.potentials import (
     USUAL_ORDER,
-    Ball,
     GradientPotential,
     HessianPotential,
     Potential,
@@ -71,10 +70,11 @@ class SumAndRest:
         """Numbers in a position."""
         return self.terms.dim
 
-    @property
-    def n_rows(self) -> int:
-        """Number of terms."""
-        return self.terms.n_rows
+    def __getattr__(self, name: str) -> Any:
+        """Return what concerns rows, in which the rest has no part."""
+        if name not in ("n_rows", "select", "row_bounds", "row_draws", "column_moments"):
+            raise AttributeError(name)
+        return getattr(self.terms, name)
 
     @property
     def unnormalized(self) -> tuple[str, ...]:
@@ -116,26 +116,10 @@ class SumAndRest:
         more = np.einsum("nij,nj->ni", self.rest.hessian(positions), u)
         return np.asarray(self.terms.hessian_product(positions, u) + more)
 
-    def column_moments(self, rows: IntArray | None = None) -> FloatArray | None:
-        """Return those of the sum, shape (dim, dim); None where it has none."""
-        found: Callable[[IntArray | None], FloatArray] | None
-        found = getattr(self.terms, "column_moments", None)
-        return None if found is None else found(rows)
-
     def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> ExpansionAndRest:
         """Return the expansions of all terms at ``centre (dim,)``, and the rest."""
         inner = self.terms.expand(centre, **of_order(order))
         return ExpansionAndRest(inner, self.rest, self.level)
-
-    def row_bounds(
-        self, factor: FloatArray, order: int = USUAL_ORDER, ball: Ball | None = None
-    ) -> FloatArray:
-        """Return the bounds of all terms, shape (n_rows,); the rest has no part in them."""
-        return self.terms.row_bounds(factor, **of_order(order, ball))
-
-    def select(self, rows: IntArray) -> Potential:
-        """Return the sum of some terms alone, without the rest."""
-        return self.terms.select(rows)
 
 
 @attrs.frozen(eq=False)
