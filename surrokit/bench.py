@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -13,7 +12,6 @@ import numpy as np
 from surrokit.capabilities import GRADIENT
 from surrokit.compose import make, sample
 from surrokit.errors import EvaluationWarning, SamplingWarning, SurrokitError
-from surrokit.plots.panel import BLUE, VERMILION, drawing, new_figure
 from surrokit.registry.catalogue import default_catalogue, name_and_settings
 from surrokit.registry.components import GRADIENTS, VALUES
 from surrokit.result.run import Run
@@ -91,29 +89,6 @@ def rows_of(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
         }
         rows.append(row)
     return rows
-
-
-def draw_picture(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Draw calls an effective draw, a point for each run; runs that are wrong have a cross."""
-    targets = list(dict.fromkeys(each.target for each in outcomes))
-    parts = list(dict.fromkeys(each.parts for each in outcomes))
-    with drawing():
-        figure = new_figure(7.0, 0.9 + 0.4 * len(parts) * len(targets))
-        axes = figure.subplots(len(targets), 1, sharex=True, squeeze=False)[:, 0]
-        for axis, target in zip(axes, targets, strict=True):
-            for each in outcomes:
-                if each.target == target and each.failure is None:
-                    mark, colour = ("o", BLUE) if each.right else ("x", VERMILION)
-                    at = each.calls / each.ess
-                    axis.plot(at, parts.index(each.parts), mark, color=colour, markersize=5)
-            axis.set_title(target)
-            axis.set_yticks(range(len(parts)), parts)
-            axis.set_ylim(len(parts) - 0.5, -0.5)
-            axis.set_xscale("log")
-            for side in (axis.xaxis.set_major_formatter, axis.xaxis.set_minor_formatter):
-                side(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "125" else "")
-        axes[-1].set_xlabel("exact calls an effective draw (crosses: wrong)")
-        figure.savefig(path)
 
 
 def _quietly(target: Any, **settings: Any) -> Run:

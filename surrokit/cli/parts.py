@@ -28,7 +28,7 @@ from surrokit.registry.components import (
 
 
 @click.command(short_help="List the parts, or show the settings of some.")
-@click.argument("names", nargs=-1, shell_complete=options.names_of(None, *KINDS))
+@click.argument("names", nargs=-1)
 @options.json_path(help="Also write JSON here.")
 def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     """List every part: its kind, name and plugin; or show the settings of the parts NAMES.
@@ -106,14 +106,11 @@ def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
     "--target",
     "targets",
     required=True,
-    shell_complete=options.complete_target,
     help="Run on this target, given as to sample; repeatable.",
 )
 @options.together(
     *(
-        options.part_option(
-            kind, multiple=True, help=f"Compare this {kind} with others; repeatable."
-        )
+        options.several(f"--{kind}", help=f"Compare this {kind} with others; repeatable.")
         for kind in options.NAMED
     )
 )
@@ -135,14 +132,12 @@ def _print_settings(rows: Iterable[dict[str, Any]]) -> None:
     help="Keep so many draws of each chain in the exact run that others are compared to.",
 )
 @options.settings(help="Set a part's setting in all runs, as surrogate.n_nodes=500; repeatable.")
-@options.file("--picture", help="Draw the comparison here.")
 @options.json_path(help="Write all runs here.")
 def bench(
     targets: tuple[str, ...],
     seeds: int,
     reference_draws: int,
     settings: tuple[str, ...],
-    picture: Path | None,
     json_path: Path | None,
     **given: Any,
 ) -> None:
@@ -153,10 +148,10 @@ def bench(
     means and standard deviations agree with those of a long exact run, which this command makes
     first, within the errors of both; one run in a hundred is called wrong by chance.
     """
-    from surrokit.bench import compare, draw_picture, exact_run, rows_of
+    from surrokit.bench import compare, exact_run, rows_of
 
-    for path in filter(None, (picture, json_path)):
-        check_folder(path)
+    if json_path is not None:
+        check_folder(json_path)
     set_by_kind = parse_settings(settings)
     of_target = set_by_kind.pop("target", {})
     parts = _combinations({kind: given.pop(kind) or (None,) for kind in options.NAMED}, set_by_kind)
@@ -176,9 +171,6 @@ def bench(
     _print_comparison(rows_of(outcomes))
     if json_path is not None:
         write_json(json_path, plain([attrs.asdict(each) for each in outcomes]))
-    if picture is not None:
-        draw_picture(outcomes, picture)
-        say(f"picture drawn to {picture}")
 
 
 def _combinations(

@@ -67,11 +67,9 @@ def columns_of(run: Any, *, titles: bool = False) -> Columns:
     }
     if run.log_weights is not None:
         index["log_weight"] = run.log_weights.ravel()
-    numbers, names = run.draws.reshape(-1, dim), run.titles if titles else run.labels
-    return {
-        **{(f"{name}_" if name in run.labels else name): array for name, array in index.items()},
-        **{name: numbers[:, i] for i, name in enumerate(names)},
-    }
+    index = {(f"{name}_" if name in run.labels else name): each for name, each in index.items()}
+    columns = run.draws.reshape(-1, dim).T
+    return {**index, **dict(zip(run.titles if titles else run.labels, columns, strict=True))}
 
 
 def to_pandas(run: Any) -> Any:
@@ -126,13 +124,12 @@ class Form(NamedTuple):
 def form_of(path: str | os.PathLike[str]) -> Form:
     """Return the form of file that the ending of a path asks for."""
     path = Path(path)
-    form = _FORMS.get(path.suffix.lower())
-    if form is None:
+    if path.suffix.lower() not in _FORMS:
         known = ", ".join(f"{ending} ({form.name})" for ending, form in _FORMS.items())
         raise ConfigurationError(
             f"the ending of {path.name!r} does not say how to write draws; use one of {known}"
         )
-    return form
+    return _FORMS[path.suffix.lower()]
 
 
 def _write_netcdf(run: Any, path: Path) -> None:

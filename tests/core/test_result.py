@@ -192,7 +192,7 @@ def test_failed_paths_are_counted_by_how_they_failed(bounded_run):
 @pytest.mark.parametrize(
     ("status", "complaint"),
     [
-        (Status.NOT_CONVERGED, "implicit equations of 10 of 150 kept paths were not solved"),
+        (Status.NOT_CONVERGED, "10 of 150 kept paths were rejected, as their implicit"),
         (Status.NOT_REVERSIBLE, "10 of 150 kept paths did not lead back to where they began"),
     ],
 )

@@ -11,10 +11,16 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, MissingDependencyError
-from surrokit.plots.diagnostics import cost_panels, energy_panel, rank_panels, weights_panel
 from surrokit.plots.panel import Sample, arrange, density, short_name
-from surrokit.plots.posterior import marginal_panels, most_correlated, strongest_pairs
-from surrokit.plots.surrogate import Comparison, error_panel
+from surrokit.plots.panels import (
+    Comparison,
+    cost_panels,
+    marginal_panels,
+    most_correlated,
+    rank_panels,
+    strongest_pairs,
+    surrogate_panels,
+)
 
 figure_module = pytest.importorskip("matplotlib.figure", reason="pictures are Matplotlib's")
 
@@ -25,20 +31,13 @@ def texts(figure):
     return [each.get_text() for each in figure.findobj(Text)]
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("forest", "resampled by their weights"),
-        ("trace", "before weights"),
-        ("trust", "weights (mean 1)"),
-    ],
-)
-def test_weighted_answers_say_that_they_are(weighted, name, told):
-    assert told in " ".join(texts(getattr(weighted.plot, name)()))
+def test_weighted_answers_say_that_they_are(weighted):
+    for figure in (weighted.plot.marginals(), weighted.plot.pairs()):
+        assert "weighted answers, resampled by their weights" in texts(figure)
 
 
 def test_pictures_of_some_parameters(run):
-    for name in ("marginals", "pairs", "trace", "forest", "surrogate", "cost", "trust"):
+    for name in ("marginals", "pairs", "surrogate", "cost"):
         assert name in repr(run.plot)
         figure = getattr(run.plot, name)()
         assert isinstance(figure, figure_module.Figure)
@@ -46,7 +45,6 @@ def test_pictures_of_some_parameters(run):
     figure = run.plot.marginals(["w", "a"])
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["w[0]", "w[1]", "a"]
     assert len(run.plot.pairs(["a", "b", "w[1]"]).axes) == 3
-    assert len(run.plot.trace(["a"]).axes) == 2
 
 
 def test_a_marginal_has_its_interval_and_says_it(run):
@@ -69,25 +67,18 @@ def test_what_cannot_be_shown_is_refused(run, exact_run):
         exact_run.plot.surrogate()
 
 
-def test_constant_and_doubtful_numbers_can_be_shown(run):
+def test_constant_numbers_can_be_shown(run):
     draws = run.draws.copy()
     draws[..., 2] = 5.0
-    draws[0, :, 0] += 100.0
     other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
-    for name in ("marginals", "trace", "pairs"):
+    for name in ("marginals", "pairs"):
         getattr(other.plot, name)(["a", "w[0]"])
-    assert "R-hat above 1.01, or missing" in texts(other.plot.forest(["a"]))
 
 
-def test_panels_are_of_what_a_run_has_and_tell_its_costs(run, weighted):
-    without = attrs.evolve(run.kept, energy=np.full(run.kept.energy.shape, np.nan))
-    assert energy_panel(run) is not None
-    assert energy_panel(attrs.evolve(run, kept=without)) is None
-    assert weights_panel(run) is error_panel(weighted) is None
-    assert weights_panel(weighted) is not None
+def test_costs_are_told(run):
     calls, acceptance = cost_panels(run)
     assert f"{run.calls['gradient']} gradient" in calls.text
-    assert "surrogates were deployed once, and repaired 0 times" in calls.text
+    assert "surrogates were deployed once, and repaired 0 times" in acceptance.text
     assert f"{run.kept.acceptance.mean():.3f} on average after warm-up" in acceptance.text
 
 
@@ -119,7 +110,7 @@ def test_densities_are_missing_where_nothing_varies():
 
 
 def test_names_are_text_and_no_formulas(hostile, tmp_path, recwarn):
-    for name in ("marginals", "pairs", "forest"):
+    for name in ("marginals", "pairs"):
         getattr(hostile.plot, name)().savefig(tmp_path / f"{name}.svg")
     assert all("Glyph" in str(each.message) for each in recwarn)
     assert "$x^{2$ \\frac" in texts(hostile.plot.marginals())
@@ -155,10 +146,11 @@ def test_looking_at_a_surrogate_pays_for_nothing(run, target):
 
 
 def test_lines_go_as_draws_do(run):
-    found = Comparison.of(run)
-    (away,) = found.through(0, np.array([2.0])) - found.mean
-    variance, *covariances = found.covariance[0]
-    assert_allclose(away, 2.0 * np.array([variance, *covariances]) / variance**0.5)
+    line, draws = Comparison.of(run).line(0), run.kept.positions.reshape(-1, 4)
+    assert_allclose(line[40], draws.mean(axis=0))
+    variance, *covariances = np.cov(draws, rowvar=False)[0]
+    away = 3.0 * np.array([variance, *covariances]) / variance**0.5
+    assert_allclose(line[-1] - line[40], away)
 
 
 def test_a_surrogate_of_tied_numbers_can_be_shown():
@@ -183,7 +175,7 @@ def test_a_wrong_surrogate_is_told(run, target):
 
     wrong = attrs.evolve(run, surrogate=Wrong())
     spread = 3.0 * Comparison.of(run).positions[:, 0].std()
-    assert f"standard deviation {spread:.2g} nats" in error_panel(wrong).text
+    assert f"standard deviation {spread:.2g} nats" in surrogate_panels(wrong)[0].text
 
 
 def test_without_matplotlib_the_message_says_what_to_install(run, monkeypatch):

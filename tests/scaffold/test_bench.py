@@ -26,8 +26,8 @@ def test_parts_are_compared_over_targets_and_seeds(tmp_path):
     )
     file = f"{tmp_path / 'line.py'}:line"
     asked = ["--sampler", "hmc", "--sampler", "gaussian", "--surrogate", "quadratic"]
-    places = ["--json", tmp_path / "a.json", "--picture", tmp_path / "a.png"]
-    arguments = ["bench", *asked, "--target", "gaussian", "--target", file, *FEW, *places]
+    where = ["--json", tmp_path / "a.json"]
+    arguments = ["bench", *asked, "--target", "gaussian", "--target", file, *FEW, *where]
     done = CliRunner().invoke(cli, [str(each) for each in arguments])
     assert done.exit_code == 0, done.output
     runs = json.loads((tmp_path / "a.json").read_text())
@@ -36,7 +36,6 @@ def test_parts_are_compared_over_targets_and_seeds(tmp_path):
     assert sum(run["right"] for run in runs) >= 7
     assert all(run["calls"] > run["ess"] * 0.1 > 0 for run in runs)
     assert "calls/ESS" in done.output
-    assert (tmp_path / "a.png").stat().st_size > 1000
 
 
 def test_a_run_that_is_wrong_is_called_wrong():
