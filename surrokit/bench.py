@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import attrs
@@ -55,16 +56,14 @@ def compare(
     Parts are keywords of :func:`surrokit.sample` by name, to which ``sizes`` are added; targets and
     their exact runs are by name, too.
     """
-    for target, exact in targets.items():
-        for name, given in parts.items():
-            for seed in seeds:
-                about: dict[str, Any] = {"target": target, "parts": name, "seed": seed}
-                try:
-                    run = _quietly(exact, **given, seed=seed, **sizes)
-                except SurrokitError as error:
-                    yield Outcome(**about, failure=str(error))
-                else:
-                    yield _judged(run, references[target], about)
+    for (target, exact), (name, given), seed in product(targets.items(), parts.items(), seeds):
+        about: dict[str, Any] = {"target": target, "parts": name, "seed": seed}
+        try:
+            run = _quietly(exact, **given, seed=seed, **sizes)
+        except SurrokitError as error:
+            yield Outcome(**about, failure=str(error))
+        else:
+            yield _judged(run, references[target], about)
 
 
 def rows_of(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:

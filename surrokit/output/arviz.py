@@ -100,8 +100,13 @@ def _axes_of(specs: Mapping[str, Parameter]) -> tuple[dict[str, list[str]], dict
         for name, of in axes.items()
         if any(axis.name for axis in of)
     }
-    every = [axis for of in axes.values() for axis in of if axis.name and axis.labels]
-    return dims, {axis.name.replace("/", "÷"): list(axis.labels) for axis in every}
+    coords = {
+        axis.name.replace("/", "÷"): list(axis.labels)
+        for of in axes.values()
+        for axis in of
+        if axis.name and axis.labels
+    }
+    return dims, coords
 
 
 def _groups_of(run: Any) -> dict[str, Group]:

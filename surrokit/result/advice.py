@@ -33,7 +33,9 @@ def advice(run: Run) -> list[str]:
     found = [*_broken_gradients(run)]
     if late := run.adaptation.deployed_though_frozen:
         frozen = run.adaptation.frozen_before_draws
-        harm = "kept draws are not touched by that" if frozen else "kept draws are"
+        harm = (
+            "kept draws are not touched by that" if frozen else "draws were kept under adaptation"
+        )
         found.append(
             f"schedule {run.parts['schedule']!r} had said that it was frozen, and yet deployed "
             f"{len(late)} more surrogates, the first after iteration {late[0]}: {harm}; mend the "

@@ -20,6 +20,7 @@ from surrokit.limits import Meter
 from surrokit.output import progress as shown_progress
 from surrokit.output.progress import progress_bar
 from surrokit.progress import IterationInfo, RoundInfo, RunInfo
+from surrokit.testing.fixtures import HookCalls
 
 RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
 WALK = {"sampler": "random-walk", "warmup": 30, "draws": 20, "seed": 1}
@@ -90,7 +91,7 @@ def test_a_terminal_gets_a_bar_on_standard_error_which_changes_no_draw(terminal,
 
 
 def test_the_bar_of_weighted_answers_shows_errors_and_counts_calls(terminal):
-    stream = terminal()
+    stream, heard = terminal(), HookCalls()
     run = sk.sample(
         target(),
         sampler="hmc",
@@ -101,7 +102,12 @@ def test_the_bar_of_weighted_answers_shows_errors_and_counts_calls(terminal):
         seed=1,
         max_calls=150,
         budget=sk.Budget(target_mcse=0.01),
+        observers=[heard],
     )
+    told = [call.arguments["info"] for call in heard.of("surrokit_round_weighed")]
+    assert [each.draws for each in told] == list(np.cumsum([*map(len, run.answer.rounds)]))
+    assert {(each.aim, each.most_calls) for each in told} == {(0.01, 150)}
+    assert told[-1].calls == run.total_calls
     shown, error = stream.getvalue(), run.weights.figures.relative_error.max()
     assert f"error {error:.2g} sd, aim 0.01" in shown
     assert "weighing" in shown
