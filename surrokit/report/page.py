@@ -21,17 +21,8 @@ from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT
 from surrokit.errors import ConfigurationError
 from surrokit.modes import describe_searches
 from surrokit.output.files import check_folder
-from surrokit.plots.panel import Panel, Sample, arrange, drawing
-from surrokit.plots.panels import (
-    AT_ONCE,
-    cost_panels,
-    marginal_panels,
-    pair_panels,
-    percent,
-    rank_panels,
-    strongest_pairs,
-    surrogate_panels,
-)
+from surrokit.plots.figure import Sample, drawing
+from surrokit.plots.surrogate import LARGE, Comparison
 from surrokit.report.words import costs, headline, rows_of
 from surrokit.shown.html import Fact, Row, render
 from surrokit.shown.target import describe_value
@@ -109,11 +100,10 @@ def page_of(
         waiting=None,
         note=note,
         run=run,
-        draw=image,
         headline=headline(run),
         facts=_facts(run, summary),
         **({"rows": []} if summary is None else _posterior(run, summary, interval)),
-        costs=cost_panels(run),
+        pictures=_pictures(run, summary, interval),
         cost_facts=[
             *costs(run).items(),
             ("diverged paths", str(diverged) if np.size(run.divergences) else None),
@@ -145,13 +135,39 @@ def _document(refresh: int | None, **values: Any) -> str:
     return render("page.html", **page, **own, **values).lstrip()
 
 
-def image(panel: Panel) -> str:
-    """Return a panel as the address of a picture that is part of a page."""
+def _pictures(run: Any, summary: Any, interval: float) -> dict[str, tuple[str, str, float]]:
+    """Return name to the address of a picture that is in the page, its text and its width."""
+    plot, found = run.plot, dict[str, tuple[str, Any]]()
+    if any(run.calls.values()) and len(run.kept) + len(run.warmup):
+        spent = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n)
+        found["cost"] = f"Exact calls over time, by kind: {spent} at the end.", plot.cost()
+    if summary is not None:
+        names = [summary.labels[i] for i in _with_pictures(summary)[0]]
+        told = f"Densities of {', '.join(names)}, whose intervals are in the table."
+        found["marginals"] = told, plot.marginals(names, interval=interval)
+        told = "How the ranks of each chain's draws are spread; R-hat is in the table."
+        found["ranks"] = told, plot.ranks()
+        if len(run.labels) > 1:
+            found["pairs"] = "Draws of numbers that tell most of one another.", plot.pairs()
+    if run.exact and run.surrogate is not None and np.isfinite(run.kept.values).sum() > 1:
+        errors = Comparison.of(run)
+        told = (
+            f"Exact potential less surrogate at {len(errors.errors)} draws: standard deviation "
+            f"{errors.spread:.2g} nats; {int((np.abs(errors.errors) > LARGE).sum())} draws are off "
+            f"by more than {LARGE} nats."
+        )
+        found["errors"] = told, plot.surrogate()
+    return {
+        name: (_address(figure), told, 96 * figure.get_figwidth())
+        for name, (told, figure) in found.items()
+    }
+
+
+def _address(figure: Any) -> str:
     with warnings.catch_warnings():
         # a glyph that no font of Matplotlib has is a box
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
-        png = arrange([panel])._repr_png_(dpi=144)
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+        return f"data:image/png;base64,{base64.b64encode(figure._repr_png_(dpi=144)).decode()}"
 
 
 def _facts(run: Any, summary: Any) -> list[Fact]:
@@ -182,24 +198,13 @@ def _worst(summary: Any, column: str, choose: Any, form: str) -> str | None:
 
 
 def _posterior(run: Any, summary: Any, interval: float) -> dict[str, Any]:
-    columns, left_out = _with_pictures(summary)
-    rhat = summary["rhat"]
-    ranked = sorted(sorted(columns, key=lambda column: -float(rhat[column]))[:12])
-    compared = run.exact and run.surrogate is not None and np.isfinite(run.kept.values).any()
-    chains = "chains" if run.answer is None else "chains on the surrogate, before weights"
     return {
-        "interval": percent(interval),
+        "interval": f"{100.0 * interval:.6g}%",
         "note_on_draws": Sample.of(run).note,
         "columns": ["parameter", *_COLUMNS.values()],
         "rows": _rows(summary),
-        "left_out": left_out,
-        "marginals": marginal_panels(run, columns, interval),
-        "pairs": pair_panels(run, strongest_pairs(run, 6)) if len(run.labels) > 1 else [],
-        "among": f", among the first {AT_ONCE} numbers" if len(run.labels) > AT_ONCE else "",
+        "left_out": _with_pictures(summary)[1],
         "of_surrogate": _of_surrogate(run),
-        "errors": surrogate_panels(run) if compared else [],
-        "chains": chains,
-        "ranks": rank_panels(run, ranked, rhat),
     }
 
 

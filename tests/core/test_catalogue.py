@@ -9,7 +9,6 @@ import pytest
 from surrokit import Component, hookimpl
 from surrokit.errors import ComponentClashError, PluginError, UnknownComponentError
 from surrokit.registry.catalogue import make_catalogue
-from surrokit.registry.components import KINDS
 from surrokit.registry.discovery import make_plugins
 
 

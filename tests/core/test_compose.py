@@ -88,7 +88,7 @@ def test_parts_inside_parts_may_be_given_in_every_form(spec):
             "hmc",
             {"n_step": 3},
             ConfigurationError,
-            "sampler 'hmc' has no setting 'n_step'; did you mean 'n_steps'. its settings are: ",
+            "sampler 'hmc' has no setting 'n_step'; did you mean 'n_steps'.*its settings are: ",
         ),
         ("schedule", "once", {"x": 1}, ConfigurationError, "its settings are: none"),
     ],

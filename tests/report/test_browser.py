@@ -69,7 +69,7 @@ def test_a_page_fits_and_the_console_is_silent(look, files, name, width, scheme)
     assert asked == [files[name].as_uri()]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     wide = page.evaluate(
-        """[...document.querySelectorAll("img, p, dl, h1, h2, h3, li, figcaption")]
+        """[...document.querySelectorAll("figure, p, dl, h1, h2, h3, li, figcaption")]
            .filter((each) => each.getBoundingClientRect().right > innerWidth + 1).length"""
     )
     assert wide == 0

@@ -17,8 +17,7 @@ from pages import HOSTILE_SHOWN, Parsed
 import surrokit as sk
 from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
-from surrokit.plots.panels import marginal_panels
-from surrokit.report.page import SECTIONS, image, page_of
+from surrokit.report.page import SECTIONS, page_of
 from surrokit.result.records import Finding, Rescue, Verdict
 from surrokit.shown.html import show
 
@@ -89,18 +88,9 @@ def test_names_of_elements_are_unique_and_those_referred_to_exist(any_page):
 
 def test_each_picture_has_its_text(any_page):
     pictures = Parsed(any_page).named("img")
-    assert len(pictures) >= 6
+    assert len(pictures) >= 3
     assert all(each["alt"].strip() for each in pictures)
     assert all(each["src"].startswith("data:image/png;base64,iVBOR") for each in pictures)
-
-
-def test_a_readers_own_style_does_not_change_a_picture(run):
-    import matplotlib.style
-
-    (panel,) = marginal_panels(run, [0], 0.9)
-    plain = image(panel)
-    with matplotlib.style.context(["dark_background", {"savefig.dpi": 300, "font.size": 20}]):
-        assert image(panel) == plain
 
 
 def test_sections_come_in_order_and_a_browser_runs_the_page_s_own_script_alone(page):
@@ -188,7 +178,7 @@ def test_hundreds_of_numbers_make_a_page():
     assert len(text.encode()) < LARGEST
     found = Parsed(text)
     assert len(found.named("tr")) == 501
-    assert len(found.named("img")) < 45
+    assert len(found.named("img")) == 4
     assert "Of 500 numbers, the first 6 and the 6 others" in text
     assert any(each.get("type") == "search" for each in found.named("input"))
 

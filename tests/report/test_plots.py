@@ -11,16 +11,9 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, MissingDependencyError
-from surrokit.plots.panel import Sample, arrange, density, short_name
-from surrokit.plots.panels import (
-    Comparison,
-    cost_panels,
-    marginal_panels,
-    most_correlated,
-    rank_panels,
-    strongest_pairs,
-    surrogate_panels,
-)
+from surrokit.plots.figure import Sample, density, short_name
+from surrokit.plots.plots import most_correlated, strongest_pairs
+from surrokit.plots.surrogate import Comparison
 
 figure_module = pytest.importorskip("matplotlib.figure", reason="pictures are Matplotlib's")
 
@@ -37,7 +30,7 @@ def test_weighted_answers_say_that_they_are(weighted):
 
 
 def test_pictures_of_some_parameters(run):
-    for name in ("marginals", "pairs", "surrogate", "cost"):
+    for name in ("marginals", "pairs", "ranks", "surrogate", "cost"):
         assert name in repr(run.plot)
         figure = getattr(run.plot, name)()
         assert isinstance(figure, figure_module.Figure)
@@ -47,14 +40,18 @@ def test_pictures_of_some_parameters(run):
     assert len(run.plot.pairs(["a", "b", "w[1]"]).axes) == 3
 
 
-def test_a_marginal_has_its_interval_and_says_it(run):
-    (panel,) = marginal_panels(run, [1], 0.8)
+def test_a_marginal_says_its_interval(run):
     low, high = run.highest_density(0.8)[1]
-    middle = np.median(run["b"])
-    assert panel.text == (
-        f"Density of b: median {middle:.4g}, 80% highest-density interval from {low:.4g} to "
-        f"{high:.4g}."
-    )
+    told = f"{np.median(run['b']):.4g}  [{low:.4g}, {high:.4g}]"
+    assert told in texts(run.plot.marginals(["b"], interval=0.8))
+
+
+def test_a_readers_own_style_does_not_change_a_picture(run):
+    import matplotlib.style
+
+    plain = run.plot.marginals(["a"])._repr_png_()
+    with matplotlib.style.context(["dark_background", {"savefig.dpi": 300, "font.size": 20}]):
+        assert run.plot.marginals(["a"])._repr_png_() == plain
 
 
 def test_what_cannot_be_shown_is_refused(run, exact_run):
@@ -75,11 +72,17 @@ def test_constant_numbers_can_be_shown(run):
         getattr(other.plot, name)(["a", "w[0]"])
 
 
-def test_costs_are_told(run):
-    calls, acceptance = cost_panels(run)
-    assert f"{run.calls['gradient']} gradient" in calls.text
-    assert "surrogates were deployed once, and repaired 0 times" in acceptance.text
-    assert f"{run.kept.acceptance.mean():.3f} on average after warm-up" in acceptance.text
+def test_costs_have_lines_of_calls_and_of_deployments(run):
+    calls, acceptance = run.plot.cost().axes
+    used = [kind for kind, n in run.calls.items() if n]
+    assert [each.get_text() for each in calls.get_legend().get_texts()] == [
+        *used,
+        "surrogate deployed",
+    ]
+    for line, kind in zip(calls.get_lines(), used, strict=False):
+        assert line.get_ydata()[-1] == run.calls[kind]
+    averages = acceptance.get_lines()[0].get_ydata()
+    assert_allclose(averages[-20:].mean(), run.kept.acceptance.mean(), atol=1e-6)
 
 
 def test_weights_decide_what_is_shown(weighted):
@@ -98,7 +101,7 @@ def test_the_numbers_that_matter_are_those_that_go_together(run, rng):
     draws = rng.normal(size=(4, 250, 4))
     draws[..., 1], draws[..., 3] = first, 2.0 * first + 0.1 * draws[..., 3]
     other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
-    assert strongest_pairs(other, 1) == [(1, 3)]
+    assert strongest_pairs(other)[0] == (1, 3)
     assert most_correlated(other, 2) == [1, 3]
 
 
@@ -118,20 +121,18 @@ def test_names_are_text_and_no_formulas(hostile, tmp_path, recwarn):
     assert short_name("two\nlines") == "two lines"
 
 
-def shares_in(panel):
-    """Return the heights that a panel draws for each chain."""
-    (axes,) = arrange([panel]).axes
+def shares_in(figure):
+    """Return the heights that a picture of ranks has for each chain."""
+    (axes,) = figure.axes
     return [each.get_data().values for each in axes.patches if hasattr(each, "get_data")]
 
 
 def test_ranks_of_chains_apart_are_uneven(run):
-    (fine,) = rank_panels(run, [0], run.rhat())
     draws = run.draws.copy()
     draws[0] += 100.0
     other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
-    (apart,) = rank_panels(other, [0], other.rhat())
-    assert max(map(max, shares_in(fine))) < 2.5
-    assert min(shares_in(apart)[0][-4:]) > 3.0  # the last quarter is one chain's
+    assert max(map(max, shares_in(run.plot.ranks(["a"])))) < 2.5
+    assert min(shares_in(other.plot.ranks(["a"]))[0][-4:]) > 3.0  # the last quarter is one chain's
 
 
 # --- the surrogate ---
@@ -175,7 +176,7 @@ def test_a_wrong_surrogate_is_told(run, target):
 
     wrong = attrs.evolve(run, surrogate=Wrong())
     spread = 3.0 * Comparison.of(run).positions[:, 0].std()
-    assert f"standard deviation {spread:.2g} nats" in surrogate_panels(wrong)[0].text
+    assert f"surrogate at draws: error {spread:.2g} nats" in texts(wrong.plot.surrogate())
 
 
 def test_without_matplotlib_the_message_says_what_to_install(run, monkeypatch):

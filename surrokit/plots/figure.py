@@ -1,4 +1,4 @@
-"""Panels: pictures with one pair of axes, which figures arrange and pages show one by one.
+"""Figures of one style, and the draws of equal weight that they show.
 
 Colours are those that colour-blind readers can tell apart (Okabe and Ito 2008).
 """
@@ -46,15 +46,7 @@ _STYLE = {
     "text.usetex": False,
 }
 
-
-@attrs.frozen(kw_only=True, eq=False)
-class Panel:
-    """A picture with one pair of axes, which ``draw`` draws; ``text`` says what it shows."""
-
-    text: str
-    draw: Callable[[Any], None]
-    width: float = 3.2  # inches
-    height: float = 2.1
+Draw = Callable[[Any], None]  #: Draws on a pair of axes.
 
 
 @contextmanager
@@ -82,26 +74,26 @@ def _class_of_figures() -> Any:
     return Picture
 
 
-def arrange(panels: Sequence[Panel], *, columns: int = 3, title: str | None = None) -> Any:
-    """Return a figure of panels, row by row."""
-    columns = min(columns, len(panels))
-    places = {(i // columns, i % columns): panel for i, panel in enumerate(panels)}
-    return arrange_at(places, title=title)
+def in_rows(draws: Sequence[Draw], columns: int) -> dict[tuple[int, int], Draw]:
+    """Return places for what is drawn, row by row."""
+    return {(i // columns, i % columns): draw for i, draw in enumerate(draws)}
 
 
-def arrange_at(places: Mapping[tuple[int, int], Panel], *, title: str | None = None) -> Any:
-    """Return a figure of panels at rows and columns."""
+def figure_of(
+    places: Mapping[tuple[int, int], Draw],
+    size: tuple[float, float] = (3.2, 2.1),
+    title: str | None = None,
+) -> Any:
+    """Return a figure of what is drawn at rows and columns, each of a size in inches."""
     if not places:
         raise ConfigurationError("there is nothing to show; name parameters that the run has")
     rows, columns = (max(place[axis] for place in places) + 1 for axis in (0, 1))
-    heights = [max(p.height for (r, _), p in places.items() if r == row) for row in range(rows)]
-    width = max(panel.width for panel in places.values())
     with drawing():
-        size = (columns * width, sum(heights))
-        figure = _class_of_figures()(figsize=size, layout="constrained", facecolor="white")
+        whole = (columns * size[0], rows * size[1])
+        figure = _class_of_figures()(figsize=whole, layout="constrained", facecolor="white")
         grid = figure.add_gridspec(rows, columns)
-        for (row, column), panel in places.items():
-            panel.draw(figure.add_subplot(grid[row, column]))
+        for (row, column), draw in places.items():
+            draw(figure.add_subplot(grid[row, column]))
         if title is not None:
             figure.suptitle(title, fontsize=9, x=0.01, ha="left")
     return figure
