@@ -128,7 +128,6 @@ class ProgressBar:
         if self._unit == "calls":
             self._done = sum(n for kind, n in info.calls.items() if kind != "rows")
         else:
-            # draws that begin again make a run longer
             self._done = info.iteration
             self._total = max(run.warmup + run.draws, info.iteration)
             if info.step is not None:

@@ -137,7 +137,7 @@ class Plots:
         seconds = np.concatenate([run.warmup.seconds, run.kept.seconds])
         moves = np.concatenate([run.warmup.acceptance, run.kept.acceptance], axis=1)
         went = run.adaptation
-        repairs = [each.iteration for each in (*went.rescues, *went.restarts)]
+        repairs = [each.iteration for each in went.rescues]
         marks = [
             [i for i in places if 0 < i <= len(seconds)] for places in (went.deployments, repairs)
         ]

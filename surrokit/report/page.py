@@ -94,7 +94,7 @@ def page_of(
     """
     summary = run.summary(interval=interval) if run.draws.shape[1] else None
     adaptation, diverged = run.adaptation, int(run.divergences.sum())
-    repairs = [*adaptation.rescues, *adaptation.restarts]
+    repairs = adaptation.rescues
     return _document(
         refresh,
         waiting=None,

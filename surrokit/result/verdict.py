@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 from textwrap import shorten
 
 import numpy as np
@@ -20,7 +20,7 @@ from surrokit.result.advice import (
     modes_left,
     slow_tails,
 )
-from surrokit.result.records import Finding, Rescue, Verdict, note, warning
+from surrokit.result.records import Finding, Verdict, note, warning
 from surrokit.result.run import Run
 from surrokit.surrogate.training import part_beyond
 from surrokit.types import BoolArray
@@ -182,6 +182,7 @@ def _of_failures(run: Run) -> Iterator[Finding]:
     if not run.failures:
         return
     kinds, most = [], 3  # numbers of a position
+    somewhere = "minus infinity" in run.failure_kinds or not len(run.kept)
     for name, kind in run.failure_kinds.items():
         place = ""
         if kind.position is not None:
@@ -190,11 +191,16 @@ def _of_failures(run: Run) -> Iterator[Finding]:
             place = f" at {', '.join([*shown, *['...'] * (len(pairs) > most)])}"
         if kind.count:
             kinds.append(f"{kind.count} by {name} (first{place}: {shorten(kind.message, 200)})")
-    yield note(
-        "failures",
+    message = (
         f"the target could not be evaluated at {run.failures} positions, which were rejected"
-        f"{': ' * bool(kinds)}{'; '.join(kinds)}",
+        f"{': ' * bool(kinds)}{'; '.join(kinds)}"
     )
+    if harms := bool(run.recheck.near) or somewhere:
+        message += (
+            ". Draws lack the probability there; let the target return inf where its density is "
+            'zero, or mend it (compute=sk.Compute(on_error="raise") stops at the first failure)'
+        )
+    yield (warning if harms else note)("failures", message)
 
 
 def _failing_chains(run: Run) -> Iterator[Finding]:
@@ -217,11 +223,12 @@ def _of_course(run: Run) -> Iterator[Finding]:
     """Yield what happened in warm-up, and to paths."""
     went = run.adaptation
     if repairs := went.rescues:
-        message = f"the safety net repaired the surrogate {_times(repairs)} in warm-up"
-        yield note("rescues", f"{message}, {_last(repairs)}")
-    if restarts := went.restarts:
-        message = f"draws were thrown back into warm-up {_times(restarts)}, {_last(restarts)}"
-        yield note("restarts", message)
+        times = "once" if len(repairs) == 1 else f"{len(repairs)} times"
+        yield note(
+            "rescues",
+            f"the safety net repaired the surrogate {times} in warm-up, the last time after "
+            f"iteration {repairs[-1].iteration}: {repairs[-1].reason}",
+        )
     if went.mix:
         yield note("mix", f"kept iterations were exact transitions with probability {went.mix:g}")
     if not went.frozen_before_draws:
@@ -246,14 +253,6 @@ def _of_course(run: Run) -> Iterator[Finding]:
             "chains went on from draws of an earlier run, and nothing was explored: a mode that it "
             "has missed is missed again; give initial=... to explore afresh",
         )
-
-
-def _times(things: Sized) -> str:
-    return "once" if len(things) == 1 else f"{len(things)} times"
-
-
-def _last(repairs: tuple[Rescue, ...]) -> str:
-    return f"the last time after iteration {repairs[-1].iteration}: {repairs[-1].reason}"
 
 
 def _of_surrogate(run: Run) -> Iterator[Finding]:
