@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import groupby, product
 from typing import Any
 
 import attrs
@@ -40,8 +40,8 @@ def exact_run(target: Any, draws: int) -> Run:
     spec = name_and_settings(target)
     exact = target if spec is None else make("potential", spec[0], **spec[1])
     purpose = GRADIENTS if GRADIENT in exact.capabilities else VALUES
-    sampler = default_catalogue().serving("sampler", purpose)
-    return _quietly(exact, sampler=None if sampler is None else sampler.name, draws=draws, seed=0)
+    sampler = default_catalogue().pick("sampler", purpose)
+    return _quietly(exact, sampler=sampler, draws=draws, seed=0)
 
 
 def compare(
@@ -63,18 +63,15 @@ def compare(
         except SurrokitError as error:
             yield Outcome(**about, failure=str(error))
         else:
-            yield _judged(run, references[target], about)
+            yield Outcome(**about, **_judged(run, references[target]))
 
 
 def rows_of(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
     """Return a row for each target and parts, over all seeds: counts, and medians of figures."""
-    groups: dict[tuple[str, str], list[Outcome]] = {}
-    for each in outcomes:
-        groups.setdefault((each.target, each.parts), []).append(each)
     rows = []
-    for (target, parts), runs in groups.items():
-        ended = [r for r in runs if r.failure is None]
-        figures = [(r.error, r.calls, r.calls / r.ess, r.seconds) for r in ended]
+    for (target, parts), group in groupby(outcomes, lambda each: (each.target, each.parts)):
+        runs = [*group]
+        figures = [(r.error, r.calls, r.calls / r.ess, r.seconds) for r in runs if not r.failure]
         medians = np.median(figures, axis=0).tolist() if figures else [np.nan] * 4
         row = {
             "target": target,
@@ -84,7 +81,7 @@ def rows_of(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
             "warned": sum(each.warned for each in runs),
             "silently_wrong": sum(each.right is False and not each.warned for each in runs),
             **dict(zip(("error", "calls", "calls_per_ess", "seconds"), medians, strict=True)),
-            "failure": next((each.failure for each in runs if each.failure is not None), None),
+            "failure": next((each.failure for each in runs if each.failure), None),
         }
         rows.append(row)
     return rows
@@ -97,7 +94,7 @@ def _quietly(target: Any, **settings: Any) -> Run:
         return sample(target, progress=False, **settings)
 
 
-def _judged(run: Run, exact: Run, about: Mapping[str, Any]) -> Outcome:
+def _judged(run: Run, exact: Run) -> dict[str, Any]:
     from scipy.stats import norm
 
     figures, known = run.summary(), exact.summary()
@@ -106,16 +103,14 @@ def _judged(run: Run, exact: Run, about: Mapping[str, Any]) -> Outcome:
     errors = np.hypot(_errors(run, exact), _errors(exact, exact)) / scale
     # one run in a hundred is called wrong by chance
     likely = norm.isf(0.01 / (2 * apart.size))
-    right = np.isfinite(apart).all() and (np.abs(apart) <= likely * errors).all()
-    return Outcome(
-        **about,
-        right=bool(right),
-        warned=bool(run.verdict.warnings),
-        error=float(np.abs(apart).max()),
-        calls=float(run.total_calls),
-        ess=float(np.min(run.ess())),
-        seconds=float(sum(run.seconds.values())),
-    )
+    return {
+        "right": bool(np.isfinite(apart).all() and (np.abs(apart) <= likely * errors).all()),
+        "warned": bool(run.verdict.warnings),
+        "error": float(np.abs(apart).max()),
+        "calls": float(run.total_calls),
+        "ess": float(np.min(run.ess())),
+        "seconds": float(sum(run.seconds.values())),
+    }
 
 
 def _errors(run: Run, exact: Run) -> FloatArray:
@@ -125,5 +120,4 @@ def _errors(run: Run, exact: Run) -> FloatArray:
         return np.array([found["mcse"], found["mcse_sd"]])
     away = exact.draws - exact.draws.mean(axis=(0, 1))
     tails = (away**4).mean(axis=(0, 1)) / (away**2).mean(axis=(0, 1)) ** 2
-    of_sd = found["sd"] * np.sqrt((tails - 1.0) / (4.0 * found["ess_square"]))
-    return np.array([found["mcse"], of_sd])
+    return np.array([found["mcse"], found["sd"] * np.sqrt((tails - 1) / 4 / found["ess_square"])])

@@ -62,9 +62,8 @@ def _broken_gradients(run: Run) -> Iterator[str]:
         yield (
             f"at {broken.count} positions, the likeliest of them "
             f"{', '.join(f'{label} = {x:.6g}' for label, x in pairs)}, the gradient is not finite "
-            "though the potential is: paths end there, so that draws miss this region and what "
-            "lies behind it; mend the gradient, or do without it there by a surrogate, such as "
-            "surrogate='additive', or by sampler='random-walk'"
+            "though the potential is: paths end there, and draws miss this region; mend the "
+            "gradient, or do without it by surrogate='additive' or sampler='random-walk'"
         )
 
 
@@ -78,8 +77,8 @@ def _at_bounds(run: Run) -> Iterator[str]:
                 yield (
                     f"{close.sum()} of {len(columns)} draws of {run.labels[i]!r} lie within "
                     f"{steps} floating-point numbers of its bound {bound:g}: whatever probability "
-                    "lies closer still is lost; move the bound to 0, where numbers are dense "
-                    "(1 - p in place of p), or sample a logarithm"
+                    "lies closer still is lost; move the bound to 0 (1 - p in place of p), or "
+                    "sample a logarithm"
                 )
 
 
@@ -167,9 +166,8 @@ def _stuck(run: Run) -> Iterator[str]:
     if longest[chain] >= 50 and chance <= 1e-3:
         yield (
             f"chain {chain} did not move for {longest[chain]} kept iterations, though up to "
-            f"{usual:.2f} of a chain's proposals were accepted: this chain sits where they hardly "
-            "ever are, and draws miss part of the target; warm up for longer, start elsewhere, or "
-            f"with a surrogate {advise_mixing(run.adaptation.mix)}"
+            f"{usual:.2f} of a chain's proposals were accepted: draws miss part of the target; "
+            f"warm up for longer, start elsewhere, or {advise_mixing(run.adaptation.mix)}"
         )
 
 
@@ -244,9 +242,9 @@ def mixing(run: Run) -> Iterator[Finding]:
         yield warning(
             "energy",
             f"the energy fraction of missing information is {np.nanmin(fractions):.2g} in "
-            f"{chains_named(low)}, where {LEAST_INFORMATION} is the least to go by: fresh "
-            "momenta hardly change the energy, so tails and funnels are visited too rarely; give "
-            "the target other coordinates, in which its scales are alike everywhere",
+            f"{chains_named(low)}, where {LEAST_INFORMATION} is the least to go by: tails and "
+            "funnels are visited too rarely; give the target coordinates in which its scales are "
+            "alike everywhere",
         )
 
 
@@ -257,8 +255,7 @@ def _disagreement(run: Run) -> Iterator[str]:
         which = _first_named([f"{run.labels[i]!r} {rhat[i]:.4g}" for i in worst])
         yield (
             f"R-hat is above {LARGEST_RHAT} for {which}: chains do not agree on these yet; draw "
-            "more, and where it stays look at the chains one by one: they may be in separate "
-            "modes, or have begun too far out"
+            "more, and where it stays look for separate modes, or for starts too far out"
         )
     missing = np.isnan(rhat) & run.parameters.varies
     if missing.any():

@@ -90,9 +90,9 @@ def _of_weighted(run: Run) -> Iterator[Finding]:
     if kinds <= {"value"} and getattr(run.surrogate, "n_gradients", None) == 0:
         yield warning(
             "by_values",
-            "the surrogates have learnt from values alone, which say nothing of what lies beyond "
-            "their points, so that a thin arm or a heavy tail may be missing from the answers and "
-            "from their errors; give gradients, or let chains go on (correction='metropolis')",
+            "the surrogates have learnt from values alone, so that a thin arm or a heavy tail may "
+            "be missing from the answers and from their errors; give gradients, or let chains go "
+            "on (correction='metropolis')",
         )
     if run.weights.refused is not None:
         message = f"what earlier rounds say is left out, as {run.weights.refused}"
@@ -106,6 +106,10 @@ def _of_weighted(run: Run) -> Iterator[Finding]:
                 "error is hardly known and its interval wide; go by quantiles, or raise effective= "
                 "of the correction 'weights'",
             )
+    yield from _of_few_answers(run)
+
+
+def _of_few_answers(run: Run) -> Iterator[Finding]:
     ess = run.ess()
     if np.min(ess) >= FEWEST_EFFECTIVE:
         return
@@ -121,8 +125,8 @@ def _of_weighted(run: Run) -> Iterator[Finding]:
         yield warning(
             "heavy_tails",
             f"{_named(run, heavy)} seem to have heavy tails on both sides, of which surrogates "
-            "learn little, so that more calls help little; use sampler='hmc' without a surrogate "
-            "and max_calls, or give the target coordinates in which such tails are normal",
+            "learn little; use sampler='hmc' without a surrogate and max_calls, or give the target "
+            "coordinates in which such tails are normal",
         )
 
 
