@@ -233,6 +233,9 @@ def _of_course(run: Run) -> Iterator[Finding]:
             f"the safety net repaired the surrogate {times} in warm-up, the last time after "
             f"iteration {repairs[-1].iteration}: {repairs[-1].reason}",
         )
+    if went.jumps:
+        message = f"half of the iterations were jumps between {went.jumps} modes, decided exactly"
+        yield note("jumps", message)
     if went.mix:
         yield note("mix", f"kept iterations were exact transitions with probability {went.mix:g}")
     if not went.frozen_before_draws:
