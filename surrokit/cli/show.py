@@ -219,7 +219,8 @@ def watch(path: Path, out: Path | None, every: float) -> None:
     A browser that shows the page reads it anew by itself. FILE may come later, and the run is not
     touched.
     """
-    from surrokit.report.page import check_report, write_page
+    from surrokit.output.files import replacing
+    from surrokit.report.page import check_report
 
     page = path.with_suffix(".html") if out is None else out
     check_report(page)
@@ -232,7 +233,8 @@ def watch(path: Path, out: Path | None, every: float) -> None:
             begun = time.monotonic()
             text, state, ended = _page_now(path, max(round(every), 1), seen)
             if text is not None:
-                write_page(text, page)
+                with replacing(page) as file:  # a browser may read it
+                    file.write_text(text, encoding="utf-8")
             if ended:
                 return
             seen = state

@@ -14,7 +14,14 @@ import numpy as np
 from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.output.arviz import to_arviz
-from surrokit.output.files import Columns, check_folder, plain, write_csv, write_parquet
+from surrokit.output.files import (
+    Columns,
+    check_folder,
+    plain,
+    replacing,
+    write_csv,
+    write_parquet,
+)
 from surrokit.weighted.round import RESAMPLING_SEED
 
 
@@ -24,19 +31,8 @@ def save(run: Any, path: str | os.PathLike[str]) -> None:
     See :meth:`surrokit.Run.save`.
     """
     check_can_save(path)
-    path, form = Path(path), form_of(path)
-    # a temporary name in the same folder, so that renaming replaces the file at once
-    written = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
-    try:
-        form.write(run, written)
-        written.replace(path)
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot write {path}: {error.strerror or error}; give a file in a folder that you may "
-            "write to"
-        ) from error
-    finally:
-        written.unlink(missing_ok=True)
+    with replacing(Path(path)) as file:
+        form_of(path).write(run, file)
 
 
 def check_can_save(path: str | os.PathLike[str]) -> None:

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT
 from surrokit.errors import ConfigurationError
 from surrokit.modes import describe_searches
-from surrokit.output.files import check_folder
+from surrokit.output.files import check_folder, replacing
 from surrokit.plots.figure import Sample, drawing
 from surrokit.plots.surrogate import LARGE, Comparison
 from surrokit.report.words import costs, headline, rows_of
@@ -52,25 +52,11 @@ def write_report(
     run: Any, path: str | os.PathLike[str], *, interval: float = 0.9, note: str | None = None
 ) -> Path:
     """Write a page about a run, and return its path; see :meth:`surrokit.Run.report`."""
-    path = Path(path)
     check_report(path)
-    write_page(page_of(run, interval=interval, note=note), path)
-    return path
-
-
-def write_page(page: str, path: Path) -> None:
-    """Write a page to a file, which is replaced at once, as a browser may read it."""
-    written = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        written.write_text(page, encoding="utf-8")
-        written.replace(path)
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot write {path}: {error.strerror or error}; give a file in a folder that you may "
-            "write to"
-        ) from error
-    finally:
-        written.unlink(missing_ok=True)
+    page = page_of(run, interval=interval, note=note)
+    with replacing(Path(path)) as file:
+        file.write_text(page, encoding="utf-8")
+    return Path(path)
 
 
 def check_report(path: str | os.PathLike[str]) -> None:
