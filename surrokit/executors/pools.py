@@ -351,15 +351,15 @@ class Processes(WorkerPool):
                     reply = Reply(error=_too_long(self.timeout))
                 else:
                     continue
-                if worker.row is not None:
-                    self._replace(worker)
-                if reply is not None:
-                    replies[i] = reply
-                else:
+                if reply is None:
                     deaths[i] += 1
                     waiting.appendleft(i)
-                if deaths[i] == DEATHS:
-                    raise _dead(rows[i])
+                    if deaths[i] == DEATHS:
+                        raise _dead(rows[i])
+                else:
+                    replies[i] = reply
+                if worker.row is not None:
+                    self._replace(worker)
             meter.left(len(rows) - len(replies))
         return [replies[i] for i in range(len(rows))]
 
