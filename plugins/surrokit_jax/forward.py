@@ -71,7 +71,8 @@ def forward_from_jax(
         raise ShapeError(
             f"forward must return one vector of outputs, got an array of shape {shape}; ravel it"
         )
-    offered = _offered(function, declared.dim, *shape or (1,), derivatives)
+    n_outputs = shape[0] if shape else 1
+    offered = _offered(function, declared.dim, n_outputs, derivatives)
     return sk.forward_potential(
         data=data,
         noise_sd=noise_sd,

@@ -45,14 +45,15 @@ def regression_of(sites: Any) -> Regression:
         names = (family.argument, *family.constants)
         return {n: jax.numpy.broadcast_to(getattr(plain, n), shape).ravel() for n in names}
 
-    @jax.jit
     def numbers(z: Any) -> list[Any]:
         given = arguments(z)
         predictors = given.pop(family.argument)
         return [family.predictors(predictors, jax.numpy.log, jax.numpy.log1p), *given.values()]
 
+    compiled = jax.jit(numbers)
+
     def at(position: FloatArray) -> list[FloatArray]:
-        return [np.asarray(each, dtype=np.float64) for each in numbers(position)]
+        return [np.asarray(each, dtype=np.float64) for each in compiled(position)]
 
     def rest(z: Any) -> Any:
         from numpyro import handlers

@@ -165,11 +165,9 @@ class _Answers:
             return 200, self._answer(what, question)
         except _RejectedError as error:
             return 400, _error(error.kind, str(error))
-        except EvaluationError as error:
-            cause = error.causes[0]
         except (Exception, SystemExit) as error:
-            cause = error
-        return 500, _error(type(cause).__name__, str(cause))
+            cause = error.causes[0] if isinstance(error, EvaluationError) else error
+            return 500, _error(type(cause).__name__, str(cause))
 
     def _answer(self, what: str, question: object) -> dict[str, Any]:
         if not isinstance(question, Mapping) or str(question.get("name")) not in self._models:
@@ -217,16 +215,16 @@ class _Answers:
         lower, upper = self._ends
         if not ((position > lower) & (position < upper)).all():
             return np.array([-np.inf])
-        return -self._inner.value(position[None])
+        return np.asarray(-self._inner.value(position[None]))
 
     def _gradient(self, position: FloatArray) -> FloatArray:
-        return -with_gradient(self._inner).value_and_gradient(position[None])[1]
+        return np.asarray(-with_gradient(self._inner).value_and_gradient(position[None])[1])
 
     def _outputs(self, position: FloatArray) -> FloatArray:
-        return with_forward(self._inner).forward(position[None])[0]
+        return np.asarray(with_forward(self._inner).forward(position[None])[0])
 
     def _jacobian(self, position: FloatArray) -> FloatArray:
-        return with_forward(self._inner).forward_and_jacobian(position[None])[1][0]
+        return np.asarray(with_forward(self._inner).forward_and_jacobian(position[None])[1][0])
 
 
 def _numbers(name: str, given: object, size: int) -> FloatArray:

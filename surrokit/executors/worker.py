@@ -114,8 +114,8 @@ class Reply:
         for message, category, file, line in self.warned:
             try:
                 warnings.warn_explicit(message, category, file, line, registry=_seen)
-            except Warning as error:  # here warnings are errors
-                say_place(error, (file, line))
+            except Warning as warned:  # here warnings are errors
+                say_place(warned, (file, line))
                 raise
         if self.notes is not None:
             source.precision.add(self.notes)  # type: ignore[attr-defined]
@@ -230,4 +230,5 @@ def work(connection: Any, payload: Payload, parent: int) -> None:
     with suppress(EOFError, OSError):  # the parent lets it go
         connection.send(load(payload, ""))
         while True:
-            connection.send(evaluate(payload.key, None, *connection.recv(), ""))
+            what, row, errors = connection.recv()
+            connection.send(evaluate(payload.key, None, what, row, errors, ""))

@@ -39,7 +39,7 @@ class Form(Enum):
     OTHER = "other"
 
 
-_OF_ONE = {
+_OF_ONE: dict[str, dict[Form, Form]] = {
     "exp": {Form.LINEAR: Form.EXPONENTIAL},
     "log": {Form.EXPONENTIAL: Form.LINEAR},
     "logistic": {Form.LINEAR: Form.LOGISTIC},
