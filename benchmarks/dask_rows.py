@@ -21,7 +21,7 @@ import dask.array as da
 import numpy as np
 
 import surrokit as sk
-from surrokit_dask.draws import PartitionDraws
+from surrokit_dask.partitions import PartitionDraws
 
 DIM, SIZE = 20, 200_000
 OPTIONS = {

@@ -126,7 +126,7 @@ def show(
 def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> None:
     from surrokit.ledger.reader import Ledger
     from surrokit.sessions import Watch
-    from surrokit.studies.description import waits_for
+    from surrokit.studies.study import waits_for
 
     seen = -1
     while True:
