@@ -19,7 +19,6 @@ from surrokit.history import History
 from surrokit.interfaces import ChainState, Evaluations, Findings, Moment, Stage, StepInfo
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import INTERVAL, RunFile
-from surrokit.ledger.known import read_evaluations
 from surrokit.limits import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.model.calls import NoJournal
 from surrokit.model.model import model_of
@@ -303,11 +302,6 @@ class Book:
         if self._file is not None:
             self._file.begin_again()
 
-    def take_left(self) -> Evaluations | None:
-        """Return evaluations on paths that the run has left since this was last asked, if any."""
-        events = [] if self._file is None else self._file.take_left()
-        return read_evaluations(events, self.target.target) if events else None
-
     def begin_chains(self) -> None:
         """Count from here on: on the draws before nothing decided."""
         self._explored_at = self.iteration
@@ -436,7 +430,7 @@ class Book:
             stopped=self.stopping.stopped,
             length=self.stopping.length,
             chosen=plan.recipe.chosen,
-            noticed=(*plan.recipe.noticed, *self._departures()),
+            noticed=plan.recipe.noticed,
             endless=self._endless,
             exchange=self._exchange,
             parts=plan.described,
@@ -524,16 +518,6 @@ class Book:
             return len(self.kept)
         rounds = () if answer is None else answer.rounds
         return sum(map(len, rounds)) // self._asked.chains
-
-    def _departures(self) -> tuple[str, ...]:
-        """Return in a sentence how many evaluations lie on paths that the run has left, if any."""
-        if self._file is None or not self._file.n_left:
-            return ()
-        return (
-            "the run could not be repeated to the bit from its file, and went on as a new path; it "
-            f"learnt from {self._file.n_left} evaluations on the former one, and made none of them "
-            "again",
-        )
 
     def _kinds(self) -> Mapping[str, FailureKind]:
         return self.target.rejections.account.tell(self.target.transform, self.target.dim)

@@ -187,7 +187,8 @@ def waits_for(ledger: Ledger) -> str | None:
         If the file is damaged.
     """
     with reading(ledger.path):
-        facts, pending = ledger.facts.get(FACT), ledger.store.arrays().get(ARRAYS + PENDING)
+        held = ledger.facts
+        facts, pending = held.get(FACT), held.get(ARRAYS + PENDING)
         if facts is None or pending is None or not len(pending):
             return None
         what = "log densities, with their gradients," if facts["gradients"] else "log densities"

@@ -136,10 +136,8 @@ def _begin(path: Path, description: Description, settings: Mapping[str, Any]) ->
             with _quietly():
                 sample(description.target(Told({})), path=new, progress=False, **settings)
             arrays = {ARRAYS + name: array for name, array in description.arrays().items()}
-            with _opened(new, write=True) as store:
-                with store.transaction():
-                    store.write_facts({FACT: description.to_dict(), **arrays})
-                store.gather()
+            with _opened(new, write=True) as store, store.transaction():
+                store.write_facts({FACT: description.to_dict(), **arrays})
     finally:
         lock.release()
 
@@ -168,14 +166,14 @@ class Study:
     def __init__(self, path: Path, parts: Mapping[str, Any] | None = None) -> None:
         self.path, self._parts = path, dict(parts or {})
         with _opened(path, write=False) as store:
-            facts, arrays, (parameters, _) = store.facts(), store.arrays(), read_parameters(store)
+            facts, (parameters, _) = store.facts(), read_parameters(store)
         if FACT not in facts:
             raise LedgerError(f"{path} is no study's; give a file that surrokit.study has made")
         with reading(path):
-            own = {name.removeprefix(ARRAYS): array for name, array in arrays.items()}
+            own = {name.removeprefix(ARRAYS): array for name, array in facts.items()}
             self.description = Description.of(parameters, facts[FACT], own)
             names = ("positions", *self.description.shapes)
-            told = {name: arrays[_TOLD + name] for name in names if _TOLD + name in arrays}
+            told = {name: facts[_TOLD + name] for name in names if _TOLD + name in facts}
             if told:
                 n = len(told["positions"])
                 self.description.check({name: told[name] for name in names[1:]}, n)
