@@ -19,6 +19,7 @@ from surrokit.failures import FailureKind, Recheck
 from surrokit.interfaces import Evaluations, Past
 from surrokit.ledger.store import Store, reading
 from surrokit.model.calls import OnError
+from surrokit.modes import Searches
 from surrokit.plan.recipe import (
     LARGEST,
     PARTS,
@@ -36,7 +37,7 @@ from surrokit.plan.repair import Safety
 from surrokit.potentials import Potential
 from surrokit.progress import duration
 from surrokit.registry.catalogue import Spec, default_catalogue
-from surrokit.result.records import Adaptation, Choice, Rescue, Searches
+from surrokit.result.records import Adaptation, Choice, Rescue
 from surrokit.targets.differences import Differences
 
 PROGRESS = "progress"
