@@ -101,8 +101,6 @@ class Adaptation:
     #: says. If not, draws are exact only in the limit of vanishing adaptation.
     frozen_before_draws: bool
     rescues: tuple[Rescue, ...] = ()  #: Repairs of the surrogate by the safety net in warm-up.
-    #: Repairs at which the draws so far became warm-up, and draws began again.
-    restarts: tuple[Rescue, ...] = ()
     mix: float = 0.0  #: Probability with which a kept iteration was an exact transition.
     #: Places where the target went on where the surrogate's mass ended, after the exploration.
     missed: int = 0
