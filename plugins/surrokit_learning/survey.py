@@ -98,7 +98,8 @@ class Survey:
     @property
     def hessian(self) -> FloatArray | None:
         """Second derivatives at the mode, or what stands for them, where known."""
-        return None if self.search is None else self.search.hessian
+        lowest = None if self.search is None else self.search.lowest
+        return None if lowest is None else lowest.hessian
 
     @property
     def modes(self) -> Modes | None:

@@ -121,27 +121,8 @@ def test_a_mode_to_one_side_of_all_starts_is_seen_from_the_first_one():
     assert sum(n == 1 for n in pairs) >= 24
 
 
-def test_later_searches_are_made_in_step():
-    """Three searches are made whatever they cost; what these cost says how many follow at once."""
-    target, batches = Gaussian(mean=(2.0, -1.0), covariance=((4.0, 0.0), (0.0, 0.01))), []
-
-    class Noted(_OnlyGradient):
-        def value_and_gradient(self, q):
-            batches.append(len(q))
-            return super().value_and_gradient(q)
-
-    search = searched(Noted(target))
-    assert batches == [1] * search.calls[0] + [2, 7]
 
 
-def test_modes_that_two_searches_find_in_step_are_one():
-    """Second and third search begin in the other basin, and neither knows of the other."""
-    target = TwoNormals(weight=0.9, apart=20.0)
-    starts = [-target.away, target.away + 0.3, target.away - 0.3]
-    found = searched(target, allowed=limits(searches=3), starts=starts)
-    assert found.led == [0, 1, 1]
-    assert min(found.calls[1:]) > 1
-    assert len(found.found) == 2
 
 
 def test_a_start_that_cannot_be_evaluated_leads_nowhere():
