@@ -46,10 +46,10 @@ def demand_walls(
 ) -> int:
     """Raise if the potential is the same at any distance in a direction; return the values taken.
 
-    Those are looked along in which second derivatives vanish, or else the ``gradients (n, dim)``
-    that a search has seen and as many further ones ``beside`` the mode: they lie in the few directions
-    it went, so that each is taken where the others say nothing yet. Two values are evaluated far
-    away, or four where one number has a bound.
+    Those are looked along in which second derivatives vanish. Where there are none it is those that
+    neither the ``gradients (n, dim)`` of a search have, which lie in the few directions it went,
+    nor some ``beside`` the mode: each is taken where the others say nothing yet. Two values are
+    evaluated far away.
 
     Raises
     ------

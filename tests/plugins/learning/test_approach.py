@@ -81,15 +81,15 @@ def test_chains_do_not_begin_in_a_neck():
 def test_chains_of_rounds_without_a_good_surrogate_do_not_stay_in_a_neck():
     target = sk.potential(value_and_gradient=neck, dim=9, batched=True)
     at, rng = starts(dim=9, scale=2.0), np.random.default_rng(0)
-    chains = ChainState(positions=at, values=target.value(at), cache={})
-    known = Survey(target, chains, by_gradients=True, batch=20)
-    search = ModeSearch(target, at, chains.values, Limits(total=400, later=50.0, searches=None))
-    known.search_by(search)
-    while not search.over:
-        search.step(rng)
-    known.chains = attrs.evolve(chains, positions=0.0 * at)
+    known = Survey(target, at, by_gradients=True, batch=20)
+    values = target.value(at)
+    known.seen = Evaluations(positions=at, values=values)
+    known.search = ModeSearch(target, at, values, Limits(total=400, later=50.0))
+    while not known.search.over:
+        known.search.step(rng)
+    known.chains = ChainState(positions=0.0 * at, values=values, cache={})
     assert known.modes.believed
-    known.doubt(rng)
+    known.doubt(at, rng)
     assert not known.modes.believed
     np.testing.assert_array_equal(known.chains.positions, at)
 
