@@ -127,7 +127,6 @@ def _picked() -> Mapping[str, Callable[[], sk.Run]]:
         "picked/dear": lambda: picked(smooth(seconds=dear)),
         "picked/black-box": lambda: picked(smooth(gradient=False, seconds=dear)),
         "picked/outputs": lambda: picked(forward(seconds=dear)),
-        "picked/single-paths": lambda: picked(forward(seconds=1e-3, batched=False)),
         "picked/subsampled": lambda: picked(Slow(regression(n_rows=5000), 1e-3)),
         "picked/rows": lambda: picked(few_rows("probit")),
         "picked/cheap-rows": lambda: picked(regression(), warmup=200),

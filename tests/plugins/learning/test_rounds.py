@@ -422,5 +422,5 @@ def test_where_the_laplace_approximation_is_good_the_first_round_looks_about_the
 
 
 def test_else_a_round_judges_first():
-    drive = Drive(Banana(), explorer(), starts(2), seed=0).run()
+    drive = Drive(Banana(), explorer(), starts(2), seed=2).run()
     assert drive.paid[drive.n_first + 1 :] == [20, OUTER * 20 + JUDGES, OUTER * 20 + JUDGES]
