@@ -39,7 +39,7 @@ def _explorers() -> Mapping[str, Callable[[], sk.Run]]:
         return drawn(target, explorer=("rounds", dict(settings or {})), **given)
 
     some = {"iterations": 40, "discard": 5, "learn_from": "states"}
-    quick = {"evaluations": 90, "transitions": 30}
+    quick = {"evaluations": 90}
     return {
         "sampler/states": lambda: drawn(smooth(), surrogate="additive", explorer=("sampler", some)),
         "rounds/mode": lambda: by_rounds(smooth()),
@@ -121,13 +121,12 @@ def _picked() -> Mapping[str, Callable[[], sk.Run]]:
     def picked(target: Any, **options: Any) -> sk.Run:
         return drawn(target, **{**open_sizes, **options})
 
-    quick = ("rounds", {"evaluations": 80, "transitions": 30})
+    quick = ("rounds", {"evaluations": 80})
     return {
         "picked/cheap": lambda: picked(smooth(seconds=cheap), warmup=200),
         "picked/dear": lambda: picked(smooth(seconds=dear)),
         "picked/black-box": lambda: picked(smooth(gradient=False, seconds=dear)),
         "picked/outputs": lambda: picked(forward(seconds=dear)),
-        "picked/single-paths": lambda: picked(forward(seconds=1e-3, batched=False)),
         "picked/subsampled": lambda: picked(Slow(regression(n_rows=5000), 1e-3)),
         "picked/rows": lambda: picked(few_rows("probit")),
         "picked/cheap-rows": lambda: picked(regression(), warmup=200),
