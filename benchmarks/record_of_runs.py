@@ -131,7 +131,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "hmc-diagonal smooth": {"sampler": ("hmc", {"metric": "diagonal"})},
     **{f"rmhmc-{metric} {target}": {"sampler": ("rmhmc", {"metric": metric, "n_steps": 2}), **SHORT}
        for metric, target in (("softabs", "banana"), ("hessian", "logistic"), ("fisher", "banana"),
-                              ("gauss-newton", "map"), ("hessian-diagonal", "logistic"))},
+                              ("gauss-newton", "pde"), ("hessian-diagonal", "logistic"))},
     "random-walk values": {"sampler": "random-walk"},
     "gaussian gaussian": {"sampler": "gaussian"},
     **{f"once-{name} {target}": {"surrogate": name}

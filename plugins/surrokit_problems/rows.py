@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Self, TypeAlias
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit import gaussian_prior
-from surrokit.arguments import check_positions, check_vectors
+from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import USUAL_ORDER, Ball, check_ball
 from surrokit.predictive.rows import RowPredictor
@@ -33,9 +33,11 @@ from surrokit_problems.design import (
     blocks,
     check_design,
     column_from,
+    forms,
     gram,
     products,
     squared_norms,
+    squares,
     third_moments,
     weights_from,
 )
@@ -303,6 +305,45 @@ class _Pass:
         return self.terms.at("second", self.e, self.rows)
 
 
+@attrs.frozen(eq=False)
+class _LogisticPass(_Pass):
+    """The same of logistic terms without weights, by ``odds`` 1 + exp(s e) with s = 1 - 2 y."""
+
+    odds: FloatArray
+
+    @classmethod
+    def of(cls, terms: Terms, rows: slice, x: Design, e: FloatArray) -> _LogisticPass:
+        odds = (1.0 - 2.0 * terms.response[rows, None]) * e
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.exp(odds, out=odds)
+        odds += 1.0
+        return cls(terms, rows, x, e, odds)
+
+    def total(self) -> FloatArray:
+        """Return the sum of logarithms, shape (n,), by logarithms of products of eight.
+
+        A logarithm costs four multiplications. Factors are at least 1, so the absolute error stays
+        near 1e-16 for each of them. Where a product overflows, terms are summed as they are.
+        """
+        n_products, n = len(self.odds) // 8, self.odds.shape[1]
+        grouped = self.odds[: 8 * n_products].reshape(8, n_products, n)
+        logs = np.log(np.multiply.reduce(grouped, axis=0)).sum(axis=0)
+        logs += np.log(self.odds[8 * n_products :]).sum(axis=0)
+        return np.asarray(logs) if np.isfinite(logs).all() else _Pass.total(self)
+
+    def slopes(self) -> FloatArray:
+        """Return s (1 - 1 / odds), in place of the odds."""
+        p = np.divide(1.0, self.odds, out=self.odds)
+        np.subtract(1.0, p, out=p)
+        p *= 1.0 - 2.0 * self.terms.response[self.rows, None]
+        return p
+
+    def bends(self) -> FloatArray:
+        """Return p (1 - p)."""
+        p = 1.0 / self.odds
+        return np.asarray(p - p * p)
+
+
 class GeneralizedLinearModel(ShownTarget):
     """U(b) = sum_i w_i f(x_i . b + o_i) - log prior(b) for coefficients b, in nats.
 
@@ -378,14 +419,19 @@ class GeneralizedLinearModel(ShownTarget):
         """What it offers besides the value; ``convex`` if the family is, and there is a prior."""
         offered = {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.HESSIAN_PRODUCT, can.ROWS}
         offered |= {can.CONVEX} if self.family.convex and self._prior.proper else set()
-        offered |= set() if self.family.third is None else {can.ROWS_THIRD_ORDER}
+        if self.family.third is not None:
+            offered |= {can.ROWS_THIRD_ORDER}
+            if not self.family.several:
+                offered |= can.HESSIANS | (can.METRICS if self.family.canonical else set())
         return frozenset(offered | ({can.ROWS_IN_BALLS} if self.family.local else set()))
 
-    def _passes(self, b: FloatArray, reused: bool = True) -> Iterator[Any]:
+    def _passes(self, b: FloatArray, reused: bool = True) -> Iterator[_Pass]:
         """Yield one pass for each block of rows, at coefficients b of shape (n, dim)."""
-        columns = b.reshape(-1, self._design.shape[1]).T
+        columns, terms = b.reshape(-1, self._design.shape[1]).T, self._terms
+        logistic = self.family.name == "logistic" and terms.weights is None
+        make = _LogisticPass.of if logistic else _Pass
         for rows, x in blocks(self._design, len(b) * self.family.n_predictors**2, reused):
-            yield _Pass(self._terms, rows, x, self._terms.predictors(x @ columns, rows))
+            yield make(terms, rows, x, terms.predictors(x @ columns, rows))
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at coefficients of shape (n, dim)."""
@@ -442,6 +488,47 @@ class GeneralizedLinearModel(ShownTarget):
                 product += _to_coefficients(each.x, steps, b)
         return product
 
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+        b = check_positions(positions, self.dim)
+        diagonal = np.full(b.shape, self._prior.precision)
+        for each in self._passes(b):
+            diagonal += back(squares(each.x), each.bends())
+        return diagonal
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), for ``weights (n, dim)``."""
+        b = check_positions(positions, self.dim)
+        c = check_vectors(weights, b)
+        return self._third_forms(b, lambda x: squares(x) @ c.T)
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the Hessian, shape (n, dim), for ``matrices (n, dim, dim)``."""
+        b = check_positions(positions, self.dim)
+        a = check_matrices(matrices, b)
+        return self._third_forms(b, lambda x: np.column_stack([forms(x, matrix) for matrix in a]))
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the Hessian, shape (n, dim), with u in ``vectors (n, dim)``."""
+        b = check_positions(positions, self.dim)
+        u = check_vectors(vectors, b)
+        return self._third_forms(b, lambda x: np.square(x @ u.T))
+
+    # the Fisher information, with the prior's precision, is the Hessian of a canonical family
+    metric = hessian
+    metric_product = hessian_product
+    metric_trace_gradient = hessian_trace_gradient
+    metric_form_gradient = hessian_form_gradient
+
+    def _third_forms(self, b: FloatArray, form: Callable[[Design], FloatArray]) -> FloatArray:
+        """Return the sum of third derivatives times x_i and a form of row i, (rows, n)."""
+        total = np.zeros(b.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for each in self._passes(b):
+                thirds = self._terms.at("third", each.e, each.rows)
+                total += back(each.x, thirds * form(each.x))
+        return total
+
     def column_moments(self, rows: IntArray | None = None) -> FloatArray:
         """Return the mean of x_i x_i^T, shape (dim, dim), with the prior's precision in its unit.
 
@@ -481,11 +568,11 @@ class GeneralizedLinearModel(ShownTarget):
         level = float(self._prior.value(at[None])[0]) + self._terms.constant
         gradient, hessian = np.zeros((1, self.dim)), np.zeros((1, self.dim, self.dim))
         predictors = np.empty((self.n_rows, self.family.n_predictors))
-        for each in GeneralizedLinearModel._passes(self, at[None]):  # with predictors, in any class
+        for each in self._passes(at[None]):
             predictors[each.rows] = each.e.reshape(len(each.e), -1)
             level += float(each.total()[0])
-            gradient += _to_coefficients(each.x, each.slopes(), at[None])
             self._add_bends(each, hessian)
+            gradient += _to_coefficients(each.x, each.slopes(), at[None])
         if not self.family.several:
             predictors = predictors[:, 0]
         return _LinearExpansion(
