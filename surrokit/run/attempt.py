@@ -31,7 +31,7 @@ from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.kernel.tuning import LAST
 from surrokit.limits import EXPLORING, SAMPLING, WARMING, users_threads
 from surrokit.mode.starts import start
-from surrokit.plan.plan import SHORTEST, TUNED_AFTER_RESTART, Plan
+from surrokit.plan.plan import SHORTEST, Plan
 from surrokit.plan.recipe import JUDGED
 from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SURE, SafetyNet, in_words
 from surrokit.result.records import Adaptation, Rescue, Weights
@@ -195,30 +195,22 @@ class Attempt:
         return None
 
     def draw(self) -> None:
-        """Keep draws; nothing is tuned from here on, unless draws must begin again."""
-        book, net, stopping = self._book, self._net, self._book.stopping
-        trouble: str | None = ""
-        while trouble is not None:
-            if trouble:
-                self._restart(trouble)
-            book.target.rejections.log.draws_begin(book.lately())
-            net.draws_begin()
-            book.enter(SAMPLING)
-            self._learning.begin_draws(self._in_use)
-            stopping.draws_begin(book.most_draws)
-            trouble = None
-            while trouble is None and stopping.allows(len(book.kept), book.most_draws):
-                book.expect(draws=stopping.expected)
-                stopping.check()
-                with book.clock.phase("sampling"):
-                    step = self._transition(tune=False)
-                stopping.check()  # an iteration that a limit falls into is dropped
-                self._after("sampling", step, self._take_paid_rows())
-                trouble = net.late_trouble(self._learning.surrogate)
-                if trouble is None:
-                    with book.clock.phase("sampling"):
-                        if stopping.reached(book.kept):
-                            break
+        """Keep draws; nothing is tuned from here on."""
+        book, stopping = self._book, self._book.stopping
+        self._net.draws_begin()
+        book.enter(SAMPLING)
+        self._learning.begin_draws(self._in_use)
+        stopping.draws_begin(book.most_draws)
+        while stopping.allows(len(book.kept), book.most_draws):
+            book.expect(draws=stopping.expected)
+            stopping.check()
+            with book.clock.phase("sampling"):
+                step = self._transition(tune=False)
+            stopping.check()  # an iteration that a limit falls into is dropped
+            self._after("sampling", step, self._take_paid_rows())
+            with book.clock.phase("sampling"):
+                if stopping.reached(book.kept):
+                    break
 
     def hand_over(self) -> Findings:
         """Return the findings that the next attempt takes over, with the chains as they are."""
@@ -323,20 +315,6 @@ class Attempt:
         acceptance, seconds, steps = warmup.last(enough)
         forgotten = self._moves.forgotten(warmup.positions()[:, -enough:])
         return fallback.complaint(min(acceptance, forgotten), seconds, steps)
-
-    # --- draws ---
-
-    def _restart(self, trouble: str) -> None:
-        """Turn the draws so far into warm-up, and repair the surrogate."""
-        book = self._book
-        self._net.restarts.append(Rescue(iteration=book.iteration, reason=trouble))
-        book.begin_again()
-        self._learning.begin_again()
-        n_iterations = self.plan.recipe.safety.block + TUNED_AFTER_RESTART
-        self._begin_tuning(n_iterations, None)
-        book.warm_up_for(n_iterations)
-        self._repair(trouble, self.plan.recipe.safety.block)
-        self.warm_up()
 
     def _rescue(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
         """Repair the surrogate in warm-up, and note it."""
@@ -443,7 +421,6 @@ class Attempt:
             training_rows=learning.n_observed,
             frozen_before_draws=not learning.under_adaptation,
             rescues=tuple(net.rescues),
-            restarts=tuple(net.restarts),
             mix=net.mix,
             missed=found.missed if found else 0,
             recalled=found is not None and found.at_draws,

@@ -109,7 +109,6 @@ RESCUES = (Rescue(iteration=8, reason="x"), Rescue(iteration=80, reason="chain 1
         ({"frozen_before_draws": False}, "adaptation", False, "while the surrogate still adapted"),
         ({"rescues": RESCUES[1:]}, "rescues", False, "once in warm-up, the last time after iterat"),
         ({"rescues": RESCUES}, "rescues", False, "2 times in warm-up, .* 80: chain 1 had not mov"),
-        ({"restarts": RESCUES}, "restarts", False, "thrown back into warm-up 2 times, the last"),
         ({"missed": 2, "mix": 0.2}, "missed", True, r"or mix in more exact .*Safety\(mix=0\.4\)"),
         ({"missed": 2, "mix": 0.9}, "missed", True, r"schedule=surrokit\.Safety\(mix=0\.95\)"),
         ({"missed": 2}, "missed", True, r"or mix in exact .*=surrokit\.Safety\(mix=0\.1\)"),
