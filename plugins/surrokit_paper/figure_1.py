@@ -96,15 +96,7 @@ class Figure1(Figure):
             }
             for row in rows
         ]
-        return Report(
-            tables={"": lines},
-            notes=(
-                "near: root of Var(V - U) under N(0, 1); far: root mean square of V - U for "
-                "2 <= |x| <= 4; both in nats. Of single fits the median is shown.",
-                "other data: one fit to each of the other data sets, since a single one may "
-                "mislead.",
-            ),
-        )
+        return Report(tables={"": lines})
 
     def draw(self, rows: Sequence[Row]) -> Any:
         """Return a column for each N: the paper's surrogates above, this project's below."""

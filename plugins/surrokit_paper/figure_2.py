@@ -47,16 +47,6 @@ METHODS = by_name(
 PRINTED = {HMC: ("HMC", 0.97), "paper": ("surrogate", 0.88)}
 """Overall acceptance, as the caption of figure 2 has it."""
 
-NOTES = (
-    "acceptance is the mean of the exact acceptance probabilities of a chain, and in the table "
-    "its mean over repeats, with the standard error of that mean.",
-    "the paper gives neither step size nor number of steps; ours are set for its acceptance of "
-    "HMC. Its surrogate's acceptance is then measured, in many chains where the paper has one.",
-    "the surrogates of one repeat see the same training points: states of exact HMC, as in the "
-    "authors' code, repetitions included. The paper's text says accepted proposals.",
-    "effective draws are bulk effective draws of the parameter that has fewest, for each draw.",
-)
-
 
 @attrs.frozen(kw_only=True)
 class Figure2(Figure):
@@ -173,7 +163,6 @@ class Figure2(Figure):
                 for method, (what, number) in PRINTED.items()
                 if method in means
             ],
-            notes=NOTES,
         )
 
     def draw(self, rows: Sequence[Row]) -> Any:

@@ -73,15 +73,6 @@ QUANTITIES = {
 }
 """Numbers of a result over whose repeats medians are taken, and the columns that show them."""
 
-NOTES = (
-    "training seconds include the optimisation of hyperparameters; the paper's do not. Solving is "
-    "what is left of it once they are known.",
-    "seconds are those of the processor, all threads together.",
-    "effective draws are the mean over the 32 parameters, as the paper has them, by the estimator "
-    "of its section 5; seconds are those of the kept draws alone.",
-    "the exact potential, without noise, decides every acceptance.",
-)
-
 _GIVEN = ", hyperparameters given"
 
 
@@ -192,7 +183,6 @@ class Figure3(Figure):
             printed=[
                 ("acceptance of HMC at this step size", "around 0.7", median(exact, "acceptance"))
             ],
-            notes=NOTES,
         )
 
     def draw(self, rows: Sequence[Row]) -> Any:

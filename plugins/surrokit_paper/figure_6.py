@@ -28,17 +28,6 @@ METHODS = {HMC: "HMC", "rns": "RNS-HMC", "defaults": "surrokit as it comes"}
 LEVEL = 0.99
 """Probability with which runs of one posterior stay under what is called chance here."""
 
-NOTES = (
-    "standard errors are those of Monte Carlo, from effective sample sizes; of two runs they add "
-    "in squares.",
-    "largest differences are over all parameters, those of correlations over the pairs that are "
-    f"drawn. Of runs that draw from one posterior, {LEVEL:.0%} stay under the last column in "
-    "standard errors.",
-    "a step size of 0.045 and paths of up to 6 steps are the paper's, unit masses too; "
-    "surrokit as it comes picks everything itself.",
-    "seconds are those of the whole run, burn-in and training included.",
-)
-
 _MASSES = (0.9, 0.5)  # of the draws, inside the contours
 
 
@@ -155,7 +144,6 @@ class Figure6(ProblemFigure):
                 for row in rows
                 if row["method"] in (HMC, "rns")  # the paper has the same for both
             ],
-            notes=NOTES,
         )
 
     def draw(self, rows: Sequence[Row]) -> Any:

@@ -56,21 +56,6 @@ SCHEMES = by_name(
 )
 """The paper's, this project's surrogate of U as it comes, and of a forward map."""
 
-SHARED_NOTES = (
-    "the paper's network sees whitened inputs: in raw coordinates, which the paper has, the "
-    "recursion of its Proposition 1 is numerically meaningless.",
-    "the paper does not say at which rate its surrogate is deployed anew; (1 + t)^-kappa is ours.",
-    "a9a: the paper's random projection is lost. On orthonormal directions of the standardised "
-    "features its step size gives nearly its acceptance of HMC.",
-)
-NOTES = (
-    "acceptance is the mean of the exact acceptance probabilities in a bin of training points; the "
-    "curve is the median over runs, and its band goes from 5 % to 95 % of them.",
-    "training points are the positions at which the target was evaluated since the burn-in, those "
-    "along exact paths and rejected proposals included.",
-    *SHARED_NOTES,
-)
-
 
 @attrs.frozen(kw_only=True)
 class LearningFigure(ProblemFigure):
@@ -218,7 +203,7 @@ class Figure7(LearningFigure):
             if scheme == PAPER:
                 what = f"ARNS-HMC's acceptance at the end over HMC's, {problem}"
                 printed.append((what, "comparable", last / exact if last and exact else None))
-        return Report(tables={"": lines}, printed=printed, notes=NOTES)
+        return Report(tables={"": lines}, printed=printed)
 
     def draw(self, rows: Sequence[Row]) -> Any:
         """Return a panel for each problem: acceptance over training points."""

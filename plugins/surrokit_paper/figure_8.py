@@ -13,7 +13,7 @@ from surrokit.diagnostics import mean_error, r_hat
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
 from surrokit_paper.chains import NO_RESCUE, Clock, one_chain, sampled
-from surrokit_paper.figure_7 import EMULATOR, PAPER, SCHEMES, SHARED_NOTES, LearningFigure, schemes
+from surrokit_paper.figure_7 import EMULATOR, PAPER, SCHEMES, LearningFigure, schemes
 from surrokit_paper.harness import Case, Cell, Conditions, Report, Row, array, groups, median
 from surrokit_paper.methods import HMC
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, line_of
@@ -24,20 +24,6 @@ REFERENCE = "reference"
 
 KINDS = {HMC: "HMC", "rns": "RNS-HMC", "arns": "ARNS-HMC"}
 """First words of methods, and what the legend says."""
-
-NOTES = (
-    "the error is |mean of the draws up to t - E q| / |E q|; medians over runs, and bands from 5 % "
-    "to 95 % of them. E q comes from a long run on this project's own surrogate, with the gradient "
-    "as control variates.",
-    "draws of the starting phase and of the warm-up count. The burn-in before does not, nor its "
-    "time; it is the same for all methods.",
-    "seconds are those of the processor, all threads together, training included.",
-    "a surrogate of a forward map learns from Jacobians, and until it is there, exact HMC pays for "
-    "them in place of gradients.",
-    "times are compared from twice ARNS-HMC's starting phase on; the phase ends with its last "
-    "exact iteration, before the first fit.",
-    *SHARED_NOTES,
-)
 
 
 @attrs.frozen(kw_only=True)
@@ -177,7 +163,7 @@ class Figure8(LearningFigure):
         return Report(
             tables={"error of the mean": lines, "what E q is known by": known},
             printed=printed,
-            notes=(*NOTES, *_doubts(rows)),
+            notes=_doubts(rows),
         )
 
     def draw(self, rows: Sequence[Row]) -> Any:

@@ -184,7 +184,10 @@ class Outcome:
             missing.append(f"still to be done: {_listed(self.waiting)}; the same command goes on.")
         if self.others:
             missing.append(f"not asked for: {_listed(self.others)}.")
-        return attrs.evolve(found, notes=(*found.notes, *missing))
+        page = (
+            f"what is run, and what differs from the paper: docs/experiments/{self.figure.name}.md."
+        )
+        return attrs.evolve(found, notes=(*found.notes, *missing, page))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for JSON."""

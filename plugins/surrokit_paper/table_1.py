@@ -69,33 +69,6 @@ PRINTED: Mapping[tuple[str, str], PrintedLine] = {
 }
 """By the names of problem and method; 5000 kept draws of each."""
 
-NOTES = (
-    "seconds are those of the processor, all threads together. Of the first three tables they are "
-    "those of the kept draws alone, exact decisions included, as in the paper.",
-    "ESS is the paper's estimator, at most the number of draws; the fourth table has the bulk ESS "
-    "by ranks, which may exceed it.",
-    "here HMC pays one gradient a leapfrog step, and gets its value with the last. As the authors "
-    "count it pays two gradients a step and a value: seconds as run + (2 steps - gradients paid) "
-    "x seconds of a gradient + (draws - values paid) x seconds of a value, with the seconds of "
-    "single calls measured in the same row at draws of the posterior. Only HMC is charged so.",
-    "'at most' is what a surrogate could reach that costs nothing and mixes as HMC does, since one "
-    "exact value an iteration is left.",
-    "the authors' code of the elliptic problem makes 21 assemblies and solves at each call, values "
-    "included; here a gradient takes one factorisation and two solves, by the adjoint equation.",
-    "RNS-RMHMC learns from a burn-in of exact HMC, the paper's from one of exact RMHMC, which "
-    "would take an hour here. Exact RMHMC makes fewer draws, after as many iterations of exact HMC "
-    "from 0 as the setting 'settling' says, which count as its burn-in.",
-    "implicit equations of RMHMC are solved to 1e-10 and each path is tried back; the authors make "
-    "five passes.",
-    "a9a: the paper's random projection is lost. On orthonormal directions of the standardised "
-    "features its step size of HMC gives nearly its acceptance and effective draws. The step size "
-    "of RMHMC is tuned again for its acceptance of 0.82, and is 0.4 where the paper has 0.5.",
-    "elliptic PDE: the paper's data are not given; ours are drawn from the model with a fixed "
-    "seed.",
-    "methods with four chains are tuned in their own warm-up; 'a draw' is that of one chain. The "
-    "last of them, exact HMC, is what posteriors are compared with.",
-)
-
 
 @attrs.frozen(kw_only=True)
 class Table1(ProblemFigure):
@@ -198,10 +171,9 @@ class Table1(ProblemFigure):
                 if reference is not None and reference is not one
             ],
         }
-        notes = [f"{m.label}: {m.what}." for m in METHODS.values()]
         picked = [one for one in found.values() if one["choice"] is not None]
-        notes += [f"picked on {LABELS[one['problem']]}: {one['choice']}." for one in picked]
-        return Report(tables=tables, printed=_printed(found), notes=(*NOTES, *notes))
+        notes = [f"picked on {LABELS[one['problem']]}: {one['choice']}." for one in picked]
+        return Report(tables=tables, printed=_printed(found), notes=notes)
 
     def draw(self, rows: Sequence[Row]) -> Any:
         """Return a panel for each problem: effective draws a second of each method."""

@@ -25,7 +25,6 @@ class TableMethod:
     """A line of the table for each problem that it is for."""
 
     label: str  # in tables and pictures
-    what: str  # its settings, for the reader
     arguments: Recipe
     problems: tuple[str, ...] = PROBLEMS
     of_paper: bool = False  # is it in the paper's? Then it starts from 0, without fallback
@@ -88,14 +87,11 @@ def _rns_rmhmc(problem: PaperProblem, sizes: Any) -> Arguments:
 METHODS: Mapping[str, TableMethod] = {
     HMC: TableMethod(
         label="HMC",
-        what="the paper's step size and number of steps, unit masses, one chain from 0",
         arguments=lambda problem, sizes: _one_chain(warmup=sizes.burn_in)(problem, sizes),
         of_paper=True,
     ),
     RMHMC: TableMethod(
         label="RMHMC",
-        what="the paper's step size and number of steps, one chain; Fisher metric, for the PDE "
-        "the Gauss-Newton matrix",
         arguments=lambda problem, sizes: {
             **_riemannian(problem, problem.metric),
             "warmup": sizes.riemannian_burn_in,
@@ -106,8 +102,6 @@ METHODS: Mapping[str, TableMethod] = {
     ),
     RNS_HMC: TableMethod(
         label="RNS-HMC",
-        what="HMC on the paper's network, which learns once, from the states of a burn-in of "
-        "exact HMC",
         arguments=lambda problem, sizes: _one_chain(**_learnt_once(problem, sizes, problem.ridge))(
             problem, sizes
         ),
@@ -115,40 +109,30 @@ METHODS: Mapping[str, TableMethod] = {
     ),
     RNS_RMHMC: TableMethod(
         label="RNS-RMHMC",
-        what="RMHMC on the paper's network, which learns once, from the states of a burn-in of "
-        "exact HMC; the metric is the network's Hessian, for the PDE its diagonal",
         arguments=_rns_rmhmc,
         of_paper=True,
     ),
     "trend": TableMethod(
         label="default surrogate, values",
-        what="HMC as in the paper on the surrogate additive, which learns from values alone; "
-        "exploration and warm-up as they come",
         arguments=_one_chain(surrogate=("additive", {"train_on": "values"})),
     ),
     "gradients": TableMethod(
         label="default surrogate, gradients",
-        what="the same, learning from gradients too",
         arguments=_one_chain(surrogate="additive"),
     ),
     "emulator": TableMethod(
         label="emulator of the forward map",
-        what="HMC as in the paper on the surrogate additive, which learns outputs and Jacobians; "
-        "explorer rounds",
         arguments=_one_chain(surrogate="additive", explorer="rounds", warmup=None),
         problems=(PDE,),
         sees_outputs=True,
     ),
     "sub-chains": TableMethod(
         label="sub-chains",
-        what="sampler sub-chain on the surrogate additive, explorer rounds; four chains, all tuned",
         arguments=_four_chains(sampler="sub-chain", surrogate="additive", explorer="rounds"),
         sees_outputs=True,
     ),
     "subsampled": TableMethod(
         label="subsampled correction",
-        what="sampler gaussian on the surrogate quadratic, explorer rounds, correction "
-        "subsampled; four chains",
         arguments=_four_chains(
             sampler="gaussian", surrogate="quadratic", explorer="rounds", correction="subsampled"
         ),
@@ -156,14 +140,11 @@ METHODS: Mapping[str, TableMethod] = {
     ),
     "automatic": TableMethod(
         label="sample(target)",
-        what="everything picked by itself; four chains",
         arguments=_four_chains(),
         sees_outputs=True,
     ),
     TUNED: TableMethod(
         label="HMC, all tuned",
-        what="exact HMC with a dense mass matrix, step size and number of steps tuned in "
-        "warm-up; four chains. The posterior that others are compared with",
         arguments=lambda problem, sizes: {
             **_four_chains(sampler="hmc")(problem, sizes),
             "warmup": sizes.warmup,
