@@ -70,18 +70,12 @@ def reproduce(
 
     conditions = harness.Conditions(seed=seed, data=data)
     asked = _asked(names)
-    figures = {name: _figure(name, quick) for name in asked}
-    figures = _changed(figures, items)
+    figures = _figures(asked, quick, items)
     for name, figure in figures.items():
         harness.chosen(figure, asked[name])  # mistakes are told before anything is done
     done = broken = False
     for name, figure in figures.items():
-
-        def begin(case: str, name: str = name) -> None:
-            if sys.stderr.isatty():
-                say(f"{name}/{case}", err=True)
-
-        found = harness.reproduce(figure, out, conditions, asked[name], begin)
+        found = harness.reproduce(figure, out, conditions, asked[name])
         say(found.text(), nl=False)
         if found.rows:
             say(f"written: {', '.join(map(str, found.write(out)))}")
@@ -108,42 +102,42 @@ def _asked(names: Iterable[str]) -> dict[str, list[str]]:
     return {name: asked[name] for name in FIGURES if name in asked}
 
 
-def _figure(name: str, quick: bool) -> Figure:
-    module, _, cls = FIGURES[name].partition(":")
-    made = getattr(import_module(module), cls)
-    figure: Figure = made(**(made.quick if quick else {}))
-    return figure
+def _figures(names: Iterable[str], quick: bool, items: Sequence[str]) -> dict[str, Figure]:
+    """Return figures with those of the items KEY=VALUE that they have.
 
-
-def _changed(figures: dict[str, Figure], items: Iterable[str]) -> dict[str, Figure]:
-    """Return figures with the settings that they have; a value that is no Python literal is text.
-
-    One number or word stands for a tuple with nothing else.
+    A value that is no Python literal is text; one number or word stands for a tuple of one.
     """
-    import attrs
-
     from surrokit.errors import ConfigurationError
 
-    for item in items:
-        key, _, text = item.partition("=")
-        having = [name for name, figure in figures.items() if key in attrs.asdict(figure)]
-        if not having:
-            known = sorted({key for figure in figures.values() for key in attrs.asdict(figure)})
-            raise ConfigurationError(
-                f"--set takes KEY=VALUE with one of {', '.join(known)}, got {item!r}"
-            )
-        for name in having:
-            value: Any
-            try:
-                value = ast.literal_eval(text)
-            except (ValueError, SyntaxError):
-                value = text
-            before = getattr(figures[name], key)
-            if isinstance(before, tuple):
-                value = value if isinstance(value, tuple) else (value,)
-            alike = [type(each) for each in (before, value)] in ([float, int], [type(before)] * 2)
-            members = isinstance(before, tuple) and {*map(type, value)} != {*map(type, before)}
-            if before is not None and (members or not alike):
-                raise ConfigurationError(f"{key} must be like {before!r}, got {value!r}")
-            figures[name] = attrs.evolve(figures[name], **{key: value})
-    return figures
+    found: dict[str, Figure] = {}
+    known: set[str] = set()
+    given = dict(item.partition("=")[::2] for item in items)
+    for name in names:
+        module, _, cls = FIGURES[name].partition(":")
+        figure = getattr(import_module(module), cls)
+        fields = {field.name: field.default for field in figure.__attrs_attrs__}
+        settings = dict(figure.quick) if quick else {}
+        settings |= {key: _value(key, given[key], fields[key]) for key in given.keys() & fields}
+        found[name] = figure(**settings)
+        known |= set(fields)
+    if odd := given.keys() - known:
+        raise ConfigurationError(
+            f"--set takes KEY=VALUE with one of {', '.join(sorted(known))}, got {odd.pop()!r}"
+        )
+    return found
+
+
+def _value(key: str, text: str, default: Any) -> Any:
+    from surrokit.errors import ConfigurationError
+
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = text
+    pair = value if isinstance(value, tuple) else (value,)
+    like = default if isinstance(default, tuple) else (default,)
+    alike = {*map(type, pair)} <= {type(like[0]), int if isinstance(like[0], float) else None}
+    several = isinstance(value, tuple) and not isinstance(default, tuple)
+    if default is not None and (several or not alike):
+        raise ConfigurationError(f"{key} must be like {default!r}, got {value!r}")
+    return pair if isinstance(default, tuple) else value

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import sys
 import textwrap
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -284,7 +285,6 @@ def reproduce(
     out: Path,
     conditions: Conditions,
     only: Iterable[str] = ("",),
-    begin: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Do the cases of a figure, such as ``Figure1(n_refits=3)``, that are not kept yet.
 
@@ -297,8 +297,6 @@ def reproduce(
         Folder for the finished cases.
     only
         Names of the cases to do, or their first words; by default all.
-    begin
-        Called with the name of each case before it is done.
 
     Raises
     ------
@@ -318,7 +316,8 @@ def reproduce(
         for name, case in asked.items():
             if marks[name] in kept:
                 continue
-            begin(name)
+            if sys.stderr.isatty():
+                say(f"{figure.name}/{name}", err=True)
             try:
                 row = plain({**case, **figure.run(case, conditions)}, name)
             except SurrokitError as error:

@@ -149,16 +149,13 @@ class Table1(ProblemFigure):
         found = summaries(rows)
         hmc = {problem: one for (problem, method), one in found.items() if method == HMC}
         tables: dict[str, list[Mapping[str, Cell]]] = {
-            "The paper's accounting: sampling alone, burn-in and training left out": [
-                _sampling_line(one, hmc.get(one["problem"], {})) for one in found.values()
+            "The paper's accounting: sampling alone; ESS as percentages of the draws": [
+                _paper_line(one) for one in found.values()
             ],
             "min(ESS)/s over HMC's: HMC charged as the authors do, and as it runs here": [
                 _speed_line(one, hmc[one["problem"]])
                 for one in found.values()
                 if one["method"] != HMC and one["problem"] in hmc
-            ],
-            "Beside the paper's figures; ESS as percentages of the draws": [
-                _paper_line(one, PRINTED[key]) for key, one in found.items() if key in PRINTED
             ],
             "Everything counted: burn-in, exploration, training and warm-up": [
                 _full_line(one) for one in found.values()
@@ -173,7 +170,7 @@ class Table1(ProblemFigure):
         }
         picked = [one for one in found.values() if one["choice"] is not None]
         notes = [f"picked on {LABELS[one['problem']]}: {one['choice']}." for one in picked]
-        return Report(tables=tables, printed=_printed(found), notes=notes)
+        return Report(tables=tables, notes=notes)
 
     def draw(self, rows: Sequence[Row]) -> Any:
         """Return a panel for each problem: effective draws a second of each method."""
@@ -300,22 +297,6 @@ def _names(one: Summary) -> dict[str, Cell]:
     return {"problem": LABELS[one["problem"]], "method": METHODS[one["method"]].label}
 
 
-def _sampling_line(one: Summary, hmc: Summary) -> dict[str, Cell]:
-    least, middle, largest = one["ess"]
-    return {
-        **_names(one),
-        "AP": one["acceptance"],
-        "ESS: least": least,
-        "median": middle,
-        "largest": largest,
-        "draws": one["draws"],
-        "least, of draws": _ratio(least, one["draws"]),
-        "ms a draw": 1e3 * one["seconds"],
-        "min(ESS)/s": one["rate"],
-        "over HMC's": _ratio(one["rate"], hmc.get("rate")),
-    }
-
-
 def _speed_line(one: Summary, hmc: Summary) -> dict[str, Cell]:
     as_run, charged = ceilings(hmc)
     printed = PRINTED.get((one["problem"], one["method"]))
@@ -329,17 +310,19 @@ def _speed_line(one: Summary, hmc: Summary) -> dict[str, Cell]:
     }
 
 
-def _paper_line(one: Summary, printed: PrintedLine) -> dict[str, Cell]:
+def _paper_line(one: Summary) -> dict[str, Cell]:
+    printed = PRINTED.get((one["problem"], one["method"]))
     return {
         **_names(one),
-        "AP: paper": printed.acceptance,
+        "draws": one["draws"],
+        "AP: paper": printed and printed.acceptance,
         "here": one["acceptance"],
-        "ESS: paper": _percentages(printed.ess, 5000),
+        "ESS: paper": printed and _percentages(printed.ess, 5000),
         "here ": _percentages(one["ess"], one["draws"]),
-        "s a draw: paper": printed.seconds,
+        "s a draw: paper": printed and printed.seconds,
         "as run": one["seconds"],
         "as the authors count": one["charged_seconds"],
-        "min(ESS)/s: paper": printed.rate,
+        "min(ESS)/s: paper": printed and printed.rate,
         "as run ": one["rate"],
         "as the authors count ": one["charged_rate"],
     }
@@ -390,23 +373,6 @@ def _posterior_line(one: Summary, reference: Summary) -> dict[str, Cell]:
         "sds, per cent": largest(100.0 * (sd - other), other),
         "one standard error, per cent": largest(100.0 * sd_error, other),
     }
-
-
-def _printed(found: Mapping[tuple[str, str], Summary]) -> list[tuple[str, Cell, Cell]]:
-    known = [(key, PRINTED[key], one) for key, one in found.items() if key in PRINTED]
-    lines: list[tuple[str, Cell, Cell]] = [
-        (f"AP, {_what(one)}", printed.acceptance, one["acceptance"]) for _, printed, one in known
-    ]
-    for (problem, method), printed, one in known:
-        hmc = found.get((problem, HMC))
-        if hmc is not None and method != HMC:
-            times = _ratio(one["rate"], hmc["charged_rate"])
-            lines.append((f"speed-up, {_what(one)}", printed.speed_up, times))
-    return lines
-
-
-def _what(one: Summary) -> str:
-    return f"{METHODS[one['method']].label}, {LABELS[one['problem']]}"
 
 
 def _panel(ax: Any, found: Sequence[Summary], methods: Sequence[str]) -> None:

@@ -117,8 +117,7 @@ def test_speed_ups_are_ratios_of_effective_draws_a_second():
     assert_allclose(hmc["charged_rate"], 50.0 / (10.0 + 200 * 0.1 + 100 * 0.05))
     assert rns["charged_rate"] is None
     report = Table1().report(ROWS)
-    sampling, (speed,), paper, everything, _ = report.tables.values()
-    assert_allclose(sampling[1]["over HMC's"], 5.0)
+    paper, (speed,), everything, _ = report.tables.values()
     assert (speed["method"], speed["paper"]) == ("RNS-HMC", 8.72)
     assert_allclose((speed["as the authors count"], speed["as run"]), (17.5, 5.0))
     assert_allclose((speed["at most"], speed["at most "]), (9.0, 4.0))
@@ -127,9 +126,6 @@ def test_speed_ups_are_ratios_of_effective_draws_a_second():
     assert_allclose(everything[0]["calls for each effective draw"], 303 / 60)
     assert_allclose(everything[0]["effective draws a second"], 0.6)
     assert (everything[0]["other calls"], everything[0]["data rows"]) == ("3 jacobian", None)
-    printed = {what: (paper, ours) for what, paper, ours in report.printed}
-    assert printed["AP, RNS-HMC, simulated"] == (0.76, 0.6)
-    assert_allclose(printed["speed-up, RNS-HMC, simulated"], (8.72, 17.5))
     assert len(PRINTED) == 16
 
 
@@ -157,7 +153,7 @@ def test_repeats_are_averaged_and_a_chain_that_never_moved_has_no_speed():
     assert_allclose(found["seconds"], 0.15)
     stuck = row("rns-hmc", ess=(None, None, None), acceptance=0.0)
     line = tables([row("hmc"), stuck])[0][1]
-    assert (line["AP"], line["ESS: least"], line["min(ESS)/s"]) == (0.0, None, None)
+    assert (line["here"], line["here "], line["as run "]) == (0.0, None, None)
 
 
 # --- runs ---
