@@ -123,7 +123,7 @@ class EvaluationError(NumericalError):
 
 
 class EvaluationWarning(UserWarning):
-    """The target raised, or returned NaN, at some positions; they count as rejections."""
+    """The target raised, or returned NaN, near the draws; such positions count as rejections."""
 
 
 class GradientWarning(UserWarning):

@@ -1,11 +1,10 @@
-"""Failed evaluations: counted by kind, told from chance, and warned of."""
+"""Failed evaluations: counted by kind, and told from chance."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -13,11 +12,8 @@ import numpy as np
 
 from surrokit.capabilities import CallKind
 from surrokit.coordinates.constraints import CoordinateMap
-from surrokit.errors import EvaluationWarning
 from surrokit.model.outcome import BROKEN_GRADIENT, MINUS_INFINITY, Cause, Cure
-from surrokit.potentials import Potential
-from surrokit.targets.bounds import describe_position
-from surrokit.types import BoolArray, FloatArray
+from surrokit.types import FloatArray
 
 REMEMBERED = 50
 """Latest failed positions that are kept, for some of them to be evaluated once more."""
@@ -56,10 +52,10 @@ class FailureKind:
 class Recheck:
     """What came of evaluating positions once more.
 
-    ``tried`` of those that had failed were evaluated, after so many ``retries`` each, and
-    ``worked`` did not fail again. ``infinite`` of those with an infinite U were, and ``finite`` had
-    a finite one. ``apart`` are two values of U at one position that differ; None where there are
-    none.
+    ``near`` of those that failed last lie near the chains. ``tried`` of them were evaluated, after
+    so many ``retries`` each, and ``worked`` did not fail again. ``infinite`` of those with an
+    infinite U were, and ``finite`` had a finite one. ``apart`` are two values of U at one position
+    that differ; None where there are none.
     """
 
     tried: int = 0
@@ -68,6 +64,7 @@ class Recheck:
     retries: int = 0
     infinite: int = 0
     finite: int = 0
+    near: int = 0
 
     @property
     def rate(self) -> float:
@@ -146,6 +143,13 @@ class FailureAccount:
     def tell_broken(self, transform: CoordinateMap) -> BrokenGradients:
         """Return the broken gradients with their position in the user's coordinates."""
         return _in_users(self.broken_gradients, transform)
+
+    def take_near(self, places: FloatArray) -> list[tuple[CallKind, FloatArray]]:
+        """Return the latest failures near places (n, dim), count them as such, and forget all."""
+        near = different_near(self.lately, places)
+        self.lately.clear()
+        self.recheck = attrs.evolve(self.recheck, near=self.recheck.near + len(near))
+        return near
 
     def note_values(self, first: float, again: float) -> None:
         """Take in U of one position, evaluated twice."""
@@ -241,98 +245,20 @@ def _needed(rate: float) -> int:
     return max(1, math.ceil(math.log(0.1 * _LITTLE) / math.log(rate)) - 1)
 
 
-MOST_NUMBERS = 10**7
-"""Failures wait no longer once their positions hold more numbers than this."""
+def different_near(
+    found: Iterable[tuple[CallKind, FloatArray]], places: FloatArray
+) -> list[tuple[CallKind, FloatArray]]:
+    """Return calls at different positions within a width of places (n, dim), the last one first.
 
-
-class FailureLog:
-    """Warns of failures, once.
-
-    Where it ``waits``, those that may be overflow are kept for :meth:`settle`, unless they lie
-    where draws are expected.
+    Columns beyond a position's are left out. Where places have no width, all are near.
     """
-
-    def __init__(self, *, told: bool = False) -> None:
-        self.waits = False
-        self._told = told
-        self._expected: Box | None = None
-        self._waiting: list[tuple[str, FloatArray]] = []
-
-    def failed(self, what: str, positions: FloatArray, *, overflow: bool) -> None:
-        """Take in failures at positions (k, dim), and warn of them unless they wait.
-
-        Further columns are ignored. Numbers (k,) of single data rows, whose positions are not
-        known, do not wait, and neither does what cannot be mere ``overflow``, as NaN may.
-        """
-        if self._told:
-            return
-        if self.waits and overflow and positions.ndim > 1:
-            expected = self._expected is not None and self._expected.holds(positions).any()
-            self._waiting.append((what, positions.copy()))
-            if not expected and sum(row.size for _, row in self._waiting) <= MOST_NUMBERS:
-                return
-        self._tell(
-            f"the target {what}; such positions are rejected and counted, and further failures are "
-            'not reported. Pass compute=sk.Compute(on_error="raise") to stop instead'
-        )
-
-    def draws_begin(self, before: FloatArray) -> None:
-        """Expect draws near earlier positions (m, dim); without a width, let no failure wait."""
-        self._expected = Box.around(before)
-        self.waits = self._expected is not None
-
-    def settle(self, draws: FloatArray, before: FloatArray, target: Potential) -> None:
-        """Warn of failures that waited, if they lie near draws (n, dim) or where chains have been.
-
-        That is between positions (m, dim) ``before`` the draws. If draws have no width in some
-        coordinate, the region where they were expected takes their place; without one, every
-        failure counts. The target names the parameters.
-        """
-        waiting, self._waiting, self.waits = self._waiting, [], False
-        around, been = Box.around(draws) or self._expected, Box.of(before)
-        inside = [
-            (what, row[: target.dim])
-            for what, rows in waiting
-            for row in rows
-            if around is None or around.holds(row[None])[0] or been.holds(row[None])[0]
-        ]
-        if not inside or self._told:
-            return
-        what, first = inside[0]
-        n = len({row.tobytes() for _, row in inside})
-        where = "in the region of the chains" if len(draws) else "before there were any draws"
-        self._tell(
-            f"the target {what}, at {'one position' if n == 1 else f'{n} positions'} {where}, "
-            f"first at ({describe_position(target, first)}); such positions are rejected and "
-            "counted, so the draws lack the probability there",
-            stacklevel=5,  # the caller of sample
-        )
-
-    def _tell(self, message: str, stacklevel: int = 4) -> None:
-        self._told, self._waiting = True, []
-        warnings.warn(message, EvaluationWarning, stacklevel=stacklevel + 1)
-
-
-@attrs.frozen(eq=False)
-class Box:
-    """The box between two corners, each of shape (dim,)."""
-
-    low: FloatArray
-    high: FloatArray
-
-    @classmethod
-    def of(cls, points: FloatArray) -> Box:
-        """Return the smallest box around points (n, dim); it is empty if there are none."""
-        return cls(points.min(axis=0, initial=np.inf), points.max(axis=0, initial=-np.inf))
-
-    @classmethod
-    def around(cls, points: FloatArray) -> Box | None:
-        """Return the box of points, widened by its width on each side; None if some is zero."""
-        box = cls.of(points)
-        width = box.high - box.low
-        return cls(box.low - width, box.high + width) if (width > 0.0).all() else None
-
-    def holds(self, positions: FloatArray) -> BoolArray:
-        """Return whether each row is inside; columns beyond the box's are ignored."""
-        at = positions[:, : len(self.low)]
-        return np.asarray(((at >= self.low) & (at <= self.high)).all(axis=1))
+    dim = places.shape[1]
+    low, high = places.min(axis=0, initial=np.inf), places.max(axis=0, initial=-np.inf)
+    width = high - low
+    different = {
+        row[:dim].tobytes(): (call, row[:dim])
+        for call, row in found
+        if not (width > 0.0).all()
+        or ((row[:dim] >= low - width) & (row[:dim] <= high + width)).all()
+    }
+    return list(different.values())[::-1]

@@ -651,6 +651,11 @@ class Kernel(Protocol):
         """The step size in use; None for a sampler that has none."""
         return None
 
+    @property
+    def is_independent(self) -> bool:
+        """Whether proposals are draws of exp(-V), wherever the chains are."""
+        return False
+
     def cache(self, positions: FloatArray) -> Cache:  # noqa: ARG002
         """Evaluate what it needs of its potential at ``positions (n, dim)``."""
         return {}

@@ -1,4 +1,4 @@
-"""The safety net: rescues, restarts, exact transitions mixed in, surrogates that are hopeless."""
+"""The safety net: rescues, exact transitions mixed in, surrogates that are hopeless."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy as np
 import surrokit as sk
 from record.targets import (
     Interrupting,
-    bent,
-    bent_gradient,
     drawn,
     smooth,
 )
@@ -25,36 +23,13 @@ LONG: dict[str, Any] = {"warmup": 300}
 
 def runs() -> Mapping[str, Callable[[], sk.Run]]:
     """Return runs by name."""
-    return {**_repaired(), **_restarted(), **_mixed(), **_not_repaired()}
+    return {**_repaired(), **_mixed(), **_not_repaired()}
 
 
 def corrected_later(*first: Any) -> Any:
     """Return a surrogate whose first fits are these, and every later one the smooth target."""
     fits, right = iter(first), smooth()
     return sk.batch_surrogate(lambda evaluations, rng: next(fits, right))
-
-
-class Spoiling:
-    """A surrogate's fits, each right for so many iterations; an observer that counts these.
-
-    What is counted are iterations and not calls: how often a surrogate is called is nobody's
-    business.
-    """
-
-    def __init__(self, *lengths: float) -> None:
-        self._lengths = iter(lengths)
-        self._left = np.inf
-
-    def fit(self, evaluations: Any, rng: np.random.Generator) -> Any:
-        self._left = next(self._lengths, np.inf)
-        return sk.potential(value_and_gradient=self._both, dim=3, batched=True)
-
-    def surrokit_transition_done(self, run: Any, state: Any, info: Any) -> None:
-        self._left -= 1
-
-    def _both(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        shift = 0.0 if self._left > 0 else np.array(ELSEWHERE)
-        return bent(q - shift), bent_gradient(q - shift)
 
 
 def wrong() -> Any:
@@ -80,27 +55,6 @@ def _repaired() -> Mapping[str, Callable[[], sk.Run]]:
             observers=[Interrupting(121)],
             **LONG,
         ),
-    }
-
-
-def _restarted() -> Mapping[str, Callable[[], sk.Run]]:
-    again = sk.Safety(restart=True, rescues=0)
-    paths = {
-        **LONG,
-        "sampler": ("hmc", {"step_size": 0.4, "n_steps": 4, "metric": "identity"}),
-        "draws": 160,
-    }
-
-    def spoilt(*lengths: int, safety: sk.Safety | None = again) -> sk.Run:
-        fits = Spoiling(*lengths)
-        surrogate = sk.batch_surrogate(fits.fit)
-        return drawn(smooth(), surrogate=surrogate, observers=[fits], schedule=safety, **paths)
-
-    mixed = sk.Safety(restart=True, rescues=1, mix=0.1)
-    return {
-        "restart/once": lambda: spoilt(270),
-        "restart/always": lambda: spoilt(270, *9 * [180]),
-        "restart/mixed": lambda: spoilt(270, safety=mixed),
     }
 
 

@@ -131,7 +131,6 @@ def of_adaptation(run: sk.Run) -> dict[str, Any]:
         "training rows": adaptation.training_rows,
         "frozen before draws": adaptation.frozen_before_draws,
         "rescues": [rescue.iteration for rescue in adaptation.rescues],
-        "restarts": [restart.iteration for restart in adaptation.restarts],
         "mix": adaptation.mix,
         "surrogate": values,
         "picked": None if run.choice is None else _names(run.parts),

@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.arguments import fraction, optional_positive
 from surrokit.capabilities import GAUSSIAN
-from surrokit.interfaces import ChainState, Proposal, Sampler, Status, Tuning
+from surrokit.interfaces import ChainState, Kernel, Proposal, Sampler, Status, Tuning
 from surrokit.kernel.kernel import latest
 from surrokit.potentials import GaussianPotential, Potential, with_gaussian
 from surrokit.types import Cache, Capabilities, FloatArray
@@ -69,11 +69,16 @@ class GaussianMoves(Sampler):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class GaussianKernel:
+class GaussianKernel(Kernel):
     """Moves of one normal distribution."""
 
     potential: GaussianPotential  # V
     step: float  # b
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether b is 1."""
+        return self.step == 1.0
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return V, shape (n,), at positions of shape (n, dim)."""
@@ -141,7 +146,7 @@ class RandomWalk(Sampler):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Walk:
+class Walk(Kernel):
     """Normal moves, whatever the potential."""
 
     step: float  # scale of a move

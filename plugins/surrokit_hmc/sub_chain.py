@@ -94,7 +94,7 @@ class SubChain(Sampler):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class SubChainKernel:
+class SubChainKernel(Kernel):
     """Sub-chains of transitions of a kernel on one V."""
 
     potential: Potential  # V

@@ -17,7 +17,7 @@ from surrokit.coordinates.transforms import from_line_of
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import r_hat
 from surrokit.errors import BudgetSpent
-from surrokit.failures import Box
+from surrokit.failures import different_near
 from surrokit.mode.search import MANY, name_of, simplified
 from surrokit.model.model import calls_per_gradient
 from surrokit.targets.bounds import labels_on_line, parameters_of, transform_of
@@ -273,7 +273,7 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
     account, before = target.rejections.account, target.paid
     is_first = not account.recheck.tried
     try:
-        for call, position in _choose(target, places):
+        for call, position in account.take_near(places):
             seen = account.recheck
             costs = seen.tried >= FEW and target.paid - before > PART * before
             if seen.tried == MOST or seen.worked == ENOUGH or costs:
@@ -286,32 +286,14 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
     except BudgetSpent:
         return
     finally:
-        account.lately.clear()
         account.infinite.clear()
-
-
-def _choose(target: RecordingPotential, places: FloatArray) -> list[tuple[CallKind, FloatArray]]:
-    """Return kinds of calls and positions of different failures near some places, latest first."""
-    return _different_near(list(target.rejections.account.lately), places, target.dim)
-
-
-def _different_near(
-    found: list[tuple[CallKind, FloatArray]], places: FloatArray, dim: int
-) -> list[tuple[CallKind, FloatArray]]:
-    around = Box.around(places)
-    different = {
-        row[:dim].tobytes(): (call, row[:dim])
-        for call, row in found
-        if around is None or around.holds(row[None])[0]
-    }
-    return list(different.values())[::-1]
 
 
 def _look_at_infinite(target: RecordingPotential, places: FloatArray) -> None:
     """Evaluate U once more at some positions where it was infinite, and note where it is not."""
     account, before = target.rejections.account, target.paid
     found: list[tuple[CallKind, FloatArray]] = [("value", row) for row in account.infinite]
-    for _, position in _different_near(found, places, target.dim):
+    for _, position in different_near(found, places):
         seen = account.recheck
         part = PART if seen.finite else PART_OF_INFINITE
         if seen.infinite >= min(max(FEW, part * before), MOST) or seen.finite == ENOUGH:

@@ -18,7 +18,7 @@ from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import calls_paid
 from surrokit.errors import TargetError
-from surrokit.failures import REMEMBERED, BrokenGradients, FailureAccount, FailureLog
+from surrokit.failures import REMEMBERED, BrokenGradients, FailureAccount
 from surrokit.interfaces import Evaluations
 from surrokit.limits import EDGE, PENALTY, Penalties, users_threads, without_penalties
 from surrokit.model.calls import Calls, Guard, Journal, NoJournal, OnError
@@ -96,13 +96,10 @@ class Rejections:
     account
         Failures by kind: positions at which the target raised, returned NaN, or claimed an
         infinite density.
-    log
-        Warns of failures.
     """
 
     def __init__(self, calls: Calls, target: Potential) -> None:
         self.account = FailureAccount(calls.retries if calls.on_error == "retry" else 0)
-        self.log = FailureLog()
         self._latest: tuple[FloatArray, FloatArray] | None = None
         self._calls, self._target = calls, target
         self._kind: CallKind = "value"
@@ -129,35 +126,25 @@ class Rejections:
     def __exit__(self, *raised: Any) -> None:
         self._quiet.__exit__(*raised)
         del self._quiet  # its token cannot be pickled
-        calls, positions = self._calls, self._at
-        if raised[0] is not None or not (calls.cures or calls.causes or calls.as_a_whole):
-            return
-        for cure in calls.cures:
-            self.account.cure(self._outside(cure))
-        if calls.causes:
-            cause = next(iter(calls.causes.values()))
-            at = positions[list(calls.causes)]
-            self.log.failed(cause.report, at, overflow=cause.overflow)
-        elif calls.as_a_whole is not None:
-            cause = calls.as_a_whole
-            self.log.failed(cause.report, positions, overflow=cause.overflow)
+        if raised[0] is None:
+            for cure in self._calls.cures:
+                self.account.cure(self._outside(cure))
 
     @contextmanager
     def aside(self, *, afresh: bool = False) -> Iterator[FailureAccount]:
-        """Count failures in the block in an account of its own, without warnings or retries.
+        """Count failures in the block in an account of its own, without retries.
 
         Parameters
         ----------
         afresh
             Whether what is known is evaluated once more.
         """
-        kept = self.account, self.log
-        self.account, self.log = FailureAccount(), FailureLog(told=True)
+        kept, self.account = self.account, FailureAccount()
         try:
             with self._calls.aside(afresh=afresh):
                 yield self.account
         finally:
-            self.account, self.log = kept
+            self.account = kept
 
     def decidable(self, values: FloatArray, *, usual: bool = False) -> FloatArray:
         """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
@@ -183,7 +170,6 @@ class Rejections:
         endless = values == -np.inf
         if endless.any():
             what = "returned U = -inf, an infinite density, which no chain could leave again"
-            self.log.failed(what, self._at[endless], overflow=False)
             self.account.reject(MINUS_INFINITY, what, self._kind, self._at[endless])
         return np.where(failed, np.inf, values)
 
@@ -224,7 +210,6 @@ class Rejections:
                 self.account.reject(cause.kind, cause.report, self._kind, at)
                 nan[row] = False
         if nan.any():
-            self.log.failed(RETURNED_NAN.report, self._at[nan], overflow=True)
             self.account.reject(RETURNED_NAN.kind, RETURNED_NAN.report, self._kind, self._at[nan])
 
     def _outside(self, cure: Cure) -> Cure:

@@ -13,6 +13,7 @@ from surrokit.interfaces import (
     ChainState,
     Hamiltonian,
     Integrator,
+    Kernel,
     Metric,
     Phase,
     PositionMetric,
@@ -226,7 +227,7 @@ def left_free(**free: bool) -> frozenset[str]:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class PathKernel:
+class PathKernel(Kernel):
     """The common part of kernels that follow paths on a potential, with a step size in use."""
 
     potential: Potential

@@ -17,14 +17,16 @@ from surrokit.interfaces import (
     Decider,
     Findings,
     Kernel,
+    Proposal,
     Sampler,
     StepInfo,
     Tuning,
 )
+from surrokit.kernel.jumps import Jumps
 from surrokit.kernel.tuning import Tuner, moves_by_gradients
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential
-from surrokit.types import Cache, FloatArray
+from surrokit.types import Cache, FloatArray, IntArray
 
 Owner = TypeVar("Owner")
 Result = TypeVar("Result")
@@ -232,6 +234,59 @@ def follow(
         yield state
 
 
+AHEAD = 50
+"""Transitions that are made at once where proposals do not depend on where chains are."""
+
+
+def move_ahead(
+    kernel: Kernel, decider: Decider, state: ChainState, n: int, rng: np.random.Generator
+) -> Iterator[tuple[ChainState, StepInfo]]:
+    """Yield n transitions of chains with independent proposals, decided in a few batches.
+
+    The decider must not go by values of U at the chains, which are NaN at all of them.
+    First every proposal is decided on as if the one before had been accepted. Where it was not, the
+    next one is decided on once more, from where the chain then is, until no decision is from a
+    wrong place. Whether a decision is made again depends on those before it alone, and it is made
+    with new random numbers, so that transitions have the law of single ones.
+    """
+    chains = len(state.positions)
+    batch = _rows(state, np.tile(np.arange(chains), n))
+    proposal = kernel.propose(batch, rng)
+    # places: of the chains as they are, then of all proposals
+    places = ChainState(
+        positions=np.concatenate([state.positions, proposal.positions]),
+        values=np.concatenate([state.values, np.full(n * chains, np.nan)]),
+        cache={k: np.concatenate([state.cache[k], each]) for k, each in proposal.cache.items()},
+    )
+    own = np.arange(chains, (n + 1) * chains).reshape(n, chains)
+    before, wrong = own.ravel() - chains, np.arange(n * chains)
+    decided: dict[str, Any] = {}
+    while wrong.size:
+        there = _rows(places, before[wrong])
+        again = Proposal(
+            positions=proposal.positions[wrong],
+            log_correction=proposal.cache["value"][wrong] - there.cache["value"],
+            status=proposal.status[wrong],
+            cache={name: array[wrong] for name, array in proposal.cache.items()},
+            source=proposal.source,
+        )
+        _, info = decider.decide(there, again, rng)
+        for name in ("accepted", "acceptance", "path_acceptance", "status", "divergent", "n_steps"):
+            found = getattr(info, name)
+            decided.setdefault(name, np.empty(n * chains, found.dtype))[wrong] = found
+        accepted = np.where(decided["accepted"].reshape(n, chains), own, 0)
+        at = np.maximum.accumulate(np.vstack([np.arange(chains), accepted]))
+        wrong, before = np.flatnonzero(at[:-1].ravel() != before), at[:-1].ravel()
+    for i, place in enumerate(at[1:]):
+        row = slice(i * chains, (i + 1) * chains)
+        yield _rows(places, place), StepInfo(**{name: each[row] for name, each in decided.items()})
+
+
+def _rows(state: ChainState, rows: IntArray) -> ChainState:
+    cache = {name: array[rows] for name, array in state.cache.items()}
+    return ChainState(positions=state.positions[rows], values=state.values[rows], cache=cache)
+
+
 class Moves(Binding):
     """The run's own kernel on the target or a ready surrogate, with the state of the chains."""
 
@@ -250,6 +305,7 @@ class Moves(Binding):
         self.chains: ChainState | None = None
         self.covariance: FloatArray | None = None
         self.step_size: float | None = None
+        self._ahead: Iterator[tuple[ChainState, StepInfo]] = iter(())
 
     @property
     def state(self) -> ChainState:
@@ -314,24 +370,38 @@ class Moves(Binding):
     # --- moving ---
 
     def transition(self, rng: np.random.Generator, *, tune: bool) -> StepInfo:
-        """Make one transition of all chains."""
+        """Make one transition of all chains; of independent ones several, where U decides none."""
         self.step_size = self.kernel.step
+        if not tune and self.kernel.is_independent and np.isnan(self.state.values).all():
+            made = next(self._ahead, None)
+            if made is None:
+                self._ahead = move_ahead(self.kernel, self.decider, self.state, AHEAD, rng)
+                made = next(self._ahead)
+            self.chains, info = made
+            return info
         state = self.renew(self.state)
         self.chains, info = self.decider.decide(state, self.kernel.propose(state, rng), rng)
         if tune:
             self.update(self.chains, info)
         return info
 
+    def jump(self, jumps: Jumps, rng: np.random.Generator) -> StepInfo:
+        """Let all chains jump, if they are accepted."""
+        state = self.renew(self.state)
+        proposal = jumps.propose(self.kernel, state, rng)
+        self.chains, info = self.decider.decide(state, proposal, rng)
+        return info
+
     def move_to(self, state: ChainState, *, tune: bool) -> None:
         """Take over the state to which another kernel took the chains."""
         if tune:
             self._use(self._tuner.skip(state.positions))
-        self.chains = self.look_up(state)
+        self.chains, self._ahead = self.look_up(state), iter(())
 
     def move_on(self, potential: Potential) -> None:
         """Move on another potential from here on."""
         self.bind_to(potential)
-        self.chains = self.look_up(self.state)
+        self.chains, self._ahead = self.look_up(self.state), iter(())
 
     def take_over(self, findings: Findings) -> None:
         """Go on from where another kernel left the chains."""

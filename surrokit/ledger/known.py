@@ -192,7 +192,6 @@ def read_evaluations(events: Iterable[Event], exact: Potential) -> Evaluations:
     by_differences = isinstance(exact, Differences)
     valued = exact.inner if isinstance(exact, Differences) else exact
     target = RecordingPotential(valued, keep=True)
-    target.rejections.log.waits = True
     found: list[Evaluations] = []
     for event in events:
         method = _BY_EVENT.get(event.kind)

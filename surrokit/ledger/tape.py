@@ -147,8 +147,8 @@ def event_of(number: int, row: Sequence[Any]) -> Event:
         if not counted.keys() <= set(CALL_KINDS):
             raise ValueError("calls of no known kind are counted")
     causes, cures = {}, []
-    for failed, of, report, overflow, *where in json.loads(notes) if notes is not None else ():
-        cause = Cause(kind=str(of), report=str(report), overflow=bool(overflow))
+    for failed, of, report, *where in json.loads(notes) if notes is not None else ():
+        cause = Cause(kind=str(of), report=str(report))
         if failed is None:
             (position,) = where
             cures.append(Cure(cause, np.array(position, dtype=np.float64)))

@@ -244,9 +244,10 @@ class Calls:
         Whether the last batch of each kind is kept, to be given once more.
     meter
         Counts the calls that have come back, and those that go on.
-    causes, cures, as_a_whole
-        Of calls since :meth:`begin`: row number to why it failed, failures that a retry cured, and
-        why a batch failed whose rows can be evaluated one by one; None where none did.
+    causes, cures
+        Of calls since :meth:`begin`: row number to why it failed, and failures that a retry cured.
+    as_a_whole
+        Why the first batch raised whose rows could all be evaluated one by one; None without one.
     """
 
     def __init__(self, on_error: OnError, retries: int) -> None:
@@ -266,7 +267,7 @@ class Calls:
 
     def begin(self, n: int) -> None:
         """Note failures afresh, by the numbers of n rows of which those of calls are parts."""
-        self.causes, self.cures, self.as_a_whole, self._n = {}, [], None, n
+        self.causes, self.cures, self._n = {}, [], n
 
     def evaluate(
         self,
@@ -430,7 +431,7 @@ class Calls:
             if row.results is not None
         }
         causes = {i: cause for i, row in enumerate(alone) for cause in row.causes.values()}
-        if not causes:  # what cannot take batches is evaluated twice
+        if not causes and self.as_a_whole is None:  # what cannot take batches is evaluated twice
             self.as_a_whole = Cause.of(error)
         return Outcome.of_rows(known, causes, n)
 

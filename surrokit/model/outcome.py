@@ -89,22 +89,18 @@ class Cause:
     ----------
     report
         What the target did; of a long text the first and the last characters.
-    overflow
-        Whether it may be mere overflow.
     """
 
     kind: str
     report: str = attrs.field(converter=_cut)
-    overflow: bool
 
     @classmethod
     def of(cls, error: Exception) -> Cause:
         """Return what an exception tells."""
-        overflow = isinstance(error, ArithmeticError)
-        return cls(kind=kind_of(error), report=report_of(error), overflow=overflow)
+        return cls(kind=kind_of(error), report=report_of(error))
 
 
-RETURNED_NAN = Cause(kind=NAN, report="returned NaN", overflow=True)
+RETURNED_NAN = Cause(kind=NAN, report="returned NaN")
 
 
 @attrs.frozen(eq=False)

@@ -173,7 +173,7 @@ class Plan:
             recipe=attrs.evolve(
                 recipe,
                 fallback=None,
-                safety=attrs.evolve(recipe.safety, mix=0.0, restart=False),
+                safety=attrs.evolve(recipe.safety, mix=0.0),
                 chosen=attrs.evolve(recipe.chosen or Choice(), fallback=(fallback.name, reason)),
             ),
             sampler=fallback.sampler,
@@ -535,9 +535,6 @@ def _check_weighing(plan: Plan, weigher: Weigher) -> None:
 
 def _check_safety(plan: Plan) -> None:
     net = plan.recipe.safety
-    if net.restart and plan.learner is None:
-        why = _nothing_learns(plan.surrogate)
-        raise ConfigurationError(f"safety asks for restart, but {why}, or leave restart out")
     if not net.mix:
         return
     if not plan.learns:

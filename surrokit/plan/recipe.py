@@ -218,7 +218,6 @@ class Recipe:
             self.schedule not in (None, catalogue.pick("schedule", NO_LEARNING))
             or any(part is not None for part in given)
             or bool(self.safety.mix)
-            or self.safety.restart
         )
 
     def fill(self, reason: str, **parts: Any) -> Recipe:

@@ -12,7 +12,6 @@ from surrokit.arguments import (
     Limits,
     fraction,
     not_negative_integer,
-    one_of,
     positive_integer,
     share,
 )
@@ -21,9 +20,6 @@ from surrokit.potentials import Potential
 from surrokit.result.records import Rescue
 from surrokit.surrogate.quality import fit_quality_of
 from surrokit.types import FloatArray
-
-MOST_RESTARTS = 3
-"""Restarts after which draws are kept, whatever happens."""
 
 _MIX = Limits("None or a probability of at least 0 and below 1", share.hold)
 
@@ -60,9 +56,7 @@ class Safety:
     From the first kept draw on there are no repairs, because a kernel that depended on the path
     would bias the draws. Only ``mix`` remains: the probability that an iteration is an exact
     transition, independently of the past and fixed in warm-up. A collapse among kept draws gives a
-    warning. With ``restart`` the draws so far become warm-up, the surrogate is repaired, and draws
-    begin again, at most three times. The kernel is then still fixed before the first kept draw, but
-    whether draws are kept depends on the draws; so ``restart`` must be asked for.
+    warning.
 
     Parameters
     ----------
@@ -78,8 +72,6 @@ class Safety:
         Probability that an iteration after the exploration, kept or not, is an exact transition.
         None for 0, or for :data:`MIXED` where a surrogate had to learn from exact paths because a
         poor acceptance was foretold, and does not foretell a good one after that.
-    restart
-        Whether a collapse among kept draws starts them again.
 
     Raises
     ------
@@ -93,7 +85,6 @@ class Safety:
     block: int = attrs.field(default=10, validator=positive_integer)
     rescues: int = attrs.field(default=5, validator=not_negative_integer)
     mix: float | None = attrs.field(default=None, validator=attrs.validators.optional(_MIX))
-    restart: bool = attrs.field(default=False, validator=one_of(True, False))
 
 
 _STILL_GOOD = 0.5  # nothing is repaired above this part of the paths' acceptance
@@ -117,7 +108,6 @@ class SafetyNet:
         self.safety = safety
         self.mix = safety.mix or 0.0
         self.rescues: list[Rescue] = []
-        self.restarts: list[Rescue] = []
         self._chains = chains
         self._repairs = self._awake = repairs
         self._block: list[float] = []
@@ -137,11 +127,8 @@ class SafetyNet:
             self._standing = np.where(info.accepted, 0, self._standing + 1)
 
     def draws_begin(self) -> None:
-        """Stop watching, unless draws may have to begin again."""
-        self._awake = self._repairs and self._may_restart
-        if not self._awake:
-            self._unlearnt = []
-        self.look_afresh()
+        """Stop watching."""
+        self._awake, self._unlearnt = False, []
 
     def trouble(self, surrogate: Potential | None, room: int) -> str | None:
         """Return why the surrogate must be repaired in a warm-up that has ``room`` left."""
@@ -151,10 +138,6 @@ class SafetyNet:
         """Return whether a repair leaves ``patience`` iterations of warm-up for tuning."""
         enough = room >= transitions + self.safety.patience
         return self._repairs and enough and len(self.rescues) < self.safety.rescues
-
-    def late_trouble(self, surrogate: Potential | None) -> str | None:
-        """Return why kept draws must begin again, if that was asked for."""
-        return self._complaint(surrogate) if self._may_restart else None
 
     def _complaint(self, surrogate: Potential | None) -> str | None:
         if not self._repairs or surrogate is None or len(self._latest) < self.safety.patience:
@@ -219,7 +202,7 @@ class SafetyNet:
     def listens(self, surrogate: Potential | None, stage: Stage) -> bool:
         """Return whether evaluations that the schedule does not observe are kept for a repair."""
         may_rescue = stage != "sampling" and len(self.rescues) < self.safety.rescues
-        return self._repairs and surrogate is not None and (self._may_restart or may_rescue)
+        return self._repairs and surrogate is not None and may_rescue
 
     def keep(self, rows: Evaluations) -> None:
         """Keep evaluations that the learner has not observed."""
@@ -229,10 +212,6 @@ class SafetyNet:
         """Return the evaluations kept, and forget them."""
         blocks, self._unlearnt = self._unlearnt, []
         return Evaluations.join(blocks, dim)
-
-    @property
-    def _may_restart(self) -> bool:
-        return self.safety.restart and len(self.restarts) < MOST_RESTARTS
 
 
 HOPELESS = 0.01

@@ -154,7 +154,7 @@ def cost_panels(run: Any) -> list[Panel]:
     known = ~np.isnan(moves)
     with np.errstate(invalid="ignore"):
         acceptance = np.where(known, moves, 0.0).sum(axis=0) / known.sum(axis=0)
-    repairs = [each.iteration for each in (*run.adaptation.rescues, *run.adaptation.restarts)]
+    repairs = [each.iteration for each in run.adaptation.rescues]
     marks = [
         [i for i in places if 0 < i <= len(seconds)]
         for places in (run.adaptation.deployments, repairs)

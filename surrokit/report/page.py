@@ -103,7 +103,7 @@ def page_of(
         return inline_svg(panel, f"p{next(numbers)}")
 
     adaptation, diverged = run.adaptation, int(run.divergences.sum())
-    repairs = [*adaptation.rescues, *adaptation.restarts]
+    repairs = adaptation.rescues
     return _document(
         refresh,
         waiting=None,

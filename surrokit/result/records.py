@@ -112,9 +112,8 @@ class Adaptation:
     #: says. If not, draws are exact only in the limit of vanishing adaptation.
     frozen_before_draws: bool
     rescues: tuple[Rescue, ...] = ()  #: Repairs of the surrogate by the safety net in warm-up.
-    #: Repairs at which the draws so far became warm-up, and draws began again.
-    restarts: tuple[Rescue, ...] = ()
     mix: float = 0.0  #: Probability with which a kept iteration was an exact transition.
+    jumps: int = 0  #: Modes between which half of the kept iterations jumped; 0 for no jumps.
     #: Places where the target went on where the surrogate's mass ended, after the exploration.
     missed: int = 0
     recalled: bool = False  #: Whether chains went on from draws of an earlier run, unexplored.
@@ -126,8 +125,7 @@ class Adaptation:
     def of_dict(cls, data: Mapping[str, Any]) -> Adaptation:
         """Return what ``attrs.asdict`` made plain data of."""
         searches, made = data["searches"], dict[str, Any]()
-        for name, of in (("rescues", Rescue), ("restarts", Rescue)):
-            made[name] = tuple(of(**each) for each in data[name])
+        made["rescues"] = tuple(Rescue(**each) for each in data["rescues"])
         for name in ("deployments", "deployed_though_frozen"):
             made[name] = tuple(data[name])
         if searches is not None:

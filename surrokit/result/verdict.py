@@ -193,6 +193,7 @@ def _of_failures(run: Run) -> Found:
     if not run.failures:
         return
     kinds, most = [], 3  # numbers of a position
+    somewhere = "minus infinity" in run.failure_kinds or not len(run.kept)
     for name, kind in run.failure_kinds.items():
         first = shorten(kind.message, 200)
         if not kind.count:
@@ -208,7 +209,12 @@ def _of_failures(run: Run) -> Found:
         f"the target could not be evaluated at {run.failures} positions, which were rejected"
         f"{': ' * bool(kinds)}{'; '.join(kinds)}"
     )
-    yield "failures", False, message
+    if run.recheck.near or somewhere:
+        message += (
+            ". Draws lack the probability there; let the target return inf where its density is "
+            'zero, or mend it (compute=sk.Compute(on_error="raise") stops at the first failure)'
+        )
+    yield "failures", bool(run.recheck.near) or somewhere, message
 
 
 def _failing_chains(run: Run) -> Found:
@@ -232,9 +238,9 @@ def _of_warm_up(run: Run) -> Found:
     if repairs := went.rescues:
         message = f"the safety net repaired the surrogate {_times(repairs)} in warm-up"
         yield "rescues", False, f"{message}, {_last(repairs)}"
-    if restarts := went.restarts:
-        message = f"draws were thrown back into warm-up {_times(restarts)}, {_last(restarts)}"
-        yield "restarts", False, message
+    if went.jumps:
+        message = f"half of the iterations were jumps between {went.jumps} modes, decided exactly"
+        yield "jumps", False, message
     if went.mix:
         message = f"kept iterations were exact transitions with probability {went.mix:g}"
         yield "mix", False, message

@@ -27,11 +27,12 @@ from surrokit.interfaces import (
     Tuning,
     weighs,
 )
+from surrokit.kernel.jumps import Jumps
 from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.kernel.tuning import LAST
 from surrokit.limits import EXPLORING, SAMPLING, WARMING, users_threads
 from surrokit.mode.starts import start
-from surrokit.plan.plan import SHORTEST, TUNED_AFTER_RESTART, Plan
+from surrokit.plan.plan import SHORTEST, Plan
 from surrokit.plan.recipe import JUDGED
 from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SURE, SafetyNet, in_words
 from surrokit.result.records import Adaptation, Rescue, Weights
@@ -42,6 +43,10 @@ from surrokit.run.learning import InUse, Learning
 from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray
+
+JUMPING, SPREADING = 0.5, 40
+"""Probability that an iteration is a jump between modes, independently of the past, and iterations
+after which chains are in each mode in proportion to its mass."""
 
 Steps = tuple[Iterator[Explored], ChainState]
 """Iterations of an exploration, and the chains at their starts."""
@@ -69,6 +74,7 @@ class Attempt:
         repairs = learns and self._exact is not None
         self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
         self._found: Findings | None = None
+        self._jumps: Jumps | None = None
         self._evaluations: list[Evaluations] = []  # of the exploration
         self._wants_gradients = False
         self._begin_with = partial(
@@ -195,30 +201,22 @@ class Attempt:
         return None
 
     def draw(self) -> None:
-        """Keep draws; nothing is tuned from here on, unless draws must begin again."""
-        book, net, stopping = self._book, self._net, self._book.stopping
-        trouble: str | None = ""
-        while trouble is not None:
-            if trouble:
-                self._restart(trouble)
-            book.target.rejections.log.draws_begin(book.lately())
-            net.draws_begin()
-            book.enter(SAMPLING)
-            self._learning.begin_draws(self._in_use)
-            stopping.draws_begin(book.most_draws)
-            trouble = None
-            while trouble is None and stopping.allows(len(book.kept), book.most_draws):
-                book.expect(draws=stopping.expected)
-                stopping.check()
-                with book.clock.phase("sampling"):
-                    step = self._transition(tune=False)
-                stopping.check()  # an iteration that a limit falls into is dropped
-                self._after("sampling", step, self._take_paid_rows())
-                trouble = net.late_trouble(self._learning.surrogate)
-                if trouble is None:
-                    with book.clock.phase("sampling"):
-                        if stopping.reached(book.kept):
-                            break
+        """Keep draws; nothing is tuned from here on."""
+        book, stopping = self._book, self._book.stopping
+        self._net.draws_begin()
+        book.enter(SAMPLING)
+        self._learning.begin_draws(self._in_use)
+        stopping.draws_begin(book.most_draws)
+        while stopping.allows(len(book.kept), book.most_draws):
+            book.expect(draws=stopping.expected)
+            stopping.check()
+            with book.clock.phase("sampling"):
+                step = self._transition(tune=False)
+            stopping.check()  # an iteration that a limit falls into is dropped
+            self._after("sampling", step, self._take_paid_rows())
+            with book.clock.phase("sampling"):
+                if stopping.reached(book.kept):
+                    break
 
     def hand_over(self) -> Findings:
         """Return the findings that the next attempt takes over, with the chains as they are."""
@@ -248,10 +246,31 @@ class Attempt:
         self._moves.settle()
         if self._exact is not None:
             self._exact.freeze()
+        self._learn_to_jump()
         return self._complaint_after_warm_up()
+
+    def _learn_to_jump(self) -> None:
+        """Fit jumps between modes to the second half of the warm-up, and let chains spread."""
+        book, modes = self._book, None if self._found is None else self._found.modes
+        if modes is None or not modes.believed or self._learning.learns or len(book.warmup) < 2:
+            return
+        late = book.warmup.columns(len(book.warmup) // 2)
+        positions, values = late["positions"].reshape(-1, self._target.dim), late["values"].ravel()
+        known = np.isfinite(values)
+        if not known.all():  # the correction does not know U
+            return
+        self._jumps = Jumps.between(modes, positions, values)
+        for _ in range(SPREADING if self._jumps is not None else 0):
+            book.stopping.check_before_iteration(exact=True)
+            with book.clock.phase("warmup"):
+                step = self._transition(tune=False)
+            self._after("warmup", step, self._take_paid_rows())
 
     def _transition(self, *, tune: bool) -> StepInfo:
         """Move all chains once, on the surrogate or, at random, by the exact kernel."""
+        if self._jumps is not None and self._rng.random() < JUMPING:
+            with users_threads():
+                return self._moves.jump(self._jumps, self._rng)
         if self._net.mixes(self._learning.surrogate, self._rng):
             return self._exact_transition(tune=tune)
         if self._learning.surrogate is None:  # each step is a call: threads are set once
@@ -323,20 +342,6 @@ class Attempt:
         acceptance, seconds, steps = warmup.last(enough)
         forgotten = self._moves.forgotten(warmup.positions()[:, -enough:])
         return fallback.complaint(min(acceptance, forgotten), seconds, steps)
-
-    # --- draws ---
-
-    def _restart(self, trouble: str) -> None:
-        """Turn the draws so far into warm-up, and repair the surrogate."""
-        book = self._book
-        self._net.restarts.append(Rescue(iteration=book.iteration, reason=trouble))
-        book.begin_again()
-        self._learning.begin_again()
-        n_iterations = self.plan.recipe.safety.block + TUNED_AFTER_RESTART
-        self._begin_tuning(n_iterations, None)
-        book.warm_up_for(n_iterations)
-        self._repair(trouble, self.plan.recipe.safety.block)
-        self.warm_up()
 
     def _rescue(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
         """Repair the surrogate in warm-up, and note it."""
@@ -443,8 +448,8 @@ class Attempt:
             training_rows=learning.n_observed,
             frozen_before_draws=not learning.under_adaptation,
             rescues=tuple(net.rescues),
-            restarts=tuple(net.restarts),
             mix=net.mix,
+            jumps=0 if self._jumps is None else len(self._jumps.laws),
             missed=found.missed if found else 0,
             recalled=found is not None and found.at_draws,
             deployed_though_frozen=tuple(learning.though_frozen),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -153,7 +153,6 @@ class Book:
         self.target = RecordingPotential(
             asked.exact, keep=True, on_error=asked.on_error, retries=asked.retries
         )
-        self.target.rejections.log.waits = True
         self.iteration = 0
         self.deployments: list[int] = []
         self.warmup = History(asked.chains, self.target.dim)
@@ -259,10 +258,12 @@ class Book:
     def _places(self, history: History) -> FloatArray:
         return history.positions().reshape(-1, self.target.dim)
 
-    def lately(self) -> FloatArray:
-        """Return the positions of the second half of the warm-up, shape (n, dim)."""
+    @property
+    def _chains_were(self) -> FloatArray:
+        """The draws, or else the second half of the warm-up, shape (n, dim)."""
         before = self.warmup.positions()
-        return before[:, before.shape[1] // 2 :].reshape(-1, self.target.dim)
+        late = before[:, before.shape[1] // 2 :].reshape(-1, self.target.dim)
+        return self._places(self.kept) if len(self.kept) else late
 
     @property
     def known(self) -> Evaluations | None:
@@ -418,7 +419,8 @@ class Book:
             such ones.
         """
         modes = None if found is None else found.modes
-        transform = exact.transform
+        transform, account = exact.transform, exact.rejections.account
+        account.take_near(self._chains_were)
         kept = self.kept if unchecked is None else unchecked.kept
         run = Run(
             parameters=parameters_of(exact.target),
@@ -429,14 +431,14 @@ class Book:
             n_rows=exact.n_rows if ROWS in exact.capabilities else None,
             failures=exact.failures,
             failure_kinds=self._kinds(),
-            recheck=exact.rejections.account.recheck,
+            recheck=account.recheck,
             broken_gradients=exact.broken_gradients,
             seconds=dict(self.clock.seconds),
             adaptation=adaptation,
             stopped=self.stopping.stopped,
             length=self.stopping.length,
             chosen=plan.recipe.chosen,
-            noticed=(*plan.recipe.noticed, *self._departures()),
+            noticed=(*plan.recipe.noticed, *self._remarks()),
             endless=self._endless,
             exchange=self._exchange,
             parts=plan.described,
@@ -453,9 +455,8 @@ class Book:
 
     def look_again(self) -> None:
         """Evaluate positions once more at which the target failed near the chains, if any."""
-        draws, before = self._places(self.kept), self.lately()
-        with self.clock.phase("sampling" if len(draws) else "warmup"):
-            evaluate_again(self.target, draws if len(draws) else before)
+        with self.clock.phase("sampling" if len(self.kept) else "warmup"):
+            evaluate_again(self.target, self._chains_were)
 
     def look_beyond(self) -> None:
         """Look where chains have not been: far away if they disagree, and across exchanges."""
@@ -472,12 +473,6 @@ class Book:
             self._file.discard()
         elif self._file is not None:
             self._file.close(self._histories)
-
-    def warn_of_failures(self) -> None:
-        """Warn of failed evaluations that lie near the draws, unless that was done."""
-        self.target.rejections.log.settle(
-            self._places(self.kept), self._places(self.warmup), self.target.target
-        )
 
     def finish(self, outcome: Run) -> None:
         """Tell observers the outcome of the run."""
@@ -525,15 +520,19 @@ class Book:
         rounds = () if answer is None else answer.rounds
         return sum(map(len, rounds)) // self._asked.chains
 
-    def _departures(self) -> tuple[str, ...]:
-        """Return in a sentence how many evaluations lie on paths that the run has left, if any."""
-        if self._file is None or not self._file.n_left:
-            return ()
-        return (
-            "the run could not be repeated to the bit from its file, and went on as a new path; it "
-            f"learnt from {self._file.n_left} evaluations on the former one, and made none of them "
-            "again",
-        )
+    def _remarks(self) -> Iterator[str]:
+        """Yield what is remarkable of calls, in sentences."""
+        if self._file is not None and self._file.n_left:
+            yield (
+                "the run could not be repeated to the bit from its file, and went on as a new path;"
+                f" it learnt from {self._file.n_left} evaluations on the former one, and made none "
+                "of them again"
+            )
+        if (cause := self.target.calls_made.as_a_whole) is not None:
+            yield (
+                f"the target {cause.report}, given several positions at once, and was evaluated at "
+                "each alone, so that calls were made twice; leave batched=True out"
+            )
 
     def _kinds(self) -> Mapping[str, FailureKind]:
         return self.target.rejections.account.tell(self.target.transform, self.target.dim)

@@ -163,10 +163,6 @@ class Learning:
         """Take note of the kernel that the draws begin with."""
         self._kernel = kernel
 
-    def begin_again(self) -> None:
-        """Take note that the draws so far are warm-up, and that adaptation starts anew."""
-        self.frozen = self.under_adaptation = False
-
     def note(self, moment: Moment, decision: Decision, kernel: InUse) -> None:
         """Take note of a schedule's decision, and of the kernel in use from here on."""
         if decision.deploy and self.frozen:

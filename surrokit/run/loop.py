@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import NoReturn
 
 import attrs
@@ -13,7 +12,12 @@ import numpy as np
 from surrokit.capabilities import ROWS, reasons_of, require
 from surrokit.cost.budget import LIMITS, Budget
 from surrokit.cost.measuring import Costs, measure_starts
-from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
+from surrokit.errors import (
+    ConfigurationError,
+    EvaluationWarning,
+    SamplingWarning,
+    TargetError,
+)
 from surrokit.interfaces import Evaluations, weighs
 from surrokit.ledger.file import RunFile
 from surrokit.limits import deadline, one_thread
@@ -205,9 +209,9 @@ def run(
         book.finish(outcome)
     _raise_if_nowhere_finite(outcome, book)
     try:
-        book.warn_of_failures()
         for finding in outcome.verdict.warnings:
-            warnings.warn(finding.message, SamplingWarning, stacklevel=3)  # the caller of sample
+            kind = EvaluationWarning if finding.name == "failures" else SamplingWarning
+            warnings.warn(finding.message, kind, stacklevel=3)  # the caller of sample
     except Warning as warning:  # a filter makes errors of warnings
         _carry(warning, outcome)
         raise
@@ -226,8 +230,6 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
             book.look_beyond()
         return
     _carry(error, attempt.outcome())
-    with suppress(Warning):  # where warnings are errors, the first error counts
-        book.warn_of_failures()
     if error is end:
         raise error
     raise error from end

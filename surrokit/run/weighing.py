@@ -108,7 +108,6 @@ class Weighing:
         """
         book, learning = self._book, self._learning
         self._note()
-        book.target.rejections.log.draws_begin(book.lately())
         book.enter(WEIGHING)
         failed, before, learnt = 0, 0, learning.n_observed
         try:

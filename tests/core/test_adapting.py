@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import attrs
 import pytest
 
@@ -143,25 +141,3 @@ def test_a_kernel_that_changes_among_draws_is_seen_though_nobody_says_so(monkeyp
 
 def sampled():
     return sk.sample(Gaussian(), sampler="hmc", **SIZES)
-
-
-def test_draws_that_begin_again_start_afresh():
-    """What was deployed before the draws began again is no reason to doubt those that are kept."""
-
-    def shifting(evaluations, rng):
-        fits.append(1)
-        # right at first, then such that nothing is accepted, then right again
-        return Gaussian(mean=(40.0, 40.0)) if len(fits) == 2 else Gaussian()
-
-    fits = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SamplingWarning)
-        run = ran(
-            (Refits((60,), frozen_from=61), sk.Safety(restart=True)),
-            shifting,
-            warmup=40,
-            draws=200,
-        )
-    assert len(run.adaptation.restarts) == 1
-    assert len(run.kept) == 200
-    assert run.adaptation.frozen_before_draws

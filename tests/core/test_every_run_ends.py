@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.errors import EvaluationWarning, SamplingWarning, TargetError
+from surrokit.errors import SamplingWarning, TargetError
 
 QUIET = {"seed": 1, "progress": False}
 
@@ -172,7 +172,7 @@ def test_a_limit_before_any_finite_value_is_an_error():
     message = (
         r"max_calls ended the run after 4 exact calls.*finite at none.*no mesh.*\. Start inside"
     )
-    with pytest.warns(EvaluationWarning), pytest.raises(TargetError, match=message) as caught:
+    with pytest.raises(TargetError, match=message) as caught:
         sk.sample(target, max_calls=5, **QUIET)
     assert caught.value.partial.draws.shape == (4, 0, 2)
     run = sample_quietly(sk.potential(values, dim=2), max_calls=3)

@@ -1,4 +1,4 @@
-"""Failures of a target: counted by kind, tried again, told from chance, and warned of once."""
+"""Failures of a target: counted by kind, tried again, told from chance, and warned of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit import failures
 from surrokit.cost.probes import MOST, evaluate_again
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import (
@@ -23,7 +22,7 @@ from surrokit.errors import (
     ShapeError,
     TargetError,
 )
-from surrokit.failures import FailureAccount, FailureLog
+from surrokit.failures import FailureAccount, different_near
 
 Q = np.array([[-1.0, 0.0], [2.0, 1.0], [-2.0, 1.0]])
 LEFT = np.array([True, False, True])
@@ -118,8 +117,7 @@ def warned(target, **options):
 )
 def test_a_failure_has_a_kind(failure, kind):
     recording = recorded(on_the_right(failure))
-    with pytest.warns(EvaluationWarning, match="such positions are rejected and counted"):
-        values = recording.value(Q)
+    values = recording.value(Q)
     assert_array_equal(values, np.where(LEFT, 0.5 * (Q**2).sum(axis=1), np.inf))
     assert kinds(recording) == {kind: (1, 0)}
     assert recording.failures == 1
@@ -135,8 +133,7 @@ def test_broken_gradients_are_kinds_too():
         value, lambda q: raising(OSError("no licence"))(q) if q[0] > 0 else q, dim=2
     )
     recording = RecordingPotential(target, keep=False)
-    with pytest.warns(EvaluationWarning, match="no licence"):
-        recording.gradient(Q)
+    recording.gradient(Q)
     assert kinds(recording) == {"exception OSError": (1, 0)}
     assert recording.broken_gradients.count == 1
 
@@ -148,8 +145,7 @@ def test_the_first_of_each_kind_is_told_in_the_coordinates_of_the_user():
         return np.nan if q[0] > 2 else 0.0
 
     recording = recorded(sk.potential(fragile, parameters={"rate": (0, None)}))
-    with pytest.warns(EvaluationWarning):
-        recording.value(np.log([[1.0], [2.5], [4.0], [2.2], [5.0]]))
+    recording.value(np.log([[1.0], [2.5], [4.0], [2.2], [5.0]]))
     told = recording.rejections.account.tell(recording.transform, 1)
     assert {name: kind.count for name, kind in told.items()} == {
         "NaN": 2,
@@ -183,16 +179,12 @@ def test_kinds_add_up_in_a_run():
     assert finding.message in run.summary().remarks
 
 
-def test_single_rows_have_no_position_and_do_not_wait():
+def test_single_rows_have_no_position():
     account = FailureAccount()
     account.reject("NaN", "returned NaN", "rows", np.array([3.0, 5.0]))
     assert account.kinds["NaN"].position is None
     assert not account.lately
     assert account.tell(None, 2) == account.kinds
-    log = FailureLog()
-    log.waits = True
-    with pytest.warns(EvaluationWarning, match="returned NaN"):
-        log.failed("returned NaN", np.array([3.0, 5.0]), overflow=True)
 
 
 # --- wrong shapes and types ---
@@ -226,8 +218,7 @@ def test_a_batch_of_wrong_shape_is_evaluated_row_by_row_later():
 
     recording = recorded(sk.potential(rows, dim=2, batched=True))
     recording.value(Q[LEFT])
-    with pytest.warns(EvaluationWarning, match="must return shape"):
-        values = recording.value(Q)
+    values = recording.value(Q)
     assert_array_equal(np.isinf(values), ~LEFT)
     assert kinds(recording) == {"wrong shape": (1, 0)}
 
@@ -243,8 +234,7 @@ def test_a_map_may_not_change_the_number_of_its_outputs(method, alone):
     target = sk.forward_potential(forward, jacobian, data=[0.0, 0.0], noise_sd=1.0, dim=2)
     recording = recorded(target)
     getattr(recording, method)(Q[LEFT])
-    with pytest.warns(EvaluationWarning, match="gives 3 outputs, but data holds 2"):
-        result = getattr(recording, method)(Q[~LEFT] if alone else Q)
+    result = getattr(recording, method)(Q[~LEFT] if alone else Q)
     values = result if method == "value" else result[0]
     assert_array_equal(np.isinf(values), [True] if alone else ~LEFT)
     assert kinds(recording) == {"wrong shape": (1, 0)}
@@ -266,8 +256,7 @@ def test_a_retry_cures(failure):
 
 def test_what_fails_each_time_is_rejected_once():
     recording = recorded(sk.potential(FailsAtFirst(3), dim=2), on_error="retry", retries=2)
-    with pytest.warns(EvaluationWarning, match="flaky"):
-        values = recording.value(Q)
+    values = recording.value(Q)
     assert_array_equal(np.isinf(values), ~LEFT)
     assert recording.calls["value"] == 3 + 1 + 1
     assert kinds(recording) == {"exception RuntimeError": (1, 0)}
@@ -457,8 +446,7 @@ def test_a_second_look_uses_the_call_that_failed():
 
 def test_failures_far_away_are_not_looked_at_again():
     recording = recorded(on_the_right(nan))
-    with pytest.warns(EvaluationWarning):
-        recording.value(np.array([[1e6, 0.0], [-1.0, 0.0]]))
+    recording.value(np.array([[1e6, 0.0], [-1.0, 0.0]]))
     evaluate_again(recording, Q)
     assert recording.rejections.account.recheck.tried == 0
     assert recording.calls["value"] == 2
@@ -571,27 +559,11 @@ def test_a_target_that_fails_in_its_bulk_is_reported(parts, failure):
     run, said = warned(failing_from(1.0, failure), **parts)
     assert run.failures > 0
     (message,) = said
-    assert message.startswith(("the target returned NaN", "the target raised OverflowError"))
+    assert "returned NaN" in message or "raised OverflowError" in message
 
 
-def test_a_failure_that_is_no_overflow_is_reported_at_once():
-    told_at = []
-
-    class Listener:
-        def surrokit_transition_done(self, run, state, info):
-            if caught and not told_at:
-                told_at.append((info.stage, info.iteration))
-
-    target = failing_from(1.0, raising(KeyError("rate")))
-    sizes = {**SIZES, "warmup": 20, "draws": 10}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        sk.sample(target, sampler="hmc", observers=[Listener()], **sizes)
-    assert told_at[0][0] == "exploration"
-
-
-def test_a_failure_that_only_the_warm_up_met_is_reported_in_the_end():
-    """Where the first calls of the warm-up failed the draws are, though none of them fails."""
+def test_a_failure_that_only_the_warm_up_met_is_reported():
+    """Where a call of the warm-up failed the draws are, though none of them fails."""
     calls = []
 
     def once(q):
@@ -600,76 +572,64 @@ def test_a_failure_that_only_the_warm_up_met_is_reported_in_the_end():
 
     target = sk.potential(once, lambda q: q, parameters={"a": (0, 5), "b": None})
     run, said = warned(target, sampler="hmc", warmup=200)
-    assert run.failures == 1
+    assert run.failures == run.recheck.near == 1
     (message,) = said
-    assert "the target returned NaN, at one position in the region of the chains" in message
-    assert f"first at (a = {calls[49][0]:.6g}, b = {calls[49][1]:.6g})" in message
-    assert "the draws lack the probability there" in message
+    assert f"first at a = {calls[49][0]:.6g}, b = {calls[49][1]:.6g}: returned NaN" in message
+    assert "Draws lack the probability there" in message
 
 
 def test_without_draws_failures_are_reported_all_the_same():
     run, said = warned(failing_from(-0.5), sampler="hmc", max_calls=40)
     assert run.unchecked is not None
     (message,) = said
-    assert "before there were any draws, first at (a =" in message
-    target = sk.potential(nan, dim=12)
-    with (
-        pytest.warns(EvaluationWarning, match=r"400 positions before .* q\[9\] = .*, and 2 more\)"),
-        pytest.raises(TargetError, match="no start was found in 100 attempts"),
-    ):
-        sk.sample(target, sampler="random-walk", **SIZES)
+    assert message.startswith(f"the target could not be evaluated at {run.failures} positions")
+    with pytest.raises(TargetError, match=r"no start was found in 100 attempts.*returned NaN"):
+        sk.sample(sk.potential(nan, dim=12), sampler="random-walk", **SIZES)
+
+
+def test_an_infinite_density_is_reported_wherever_it_is():
+    target = sk.potential(lambda q: -np.inf if q[0] > 30.0 else value(q), dim=2)
+    walk = {"sampler": ("random-walk", {"step_size": 30.0}), "warmup": 0}
+    run, (message,) = warned(target, **walk)
+    assert run.failures == run.failure_kinds["minus infinity"].count > 0
+    assert "an infinite density, which no chain could leave" in message
+
+
+def test_a_batch_that_has_to_be_parted_is_remarked():
+    def alone(q):
+        if len(q) > 1:
+            raise ValueError("one position, please")
+        return 0.5 * (q**2).sum(axis=1)
+
+    run, said = warned(sk.potential(alone, dim=2, batched=True), sampler="random-walk")
+    assert run.failures == 0
+    assert not said
+    (finding,) = run.verdict.named("noticed")
+    assert "raised ValueError: one position, please" in finding.message
+    assert "leave batched=True out" in finding.message
 
 
 SQUARE = np.array([[0.0, 0.0], [1.0, 1.0]])
-WIDE = np.array([[-50.0, -50.0], [50.0, 50.0]])
-STILL = np.array([[0.5, 0.0], [0.5, 1.0]])
 
 
 @pytest.mark.parametrize(
     ("position", "places", "is_near"),
     [
-        ([0.5, 0.5, 7.0, 1e9], {}, True),  # columns beyond the position do not matter
-        ([1.9, -0.9], {}, True),  # beside the draws, as what cuts them off is
-        ([2.1, 0.5], {}, False),
-        ([np.nan, 0.5], {}, False),
-        ([30.0, -30.0], {"before": WIDE}, True),  # between places where chains have been
-        ([51.0, 0.0], {"before": WIDE}, False),
-        ([1e6, 0.0], {"draws": STILL}, True),  # of which no region is known
-        ([1e6, 0.0], {"draws": STILL, "expected": SQUARE}, False),
+        ([0.5, 0.5, 7.0, 1e9], SQUARE, True),  # columns beyond the position do not matter
+        ([1.9, -0.9], SQUARE, True),  # beside the draws, as what cuts them off is
+        ([2.1, 0.5], SQUARE, False),
+        ([np.nan, 0.5], SQUARE, False),
+        ([1e6, 0.0], np.array([[0.5, 0.0], [0.5, 1.0]]), True),  # of which no region is known
+        ([1e6, 0.0], np.empty((0, 2)), True),
     ],
 )
 def test_near_is_within_a_width_of_the_draws(position, places, is_near):
-    log = FailureLog()
-    log.waits = True
+    account = FailureAccount()
     rows = np.array([position, position, [1e6, *position[1:]]])
-    log.failed("returned NaN", rows, overflow=True)
-    if "expected" in places:
-        log.draws_begin(places["expected"])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        draws, before = places.get("draws", SQUARE), places.get("before", SQUARE)
-        log.settle(draws, before, sk.potential(nan, dim=2))
-    assert bool(caught) == is_near
-    if is_near and "draws" not in places:  # counted once
-        first = ", ".join(f"q[{i}] = {x:.6g}" for i, x in enumerate(position[:2]))
-        said = f"at one position in the region of the chains, first at ({first})"
-        assert said in str(caught[0].message)
-
-
-def test_among_draws_what_is_near_is_told_at_once_and_only_once(monkeypatch):
-    log = FailureLog()
-    log.waits = True
-    log.draws_begin(SQUARE)
-    log.failed("returned NaN", np.array([[1e6, 0.0]]), overflow=True)
-    with pytest.warns(EvaluationWarning, match="the target returned NaN; such positions"):
-        log.failed("returned NaN", np.array([[0.5, 0.5]]), overflow=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        log.failed("returned NaN", np.array([[0.5, 0.5]]), overflow=True)
-        log.settle(SQUARE, SQUARE, sk.potential(nan, dim=2))
-    monkeypatch.setattr(failures, "MOST_NUMBERS", 10)  # very many do not wait
-    log = FailureLog()
-    log.waits = True
-    log.failed("returned NaN", np.full((3, 2), 1e6), overflow=True)
-    with pytest.warns(EvaluationWarning, match="returned NaN"):
-        log.failed("returned NaN", np.full((3, 2), 1e6), overflow=True)
+    account.reject("NaN", "returned NaN", "value", rows)
+    expected = [("value", row[:2].tolist()) for row in rows[[2, 0]]] if not len(places) else None
+    near = different_near(account.lately, places)
+    assert bool(near) == is_near
+    assert expected is None or len(near) == len({tuple(row) for row in rows[:, :2].tolist()})
+    assert len(account.take_near(places)) == account.recheck.near == len(near)
+    assert not account.lately

@@ -204,9 +204,8 @@ class Looking:
             self.looked += 1
             return kernel.cache(positions)
 
-        return types.SimpleNamespace(
-            potential=kernel.potential, step=kernel.step, propose=kernel.propose, cache=cache
-        )
+        known = {name: getattr(kernel, name) for name in ("potential", "step", "is_independent")}
+        return types.SimpleNamespace(**known, propose=kernel.propose, cache=cache)
 
 
 def run_of(sampler):

@@ -59,7 +59,6 @@ def test_sizes_left_open_are_the_usual_ones(sizes, most, wanted):
         ({"schedule": "never"}, False),
         ({"schedule": "once"}, True),
         ({"explorer": "rounds"}, True),
-        ({"safety": Safety(restart=True)}, True),
         ({"safety": Safety(mix=0.1)}, True),
     ],
 )

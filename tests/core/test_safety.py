@@ -14,7 +14,7 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
 from surrokit.interfaces import StepInfo, Tuning
 from surrokit.plan import plan as parts
-from surrokit.plan.repair import LESSON, LESSONS, MIXED, MOST_RESTARTS, SafetyNet
+from surrokit.plan.repair import LESSON, LESSONS, MIXED, SafetyNet
 from surrokit.result.verdict import judge
 from surrokit.run import learning
 from surrokit.testing.parts import ReferenceCorrection
@@ -385,7 +385,6 @@ def test_the_output_says_what_the_net_did(repaired):
     assert f"after iteration {rescue.iteration}" in told[0]
     figures = repaired.to_dict()["adaptation"]
     assert figures["rescues"] == [attrs.asdict(r) for r in repaired.adaptation.rescues]
-    assert figures["restarts"] == []
     assert figures["n_deployments"] == len(repaired.adaptation.deployments)
     assert figures["last_deployment"] == repaired.adaptation.deployments[-1]
 
@@ -421,48 +420,16 @@ class Spoilt(Gaussian):
         return (super() if self.left[0] > 0 else SHIFTED).derivative(order, q)
 
 
-def spoilt_run(restart, always=False, **settings):
-    fits = []
-
-    def fit(evaluations, rng):
-        fits.append(1)
-        return Spoilt(450 if len(fits) == 1 else 250) if always or len(fits) == 1 else Gaussian()
-
-    return sk.sample(
-        Gaussian(),
-        surrogate=sk.batch_surrogate(fit),
-        schedule=sk.Safety(restart=restart, rescues=0),
-        **{**SIZES, "draws": 400, **settings},
-        **PATHS,
-    )
-
-
 def test_a_late_collapse_is_a_warning_and_nothing_is_refitted():
     with pytest.warns(SamplingWarning, match="did not move for .* kept iterations"):
-        run = spoilt_run(restart=False)
+        run = sk.sample(
+            Gaussian(),
+            surrogate=sk.batch_surrogate(lambda evaluations, rng: Spoilt(450)),
+            schedule=sk.Safety(rescues=0),
+            **{**SIZES, "draws": 400},
+            **PATHS,
+        )
     assert len(run.adaptation.deployments) == 1
-    assert run.adaptation.restarts == ()
-    assert len(run.kept) == 400
-
-
-def test_with_restart_draws_so_far_become_warm_up():
-    run = spoilt_run(restart=True)
-    (restart,) = run.adaptation.restarts
-    assert restart.iteration > 340
-    assert len(run.kept) == 400
-    assert len(run.warmup) == restart.iteration + 10 + 100
-    assert run.kept.acceptance.mean() > 0.75
-    assert run.adaptation.frozen_before_draws
-    assert run.adaptation.deployments[-1] == restart.iteration + 10
-    assert run.warmup.draws.shape == (4, len(run.warmup), 2)
-    assert any("thrown back into warm-up once" in note for note in judge(run).messages)
-    assert run.to_dict()["adaptation"]["restarts"] == [attrs.asdict(restart)]
-
-
-def test_restarts_are_limited():
-    with pytest.warns(SamplingWarning, match="did not move for|next to nothing was accepted"):
-        run = spoilt_run(restart=True, always=True)
-    assert len(run.adaptation.restarts) == MOST_RESTARTS
     assert len(run.kept) == 400
 
 
@@ -539,7 +506,6 @@ def test_nothing_is_said_before_there_is_enough_to_see():
             "often",
             "mix must be None or a probability of at least 0 and below 1, got 'often'",
         ),
-        ("restart", 1, "restart must be one of True, False, got 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(setting, value, message):
@@ -553,14 +519,6 @@ def test_settings_out_of_range_are_refused(setting, value, message):
         (
             {"sampler": "hmc", "schedule": sk.Safety(mix=0.1)},
             "there is no surrogate and all are exact; leave mix out",
-        ),
-        (
-            {"sampler": "hmc", "schedule": sk.Safety(restart=True)},
-            "asks for restart, but there is no surrogate",
-        ),
-        (
-            {"surrogate": SHIFTED, "schedule": sk.Safety(restart=True)},
-            "asks for restart, but the surrogate, a Gaussian, is ready and learns nothing",
         ),
     ],
 )

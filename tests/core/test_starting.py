@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
-from surrokit.errors import EvaluationWarning, ShapeError, TargetError
+from surrokit.errors import ShapeError, TargetError
 from surrokit.mode.starts import ATTEMPTS, draw_positions, given_positions, spread_positions
 
 ONE = {"chains": 3, "warmup": 0, "draws": 1, "seed": 1, "progress": False}
@@ -137,10 +137,7 @@ def test_a_target_that_always_raises_is_given_up():
     def broken(q):
         raise ValueError("broken")
 
-    with (
-        pytest.warns(EvaluationWarning, match="broken"),
-        pytest.raises(TargetError, match="no start was found"),
-    ):
+    with pytest.raises(TargetError, match=r"no start was found.*broken"):
         sk.sample(sk.potential(broken, dim=1), **STILL)
 
 

@@ -69,7 +69,7 @@ def test_workers_that_die_time_and_again_end_the_run(tmp_path):
 def test_a_call_that_hangs_is_given_up_and_counted():
     target = sk.potential(models.hangs, dim=2)
     options = {**OPTIONS, "warmup": 3, "draws": 4, "chains": 4}
-    with pytest.warns(EvaluationWarning, match="took longer than timeout=0.4 seconds;"):
+    with pytest.warns(EvaluationWarning, match="took longer than timeout=0.4 seconds"):
         run = sk.sample(target, compute=sk.Compute(workers=2, timeout=0.4), **options)
     kind = run.failure_kinds["time-out"]
     assert kind.count == run.failures > 0

@@ -251,7 +251,7 @@ def test_a_failing_model_is_rejected_and_counted(script):
         "warmup": 0,
         "draws": 20,
     }
-    with pytest.warns(sk.errors.EvaluationWarning, match="the target raised ServerError"):
+    with pytest.warns(sk.errors.EvaluationWarning, match="raised ServerError"):
         run = sk.sample(target, initial=[[0.0, 0.0]] * 2, seed=1, progress=False, **settings)
     assert run.failures == run.failure_kinds["exception ServerError"].count > 0
     assert run.draws[..., 0].max() <= 0.5
