@@ -45,9 +45,9 @@ def simulated(n_rows: int, dim: int, step_size: float, n_steps: int) -> Figures:
 
 def fit(solver: str) -> Figures:
     """Return seconds of 1000 effective draws of a regression, and of scikit-learn's fit."""
+    from price_of_a_fit import make_data
     from sklearn.linear_model import LogisticRegression
 
-    from price_of_a_fit import make_data
     from surrokit_sklearn import BayesianLogisticRegression
 
     data = make_data("logistic", 100_000, 50)
