@@ -14,7 +14,7 @@ from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.fingerprint import check_row
 from surrokit.ledger.known import event_with, fill
 from surrokit.ledger.store import MODEL, Store
-from surrokit.ledger.tape import read_events, write_events
+from surrokit.ledger.tape import read_calls, write_events
 from surrokit.model.calls import Memo
 from surrokit.model.model import change_model, model_of
 from surrokit.model.outcome import Results
@@ -196,7 +196,7 @@ def _fill(memo: Memo, path: Path, described: Mapping[str, Any]) -> Store:
                 f"{path} holds evaluations of another model: {held} there, {dict(described)} here. "
                 "Give its own model, or another file"
             )
-        fill(memo, read_events(store, calls_alone=True))
+        fill(memo, read_calls(store))
     except BaseException:
         store.close()
         raise

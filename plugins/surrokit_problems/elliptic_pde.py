@@ -108,9 +108,9 @@ class EllipticPde(PotentialOfOutputs):
     @flow.default
     def _flow(self) -> Diffusion:
         attrs.validate(self)  # attrs would do so afterwards only
-        mesh, modes = SquareMesh(self.mesh), SquareModes.leading(self.modes, self.length)
-        on_grid = modes.on_grid(mesh.points, mesh.points)
-        on_grid *= np.sqrt(modes.eigenvalues)[:, None, None]
+        mesh = SquareMesh(self.mesh)
+        eigenvalues, on_grid = square_modes(self.modes, self.length, mesh.points)
+        on_grid *= np.sqrt(eigenvalues)[:, None, None]
         x1, x2 = mesh.nodes[:, None], mesh.nodes[None, :]
         return Diffusion(
             mesh=mesh,
@@ -225,70 +225,38 @@ class FlowSolutions:
         return (solved.hessian_product(factor)[0],)
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class SquareModes:
-    """The leading terms of the expansion on the unit square.
+def square_modes(n_modes: int, length: float, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the greatest eigenvalues (n_modes,), decreasing, and their eigenfunctions.
 
-    ``pairs (n_modes, 2)`` say which eigenfunctions of a line are multiplied, in x1 and in x2: by
-    decreasing eigenvalue, and in the order of the first among equal ones. On [0, 1] the covariance
-    has decreasing ``line_eigenvalues (n_line,)``; ``nodes (n_nodes,)`` are Gauss and Legendre's,
-    and ``weighted (n_nodes, n_line)`` eigenfunctions there, times weights, over eigenvalues.
+    The latter have unit norm, are positive at 0, and are given on the grid ``points`` x ``points``,
+    shape (n_modes, n, n). On a line they are found by Nystrom's method with Gauss-Legendre nodes,
+    whose error is that of rounding here.
+
+    Raises
+    ------
+    ConfigurationError
+        If double precision does not separate so many.
     """
-
-    length: float
-    line_eigenvalues: FloatArray
-    nodes: FloatArray
-    weighted: FloatArray
-    pairs: np.ndarray
-
-    @classmethod
-    def leading(cls, n_modes: int, length: float) -> SquareModes:
-        """Return the terms with the ``n_modes`` greatest eigenvalues, for a length l.
-
-        Eigenfunctions of a line are positive at 0 and of unit norm, by Nystrom's method with
-        Gauss-Legendre nodes, whose error is that of rounding here.
-
-        Raises
-        ------
-        ConfigurationError
-            If double precision does not separate so many.
-        """
-        least = 1e-8  # eigenvalues below this share of the greatest are lost in rounding
-        points, weights = np.polynomial.legendre.leggauss(40 + ceil(12.0 / length))
-        nodes, roots = 0.5 * (points + 1.0), np.sqrt(0.5 * weights)
-        values, vectors = eigh(roots[:, None] * _covariance(nodes, nodes, length) * roots)
-        kept = np.flatnonzero(values > least * values[-1])[::-1]
-        weighted = roots[:, None] * vectors[:, kept] / values[kept]
-        at_zero = _covariance(np.zeros(1), nodes, length) @ weighted
-        products = np.outer(values[kept], values[kept])
-        # products of a pair in both orders are equal to the last bit, so a stable sort will do
-        order = np.argsort(-products, axis=None, kind="stable")
-        most = int((products > least * products[0, 0]).sum())
-        if not 1 <= n_modes <= most:
-            raise ConfigurationError(
-                f"modes must be between 1 and {most} for the length {length:g}, where eigenvalues "
-                f"fall below {least:g} of the greatest; got {n_modes}"
-            )
-        return cls(
-            length=length,
-            line_eigenvalues=values[kept],
-            nodes=nodes,
-            weighted=np.where(at_zero < 0, -weighted, weighted),
-            pairs=np.column_stack(np.unravel_index(order[:n_modes], products.shape)),
+    least = 1e-8  # eigenvalues below this share of the greatest are lost in rounding
+    places, weights = np.polynomial.legendre.leggauss(40 + ceil(12.0 / length))
+    nodes, roots = 0.5 * (places + 1.0), np.sqrt(0.5 * weights)
+    values, vectors = eigh(roots[:, None] * _covariance(nodes, nodes, length) * roots)
+    kept = np.flatnonzero(values > least * values[-1])[::-1]
+    # eigenfunctions at the nodes, times weights, over eigenvalues
+    weighted = roots[:, None] * vectors[:, kept] / values[kept]
+    weighted *= np.sign(_covariance(np.zeros(1), nodes, length) @ weighted)
+    products = np.outer(values[kept], values[kept])
+    most = int((products > least * products[0, 0]).sum())
+    if not 1 <= n_modes <= most:
+        raise ConfigurationError(
+            f"modes must be between 1 and {most} for the length {length:g}, where eigenvalues "
+            f"fall below {least:g} of the greatest; got {n_modes}"
         )
-
-    @property
-    def eigenvalues(self) -> FloatArray:
-        """Eigenvalues of the integral operator, shape (n_modes,), decreasing."""
-        return np.asarray(self.line_eigenvalues[self.pairs].prod(axis=1))
-
-    def on_grid(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return eigenfunctions of unit norm on a grid (n1,) x (n2,), shape (n_modes, n1, n2)."""
-        one, two = (
-            (_covariance(points, self.nodes, self.length) @ self.weighted).T[self.pairs[:, axis]]
-            for axis, points in enumerate((first, second))
-        )
-        return np.asarray(one[:, :, None] * two[:, None, :])
+    # products of a pair in both orders are equal to the last bit, so a stable sort will do
+    order = np.argsort(-products, axis=None, kind="stable")[:n_modes]
+    first, second = np.unravel_index(order, products.shape)
+    line = (_covariance(points, nodes, length) @ weighted).T
+    return products[first, second], line[first][:, :, None] * line[second][:, None, :]
 
 
 def _covariance(first: FloatArray, second: FloatArray, length: float) -> FloatArray:
