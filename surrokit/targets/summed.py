@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import attrs
@@ -15,14 +14,13 @@ from surrokit.potentials import (
     USUAL_ORDER,
     GradientPotential,
     HessianPotential,
-    Potential,
     RowExpansion,
     Terms,
     WrappedExpansion,
     of_order,
     unnormalized_of,
 )
-from surrokit.types import Capabilities, FloatArray, IntArray, Pair
+from surrokit.types import Capabilities, FloatArray, Pair
 
 _SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
 
