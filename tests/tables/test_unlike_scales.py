@@ -6,6 +6,7 @@ from scipy import stats
 from scipy.special import expit
 
 import surrokit as sk
+from surrokit.targets.scaling import scaled
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("formulaic")
@@ -117,6 +118,14 @@ def test_starts_are_given_in_the_units_of_the_columns():
         target, sampler="hmc", warmup=100, draws=20, initial=started, seed=7, progress=False
     )
     assert np.abs((run.warmup.draws[:, 0] - mode) / sd).max() < 4.0
+
+
+def test_terms_that_are_chosen_have_no_part_of_the_volume():
+    design = np.column_stack([np.ones(200), np.random.default_rng(5).normal(2000.0, 5.0, 200)])
+    target = sk.rows_potential("poisson", design, np.ones(200))
+    moved, z, rows = scaled(target), np.array([[0.1, -0.2]]), np.array([3, 7])
+    line = moved.inner_map.to_bounded(z)
+    np.testing.assert_allclose(moved.select(rows).value(z), target.select(rows).value(line))
 
 
 def test_columns_of_like_scale_are_sampled_as_they_are():
