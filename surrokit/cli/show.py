@@ -96,26 +96,13 @@ def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
 @click.argument("path", metavar="FILE", type=FILE)
 @click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
 @click.option("--run", type=int, help="Show the run of this number, not the last one.")
-@file(
-    "--salvage", metavar="NEW_FILE", help="Write what can be read of a damaged file to a new one."
-)
 @file("--export", metavar="TABLE", help="Write all evaluations as a table (.csv, .parquet).")
 @wide
-def show(
-    path: Path, follow: bool, run: int | None, salvage: Path | None, export: Path | None, wide: bool
-) -> None:
+def show(path: Path, follow: bool, run: int | None, export: Path | None, wide: bool) -> None:
     """Show a run so far, from the FILE that it writes."""
     from surrokit.ledger.reader import Ledger
-    from surrokit.ledger.salvage import salvage as salvaged
 
-    if salvage is not None:
-        told = salvaged(path, salvage)
-        say(
-            f"{salvage}: {told.replayable} events from which the run can be resumed, {told.apart} "
-            "later ones that serve a new run as warm start; at "
-            f"{told.lost} places nothing could be read"
-        )
-    elif export is not None:
+    if export is not None:
         with Ledger(path, run) as ledger:
             ledger.export(export)
             say(f"{len(ledger)} evaluations saved to {export}")
@@ -126,7 +113,7 @@ def show(
 def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> None:
     from surrokit.ledger.reader import Ledger
     from surrokit.sessions import Watch
-    from surrokit.studies.description import waits_for
+    from surrokit.studies.study import waits_for
 
     seen = -1
     while True:
