@@ -61,7 +61,8 @@ def test_chains_apart_are_told_of_with_the_parameter_everywhere(apart, capsys):
     assert "'q[1]'" not in finding.message
     assert not apart.verdict.sound
     assert "Warning: R-hat is above 1.01 for 'q[0]'" in str(apart.summary())
-    run = judged(apart, failures=3)
+    went = attrs.evolve(apart.adaptation, missed=2, mix=0.2)  # a note, and a warning behind it
+    run = judged(apart, failures=3, surrogate=Gaussian(), adaptation=went)
     warns = [finding.warns for finding in run.verdict]
     assert warns == sorted(warns, reverse=True)
     told = run.to_dict()["verdict"]
