@@ -81,7 +81,7 @@ def _of_moving(draws: FloatArray, figure: Callable[[FloatArray], npt.ArrayLike])
     if draws.shape[1] < MIN_DRAWS or not draws.shape[2]:
         return np.full(draws.shape[2], np.nan)
     # figures make copies, for which many parameters take turns
-    turns = np.array_split(draws, min(-(-draws.size // 2**22), draws.shape[2]), axis=2)
+    turns = np.array_split(draws, draws.shape[2] if draws.size > 2**22 else 1, axis=2)
     with warnings.catch_warnings(), np.errstate(all="ignore"):  # NaN is the answer in such cases
         warnings.simplefilter("ignore")
         found = np.concatenate([np.asarray(figure(part / units(part))) for part in turns])
@@ -199,17 +199,16 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
         )
     if kind == "least":
         return np.asarray(np.min([effective_sample_size(array, one) for one in LEAST_OF], axis=0))
-    if kind == "paper":
-        return _of_moving(array, _initial_monotone)
-    if kind == "tail":
-        return _of_moving(
-            array, lambda x: np.minimum(_effective_below(x, 0.05), _effective_below(x, 0.95))
-        )
-    if kind == "square":  # distances have the ranks of their squares
-        return _of_moving(
-            array, lambda x: _effective(_normal_scores(_halves(np.abs(x - x.mean(axis=(0, 1))))))
-        )
-    return _of_moving(array, lambda x: _effective(_normal_scores(_halves(x))))
+    return _of_moving(array, _EFFECTIVE[kind])
+
+
+_EFFECTIVE: dict[EssKind, Callable[[FloatArray], FloatArray]] = {
+    "bulk": lambda x: _effective(_normal_scores(_halves(x))),
+    "tail": lambda x: np.minimum(_effective_below(x, 0.05), _effective_below(x, 0.95)),
+    # distances have the ranks of their squares
+    "square": lambda x: _effective(_normal_scores(_halves(np.abs(x - x.mean(axis=(0, 1)))))),
+    "paper": lambda x: _initial_monotone(x),
+}
 
 
 def r_hat(draws: npt.ArrayLike) -> FloatArray:

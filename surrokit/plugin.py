@@ -4,22 +4,8 @@ A plugin's author needs no other module. The protocols say what each kind of par
 records are what parts hand to one another, and the functions are those that parts often need.
 """
 
-from surrokit.arguments import (
-    fraction,
-    not_negative,
-    one_of,
-    positive,
-    positive_integer,
-)
-from surrokit.capabilities import (
-    FORWARD,
-    GRADIENT,
-    HESSIAN,
-    JACOBIAN,
-    METRIC,
-    ROWS,
-    VJP,
-)
+from surrokit.arguments import fraction, not_negative, one_of, positive, positive_integer
+from surrokit.capabilities import FORWARD, GRADIENT, HESSIAN, JACOBIAN, METRIC, ROWS, VJP
 from surrokit.errors import (
     CapabilityError,
     ConfigurationError,

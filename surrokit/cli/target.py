@@ -117,7 +117,7 @@ def resolve_target(target: Any, settings: Mapping[str, Any]) -> Any:
 
 def _potential_of(found: Any, target: str, settings: Mapping[str, Any]) -> Any:
     """Return a potential as it is, and what else makes one called with settings."""
-    if hasattr(found, "value") and hasattr(found, "dim"):
+    if _is_potential(found):
         if not settings:
             return found
         raise TargetError(
@@ -138,12 +138,14 @@ def _potential_of(found: Any, target: str, settings: Mapping[str, Any]) -> Any:
             f"{target} was called to make a target, and raised {type(error).__name__}: {error}; "
             "name a function that needs no more than its settings (--set target.name=value)"
         ) from error
-    if not (hasattr(made, "value") and hasattr(made, "dim")):
-        raise TargetError(
-            f"{target} returned a {type(made).__name__}; it must return a potential, such as "
-            "surrokit.potential(...) does"
-        )
+    if not _is_potential(made):
+        said = "it must return a potential, such as surrokit.potential(...) does"
+        raise TargetError(f"{target} returned a {type(made).__name__}; {said}")
     return made
+
+
+def _is_potential(found: Any) -> bool:
+    return hasattr(found, "value") and hasattr(found, "dim")
 
 
 def _import_module(path: Path) -> ModuleType:

@@ -14,14 +14,7 @@ import numpy as np
 from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.output.arviz import to_arviz
-from surrokit.output.files import (
-    Columns,
-    check_folder,
-    plain,
-    replacing,
-    write_csv,
-    write_parquet,
-)
+from surrokit.output.files import Columns, check_folder, plain, replacing, write_csv, write_parquet
 from surrokit.weighted.round import RESAMPLING_SEED
 
 

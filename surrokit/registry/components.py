@@ -314,15 +314,10 @@ def _spell(annotation: Any) -> str:
 
 @attrs.frozen
 class Part:
-    """A setting that takes another part.
+    """A setting that takes another part of a kind.
 
-    Parameters
-    ----------
-    kind
-        Kind of part.
-    default
-        Name of the part that is made if none is given; None takes the run's own part of that
-        kind.
+    ``default`` is the name of the part that is made if none is given; None takes the run's own part
+    of that kind.
     """
 
     kind: Kind

@@ -36,18 +36,8 @@ _FILES = {
 def write_plugin(name: str, kind: str, folder: Path) -> Path:
     """Write a distribution with one part to a new folder within ``folder``, and return that.
 
-    Parameters
-    ----------
-    name
-        Of the part: small letters, digits and hyphens, the first one a letter.
-    kind
-        Of the part, one of :data:`SUMMARIES`.
-
-    Raises
-    ------
-    ConfigurationError
-        If the name has another form, there is no template for the kind, there is such a folder
-        already, or it cannot be written.
+    A ConfigurationError says why the name is none, there is no template for the kind, or the folder
+    is there already or cannot be written.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise ConfigurationError(

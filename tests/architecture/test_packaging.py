@@ -121,5 +121,14 @@ def test_importing_the_package_loads_nothing_heavy_and_discovers_nothing(python)
     assert json.loads(printed) == []
 
 
-def test_importing_the_command_line_loads_nothing_heavy(python):
-    assert json.loads(python("import surrokit.cli.main" + LOADED)) == []
+def test_the_help_of_the_command_line_loads_nothing_heavy_and_no_public_name(python):
+    code = "import sys, surrokit.cli.main as main\nmain.cli(['--help'], standalone_mode=False)"
+    assert json.loads(python(code + LOADED).splitlines()[-1]) == []
+    assert python(f"{code}\nprint('surrokit.public' in sys.modules)").endswith("False\n")
+
+
+def test_public_names_hide_rooms_of_the_same_name_whoever_comes_first(python):
+    code = "import surrokit.model.calls, surrokit as sk\nprint(sk.model.__name__, sk.errors)"
+    assert python(code).startswith("model <module 'surrokit.errors'")
+    with pytest.raises(AttributeError, match="module 'surrokit' has no attribute 'nothing'"):
+        surrokit.nothing  # noqa: B018

@@ -213,3 +213,18 @@ def test_members_of_an_instance_count():
         "Surrogate": ["learner"],
         "Potential": ["capabilities", "dim", "value"],
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "handed"), [("sampler", "bind(potential, tuning)"), ("correction", "bind(potential)")]
+)
+def test_what_is_bound_to_something_else_is_no_part_of_the_kind(kind, handed):
+    (protocol,) = protocols_of(kind)
+
+    class Bound:
+        def bind(self, other):
+            return self
+
+    for name in set(members_of(protocol)) - {"bind"}:
+        setattr(Bound, name, frozenset())
+    assert missing_members(kind, Bound()) == {protocol.__name__: [handed]}

@@ -8,12 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.errors import (
-    CapabilityError,
-    ConfigurationError,
-    ShapeError,
-    UnknownComponentError,
-)
+from surrokit.errors import CapabilityError, ConfigurationError, ShapeError, UnknownComponentError
 from surrokit.registry.catalogue import Catalogue, Composer
 from surrokit.testing.fixtures import HookCalls
 from surrokit.testing.parts import ConstantMetric
