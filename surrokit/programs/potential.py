@@ -105,11 +105,7 @@ def command_potential(
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared) if is_map else None
     taken = declared if model is None else model.of_map
-    check_seconds("timeout", timeout)
-    here = Path.cwd() if folder is None else Path(folder).absolute()
-    words, text = read_command(command, here)
-    kept = None if keep_failed is None else here / keep_failed
-    caller = Caller(words=words, text=text, timeout=timeout, keep_failed=kept)
+    caller = _caller(command, folder, timeout, keep_failed)
     named = None if parameters is None else taken
 
     def wanting(*names: str) -> Callable[..., Any]:
@@ -129,21 +125,41 @@ def command_potential(
         inner: Potential = FunctionPotential.of(declared, functions, place)
     else:
         declared = model.parameters
-        maps = Maps(
-            dim=declared.dim,
-            forward=wanting("outputs"),
-            jacobian=wanting("jacobian") if jacobian else None,
-            vjp=wanting("vjp") if vjp else None,
-            columns=model.columns,
-            energy=model.energy,
-            batched=False,
-            both=wanting("outputs", "jacobian"),
-            give_up=caller.end_all,
-        )
+        asked = {"jacobian": jacobian, "vjp": vjp}
+        derivatives = {name: wanting(name) if given else None for name, given in asked.items()}
+        maps = _maps(caller, model, wanting("outputs"), wanting("outputs", "jacobian"), derivatives)
         place = Plausible.declare(model.fill_plausible(plausible), declared)
         inner = MappedPotential.of(declared, maps, place)
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if gradient == "differences" else bounded
+
+
+def _caller(
+    command: object,
+    folder: str | Path | None,
+    timeout: float | None,
+    keep_failed: str | Path | None,
+) -> Caller:
+    check_seconds("timeout", timeout)
+    here = Path.cwd() if folder is None else Path(folder).absolute()
+    words, text = read_command(command, here)
+    kept = None if keep_failed is None else here / keep_failed
+    return Caller(words=words, text=text, timeout=timeout, keep_failed=kept)
+
+
+def _maps(
+    caller: Caller, model: ForwardModel, forward: Any, both: Any, derivatives: dict[str, Any]
+) -> Maps:
+    return Maps(
+        dim=model.parameters.dim,
+        forward=forward,
+        columns=model.columns,
+        energy=model.energy,
+        batched=False,
+        both=both,
+        give_up=caller.end_all,
+        **derivatives,
+    )
 
 
 def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bool) -> None:
