@@ -75,7 +75,7 @@ class Spread:
         if self._pool.closed:
             return one_after_another(source, what, rows)
         replies = iter(self._pool.evaluate(what, rows))
-        return row_by_row(lambda _: next(replies).unpack(source), rows)
+        return row_by_row(lambda _: next(replies).unpack(), rows)
 
     def __reduce__(self) -> tuple[Callable[[], EachRow], tuple[()]]:
         return _alone, ()

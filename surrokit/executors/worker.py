@@ -90,14 +90,12 @@ class Reply:
     """Results of one row, or why there are none, from a worker.
 
     An exception that cannot be sent is given by its class's name, kind of failure and message.
-    Warnings are told by message, category, file and line, and ``notes`` are those of the target's
-    precision.
+    Warnings are told by message, category, file and line.
     """
 
     results: tuple[FloatArray, ...] | None = None
     error: Exception | tuple[str, type[Exception], str] | None = None
     place: Place | None = None  # of the error
-    notes: tuple[frozenset[str], frozenset[str]] | None = None
     warned: tuple[tuple[str, type[Warning], str, int], ...] = ()
     worker: str = ""
 
@@ -106,19 +104,14 @@ class Reply:
         """Whether the worker has not got the target."""
         return self.results is None and self.error is None
 
-    def unpack(self, source: Source) -> tuple[FloatArray, ...]:
-        """Return the results, or raise what was raised; warn as was warned.
-
-        The target in this process learns what is known of its precision.
-        """
+    def unpack(self) -> tuple[FloatArray, ...]:
+        """Return the results, or raise what was raised; warn as was warned."""
         for message, category, file, line in self.warned:
             try:
                 warnings.warn_explicit(message, category, file, line, registry=_seen)
             except Warning as warned:  # here warnings are errors
                 say_place(warned, (file, line))
                 raise
-        if self.notes is not None:
-            source.precision.add(self.notes)  # type: ignore[attr-defined]
         if self.results is not None:
             return self.results
         assert self.error is not None
@@ -168,12 +161,11 @@ def evaluate(
         if elsewhere:  # the process that asks decides what is shown
             warnings.simplefilter("default")
         reply = try_at(source, what, row)
-    error, precision = reply.error, getattr(source, "precision", None)
+    error = reply.error
     return attrs.evolve(
         reply,
         error=_sendable(error) if isinstance(error, Exception) else None,
         place=place_of(error) if isinstance(error, Exception) else None,
-        notes=None if precision is None else precision.notes,
         warned=tuple((str(w.message), _category(w), w.filename, w.lineno) for w in warned),
         worker=worker,
     )

@@ -281,10 +281,8 @@ def _begin(path: Path, description: Description, settings: Mapping[str, Any]) ->
         with made_beside(path) as new:
             with _quietly():
                 sample(description.target(Told({})), path=new, progress=False, **settings)
-            with _opened(new, write=True) as store:
-                with store.transaction():
-                    store.write_facts(description.facts())
-                store.gather()
+            with _opened(new, write=True) as store, store.transaction():
+                store.write_facts(description.facts())
     finally:
         lock.release()
 
@@ -308,13 +306,13 @@ class Study:
     def __init__(self, path: Path, parts: Mapping[str, Any] | None = None) -> None:
         self.path, self._parts = path, dict(parts or {})
         with _opened(path, write=False) as store:
-            facts, arrays, (parameters, _) = store.facts(), store.arrays(), read_parameters(store)
+            facts, (parameters, _) = store.facts(), read_parameters(store)
         if _FACT not in facts:
             raise LedgerError(f"{path} is no study's; give a file that surrokit.study has made")
         with reading(path):
-            self.description = Description.of(parameters, facts[_FACT], arrays)
+            self.description = Description.of(parameters, facts[_FACT], facts)
             names = ("positions", *self.description.shapes)
-            told = {name: arrays[_TOLD + name] for name in names if _TOLD + name in arrays}
+            told = {name: facts[_TOLD + name] for name in names if _TOLD + name in facts}
             if told:
                 n = len(told["positions"])
                 self.description.check({name: told[name] for name in names[1:]}, n)
@@ -467,7 +465,8 @@ def waits_for(ledger: Ledger) -> str | None:
         If the file is damaged.
     """
     with reading(ledger.path):
-        fact, arrays = ledger.facts.get(_FACT), ledger.store.arrays()
+        arrays = ledger.facts
+        fact = arrays.get(_FACT)
         if fact is None or not len(arrays.get(_PENDING, ())):
             return None
         what = "log densities, with their gradients," if fact["gradients"] else "log densities"

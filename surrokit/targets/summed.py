@@ -16,7 +16,6 @@ from surrokit.potentials import (
     Ball,
     GradientPotential,
     HessianPotential,
-    HessianProductPotential,
     Potential,
     RowExpansion,
     Terms,
@@ -29,8 +28,11 @@ from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 _SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
 
 
-class Sum(Terms, GradientPotential, HessianPotential, HessianProductPotential, Protocol):
+class Sum(Terms, GradientPotential, HessianPotential, Protocol):
     """A summed potential with gradients, and with Hessians if its capabilities have them."""
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
 
     def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
         """Return the expansions of all terms."""
