@@ -98,16 +98,16 @@ def test_a_sum_over_rows_has_numpyros_own_density(numpyro, write):
         assert_allclose(expansion.value(far)[0] + left, ours.value(far)[0], rtol=1e-12)
 
 
-def of_rows(x, y, numpyro=None):
-    dist = numpyro.distributions
-    b = numpyro.sample("b", dist.Normal(0.0, 1.0).expand([x.shape[1]]))
-    numpyro.sample("y", dist.Bernoulli(logits=x @ b), obs=y)
+def of_rows(x, y, sample=None, normal=None, bernoulli=None):
+    b = sample("b", normal(0.0, 1.0).expand([x.shape[1]]))
+    sample("y", bernoulli(logits=x @ b), obs=y)
 
 
 def test_many_rows_are_recognised_without_being_asked_and_travel(numpyro):
     rng = np.random.default_rng(2)
     x, y = rng.standard_normal((1200, 2)), rng.integers(0, 2, 1200)
-    given = {"numpyro": numpyro}
+    dist = numpyro.distributions
+    given = {"sample": numpyro.sample, "normal": dist.Normal, "bernoulli": dist.Bernoulli}
     target = from_numpyro(of_rows, x, y, **given)
     assert "rows" in target.capabilities
     again = pickle.loads(pickle.dumps(target))
