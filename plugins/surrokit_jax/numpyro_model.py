@@ -97,10 +97,8 @@ def target_of(
 
     Parameters
     ----------
-    model
-        The model.
     args, kwargs
-        What it is called with.
+        What the model is called with.
     rows
         As for :func:`from_numpyro`.
     """
@@ -111,8 +109,7 @@ def target_of(
 class Sites:
     """The sites of a model, and its functions of a position (dim,) on the line, in JAX.
 
-    NumPyro's own potential and report take unconstrained sites by name; the names and shapes of
-    these are ``own``, and ``names`` are those of all that is reported.
+    NumPyro's own potential and report take unconstrained sites, which are ``own``, by name.
     """
 
     model: Callable[..., Any]
@@ -197,7 +194,11 @@ def _sites(
         report=info.postprocess_fn,
         own=line,
         names=tuple(order),
-        observed=_observed(info.model_trace),
+        observed={
+            name: np.asarray(site["value"])
+            for name, site in info.model_trace.items()
+            if site.get("is_observed") and np.size(site["value"])  # a factor has no value
+        },
     )
     constrained = jax.jit(jax.vmap(sites.constrained))
     reported = reported_as(
@@ -210,13 +211,6 @@ def _sites(
 
 def _again(*given: Any) -> Sites:
     return _sites(*given)[0]
-
-
-def _observed(trace: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what was observed by site; a factor has nothing of the kind."""
-    sites = {name: site for name, site in trace.items() if site.get("is_observed")}
-    found = {name: np.asarray(site["value"]) for name, site in sites.items()}
-    return {name: array for name, array in found.items() if array.size}
 
 
 def _check_plates(trace: Mapping[str, Mapping[str, Any]]) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import attrs
 import numpy as np
 
 from surrokit import capabilities as can
@@ -15,7 +14,7 @@ from surrokit.errors import NotASumError
 from surrokit.tables.graphs import Family, Form, Regression, form_of
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray
-from surrokit_pymc.compiled import Compiled, Function, Line
+from surrokit_pymc.compiled import Compiled, Function, Line, derivative
 
 _FAMILIES: Mapping[str, Family] = {
     "BernoulliRV": Family("logistic", 0, Form.LOGISTIC),
@@ -48,10 +47,7 @@ def regression_of(model: Any, line: Line) -> Regression:
         read=read,
         arguments=lambda at: [np.asarray(each, dtype=np.float64) for each in compiled(at)],
         prior=lambda: _normal(model, line),
-        rest=lambda: _Rest(
-            line.own.dim,
-            tuple(Compiled(model, partial(_rest, line=line, order=order)) for order in range(3)),
-        ),
+        rest=lambda: _Rest(model, line),
     )
 
 
@@ -103,45 +99,31 @@ def _arguments(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
     return line.compile(model, model.replace_rvs_by_values(flat))
 
 
-def _rest(model: Any, line: Line, order: int) -> Function:
-    """Return that to minus the log density of all but the observed variable, or derivatives."""
-    from pytensor.gradient import grad, hessian
-
-    (number,), position = line.ravel(model, [-model.logp(vars=model.free_RVs)])
-    outputs = [number]
-    if order == 1:
-        outputs += [grad(number, position, disconnected_inputs="ignore")]
-    elif order == 2:
-        outputs = [hessian(number, position, disconnected_inputs="ignore")]
-    function: Function = model.compile_fn(outputs, inputs=[position], point_fn=False)
-    return function
-
-
-@attrs.frozen(eq=False)
 class _Rest:
-    """What U has beside the observed variable, as functions of one position by order."""
+    """What U has beside the observed variable."""
 
-    dim: int
-    orders: tuple[Compiled, ...]
     capabilities: Capabilities = frozenset({can.GRADIENT, can.HESSIAN})
 
+    def __init__(self, model: Any, line: Line) -> None:
+        self.dim = line.own.dim
+        names = list(line.own.specs)
+        self._orders = [
+            Compiled(model, partial(derivative, line=line, order=k, names=names)) for k in range(3)
+        ]
+
     def value(self, positions: FloatArray) -> FloatArray:
-        return self._at(0, positions)[0]
+        return np.array([float(number) for number in self._at(0, positions)])
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        values, gradients = self._at(1, positions, (self.dim,))
-        return values, gradients
+        rows = self._at(1, positions)
+        gradients = np.array([gradient for _, gradient in rows]).reshape(len(rows), self.dim)
+        return np.array([float(number) for number, _ in rows]), gradients
 
     def hessian(self, positions: FloatArray) -> FloatArray:
-        return self._at(2, positions, (self.dim, self.dim))[0]
+        return np.array(self._at(2, positions)).reshape(-1, self.dim, self.dim)
 
-    def _at(
-        self, order: int, positions: FloatArray, last: tuple[int, ...] = ()
-    ) -> list[FloatArray]:
-        """Return arrays (n,) of results at rows, the last of them (n, *last)."""
-        rows = [self.orders[order](row) for row in check_positions(positions, self.dim)]
-        found = [np.array(each, dtype=np.float64) for each in zip(*rows, strict=True)]
-        return [*found[:-1], found[-1].reshape(-1, *last)]
+    def _at(self, order: int, positions: FloatArray) -> list[Any]:
+        return [self._orders[order](row) for row in check_positions(positions, self.dim)]
 
 
 _SAME = (

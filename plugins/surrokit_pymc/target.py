@@ -24,6 +24,7 @@ from surrokit_pymc.compiled import (
     Compiled,
     Function,
     Line,
+    derivative,
     freeze,
     is_random,
     load_pymc,
@@ -209,7 +210,7 @@ def _inner(model: Any, line: Line, backend: Backend, *, gradient: bool) -> Poten
         )
     if backend != "pytensor":
         raise ConfigurationError(f"backend must be 'pytensor' or 'jax', got {backend!r}")
-    both = Compiled(model, lambda of: _with_gradient(of, line))
+    value, both = (Compiled(model, partial(derivative, line=line, order=k)) for k in (0, 1))
     if gradient:
         try:
             both.compile()
@@ -220,26 +221,13 @@ def _inner(model: Any, line: Line, backend: Backend, *, gradient: bool) -> Poten
             ) from error
     functions = Functions(
         line.own.dim,
-        Compiled(model, lambda of: _log_density(of, line)),
+        value,
         gradient=None,
         joint=both if gradient else None,
-        sign=-1.0,
+        sign=1.0,
         batched=False,
     )
     return FunctionPotential.of(Parameters.unnamed(line.own.dim), functions)
-
-
-def _log_density(model: Any, line: Line) -> Function:
-    (output,), position = line.ravel(model, [model.logp()])
-    function: Function = model.compile_fn(output, inputs=[position], point_fn=False)
-    return function
-
-
-def _with_gradient(model: Any, line: Line) -> Function:
-    function: Any = model.logp_dlogp_function(grad_vars=line.variables(model), ravel_inputs=True)
-    function.set_extra_values({})  # there are none, and older PyMC wants to be told
-    compiled: Function = function
-    return compiled
 
 
 class _InJax:

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import attrs
 import numpy as np
 
 from surrokit.arguments import check_flag, check_seconds, numbers
@@ -106,18 +105,18 @@ def command_potential(
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared) if is_map else None
     taken = declared if model is None else model.of_map
-    check_seconds("timeout", timeout)
-    here = Path.cwd() if folder is None else Path(folder).absolute()
-    words, text = read_command(command, here)
-    kept = None if keep_failed is None else here / keep_failed
-    caller = Caller(words=words, text=text, timeout=timeout, keep_failed=kept)
-    program = Program(caller, None if parameters is None else taken)
+    caller = _caller(command, folder, timeout, keep_failed)
+    named = None if parameters is None else taken
+
+    def wanting(*names: str) -> Callable[..., Any]:
+        return partial(_ask, caller, named, names)
+
     if model is None:
         functions = Functions(
             declared.dim,
-            program.wanting("log_density"),
+            wanting("log_density"),
             gradient=None,
-            joint=program.wanting("log_density", "gradient") if gradient is True else None,
+            joint=wanting("log_density", "gradient") if gradient is True else None,
             sign=-1.0,
             batched=False,
             give_up=caller.end_all,
@@ -126,32 +125,41 @@ def command_potential(
         inner: Potential = FunctionPotential.of(declared, functions, place)
     else:
         declared = model.parameters
-        inner = _map(program, model, plausible, jacobian=jacobian, vjp=vjp)
+        asked = {"jacobian": jacobian, "vjp": vjp}
+        derivatives = {name: wanting(name) if given else None for name, given in asked.items()}
+        maps = _maps(caller, model, wanting("outputs"), wanting("outputs", "jacobian"), derivatives)
+        place = Plausible.declare(model.fill_plausible(plausible), declared)
+        inner = MappedPotential.of(declared, maps, place)
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if gradient == "differences" else bounded
 
 
-def _map(
-    program: Program,
-    model: ForwardModel,
-    plausible: Mapping[str, Any] | None,
-    *,
-    jacobian: bool,
-    vjp: bool,
-) -> MappedPotential:
-    maps = Maps(
+def _caller(
+    command: object,
+    folder: str | Path | None,
+    timeout: float | None,
+    keep_failed: str | Path | None,
+) -> Caller:
+    check_seconds("timeout", timeout)
+    here = Path.cwd() if folder is None else Path(folder).absolute()
+    words, text = read_command(command, here)
+    kept = None if keep_failed is None else here / keep_failed
+    return Caller(words=words, text=text, timeout=timeout, keep_failed=kept)
+
+
+def _maps(
+    caller: Caller, model: ForwardModel, forward: Any, both: Any, derivatives: dict[str, Any]
+) -> Maps:
+    return Maps(
         dim=model.parameters.dim,
-        forward=program.wanting("outputs"),
-        jacobian=program.wanting("jacobian") if jacobian else None,
-        vjp=program.wanting("vjp") if vjp else None,
+        forward=forward,
         columns=model.columns,
         energy=model.energy,
         batched=False,
-        both=program.wanting("outputs", "jacobian"),
-        give_up=program.caller.end_all,
+        both=both,
+        give_up=caller.end_all,
+        **derivatives,
     )
-    place = Plausible.declare(model.fill_plausible(plausible), model.parameters)
-    return MappedPotential.of(model.parameters, maps, place)
 
 
 def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bool) -> None:
@@ -172,32 +180,23 @@ def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bo
         )
 
 
-@attrs.frozen
-class Program:
-    """Evaluates positions by an external program, one process for each call."""
-
-    caller: Caller
-    named: Parameters | None = None  # if the user gave names
-
-    def wanting(self, *wanted: str) -> Callable[..., Any]:
-        """Return a function that gives what is wanted at a position (dim,): an array or several.
-
-        ``vjp`` takes weights (m,) behind it. Errors are those of :meth:`Caller.call`.
-        """
-        return partial(self._answer, wanted)
-
-    def _answer(
-        self, wanted: tuple[str, ...], position: FloatArray, weights: FloatArray | None = None
-    ) -> Any:
-        question: dict[str, Any] = {"want": wanted, "position": position.tolist()}
-        if self.named is not None:
-            by_name = self.named.split(position)
-            question["parameters"] = {name: array.tolist() for name, array in by_name.items()}
-        if weights is not None:
-            question["weights"] = weights.tolist()
-        read = partial(_read_answer, wanted=wanted, dim=len(position), who=self.caller.text)
-        found = self.caller.call(json.dumps(question), read)
-        return found[0] if len(found) == 1 else found
+def _ask(
+    caller: Caller,
+    named: Parameters | None,
+    wanted: tuple[str, ...],
+    position: FloatArray,
+    weights: FloatArray | None = None,
+) -> Any:
+    """Return what is wanted at a position (dim,): an array or several; ``vjp`` takes weights."""
+    question: dict[str, Any] = {"want": wanted, "position": position.tolist()}
+    if named is not None:
+        by_name = named.split(position)
+        question["parameters"] = {name: array.tolist() for name, array in by_name.items()}
+    if weights is not None:
+        question["weights"] = weights.tolist()
+    read = partial(_read_answer, wanted=wanted, dim=len(position), who=caller.text)
+    found = caller.call(json.dumps(question), read)
+    return found[0] if len(found) == 1 else found
 
 
 def _read_answer(

@@ -13,6 +13,7 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError
 from surrokit.output.console import say
+from surrokit.types import FloatArray
 
 if TYPE_CHECKING:
     from surrokit.studies.study import Study
@@ -105,15 +106,18 @@ def tell_command(file: Path, table: Path) -> None:
     tells that the model has failed.
     """
     study = _open(file)
-    columns = _read(table)
-    description = study.description
-    positions = _pick(table, columns, description.parameters.labels)
-    results: dict[str, Any] = {}
-    for name, shape in description.shapes.items():
-        names = [f"{_COLUMNS[name]}[{i}]" for i in range(int(np.prod(shape)))] if shape else [name]
-        found = _pick(table, columns, names)
-        results[name] = found if shape else found[:, 0]
-    study.tell(positions, results.pop("log_density", None), **results)
+    labels, shapes = study.description.parameters.labels, study.description.shapes
+    names = {
+        name: [f"{_COLUMNS[name]}[{i}]" for i in range(int(np.prod(shape)))] if shape else [name]
+        for name, shape in shapes.items()
+    }
+    numbers = _read(table, [*labels, *(each for part in names.values() for each in part)])
+    ends = np.cumsum([len(labels), *map(len, names.values())])[:-1]
+    positions, *parts = np.split(numbers, ends, axis=1)
+    results: dict[str, Any] = dict(zip(names, parts, strict=True))
+    if "log_density" in results:
+        results["log_density"] = results["log_density"][:, 0]
+    study.tell(positions, **results)
     _say(study)
 
 
@@ -134,7 +138,8 @@ def _say(study: Study, *, err: bool = False) -> None:
     say(f"{study.path}: {told}", err=err)
 
 
-def _read(table: Path) -> dict[str, list[str]]:
+def _read(table: Path, names: list[str]) -> FloatArray:
+    """Return columns of a table as numbers, shape (n, len(names))."""
     try:
         with table.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.reader(file))
@@ -145,23 +150,20 @@ def _read(table: Path) -> dict[str, list[str]]:
             f"{table} is no table: its first row must name the columns, and each row must have a "
             "field for each of them"
         )
-    return {name.strip(): [row[i] for row in rows[1:]] for i, name in enumerate(rows[0])}
-
-
-def _pick(table: Path, columns: dict[str, list[str]], names: list[str]) -> np.ndarray:
-    """Return columns as numbers, shape (n, len(names))."""
-    missing = [name for name in names if name not in columns]
-    if missing:
+    head = [name.strip() for name in rows[0]]
+    if missing := [name for name in names if name not in head]:
         raise ConfigurationError(
-            f"{table} has no column {', '.join(missing)}; it has {', '.join(columns)}"
+            f"{table} has no column {', '.join(missing)}; it has {', '.join(head)}"
         )
-    return np.array([[_number(table, name, each) for each in columns[name]] for name in names]).T
-
-
-def _number(table: Path, name: str, field: str) -> float:
-    try:
-        return float(field.strip() or "nan")
-    except ValueError:
-        raise ConfigurationError(
-            f"{field!r} in column {name} of {table} is no number; write nan where the model failed"
-        ) from None
+    found = np.empty((len(rows) - 1, len(names)))
+    for j, name in enumerate(names):
+        for i, row in enumerate(rows[1:]):
+            field = row[head.index(name)]
+            try:
+                found[i, j] = float(field.strip() or "nan")
+            except ValueError:
+                raise ConfigurationError(
+                    f"{field!r} in column {name} of {table} is no number; write nan where the "
+                    "model failed"
+                ) from None
+    return found

@@ -78,23 +78,6 @@ def test_rows_come_with_one_more_axis(rng):
     np.testing.assert_allclose(target.value(z), np.sum(z**2, axis=1))
 
 
-def test_forward_maps_take_names():
-    target = sk.forward_potential(
-        lambda rate, start: start * np.exp(-rate * np.arange(3.0)),
-        lambda rate, start: np.stack(
-            [
-                -np.arange(3.0) * start * np.exp(-rate * np.arange(3.0)),
-                np.exp(-rate * np.arange(3.0)),
-            ],
-            axis=1,
-        ),
-        data=[1.0, 0.5, 0.2],
-        noise_sd=0.1,
-        parameters={"rate": sk.positive(), "start": sk.positive()},
-    )
-    assert sk.check_gradient(target, [0.7, 1.1]).ok
-
-
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -143,12 +126,6 @@ def test_draws_have_the_shapes_of_the_names():
     assert "theta[1,2]" in run.labels
     given = {"mu": 0.0, "tau": 1.0, "theta": np.zeros((2, 3))}
     sk.sample(target, sampler="hmc", initial=given, warmup=2, draws=2, progress=False)
-
-
-def test_a_study_refuses_priors_that_its_file_could_not_hold(tmp_path):
-    names = {"a": sk.real(prior=scipy.stats.norm())}
-    with pytest.raises(ConfigurationError, match="holds no prior of 'a'"):
-        sk.study(tmp_path / "a", parameters=names)
 
 
 def test_programs_take_priors_beside_parameters():

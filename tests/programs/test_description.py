@@ -97,19 +97,15 @@ def test_what_a_command_names_is_beside_the_description(tmp_path, monkeypatch):
 def test_the_command_line_samples_and_resumes_a_program(describe, surrokit, tmp_path):
     path = describe("[parameters]\na = [-inf, inf]\nb = [0, 1]\n")
     figures, file = tmp_path / "run.json", tmp_path / "run.surrokit"
+    code, err = surrokit("sample", path, *SIZES, "--set", "target.timeout=-1")
+    assert code == 1
+    assert "Error: timeout must be a number of seconds above 0, got -1" in err
     code, err = surrokit("sample", path, *SIZES, "--path", file, "--json", figures)
     assert (code, err) == (0, "")
     assert set(json.loads(figures.read_text())["summary"]) == {"a", "b"}
     code, err = surrokit("resume", file, path, "--draws", "6")
     assert (code, err) == (0, "")
     assert sk.open_run(file).draws.shape == (2, 6, 2)
-
-
-def test_keys_can_be_set(describe, surrokit):
-    path = describe("parameters = ['a', 'b']")
-    code, err = surrokit("sample", path, *SIZES, "--set", "target.timeout=-1")
-    assert code == 1
-    assert "Error: timeout must be a number of seconds above 0, got -1" in err
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, LedgerError, ShapeError
@@ -148,6 +149,7 @@ def test_a_bad_answer_is_refused_and_nothing_is_lost(tmp_path):
         ({"dim": 2, **DATA, "prior": 3.0}, "must be surrokit.gaussian_prior"),
         ({"dim": 2, **DATA, "gradients": True}, "learnt without their derivatives"),
         ({"dim": 2, "gradients": 1}, "gradients must be"),
+        ({"parameters": {"a": sk.real(prior=scipy.stats.norm())}}, "holds no prior of 'a'"),
     ],
 )
 def test_what_describes_no_study_is_refused(given, message, tmp_path):

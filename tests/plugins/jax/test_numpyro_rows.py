@@ -127,20 +127,10 @@ def observe(numpyro, plain, obs=REAL):
     numpyro.sample("y", plain, obs=obs)
 
 
-def unknown_scale(numpyro, jnp):
-    noise = numpyro.sample("noise", numpyro.distributions.HalfNormal())
-    observe(numpyro, numpyro.distributions.Normal(X @ coefficients(numpyro), noise))
-
-
 def not_centred(numpyro, jnp):
     spread = numpyro.sample("spread", numpyro.distributions.HalfNormal())
     z = numpyro.sample("z", numpyro.distributions.Normal().expand([4]))
     observe(numpyro, numpyro.distributions.Normal((spread * z)[GROUP], 1.0))
-
-
-def positive_slope(numpyro, jnp):
-    slope = numpyro.sample("slope", numpyro.distributions.HalfNormal())
-    observe(numpyro, numpyro.distributions.Normal(slope * X[:, 0], 1.0))
 
 
 def clipped(numpyro, jnp):
@@ -168,11 +158,6 @@ def with_factor(numpyro, jnp):
     observe(numpyro, numpyro.distributions.Normal(X @ b, 1.0))
 
 
-def truncated(numpyro, jnp):
-    b = coefficients(numpyro)
-    observe(numpyro, numpyro.distributions.TruncatedNormal(X @ b, 1.0, low=-9.0))
-
-
 def masked(numpyro, jnp):
     plain = numpyro.distributions.Normal(X @ coefficients(numpyro), 1.0)
     observe(numpyro, plain.mask(GROUP > 0))
@@ -195,25 +180,16 @@ def identity_link(numpyro, jnp):
     observe(numpyro, numpyro.distributions.Poisson(a + EXPOSURE), COUNTS)
 
 
-def uneven(numpyro, jnp):
-    a = numpyro.sample("a", numpyro.distributions.Normal())
-    observe(numpyro, numpyro.distributions.StudentT(3.0 + GROUP, a, 1.0))
-
-
 REFUSED = {
-    unknown_scale: "the scale of 'y' depends on parameters, and bounds of its derivatives",
     not_centred: "predictor of 'y' is not linear .*, as it passes through 'mul'",
-    positive_slope: "predictor of 'y' is not linear in the unconstrained parameters, or not in",
     clipped: "predictor of 'y' is not linear .*, as it passes through 'm(ax|in)'",
     in_single_precision: "as it passes through 'convert_element_type'",
     series: "predictor of 'y' is not linear .*, as it passes through 'scan'",
     with_factor: "'rows' is a factor, whose rows are not known",
-    truncated: "'y' is distributed as .*Truncated.*, which is no family of rows",
     masked: "'y' is distributed as MaskedDistribution, which is no family of rows",
     scaled: "the density of 'y' is scaled by a handler",
     two_observed: r"it has 2 observed sites \(y, other\), not one",
     identity_link: "predictor of 'y' is not linear .*, as it passes through 'add'",
-    uneven: "degrees of its observed numbers differs from row to row",
 }
 
 

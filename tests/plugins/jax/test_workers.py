@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-import surrokit as sk
 import surrokit_jax
-from surrokit.errors import ConfigurationError, MissingDependencyError
+from surrokit.errors import MissingDependencyError
 from surrokit_jax import from_jax, from_numpyro
-
-SETTINGS = {"sampler": "hmc", "warmup": 20, "draws": 10, "seed": 1, "progress": False}
 
 
 @pytest.fixture
@@ -23,18 +20,6 @@ def target(jax):
     third = jax.numpy.array([1.0 / 3.0, 1.0])  # a number that single precision cannot hold
 
     return from_jax(lambda a, b: -((a - third[0]) ** 2) - b, {"a": None, "b": (0.0, None)})
-
-
-def test_rows_are_kept_together_unless_asked(target):
-    with pytest.raises(ConfigurationError, match=r"one_by_one\(target\)"):
-        sk.sample(target, compute=sk.Compute(executor="threads"), **SETTINGS)
-
-
-def test_workers_draw_the_same(target):
-    single = sk.one_by_one(target)
-    alone = sk.sample(single, **SETTINGS)
-    spread = sk.sample(single, compute=sk.Compute(workers=2), **SETTINGS)
-    assert_array_equal(spread.draws, alone.draws)
 
 
 def test_a_model_travels(schools):

@@ -131,10 +131,6 @@ def not_centred(pymc):
     pymc.Normal("y", (spread * z)[GROUP], 1.0, observed=REAL)
 
 
-def positive_slope(pymc):
-    pymc.Normal("y", pymc.HalfNormal("slope") * X[:, 0], 1.0, observed=REAL)
-
-
 def clipped(pymc):
     b = pymc.Normal("b", shape=2)
     pymc.Bernoulli("y", logit_p=pymc.math.clip(X @ b, -9.0, 9.0), observed=EVENTS)
@@ -150,12 +146,6 @@ def with_potential(pymc):
     pymc.Normal("y", X @ b, 1.0, observed=REAL)
 
 
-def censored(pymc):
-    b = pymc.Normal("b", shape=2)
-    plain = pymc.Normal.dist(X @ b, 1.0)
-    pymc.Censored("y", plain, lower=None, upper=1.0, observed=np.minimum(REAL, 1.0))
-
-
 def two_observed(pymc):
     b = pymc.Normal("b", shape=2)
     pymc.Normal("y", X @ b, 1.0, observed=REAL)
@@ -166,26 +156,13 @@ def identity_link(pymc):
     pymc.Poisson("y", pymc.HalfNormal("a") + EXPOSURE, observed=COUNTS)
 
 
-def uneven(pymc):
-    pymc.StudentT("y", 3.0 + GROUP, mu=pymc.Normal("a"), sigma=1.0, observed=REAL)
-
-
-def nothing_observed(pymc):
-    pymc.Normal("a")
-
-
 REFUSED = {
-    unknown_scale: "the scale of 'y' depends on parameters, and bounds",
     not_centred: "predictor of 'y' is not linear in the unconstrained .*, as it passes through Mul",
-    positive_slope: "predictor of 'y' is not linear",
     clipped: "predictor of 'y' is not linear .*, as it passes through Clip",
     series: "'y' is distributed as AutoRegressive, which is no family of rows",
     with_potential: "'rows' is a pymc.Potential, whose rows are not known",
-    censored: "'y' is distributed as .*Censored, which is no family of rows",
     two_observed: r"it has 2 observed variables \(.*other.*\), not one",
     identity_link: "predictor of 'y' is not linear .*, as it passes through Add",
-    uneven: "degrees of its observed numbers differs from row to row",
-    nothing_observed: r"it has 0 observed variables \(none\), not one",
 }
 
 

@@ -127,13 +127,6 @@ def test_a_position_at_which_stan_raises_fails_alone(target, z):
     assert np.isfinite(caught.value.results[0][[0, 2, 3]]).all()
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
-def test_workers_draw_the_same(target, executor):
-    alone = sk.sample(target, **QUICK)
-    spread = sk.sample(target, compute=sk.Compute(executor=executor, workers=2), **QUICK)
-    assert_array_equal(spread.draws, alone.draws)
-
-
 @pytest.mark.parametrize(("threads", "most"), [("false", 1), ("true", 4)])
 def test_calls_take_turns_unless_stan_was_compiled_for_threads(threads, most):
     together, inside = threading.Barrier(most), []
@@ -175,16 +168,6 @@ def test_a_copy_elsewhere_loads_the_compiled_model(monkeypatch, z):
     assert not model.warn
     assert_array_equal(copy.value(z), target.value(z))
     assert_array_equal(copy.transform.to_bounded(z), target.transform.to_bounded(z))
-
-
-def test_a_model_that_cannot_travel_says_so():
-    class Fixed(ToyStan):
-        def __reduce__(self):
-            raise TypeError("it has a pointer")
-
-    target = from_stan(Fixed())
-    with pytest.raises(ConfigurationError, match=r"cannot be pickled: .*\(executor='threads'\)"):
-        sk.sample(target, compute=sk.Compute(executor="processes", workers=1), **QUICK)
 
 
 class Nothing(ToyStan):
