@@ -38,12 +38,7 @@ SCRATCH = 2_000_000
 class Activation:
     """A function of one number with its first three derivatives, elementwise on arrays.
 
-    Parameters
-    ----------
-    value, first, second, third
-        The function and its derivatives; they leave their argument as it is.
-    both : callable, optional
-        Value and first derivative at once, as new arrays; may overwrite its argument.
+    Functions leave their argument as it is, but for ``both``, value and first derivative at once.
 
     Examples
     --------
