@@ -404,23 +404,12 @@ class OnlineLearner:
             "refits": self.refits.state(),
             "fitted": self._n_fitted,
             "bound": self.bound,
-            "online": _with_activation(self.online, None),
+            "online": copy.deepcopy(self.online),
         }
 
     def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner with the same settings that goes on from what ``state`` returned."""
         learner = attrs.evolve(self, refits=self.refits.restore(state["refits"]))
-        nodes = self.refits.draws[0](self.refits.dim, 1, np.random.default_rng(0))
         learner._n_fitted, learner.bound = state["fitted"], state["bound"]
-        learner.online = _with_activation(state["online"], nodes.activation)
+        learner.online = copy.deepcopy(state["online"])
         return learner
-
-
-def _with_activation(online: OnlineFit | None, activation: Any) -> OnlineFit | None:
-    """Return a copy of a fit, whose nodes have an activation; None is plain data."""
-    if online is None:
-        return None
-    nodes = attrs.evolve(online.frame.basis.nodes, activation=activation)
-    basis = attrs.evolve(online.frame.basis, nodes=nodes)
-    frame = attrs.evolve(online.frame, basis=basis)
-    return copy.deepcopy(attrs.evolve(online, frame=frame))

@@ -27,7 +27,7 @@ import numpy as np
 
 from surrokit.limits import check_deadline
 from surrokit.types import BoolArray, FloatArray
-from surrokit_networks.nodes import IDENTITY, ONE, SCRATCH, SQUARE, Nodes
+from surrokit_networks.nodes import SCRATCH, Nodes
 
 Degree: TypeAlias = Literal[0, 1, 2]
 """Degree of the polynomial under a network."""
@@ -131,10 +131,10 @@ class Basis:
         dim = self.nodes.dim
         units, (first, second) = np.eye(dim), np.triu_indices(dim, 1)
         sums = np.concatenate([units, units[first] + units[second]])
-        found = [Nodes.additive(np.zeros((1, dim)), np.zeros(1), ONE)] if self.level else []
+        found = [Nodes.additive(np.zeros((1, dim)), np.zeros(1), "one")] if self.level else []
         trend = (
-            Nodes.additive(units, np.zeros(dim), IDENTITY),
-            Nodes.additive(sums, np.zeros(len(sums)), SQUARE),
+            Nodes.additive(units, np.zeros(dim), "identity"),
+            Nodes.additive(sums, np.zeros(len(sums)), "square"),
         )
         return (*found, *trend[: self.degree], self.nodes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -18,10 +18,8 @@ from surrokit.errors import ConfigurationError
 from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit_networks.learner import Draw, NetworkLearner, OnlineLearner
-from surrokit_networks.nodes import Activation, Draws, Nodes, find_activation, normal_rows
+from surrokit_networks.nodes import Draws, Nodes, normal_rows
 from surrokit_networks.training import Training, Updates
-
-_SOFTPLUS: Any = "softplus"  # as users name it; the field holds the activation
 
 Widths: TypeAlias = Literal["dimension", "chi-square"]
 """How widths are chosen: from the dimension, or drawn with heavy tails as in the authors' code."""
@@ -39,8 +37,7 @@ class Additive(ShownSurrogate):
     n_nodes : int, optional
         s; None to choose from the dimension and the number of equations.
     activation
-        ``"softplus"``, ``"cosine"`` or an
-        :class:`~surrokit_networks.nodes.Activation`.
+        ``"softplus"`` is the paper's, ``"cosine"`` makes random Fourier features.
     weight_scale : float, optional
         Directions are w ~ N(0, weight_scale^2 I / dim), or have that spread; None to choose 0.3,
         1 or 2: smooth potentials want the least, sharp ones the others.
@@ -52,7 +49,9 @@ class Additive(ShownSurrogate):
     """
 
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    activation: Activation = attrs.field(default=_SOFTPLUS, converter=find_activation)
+    activation: Literal["softplus", "cosine"] = attrs.field(
+        default="softplus", validator=one_of("softplus", "cosine")
+    )
     weight_scale: float | None = attrs.field(default=None, validator=optional_positive)
     draws: Draws = attrs.field(default="orthogonal", validator=one_of("gaussian", "orthogonal"))
     training: Training = attrs.field(

@@ -238,7 +238,7 @@ RIDGES = "ridge must be a finite number that is not negative, or None"
         (
             "additive",
             {"activation": "relu"},
-            "activation must be one of softplus, cosine, or an Ac",
+            "activation must be one of 'softplus', 'cosine', got 'relu'",
         ),
         ("additive", {"draws": "data"}, "draws must be one of 'gaussian', .*'orthogonal', got 'd"),
         ("additive", {"learns": "all"}, "learns must be one of 'auto', 'potential', 'outputs'"),
