@@ -201,13 +201,10 @@ def training_rows(
 ) -> tuple[Evaluations, FloatArray]:
     """Return the rows of use, sorted, weighted by how often each was observed, and their trust.
 
-    Rows with a value that is not finite (failed evaluations, points outside the support) are
-    left out, and exact duplicates, such as a chain's rejections leave behind, become one row.
     With ``tail="down-weighted"`` the trust in a row is 1 where U exceeds the least value by no
     more than c = 2 dim + 10, which covers what is typical of a posterior, and (c / excess)^4
     beyond. Rows of little trust are left out: below 1e-4, or 1/625 if the estimator takes no
-    weights. So are positions a thousand times further out than most. SurrogateFitError is raised
-    if there are too few points to fit anything to.
+    weights. So are positions a thousand times further out than most.
     """
     dim, finite = observed.positions.shape[1], are_finite(observed)
     rows = observed.take(finite)

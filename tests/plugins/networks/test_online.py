@@ -94,15 +94,6 @@ def test_learning_online_is_the_batch_fit_in_the_first_frame(factory, settings, 
     assert np.mean(found - potential(FRESH)) == pytest.approx(0.0, abs=0.3)
 
 
-@pytest.mark.parametrize("factory", [additive_paper, rbf_paper])
-def test_the_paper_s_networks_learn_online(factory):
-    surrogate = factory(n_nodes=30, ridge=1e-4, updates="greville")
-    learns = surrogate.learner(problem(), np.random.default_rng(3))
-    blocks = parts(gradients=False)
-    found = shown(learns, blocks).fit().value(FRESH)
-    assert_allclose(found - found.mean(), refitted(learns, blocks), atol=1e-4)
-
-
 @pytest.mark.parametrize("gradients", [False, True])
 def test_networks_asked_for_in_between_change_nothing(gradients):
     """Rows that come by one and by many take other ways through the engine."""
