@@ -18,7 +18,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from surrokit.errors import CapabilityError, ShapeError
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
+from surrokit.targets.energies import gaussian_energy
+from surrokit.targets.gaussian import gaussian_prior
 from surrokit.testing import check_potential
 from surrokit_networks.network import Network, Polynomial
 from surrokit_networks.nodes import ACTIVATIONS, Nodes
@@ -245,7 +246,7 @@ def given(kind, trend="quadratic"):
     }
 
 
-ENERGY = GaussianEnergy(
+ENERGY = gaussian_energy(
     data=np.linspace(-1.0, 1.0, OUTPUTS),
     noise_sd=np.linspace(0.5, 2.0, OUTPUTS),
     prior=gaussian_prior(mean=1.0, sd=[1.0, 2.0, 3.0]),

@@ -14,7 +14,7 @@ from smooth import DIM, potential
 import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
-from surrokit.testing.demands import write_and_read
+from surrokit.testing.checks import write_and_read
 from surrokit.testing.targets import Banana
 from surrokit_networks.learner import NetworkLearner, OnlineLearner
 from surrokit_networks.online import OnlineFit

@@ -10,15 +10,15 @@ import surrokit as sk
 from surrokit.errors import CapabilityError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
+from surrokit.targets.energies import gaussian_energy
+from surrokit.targets.gaussian import gaussian_prior
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows, output_scales
 
 DIM, OUTPUTS = 2, 3
-ENERGY = GaussianEnergy(
-    data=[2.7, 3.5, 1.0], noise_sd=[1.0, 3.0, 40.0], prior=gaussian_prior(0.0, 1.0)
-)
+SDS = np.array([1.0, 3.0, 40.0])
+ENERGY = gaussian_energy(data=[2.7, 3.5, 1.0], noise_sd=SDS, prior=gaussian_prior(0.0, 1.0))
 MATRIX = np.array([[0.5, -1.0], [2.0, 0.3], [30.0, -10.0]])
 BENT = np.array([0.0, 1.0, 10.0])
 
@@ -66,7 +66,7 @@ FRESH = exact(60, seed=9)
 def test_every_way_to_train(train_on, kind):
     emulator = fitted(sk.make("surrogate", kind, train_on=train_on, trend="quadratic"), exact(60))
     error = emulator.forward(FRESH.positions) - FRESH.outputs
-    assert np.abs(error / ENERGY.noise_sd).max() < 1e-2
+    assert np.abs(error / SDS).max() < 1e-2
     assert np.var(emulator.value(FRESH.positions) - FRESH.values) < 1e-3
 
 
@@ -85,22 +85,18 @@ def test_many_outputs_are_as_many_fits_at_the_same_ridge(kind):
             rows, values=rows.outputs[:, m], gradients=rows.jacobians[:, m], outputs=None
         )
         alone = training.fit(nodes, whitening, one)[1]
-        assert_allclose(
-            alone.value(FRESH.positions), found[:, m], rtol=1e-6, atol=1e-6 * ENERGY.noise_sd[m]
-        )
+        assert_allclose(alone.value(FRESH.positions), found[:, m], rtol=1e-6, atol=1e-6 * SDS[m])
         assert_allclose(
             alone.gradient(FRESH.positions),
             emulator.forward_and_jacobian(FRESH.positions)[1][:, m],
             rtol=1e-6,
-            atol=1e-5 * ENERGY.noise_sd[m],
+            atol=1e-5 * SDS[m],
         )
 
 
 def test_units_of_an_output_change_nothing():
     units = np.array([1e-6, 1.0, 1e6])
-    energy = GaussianEnergy(
-        data=ENERGY.data * units, noise_sd=ENERGY.noise_sd * units, prior=ENERGY.prior
-    )
+    energy = gaussian_energy(data=ENERGY.data * units, noise_sd=SDS * units, prior=ENERGY.prior)
     rows = exact(40, rough=1.0)
     moved = attrs.evolve(
         rows, outputs=rows.outputs * units, jacobians=rows.jacobians * units[:, None]
@@ -137,9 +133,7 @@ def test_gradients_of_the_potential_are_made_from_jacobians():
     # They whiten, and judge the fit, even where only Jacobians were handed over.
     learns = learner(sk.make("surrogate", "additive", n_nodes=20))
     learns.observe(exact(40))
-    expected = np.einsum(
-        "nm,nmd->nd", (FRESH.outputs - ENERGY.data) / ENERGY.noise_sd**2, FRESH.jacobians
-    )
+    expected = np.einsum("nm,nmd->nd", (FRESH.outputs - ENERGY.data) / SDS**2, FRESH.jacobians)
     learns.observe(FRESH)
     gradients = learns.state()["rows"]["gradients"]
     assert_allclose(gradients[40:], expected + FRESH.positions, rtol=1e-9)
@@ -203,7 +197,7 @@ def test_there_are_nodes_in_any_case_where_accuracy_is_worth_more_than_speed(kin
 
 
 NOISE = np.array([1e-3, 1.0, 50.0])
-NOISY = GaussianEnergy(data=[0.0, 10.0, -300.0], noise_sd=NOISE)
+NOISY = gaussian_energy(data=[0.0, 10.0, -300.0], noise_sd=NOISE)
 
 
 @pytest.fixture
