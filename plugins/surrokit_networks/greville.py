@@ -54,12 +54,10 @@ Parts: TypeAlias = tuple[FloatArray, FloatArray, FloatArray | None, int]
 class Greville:
     """A least-squares solution that takes in rows and keeps none of them.
 
-    Make one with :meth:`of_rows` or :meth:`of_sums`. Weighted rows are handed in times the root of
-    their weight. The first ``n_free`` columns are free of the ridge lambda, which is 0 for the
-    Moore-Penrose inverse, equation (11). ``phi`` is None where it is zero, ``rank`` counts
-    independent directions so far, free columns included, ``sums`` are A^T A and A^T t, to repair
-    from, ``unchecked`` counts rows since the last look at the residual, and ``repairs`` how often
-    the solution was made anew from the sums.
+    Weighted rows are handed in times the root of their weight. The first ``n_free`` columns are
+    free of the ridge, which is 0 for the Moore-Penrose inverse. ``phi`` is None where it is zero,
+    ``rank`` counts independent directions, free columns included, ``unchecked`` rows since the last
+    look at the residual, and ``repairs`` how often the solution was made anew from the ``sums``.
     """
 
     solution: FloatArray = attrs.field(init=False)

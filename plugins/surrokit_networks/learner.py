@@ -39,8 +39,8 @@ from surrokit_networks.potentials import (
 from surrokit_networks.training import Frame, Training, Trend
 from surrokit_networks.training_rows import TailBound, TrainingRows
 
-Draw: TypeAlias = Callable[[FloatArray, int, np.random.Generator], Nodes]
-"""From whitened training positions (n, dim), a number of nodes, and a generator."""
+Draw: TypeAlias = Callable[[int, int, np.random.Generator], Nodes]
+"""From the dimension, a number of nodes, and a generator."""
 
 KnownPart: TypeAlias = Callable[[Whitening], tuple[Potential | None, FloatArray]]
 """A part of U that is taken as it is, None for nothing, and the matrix (dim, dim) that the rest is
@@ -53,10 +53,9 @@ Fit: TypeAlias = tuple[Frame, FittedNetwork | FittedEmulator]
 def default_size(dim: int, n_values: int, n_gradients: int) -> int:
     """Return how many nodes a network gets, by default.
 
-    Measured at fixed points on logistic, quartic and banana targets. On values alone, with the
-    ridge chosen from the data, more nodes than points are always better, by a factor of two in the
-    gradient's error from s = 2 n / 3 to s = 4 n / 3. With gradients the trend takes most of the
-    work, and from 400 nodes on the error hardly falls; what nodes cost is the leapfrog's time.
+    On values alone more nodes than points are always better, by a factor of two in the gradient's
+    error from s = 2 n / 3 to s = 4 n / 3. With gradients the trend takes most of the work, and what
+    nodes cost is the leapfrog's time.
     """
     if n_gradients:
         return int(np.clip(100 * dim, 400, 1000))
@@ -66,17 +65,16 @@ def default_size(dim: int, n_values: int, n_gradients: int) -> int:
 def fine_size(n_equations: int) -> int:
     """Return how many nodes learn outputs where accuracy is worth more than speed.
 
-    Measured on the elliptic equation with 20 parameters: from 295 points with Jacobians the sd of
-    V - U is 0.096 nats by a trend alone, and 0.072, 0.046 and 0.032 with 1,000, 2,000 and 3,000
-    nodes. A gradient for 32 positions then takes 0.1, 0.4, 0.7 and 1.1 milliseconds. Equations are
-    those of each output: points, and their derivatives.
+    On the elliptic equation with 20 parameters the sd of V - U from 295 Jacobians is 0.096 nats by
+    a trend alone, and 0.072, 0.046 and 0.032 with 1,000, 2,000 and 3,000 nodes. Equations are those
+    of each output.
     """
     return int(np.clip(n_equations // 2, 400, 3000))
 
 
-def no_nodes(whitened: FloatArray, size: int, rng: np.random.Generator) -> Nodes:  # noqa: ARG001
-    """Return no nodes: a way to draw them that leaves the trend alone."""
-    return Nodes.none(whitened.shape[1])
+def no_nodes(dim: int, size: int, rng: np.random.Generator) -> Nodes:  # noqa: ARG001
+    """Return no nodes at all: what leaves the trend alone."""
+    return Nodes.none(dim)
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -86,8 +84,7 @@ class NetworkLearner(KeepingLearner):
     Parameters
     ----------
     n_nodes
-        None to choose by dimension and data, ``most_nodes`` at most. With more values there may be
-        more nodes; those that were there before stay.
+        None to choose by dimension and data.
     draws
         Ways to draw the nodes, of which the best is chosen; by default there is the trend alone.
     known, most
@@ -108,7 +105,6 @@ class NetworkLearner(KeepingLearner):
     training: Training
     n_nodes: int | None = 1
     draws: tuple[Draw, ...] = (no_nodes,)
-    most_nodes: int | None = None
     known: KnownPart | None = None
     most: Capabilities | None = None
     energy: Energy | None = attrs.field(init=False)
@@ -180,7 +176,7 @@ class NetworkLearner(KeepingLearner):
             draw: Draw, trend: Trend, some: TrainingRows, held: BoolArray | None, size: int = 0
         ) -> Fit:
             training = attrs.evolve(self.training, trend=trend)
-            nodes = draw(whitening.apply(some.positions), size, np.random.default_rng(self.seed))
+            nodes = draw(self.dim, size, np.random.default_rng(self.seed))
             return training.fit(nodes, whitening, some, held, energy=self.energy, expected=expected)
 
         frame, found = self._fit_best(fit, rows, held, keeps_idle)
@@ -229,7 +225,7 @@ class NetworkLearner(KeepingLearner):
     def _choose(
         self, fit: Callable[..., Fit], rows: TrainingRows, trend: Trend, tries_linear: bool
     ) -> tuple[Draw, Trend]:
-        """Return how to draw nodes and the trend under them, by the errors of small networks."""
+        """Return how to draw nodes and the trend under them, by small networks."""
         ways: list[tuple[Draw, Trend]] = [(draw, trend) for draw in self.draws]
         if tries_linear:
             ways += [(draw, "linear") for draw in self.draws]
@@ -262,7 +258,7 @@ class NetworkLearner(KeepingLearner):
         size = default_size(self.dim, len(rows), n_derivatives)
         if self.problem.is_weighed and self.energy is not None and n_derivatives:
             size = fine_size(len(rows) + self.dim * n_derivatives)
-        return size if self.most_nodes is None else min(size, self.most_nodes)
+        return size
 
     def keep_used(self, evaluations: Evaluations) -> Evaluations:
         """Return what is used alone: Jacobians of large maps take memory."""
@@ -309,32 +305,19 @@ class NetworkLearner(KeepingLearner):
 class OnlineLearner:
     """Fits a network once to all there is, and from then on takes in rows at O(s^2) each.
 
-    The first fit is that of :class:`NetworkLearner`, solved once more by the engine, which changes
-    it by rounding errors only. It fixes whitening, nodes, the matrix of the trend, the origin of
-    values and the ridge. Its rows, and all that are observed later, go into the engine and are
-    dropped: memory does not grow with them. Each fit after that is the least-squares solution in
-    the same frame to all rows so far.
-
-    A ridge that is left to the data (``ridge=None``) is chosen again, by generalised
-    cross-validation of the sums over rows, once there are twice as many equations: O(s^3), and ever
-    more seldom. Otherwise nothing but the weights changes. Rows in the far tail count less, by
-    their excess over the least value known when they arrive; what was taken in before a lower value
-    came keeps its weight. A point that comes twice in two blocks counts as two.
-
-    ``online`` is the fit that takes in rows, None as long as everything is kept and refitted.
-    ``quality`` of a network is its error at the last 200 rows outside the tail, each judged before
-    it was learnt from; that of the first fit's twin until there are ten.
+    The first fit is that of :class:`NetworkLearner`, which fixes whitening, nodes, the matrix of
+    the trend and the origin of values. Its rows, and all that are observed later, go into
+    ``online`` and are dropped. Each fit after that is the least-squares solution in the same frame
+    to all rows so far. Rows in the far tail count less, by their excess over the least value known
+    when they arrive. A point that comes twice in two blocks counts as two.
 
     Parameters
     ----------
     refits
-        Makes the first fit; those after it too, with ``updates="auto"``, while points are few.
-    updates
-        ``"greville"``, or ``"auto"`` for that once there are 25 points for each dimension, or 6
-        with gradients, those in the far tail counted as little as they weigh: before that a first
-        whitening is not to be trusted, as the points of a few paths have another covariance than
-        the target. Until then a network is fitted anew when there are a fifth more rows than the
-        last one was fitted to.
+        Makes the first fit; with ``updates="auto"`` also those after it, each fifth more rows,
+        until there are 25 points for each dimension, or 6 with gradients, those in the far tail
+        counted by their weight. Before that a first whitening is not to be trusted, as the points
+        of a few paths have another covariance than the target.
     """
 
     refits: NetworkLearner
@@ -397,14 +380,11 @@ class OnlineLearner:
         return network
 
     def _refit(self, evaluations: Evaluations) -> FittedNetwork:
-        # with gradients the error hardly falls from 400 nodes on, and a fit costs their cube
-        most = 400 if evaluations.gradients is not None else None
-        network = attrs.evolve(self.refits, most_nodes=most).of_rows(evaluations).fit()
+        network = self.refits.of_rows(evaluations).fit()
         assert isinstance(network, FittedNetwork)
         return network
 
     def _settles(self, rows: TrainingRows) -> bool:
-        """Return whether a fit to these rows may fix a frame for all that follow."""
         if self.updates == "greville":
             return True
         dim, with_gradients = self.refits.dim, rows.trust[rows.with_gradient].sum()
@@ -424,24 +404,12 @@ class OnlineLearner:
             "refits": self.refits.state(),
             "fitted": self._n_fitted,
             "bound": self.bound,
-            "online": _with_activation(self.online, None),
+            "online": copy.deepcopy(self.online),
         }
 
     def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner with the same settings that goes on from what ``state`` returned."""
         learner = attrs.evolve(self, refits=self.refits.restore(state["refits"]))
-        some = np.zeros((1, self.refits.dim))
-        nodes = self.refits.draws[0](some, 1, np.random.default_rng(0))
         learner._n_fitted, learner.bound = state["fitted"], state["bound"]
-        learner.online = _with_activation(state["online"], nodes.activation)
+        learner.online = copy.deepcopy(state["online"])
         return learner
-
-
-def _with_activation(online: OnlineFit | None, activation: Any) -> OnlineFit | None:
-    """Return a copy of a fit, whose nodes have an activation; None is plain data."""
-    if online is None:
-        return None
-    nodes = attrs.evolve(online.frame.basis.nodes, activation=activation)
-    basis = attrs.evolve(online.frame.basis, nodes=nodes)
-    frame = attrs.evolve(online.frame, basis=basis)
-    return copy.deepcopy(attrs.evolve(online, frame=frame))

@@ -27,7 +27,7 @@ import numpy as np
 
 from surrokit.limits import check_deadline
 from surrokit.types import BoolArray, FloatArray
-from surrokit_networks.nodes import IDENTITY, ONE, SCRATCH, SQUARE, Nodes
+from surrokit_networks.nodes import SCRATCH, Nodes
 
 Degree: TypeAlias = Literal[0, 1, 2]
 """Degree of the polynomial under a network."""
@@ -51,10 +51,9 @@ class Equations:
     """f(z_n) = t_n, and grad f(z_n) = g_n where that is known.
 
     ``whitened (n, dim)`` are z, ``targets (n, m)`` t, of order one about zero for the sake of
-    rounding, and ``gradients (n, m, dim)`` g: m problems with the same left side. Both kinds of
-    weights (n,) are those of squared errors; where no gradient is known, it and its weight are
-    zero. ``count`` are independent equations for each target: what is down-weighted counts
-    less, copies once.
+    rounding, and ``gradients (n, m, dim)`` g: m problems with the same left side. Weights (n,) are
+    those of squared errors; where no gradient is known, it and its weight are zero. ``count`` are
+    independent equations for each target: what is down-weighted counts less, copies once.
     """
 
     whitened: FloatArray
@@ -132,10 +131,10 @@ class Basis:
         dim = self.nodes.dim
         units, (first, second) = np.eye(dim), np.triu_indices(dim, 1)
         sums = np.concatenate([units, units[first] + units[second]])
-        found = [Nodes.additive(np.zeros((1, dim)), np.zeros(1), ONE)] if self.level else []
+        found = [Nodes.additive(np.zeros((1, dim)), np.zeros(1), "one")] if self.level else []
         trend = (
-            Nodes.additive(units, np.zeros(dim), IDENTITY),
-            Nodes.additive(sums, np.zeros(len(sums)), SQUARE),
+            Nodes.additive(units, np.zeros(dim), "identity"),
+            Nodes.additive(sums, np.zeros(len(sums)), "square"),
         )
         return (*found, *trend[: self.degree], self.nodes)
 
@@ -213,11 +212,7 @@ def triangle_of(rows: Iterable[FloatArray]) -> FloatArray:
 
 @attrs.frozen(kw_only=True, eq=False)
 class NormalEquations:
-    """Sums over rows; those of two sets of rows add up.
-
-    They are weighted products of columns, ``gram (k, k)``, of columns and targets, ``right
-    (k, m)``, and of targets, ``squares (m,)``.
-    """
+    """Sums over rows: columns by columns (k, k), by targets (k, m), and squares of targets (m,)."""
 
     gram: FloatArray
     right: FloatArray
@@ -270,11 +265,10 @@ def normal_equations(basis: Basis, equations: Equations) -> NormalEquations:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Solution:
-    """A fitted linear combination of the columns of a basis.
+    """Coefficients (k, m) of level, trend and nodes, and what to expect of them.
 
-    ``coefficients (k, m)`` are those of level, trend and nodes. ``degrees`` is the effective number
-    of parameters of a target, and ``error`` the mean squared error of an equation to expect, summed
-    over targets (:func:`expected_error`).
+    ``degrees`` is the effective number of parameters of a target, and ``error`` the mean squared
+    error of an equation, summed over targets (:func:`expected_error`).
     """
 
     coefficients: FloatArray

@@ -119,7 +119,7 @@ class Network:
         z = self.whitening.apply(positions)
         gradients = self.trend.slopes(z)[:, :, 0]
         for rows in self.cached_blocks(len(z)):
-            slopes = self.nodes.activation.first(self.nodes.arguments(z[rows]))
+            slopes = self.nodes.phi.first(self.nodes.arguments(z[rows]))
             gradients[rows] += self.nodes.lower(z[rows], slopes @ self._weighted)
         return self.whitening.pull(gradients)
 
@@ -278,9 +278,9 @@ class NetworkAt:
     @cached_property
     def _second(self) -> FloatArray:
         """phi''_i, shape (n, s)."""
-        return self.nodes.activation.second(self.nodes.arguments(self.z))
+        return self.nodes.phi.second(self.nodes.arguments(self.z))
 
     @cached_property
     def _third(self) -> FloatArray:
         """v_i phi'''_i of a single output, shape (n, s)."""
-        return np.asarray(self.nodes.activation.third(self.nodes.arguments(self.z)) * self._weights)
+        return np.asarray(self.nodes.phi.third(self.nodes.arguments(self.z)) * self._weights)

@@ -20,7 +20,6 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
 
 Elementwise: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -38,54 +37,14 @@ SCRATCH = 2_000_000
 class Activation:
     """A function of one number with its first three derivatives, elementwise on arrays.
 
-    Parameters
-    ----------
-    value, first, second, third
-        The function and its derivatives; they leave their argument as it is.
-    both : callable, optional
-        Value and first derivative at once, as new arrays; may overwrite its argument.
-
-    Examples
-    --------
-    >>> sine = Activation(
-    ...     name="sine",
-    ...     value=np.sin,
-    ...     first=np.cos,
-    ...     second=lambda x: -np.sin(x),
-    ...     third=lambda x: -np.cos(x),
-    ... )
+    ``both`` returns value and first derivative as new arrays, and may overwrite its argument.
     """
 
-    name: str
     value: Elementwise
     first: Elementwise
     second: Elementwise
     third: Elementwise
     both: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None = None
-
-    def __str__(self) -> str:
-        return self.name
-
-
-def find_activation(activation: str | Activation) -> Activation:
-    """Return the built-in activation of that name, or the activation itself.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none of that name.
-    """
-    if isinstance(activation, Activation):
-        return activation
-    if activation not in BUILT_IN:
-        raise ConfigurationError(
-            f"activation must be one of {', '.join(BUILT_IN)}, or an Activation, "
-            f"got {activation!r}; make an Activation of a function and its three derivatives"
-        )
-    return BUILT_IN[activation]
-
-
-# Named functions, not lambdas, so that networks can be pickled.
 
 
 def _softplus(x: FloatArray) -> FloatArray:
@@ -125,77 +84,54 @@ def _softplus_third(x: FloatArray) -> FloatArray:
     return np.copysign(tail * (1.0 - tail) / (1.0 + tail) ** 3, -x)
 
 
-def _cosine_first(x: FloatArray) -> FloatArray:
-    return -np.sin(x)
-
-
-def _cosine_second(x: FloatArray) -> FloatArray:
-    return -np.cos(x)
-
-
 def _exponential_both(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     value = np.exp(x, out=x)
     return value, value.copy()
 
 
-def _half_square(x: FloatArray) -> FloatArray:
-    return 0.5 * x * x
+_NONE: Elementwise = np.zeros_like
 
-
-SOFTPLUS = Activation(
-    name="softplus",
-    value=_softplus,
-    first=_softplus_first,
-    second=_softplus_second,
-    third=_softplus_third,
-    both=_softplus_both,
-)
-"""log(1 + exp(x)), the activation of the paper's experiments."""
-
-COSINE = Activation(
-    name="cosine", value=np.cos, first=_cosine_first, second=_cosine_second, third=np.sin
-)
-"""Cosine: random Fourier features."""
-
-EXPONENTIAL = Activation(
-    name="exponential",
-    value=np.exp,
-    first=np.exp,
-    second=np.exp,
-    third=np.exp,
-    both=_exponential_both,
-)
-"""What radial nodes have; no setting names it."""
-
-BUILT_IN = {activation.name: activation for activation in (SOFTPLUS, COSINE)}
-"""Activations that settings may name."""
-
-# Columns of a trend are nodes, too: a constant, z_k, and squares of sums.
-ONE = Activation(
-    name="one", value=np.ones_like, first=np.zeros_like, second=np.zeros_like, third=np.zeros_like
-)
-IDENTITY = attrs.evolve(ONE, name="identity", value=np.positive, first=np.ones_like)
-SQUARE = attrs.evolve(
-    ONE, name="square", value=_half_square, first=np.positive, second=np.ones_like
-)
+ACTIVATIONS = {
+    "softplus": Activation(
+        value=_softplus,
+        first=_softplus_first,
+        second=_softplus_second,
+        third=_softplus_third,
+        both=_softplus_both,
+    ),
+    "cosine": Activation(
+        value=np.cos, first=lambda x: -np.sin(x), second=lambda x: -np.cos(x), third=np.sin
+    ),
+    "exponential": Activation(
+        value=np.exp, first=np.exp, second=np.exp, third=np.exp, both=_exponential_both
+    ),
+    "one": Activation(value=np.ones_like, first=_NONE, second=_NONE, third=_NONE),
+    "identity": Activation(value=np.positive, first=np.ones_like, second=_NONE, third=_NONE),
+    "square": Activation(
+        value=lambda x: 0.5 * x * x, first=np.positive, second=np.ones_like, third=_NONE
+    ),
+}
+"""That of the paper's experiments, random Fourier features, that of radial nodes, and those of the
+columns of a trend."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Nodes:
     """Nodes phi(p_i . Z + o_i) of lifted whitened positions Z.
 
-    ``vectors (s, dim)``, or ``(s, dim + 1)`` if curved, are p_i, and ``offsets (s,)`` o_i.
+    ``vectors (s, dim)``, or ``(s, dim + 1)`` if curved, are p_i, and ``offsets (s,)`` o_i. The
+    ``activation`` is a name in :data:`ACTIVATIONS`.
     """
 
     # Fortran order: products of few rows with it and with its transpose are then both fast, where
     # the other order takes twice as long for one of them.
     vectors: FloatArray = attrs.field(converter=np.asfortranarray)
     offsets: FloatArray
-    activation: Activation
+    activation: str
     curved: bool = False
 
     @classmethod
-    def additive(cls, directions: FloatArray, biases: FloatArray, activation: Activation) -> Nodes:
+    def additive(cls, directions: FloatArray, biases: FloatArray, activation: str) -> Nodes:
         """Return a(w_i . z + d_i) for directions (s, dim) and biases (s,)."""
         return cls(vectors=directions, offsets=biases, activation=activation)
 
@@ -206,17 +142,22 @@ class Nodes:
         return cls(
             vectors=np.column_stack([vectors, -1.0 / square_widths]),
             offsets=-0.5 * np.einsum("sd,sd->s", vectors, centres),
-            activation=EXPONENTIAL,
+            activation="exponential",
             curved=True,
         )
 
     @classmethod
     def none(cls, dim: int) -> Nodes:
         """Return no nodes at all: what a trend alone has."""
-        return cls(vectors=np.empty((0, dim)), offsets=np.empty(0), activation=EXPONENTIAL)
+        return cls(vectors=np.empty((0, dim)), offsets=np.empty(0), activation="exponential")
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    @property
+    def phi(self) -> Activation:
+        """The activation."""
+        return ACTIVATIONS[self.activation]
 
     @property
     def dim(self) -> int:
@@ -249,14 +190,12 @@ class Nodes:
 
     def features(self, z: FloatArray) -> FloatArray:
         """Return phi(h), shape (n, s), at whitened positions (n, dim)."""
-        return self.activation.value(self.arguments(z))
+        return self.phi.value(self.arguments(z))
 
     def features_and_slopes(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return phi(h) and phi'(h), each (n, s), for little more than one of them."""
-        h, activation = self.arguments(z), self.activation
-        if activation.both is None:
-            return activation.value(h), activation.first(h)
-        return activation.both(h)
+        h, phi = self.arguments(z), self.phi
+        return (phi.value(h), phi.first(h)) if phi.both is None else phi.both(h)
 
 
 def row_blocks(n_rows: int, scratch: int, most: int = SCRATCH) -> Iterator[slice]:

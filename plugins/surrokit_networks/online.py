@@ -29,15 +29,13 @@ class OnlineFit:
     """The least-squares fit of one frame to rows that come in blocks and are not kept.
 
     A position is a row for its value and ``dim`` rows for its gradient, each times the root of its
-    weight. Equations are taken in when a network is asked for: the first by orthogonal
-    transformations, later ones by Proposition 1 (:class:`~surrokit_networks.greville.Greville`).
-    Where there is a ridge and rows are many, which gradients soon make, they go into the sums that
-    it keeps, and these are solved: that takes less time.
+    weight. Equations are taken in when a network is asked for, by Proposition 1; where there is a
+    ridge and rows are many, they go into the sums, and these are solved: that takes less time.
 
     ``judged (n, 3)`` are V - U, |L^T grad(V - U)|^2 and |L^T grad U|^2 of the last rows before they
-    were learnt from, NaN where no gradient is known, and ``first`` is the error of the first fit,
-    until enough rows were judged. The ridge was chosen from ``chosen_at`` equations. ``deployed
-    (k,)`` has the coefficients of the last network that was asked for.
+    were learnt from, NaN where no gradient is known, and ``first`` is the error of the first fit.
+    The ridge was chosen from ``chosen_at`` equations, and ``deployed (k,)`` were the coefficients
+    when a network was last asked for.
     """
 
     training: Training

@@ -44,20 +44,10 @@ class NetworkFit(ShownFit):
     """What both kinds of fit are: frozen, safe to share between threads, with new arrays only.
 
     Methods raise :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
-
-    Parameters
-    ----------
-    n_points
-        Distinct points that it was fitted to.
-    ridge
-        lambda in lambda |v|^2, in the units of the fit.
-    degrees
-        Effective number of parameters of each output.
-    gcv_error
-        Generalised cross-validation estimate of the mean squared error of an equation: of V - U, a
-        component of the whitened gradient, or an output in its unit.
-    quality
-        Error at points held out from a twin of the fit; None where there were too few.
+    ``degrees`` is the effective number of parameters of each output, and ``gcv_error`` the
+    generalised cross-validation estimate of the mean squared error of an equation: of V - U, a
+    component of the whitened gradient, or an output in its unit. ``quality`` is the error at points
+    held out from a twin of the fit, None where there were too few.
     """
 
     network: Network

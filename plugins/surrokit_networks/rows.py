@@ -30,18 +30,13 @@ class Rows(ShownSurrogate):
     For a target that is a sum over rows of data (capability ``rows``). Where few rows inform a
     direction, such as that of a rare level of a factor, the posterior is far from normal there, and
     no quadratic is accepted; the few rows themselves make it what it is, and cost little. All other
-    rows, and the prior, are replaced by a quadratic that is fitted to exact evaluations: to the
-    posterior's own draws, if the explorer brings such, which is much better than an expansion at
-    the mode.
+    rows, and the prior, are replaced by a quadratic that is fitted to exact evaluations.
 
-    Which rows are copied is decided anew at each fit, by the whitening of the evaluations. With L
-    the factor of that, psi_i bounds how far the term of row i is from a quadratic at a distance of
-    one standard deviation; for a logistic regression it is |L^T x_i|^3 / (36 sqrt 3). The rows with
-    the largest psi_i are copied.
-
-    Neither the surrogate's copy of rows is counted among the exact calls, nor the pass over the
-    design by which it ranks them at each fit. With ``n_rows`` as large as the data it is the target
-    itself, at the target's cost, and the count of exact calls means nothing.
+    Which rows are copied is decided anew at each fit. With L the factor of the evaluations'
+    whitening, psi_i bounds how far the term of row i is from a quadratic at a distance of one
+    standard deviation; for a logistic regression it is |L^T x_i|^3 / (36 sqrt 3). The rows with the
+    largest psi_i are copied. Neither the copy nor the pass over the design is counted among the
+    exact calls.
 
     Parameters
     ----------
@@ -96,8 +91,7 @@ class Rows(ShownSurrogate):
         """Return the sum of the terms of the rows that bend most, None for nothing.
 
         With it comes what it leaves of the identity, the Hessian of a normal density in its own
-        whitened coordinates: the matrix (dim, dim) that the rest of U is expected to have. The
-        whitening is that of the positions that will be fitted to.
+        whitened coordinates: the matrix (dim, dim) that the rest of U is expected to have.
         """
         factor = whitening.factor
         rows = self.choose(terms.row_bounds(factor, whitening.mean))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -17,12 +17,9 @@ from surrokit.arguments import (
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
-from surrokit.types import FloatArray
 from surrokit_networks.learner import Draw, NetworkLearner, OnlineLearner
-from surrokit_networks.nodes import Activation, Draws, Nodes, find_activation, normal_rows
+from surrokit_networks.nodes import Draws, Nodes, normal_rows
 from surrokit_networks.training import Training, Updates
-
-_SOFTPLUS: Any = "softplus"  # as users name it; the field holds the activation
 
 Widths: TypeAlias = Literal["dimension", "chi-square"]
 """How widths are chosen: from the dimension, or drawn with heavy tails as in the authors' code."""
@@ -40,8 +37,7 @@ class Additive(ShownSurrogate):
     n_nodes : int, optional
         s; None to choose from the dimension and the number of equations.
     activation
-        ``"softplus"``, ``"cosine"`` or an
-        :class:`~surrokit_networks.nodes.Activation`.
+        ``"softplus"`` is the paper's, ``"cosine"`` makes random Fourier features.
     weight_scale : float, optional
         Directions are w ~ N(0, weight_scale^2 I / dim), or have that spread; None to choose 0.3,
         1 or 2: smooth potentials want the least, sharp ones the others.
@@ -53,7 +49,9 @@ class Additive(ShownSurrogate):
     """
 
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    activation: Activation = attrs.field(default=_SOFTPLUS, converter=find_activation)
+    activation: Literal["softplus", "cosine"] = attrs.field(
+        default="softplus", validator=one_of("softplus", "cosine")
+    )
     weight_scale: float | None = attrs.field(default=None, validator=optional_positive)
     draws: Draws = attrs.field(default="orthogonal", validator=one_of("gaussian", "orthogonal"))
     training: Training = attrs.field(
@@ -69,13 +67,11 @@ class Additive(ShownSurrogate):
         Parameters
         ----------
         n_nodes
-            At least 1: 2000 for the simulated logistic regression, 2500 for a9a, 1000 for bank
-            marketing and the elliptic PDE, 40 for the banana.
+            2000 for the simulated logistic regression, 2500 for a9a, 1000 for bank marketing and
+            the elliptic PDE, 40 for the banana.
         ridge
-            Positive: 1e-6 for the simulated data and the banana, 1e-9 for a9a, 1e-7 for bank
-            marketing and the elliptic PDE.
-        updates
-            How what comes after the first fit is taken in.
+            1e-6 for the simulated data and the banana, 1e-9 for a9a, 1e-7 for bank marketing and
+            the elliptic PDE.
         """
         training = Training.paper(ridge, updates)
         return cls(n_nodes=n_nodes, weight_scale=1.0, draws="gaussian", training=training)
@@ -88,11 +84,8 @@ class Additive(ShownSurrogate):
         draws: list[Draw] = [partial(self.draw, weight_scale=scale) for scale in scales]
         return _learner_of(problem, rng, self, draws)
 
-    def draw(
-        self, whitened: FloatArray, size: int, rng: np.random.Generator, *, weight_scale: float
-    ) -> Nodes:
-        """Return nodes for whitened training positions (n, dim), a smaller network's first."""
-        dim = whitened.shape[1]
+    def draw(self, dim: int, size: int, rng: np.random.Generator, *, weight_scale: float) -> Nodes:
+        """Return so many nodes, a smaller network's first."""
         # From generators of their own, so that neither depends on the size.
         directions, biases = rng.spawn(2)
         return Nodes.additive(
@@ -120,8 +113,6 @@ class Rbf(ShownSurrogate):
         width_scale / chi2(1), drawn for each node.
     width_scale : float, optional
         See ``widths``; None to choose 1, 4 or 16, or for ``"chi-square"`` 1.
-    draws
-        How centres are drawn.
     training
         Trend, ridge and all else that both kinds of network share.
     """
@@ -129,7 +120,6 @@ class Rbf(ShownSurrogate):
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
     widths: Widths = attrs.field(default="dimension", validator=one_of("dimension", "chi-square"))
     width_scale: float | None = attrs.field(default=None, validator=optional_positive)
-    draws: Draws = attrs.field(default="gaussian", validator=one_of("gaussian", "orthogonal"))
     training: Training = attrs.field(
         factory=Training, metadata=spread(without=("least_curvature",))
     )
@@ -169,19 +159,15 @@ class Rbf(ShownSurrogate):
         draws: list[Draw] = [partial(self.draw, width_scale=scale) for scale in scales]
         return _learner_of(problem, rng, self, draws)
 
-    def draw(
-        self, whitened: FloatArray, size: int, rng: np.random.Generator, *, width_scale: float
-    ) -> Nodes:
-        """Return nodes for whitened training positions (n, dim), a smaller network's first."""
+    def draw(self, dim: int, size: int, rng: np.random.Generator, *, width_scale: float) -> Nodes:
+        """Return so many nodes, a smaller network's first."""
         # From generators of their own, so that neither depends on the size.
         of_centres, widths = rng.spawn(2)
-        dim = whitened.shape[1]
         if self.widths == "dimension":
             square_widths = np.full(size, width_scale * dim)
         else:
             square_widths = width_scale / np.square(widths.standard_normal(size))
-        centres = normal_rows(self.draws, size, dim, of_centres)
-        return Nodes.radial(centres, square_widths)
+        return Nodes.radial(of_centres.standard_normal((size, dim)), square_widths)
 
 
 @attrs.frozen(kw_only=True)

@@ -106,9 +106,8 @@ class Laplace:
 class Frame:
     """Coordinates, columns and all else that stays as it is while weights change.
 
-    The ``origin (m,)`` is taken off the targets, in units of ``scales (m,)``, before anything is
-    fitted; a quadratic with this ``matrix (dim, dim)`` is taken off a potential besides. Nodes are
-    used within the ``border``.
+    The ``origin (m,)`` is taken off the targets, in units of ``scales (m,)``; a quadratic with this
+    ``matrix (dim, dim)`` is taken off a potential besides. Nodes are used within the ``border``.
     """
 
     whitening: Whitening
@@ -296,15 +295,10 @@ class Training:
     ) -> tuple[Frame, FittedNetwork | FittedEmulator]:
         """Return the network of U, or the emulator, that fits the rows best, and its frame.
 
-        Parameters
-        ----------
-        held : ndarray of bool, shape (n,), optional
-            Rows at which a twin that was not shown them is judged.
-        energy : Energy, optional
-            That of a forward map whose outputs are learnt.
-        expected : ndarray of shape (dim, dim), optional
-            Matrix of a quadratic trend of U so far as the equations leave it open, in whitened
-            coordinates; None for the identity, that of a normal density.
+        A twin that is not shown the rows ``held (n,)`` is judged there. The ``energy`` is that of a
+        forward map whose outputs are learnt. The matrix of a quadratic trend of U is ``expected
+        (dim, dim)``, in whitened coordinates, so far as the equations leave it open; None for the
+        identity, that of a normal density.
         """
         frame, equations = self._frame(nodes, whitening, rows, energy, expected)
         frame, solution, twin = self._solve_in(frame, equations, held, energy is None)
@@ -455,10 +449,9 @@ def tells_more(with_gradient: BoolArray, dim: int) -> bool:
 
 
 def with_least_curvature(matrix: FloatArray, least: float) -> FloatArray:
-    """Return a symmetric matrix (dim, dim) with eigenvalues of at least ``least``.
+    """Return a symmetric matrix with eigenvalues of at least ``least``; itself if it has them.
 
-    The matrix itself where it has no smaller ones. A quadratic fitted to few points has directions
-    of negative curvature, and paths run off along them.
+    A quadratic fitted to few points has directions of negative curvature: paths run off there.
     """
     eigenvalues, vectors = np.linalg.eigh(matrix)
     if eigenvalues[0] >= least:

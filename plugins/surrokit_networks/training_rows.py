@@ -117,15 +117,14 @@ class TrainingRows:
     ) -> TrainingRows:
         """Sort out what was observed.
 
-        Rows with a value that is not finite are dropped. Exact duplicates, such as a chain's
-        rejections leave behind, become one row that counts as many times: the choice of the ridge
-        must not take copies for independent confirmation. With ``tail="down-weighted"`` a row
-        counts 1 where U exceeds the least value by no more than c, and (c / excess)^4 beyond; so
-        the steep start of a burn-in does not spoil the fit where the chains will be. The excess of
-        a normal posterior is half a chi-square number of dim degrees of freedom; c is its quantile
-        0.999 where there are rows enough within, else 2 dim + 10: the narrower bound takes a fifth
-        to two thirds off the gradient's error in 25 to 61 dimensions. A ``bound`` that earlier rows
-        have set may be given.
+        Rows with a value that is not finite are dropped. Exact duplicates become one row that
+        counts as many times: the choice of the ridge must not take copies for independent
+        confirmation. With ``tail="down-weighted"`` a row counts 1 where U exceeds the least value
+        by no more than c, and (c / excess)^4 beyond; so the steep start of a burn-in does not spoil
+        the fit where the chains will be. The excess of a normal posterior is half a chi-square
+        number of dim degrees of freedom; c is its quantile 0.999 where there are rows enough
+        within, else 2 dim + 10: the narrower bound takes a fifth to two thirds off the gradient's
+        error in 25 to 61 dimensions. A ``bound`` that earlier rows have set may be given.
         """
         finite, dim = are_finite(observed), observed.positions.shape[1]
         if of_outputs:
@@ -161,15 +160,10 @@ def output_scales(
 ) -> FloatArray:
     """Return the error of each output (m,) that changes U by about one nat: its unit.
 
-    To first order an error e_m of output m changes U by e_m dU/df_m, so the scale is 1 over the
-    root of the mean square of dU/df_m. For normal errors of measurement that is about their
-    standard deviation: residuals of posterior draws are as large as the noise. It is very large
-    where U does not depend on an output.
-
-    With a given ridge the units change nothing, as each output is fitted by itself. They matter
-    where one ridge is chosen for all. Measured on a smooth map of 60 outputs, ten of which are
-    rough but hardly enter U: Var(V - U) is 1.3e-4 with these scales or the noise's, 2.2e-3 in
-    units of each output's standard deviation, 6e-3 in the user's units.
+    That is 1 over the root of the mean square of dU/df_m, for normal errors of measurement about
+    their standard deviation, and very large where U does not depend on an output. One ridge does
+    for all outputs in these units: on a smooth map of 60 outputs, ten of which are rough but hardly
+    enter U, Var(V - U) is 1.3e-4 so, and 2.2e-3 in units of each output's standard deviation.
     """
     with np.errstate(all="ignore"):
         slopes = energy.value_and_gradients(outputs, positions)[1]

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone, is_regressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
@@ -17,7 +20,7 @@ _EXAMPLE = (
 )
 
 
-def unfitted_regressor(estimator: object, parameters: Mapping[str, Any] | None = None) -> Any:
+def unfitted_regressor(estimator: Any, parameters: Mapping[str, Any] | None = None) -> Any:
     """Return an unfitted copy of a regressor.
 
     ``estimator`` is one, or the dotted name of its class or of a function that makes one;
@@ -26,14 +29,31 @@ def unfitted_regressor(estimator: object, parameters: Mapping[str, Any] | None =
     """
     given = dict(parameters or {})
     if isinstance(estimator, str):
-        return _copy(_make(estimator, given))
-    copy = _copy(estimator)
+        estimator = _make(estimator, given)
+        given = {}
+    if isinstance(estimator, type):
+        name = estimator.__name__
+        raise ConfigurationError(
+            f"estimator must be a regressor, got the class {name}; write {name}()"
+        )
+    name = type(estimator).__name__
+    try:
+        known = hasattr(type(estimator), "get_params") and is_regressor(estimator)
+    except Exception:  # tags of estimators that do not follow scikit-learn's rules
+        known = False
+    if not known:
+        raise ConfigurationError(f"estimator must be a regressor, got a {name}; {_EXAMPLE}")
+    try:
+        copy = clone(estimator)
+    except (TypeError, RuntimeError) as error:
+        raise ConfigurationError(
+            f"estimator cannot be copied: {error}; a class of your own must keep what its "
+            "constructor is given unchanged"
+        ) from error
     try:
         return copy.set_params(**given)
     except ValueError as error:
-        raise ConfigurationError(
-            f"parameters cannot be set on {type(copy).__name__}: {error}"
-        ) from error
+        raise ConfigurationError(f"parameters cannot be set on {name}: {error}") from error
 
 
 def _make(name: str, parameters: Mapping[str, Any]) -> Any:
@@ -44,10 +64,6 @@ def _make(name: str, parameters: Mapping[str, Any]) -> Any:
         raise ConfigurationError(
             f"estimator {name!r} cannot be imported: {error}; {_EXAMPLE}"
         ) from error
-    if not callable(factory):
-        raise ConfigurationError(
-            f"estimator {name!r} is of type {type(factory).__name__}; {_EXAMPLE}"
-        )
     try:
         return factory(**parameters)
     except (TypeError, ValueError) as error:
@@ -57,43 +73,9 @@ def _make(name: str, parameters: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _copy(estimator: Any) -> Any:
-    from sklearn.base import clone, is_regressor
-
-    if isinstance(estimator, type):
-        name = estimator.__name__
-        raise ConfigurationError(
-            f"estimator must be a regressor, got the class {name}; write {name}()"
-        )
-    # Of the class: some methods of an instance exist only once it is fitted.
-    there = dir(type(estimator))
-    missing = [name for name in ("fit", "predict", "get_params") if name not in there]
-    problem = f" without {', '.join(missing)}"
-    if not missing:
-        try:
-            known = is_regressor(estimator)
-        except Exception:  # tags of estimators that do not follow scikit-learn's rules
-            known = False
-        problem = "" if known else ", which scikit-learn does not count as one"
-    if problem:
-        raise ConfigurationError(
-            f"estimator must be a regressor, got a {type(estimator).__name__}{problem}; {_EXAMPLE}"
-        )
-    try:
-        return clone(estimator)
-    except (TypeError, RuntimeError) as error:
-        raise ConfigurationError(
-            f"estimator cannot be copied: {error}; a class of your own must keep what its "
-            "constructor is given unchanged"
-        ) from error
-
-
 def seeded(estimator: Any, seed: int) -> Any:
     """Return an unfitted copy in which every random state that is None is an integer."""
-    from sklearn.base import clone
-
-    copy = clone(estimator)
-    rng = np.random.default_rng(seed)
+    copy, rng = clone(estimator), np.random.default_rng(seed)
     free = sorted(
         name
         for name, value in copy.get_params(deep=True).items()
@@ -104,8 +86,6 @@ def seeded(estimator: Any, seed: int) -> Any:
 
 def _last_step(regressor: Any) -> tuple[str, Any]:
     """Return the last step of pipelines, and the prefix of keywords for it."""
-    from sklearn.pipeline import Pipeline
-
     prefix = ""
     while isinstance(regressor, Pipeline):
         step, regressor = regressor.steps[-1]
@@ -115,9 +95,6 @@ def _last_step(regressor: Any) -> tuple[str, Any]:
 
 def takes_weights(regressor: Any) -> bool:
     """Return whether ``fit`` takes weights, in every regressor that it passes them to."""
-    from sklearn.base import is_regressor
-    from sklearn.utils.validation import has_fit_parameter
-
     _, last = _last_step(regressor)
     parts = last.get_params(deep=True).values()
     inner = [part for part in parts if hasattr(part, "predict") and is_regressor(part)]
@@ -135,3 +112,15 @@ def returns_deviations(regressor: Any) -> bool:
         return "return_std" in inspect.signature(_last_step(regressor)[1].predict).parameters
     except (AttributeError, TypeError, ValueError):
         return False  # no such method before it is fitted, or not written in Python
+
+
+def polynomial_ridge(*, degree: int = 3, alpha: float = 1e-6) -> Pipeline:
+    """Return ridge regression, with ridge ``alpha``, on all monomials up to a degree.
+
+    It needs a name only, for settings that are text, as on the command line.
+    """
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PolynomialFeatures
+
+    return make_pipeline(PolynomialFeatures(degree, include_bias=False), Ridge(alpha=alpha))

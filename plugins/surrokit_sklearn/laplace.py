@@ -22,42 +22,31 @@ MANY = 20_000
 class Laplace:
     """A normal distribution at a mode, with the Hessian of U there as precision.
 
-    ``factor (dim, dim)`` is L, lower triangular, with L L^T the covariance.
+    ``factor (dim, dim)`` is L, lower triangular, with L L^T the ``covariance``.
     """
 
     mean: FloatArray
     precision: FloatArray
+    covariance: FloatArray
     factor: FloatArray
 
     @classmethod
-    def at(cls, mean: FloatArray, precision: FloatArray) -> Self | None:
-        """Return the distribution; None where the precision is not positive definite."""
+    def of(cls, target: Potential, start: FloatArray) -> Self | None:
+        """Return that of a posterior, whose mode is searched for from ``start (dim,)``.
+
+        None where the Hessian is not positive definite.
+        """
+        mode = find_mode(target, start, tolerance=1e-5)
+        precision = mode.hessian
+        if precision is None:
+            precision = with_hessian(target).hessian(mode.position[None])[0]
         try:
             inverse = np.linalg.inv(np.linalg.cholesky(precision))
-            covariance = inverse.T @ inverse
-            factor = np.linalg.cholesky(0.5 * (covariance + covariance.T))
+            covariance = np.asarray(inverse.T @ inverse)
+            factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         except np.linalg.LinAlgError:
             return None
-        return cls(mean=mean, precision=precision, factor=factor)
-
-    @classmethod
-    def of(cls, target: Potential, start: FloatArray) -> Self | None:
-        """Return that of a posterior, whose mode is searched for from ``start (dim,)``."""
-        mode = find_mode(target, start, tolerance=1e-5)
-        hessian = mode.hessian
-        if hessian is None:
-            hessian = with_hessian(target).hessian(mode.position[None])[0]
-        return cls.at(mode.position, hessian)
-
-    @property
-    def covariance(self) -> FloatArray:
-        """Its covariance, shape (dim, dim)."""
-        return np.asarray(self.factor @ self.factor.T)
-
-    def draw_around(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Return n draws, shape (n, dim), moved so that the mode is their mean."""
-        draws = self.mean + rng.standard_normal((n, len(self.mean))) @ self.factor.T
-        return np.asarray(draws - draws.mean(axis=0) + self.mean)
+        return cls(mean=mode.position, precision=precision, covariance=covariance, factor=factor)
 
     def misfit(self, target: Potential, n: int, rng: np.random.Generator) -> float:
         """Return the standard deviation of U - V over n draws, in nats; inf where U is."""
@@ -77,11 +66,12 @@ def parts_near(
 
     With :data:`MANY` rows or more, where the posterior is near its Laplace approximation, moves are
     independent draws of that, decided by a few rows, exactly. Elsewhere the chains move by
-    Hamiltonian dynamics with its covariance as inverse mass matrix.
+    Hamiltonian dynamics with its covariance as inverse mass matrix. Starts have the mode as mean.
     """
     if normal is None:
         return {"sampler": "hmc"}
-    starts = transform_of(target).to_bounded(normal.draw_around(chains, rng))
+    steps = rng.standard_normal((chains, len(normal.mean))) @ normal.factor.T
+    starts = transform_of(target).to_bounded(normal.mean + steps - steps.mean(axis=0))
     # nearer than 0.6 nats, independent moves are accepted often
     if n_rows < MANY or normal.misfit(target, 8, rng) > 0.6:
         metric = ("dense", {"inverse_mass": normal.covariance})

@@ -24,8 +24,7 @@ from surrokit_sklearn.estimators import (
     unfitted_regressor,
     weight_arguments,
 )
-from surrokit_sklearn.fitted import CentralDifferences, FittedRegressor, predicted
-from surrokit_sklearn.gradients import analytic_gradient
+from surrokit_sklearn.fitted import FittedRegressor, gradient_of, predicted
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -34,8 +33,8 @@ class EstimatorSurrogate(ShownSurrogate):
 
     The regressor sees whitened positions z, and what is left of U after the trend, divided by its
     root mean square. It is copied before each fit; the one given stays as it is. Gradients are
-    analytic where :func:`surrokit_sklearn.gradients.analytic_gradient` knows them, else central
-    differences, with wide steps where the prediction is constant in pieces.
+    analytic for sums of kernels (kernel ridge and support vector regression, Gaussian processes),
+    else central differences, with wide steps where the prediction is constant in pieces.
 
     Parameters
     ----------
@@ -74,11 +73,6 @@ class EstimatorSurrogate(ShownSurrogate):
     @regressor.default
     def _unfitted(self) -> Any:
         return unfitted_regressor(self.estimator, self.parameters)
-
-    @property
-    def takes_weights(self) -> bool:
-        """Whether weights can be passed to the regressor."""
-        return takes_weights(self.regressor)
 
     @property
     def provides(self) -> Capabilities:
@@ -120,7 +114,7 @@ class EstimatorLearner(KeepingLearner):
         """
         settings = self.settings
         rows, trust = training_rows(
-            self.join_observed(), settings.tail, weighted=settings.takes_weights
+            self.join_observed(), settings.tail, weighted=takes_weights(settings.regressor)
         )
         whitening = Whitening.of(rows.positions, trust)
         chosen = np.ones(len(rows), dtype=bool)
@@ -156,7 +150,7 @@ class EstimatorLearner(KeepingLearner):
             )
         regressor = seeded(self.settings.regressor, self.seed)
         copies = np.ones(len(rows)) if rows.weights is None else rows.weights
-        weights = trust * copies if self.settings.takes_weights else np.ones(len(rows))
+        weights = trust * copies if takes_weights(self.settings.regressor) else np.ones(len(rows))
         name, (n, dim) = type(regressor).__name__, z.shape
         # Some estimators pass weights on to others that take none: none are given without need.
         given = weight_arguments(regressor, weights) if np.ptp(weights) > 0.0 else {}
@@ -179,7 +173,7 @@ class EstimatorLearner(KeepingLearner):
         return FittedRegressor(
             dim=self.dim,
             regressor=regressor,
-            slope=analytic_gradient(regressor) or CentralDifferences.of(regressor, z),
+            slope=gradient_of(regressor, z),
             whitening=whitening,
             level=level,
             curvature=curvature,
@@ -207,13 +201,10 @@ def training_rows(
 ) -> tuple[Evaluations, FloatArray]:
     """Return the rows of use, sorted, weighted by how often each was observed, and their trust.
 
-    Rows with a value that is not finite (failed evaluations, points outside the support) are
-    left out, and exact duplicates, such as a chain's rejections leave behind, become one row.
     With ``tail="down-weighted"`` the trust in a row is 1 where U exceeds the least value by no
     more than c = 2 dim + 10, which covers what is typical of a posterior, and (c / excess)^4
     beyond. Rows of little trust are left out: below 1e-4, or 1/625 if the estimator takes no
-    weights. So are positions a thousand times further out than most. SurrogateFitError is raised
-    if there are too few points to fit anything to.
+    weights. So are positions a thousand times further out than most.
     """
     dim, finite = observed.positions.shape[1], are_finite(observed)
     rows = observed.take(finite)

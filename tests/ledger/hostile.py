@@ -46,7 +46,7 @@ def target():
 PATHS = (
     *("os.system", "os:system", "subprocess.run", "subprocess.Popen", "builtins.exec"),
     *("builtins.eval", f"{CANARY}.call", f"{CANARY}:call", "antigravity", "this.s", "pty.spawn"),
-    *("sklearn.svm.SVR", "numpy.load", "surrokit_sklearn.ready_made.polynomial_ridge"),
+    *("sklearn.svm.SVR", "numpy.load", "surrokit_sklearn.estimators.polynomial_ridge"),
 )
 COMMANDS = {"command": "true"}
 GIVEN = {"subprocess.run": {"args": "true"}, "subprocess.Popen": {"args": "true"}, "this.s": {}}

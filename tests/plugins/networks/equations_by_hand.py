@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit_networks.least_squares import Equations
-from surrokit_networks.nodes import Activation, Nodes
+from surrokit_networks.nodes import ACTIVATIONS, Activation, Nodes
 
-TANH = Activation(
-    name="tanh",
+ACTIVATIONS["tanh"] = Activation(
     value=np.tanh,
     first=lambda x: np.cosh(x) ** -2.0,
     second=lambda x: -2.0 * np.tanh(x) * np.cosh(x) ** -2.0,
@@ -24,7 +23,7 @@ def nodes_of(kind: str | None, dim: int, size: int, seed: int = 0) -> Nodes:
     rows, numbers = rng.standard_normal((size, dim)), rng.uniform(0.5, 4.0, size)
     if kind == "rbf":
         return Nodes.radial(rows, numbers)
-    return Nodes.additive(rows, numbers - 2.0, TANH)
+    return Nodes.additive(rows, numbers - 2.0, "tanh")
 
 
 def equations_of(

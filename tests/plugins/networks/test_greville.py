@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from surrokit_networks.greville import CHECK_EVERY, DRIFT, TOLERANCE, Greville
 from surrokit_networks.least_squares import NormalEquations
-from surrokit_networks.nodes import SOFTPLUS, Nodes
+from surrokit_networks.nodes import Nodes
 
 K, TIGHT = 9, 1e-8
 
@@ -99,7 +99,7 @@ def softplus_rows(n, s, dim):
     rng = np.random.default_rng(0)
     directions, biases = rng.standard_normal((s, dim)) / np.sqrt(dim), rng.standard_normal(s)
     positions = rng.standard_normal((n, dim))
-    rows = Nodes.additive(directions, biases, SOFTPLUS).features(positions)
+    rows = Nodes.additive(directions, biases, "softplus").features(positions)
     return rows, np.sin(positions).sum(axis=1)
 
 

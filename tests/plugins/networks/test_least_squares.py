@@ -206,7 +206,7 @@ def test_as_many_rows_as_nodes_does_not_explode():
         spectrum = way(basis, equations)
         return spectrum.coefficients(spectrum.cross_validated(equations.count, cost=1.0))
 
-    for n_rows in (99, 101, 105):
+    for n_rows in (99, 101):
         assert worst(n_rows, lambda *each: solve(*each, None)[0].coefficients) < 0.6
     assert worst(101, lambda *each: solve(*each, 0.0)[0].coefficients) > 5.0
     assert worst(101, by_the_books) > 2.0

@@ -94,15 +94,6 @@ def test_learning_online_is_the_batch_fit_in_the_first_frame(factory, settings, 
     assert np.mean(found - potential(FRESH)) == pytest.approx(0.0, abs=0.3)
 
 
-@pytest.mark.parametrize("factory", [additive_paper, rbf_paper])
-def test_the_paper_s_networks_learn_online(factory):
-    surrogate = factory(n_nodes=30, ridge=1e-4, updates="greville")
-    learns = surrogate.learner(problem(), np.random.default_rng(3))
-    blocks = parts(gradients=False)
-    found = shown(learns, blocks).fit().value(FRESH)
-    assert_allclose(found - found.mean(), refitted(learns, blocks), atol=1e-4)
-
-
 @pytest.mark.parametrize("gradients", [False, True])
 def test_networks_asked_for_in_between_change_nothing(gradients):
     """Rows that come by one and by many take other ways through the engine."""
@@ -164,7 +155,7 @@ def test_a_quadratic_stays_as_the_first_fit_found_it_and_no_row_is_kept():
     assert len(learns.refits.join_observed()) == 0
 
 
-@pytest.mark.parametrize(("factory", "settings"), [(additive, {}), (rbf, {"draws": "orthogonal"})])
+@pytest.mark.parametrize(("factory", "settings"), [(additive, {}), (rbf, {})])
 @pytest.mark.parametrize("fits", [0, 1])
 def test_restored_learners_go_on_bit_for_bit(factory, settings, fits):
     first = learner(factory, **settings)
@@ -245,21 +236,6 @@ def test_few_points_are_refitted_and_more_learnt_online(gradients, few, more):
     learns.observe(evaluations(more, seed=1, gradients=gradients))
     learns.fit()
     assert learns.online is not None
-
-
-def test_few_points_with_gradients_get_few_nodes():
-    """From 400 nodes on the error hardly falls, and a fit costs the cube of their number."""
-    dim, sizes = 6, []
-    q = np.random.default_rng(0).standard_normal((20, dim))
-    slopes = q.copy()
-    slopes[:, 0] += 2.0 * np.cos(2.0 * q[:, 0])
-    values = 0.5 * np.square(q).sum(axis=1) + np.sin(2.0 * q[:, 0])
-    for rate in (0.0, 0.5):
-        surrogate = additive(learns="potential", ridge=1e-3)
-        learns = surrogate.learner(problem(dim, rate), np.random.default_rng(3))
-        learns.observe(Evaluations(positions=q, values=values, gradients=slopes))
-        sizes.append(learns.fit().n_nodes)
-    assert sizes == [600, 400]
 
 
 def test_a_refit_waits_until_there_are_a_fifth_more_rows():

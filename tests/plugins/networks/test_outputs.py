@@ -94,19 +94,6 @@ def test_many_outputs_are_as_many_fits_at_the_same_ridge(kind):
         )
 
 
-def test_the_quality_is_that_of_a_twin_that_was_not_shown_the_rows():
-    rows, held = exact(40, jacobians=False), np.arange(40) < 8
-    noisy = rows.outputs + np.random.default_rng(4).standard_normal((40, OUTPUTS))
-    values = ENERGY.value(noisy, rows.positions)
-    rows = attrs.evolve(rows, outputs=noisy, values=values)
-    shown = TrainingRows.of(rows, "full", of_outputs=True)
-    nodes, whitening = nodes_of("rbf", DIM, 80), Whitening.identity(DIM)
-    training = Training(ridge=1e-10, trend="constant")
-    _, emulator = training.fit(nodes, whitening, shown, held, energy=ENERGY)
-    own = np.var((emulator.value(shown.positions) - shown.values)[held])
-    assert own < 0.01 * emulator.quality.variance
-
-
 def test_units_of_an_output_change_nothing():
     units = np.array([1e-6, 1.0, 1e6])
     energy = gaussian_energy(data=ENERGY.data * units, noise_sd=SDS * units, prior=ENERGY.prior)

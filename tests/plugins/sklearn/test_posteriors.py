@@ -12,7 +12,7 @@ import surrokit as sk
 from surrokit.testing import check_potential
 from surrokit_sklearn import BayesianGLMRegressor, BayesianLogisticRegression
 from surrokit_sklearn.design import Columns, Rows
-from surrokit_sklearn.laplace import Laplace
+from surrokit_sklearn.laplace import Laplace, parts_near
 from surrokit_sklearn.normal_errors import NormalErrors
 
 RNG = np.random.default_rng(5)
@@ -271,12 +271,9 @@ def test_a_laplace_approximation_is_that_at_the_mode_and_starts_are_about_it(man
     apart = attrs.evolve(normal, mean=normal.mean + 0.1)
     rng = np.random.default_rng(0)
     assert normal.misfit(target, 50, rng) < 0.1 < apart.misfit(target, 50, rng)
-    starts = normal.draw_around(3, np.random.default_rng(0))
+    starts = parts_near(normal, target, 60_000, 3, rng)["initial"]
     assert_allclose(starts.mean(axis=0), normal.mean)
-    assert Laplace.at(np.zeros(2), -np.eye(2)) is None
-
-
-# --- as an estimator ---
+    assert parts_near(None, target, 60_000, 3, rng) == {"sampler": "hmc"}
 
 
 # --- what is refused ---
