@@ -39,6 +39,8 @@ _PARTS = {
 class Ledger:
     """A run in a file, to be read; it may be written at the same time.
 
+    All that reads may raise LedgerError, as damage may be anywhere in a file.
+
     Parameters
     ----------
     path
@@ -109,13 +111,7 @@ class Ledger:
         return dict(counts)
 
     def events(self) -> Iterator[Event]:
-        """Yield the batches of exact calls in order, in the coordinates of the model.
-
-        Raises
-        ------
-        LedgerError
-            If one is damaged.
-        """
+        """Yield the batches of exact calls in order, in the coordinates of the model."""
         return read_calls(self.store)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -130,11 +126,6 @@ class Ledger:
             the user's coordinates and without priors that stand beside the parameters: ``values``
             (U), ``gradients``, ``outputs``, ``jacobians``, ``matrices``, each where some call gave
             it, NaN elsewhere.
-
-        Raises
-        ------
-        LedgerError
-            If the file is damaged.
         """
         events = [event for event in self.events() if len(event.positions)]
         with reading(self.path):
@@ -161,13 +152,7 @@ class Ledger:
             }
 
     def traces(self) -> tuple[Trace, Trace]:
-        """Return the iterations of the warm-up, and those kept, as far as they are written.
-
-        Raises
-        ------
-        LedgerError
-            If the file is damaged.
-        """
+        """Return the iterations of the warm-up, and those kept, as far as they are written."""
         with reading(self.path):
             chains = int(self.facts["settings"]["chains"])
             account = self.account
@@ -199,13 +184,7 @@ class Ledger:
         return read_weights(self.store, account.weights, self.parameters.dim)
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the table of :meth:`to_arrays` with a column for each number.
-
-        Raises
-        ------
-        LedgerError
-            If the file is damaged.
-        """
+        """Return the table of :meth:`to_arrays` with a column for each number."""
         arrays, labels = self.to_arrays(), Parameters(self.parameters.specs).labels
         found: dict[str, npt.NDArray[Any]] = {}
         for name, array in arrays.items():

@@ -308,7 +308,9 @@ def test_a_full_disk_stops_the_run_and_it_goes_on_later(whole, tmp_path, monkeyp
         execute_many(self, statement, rows[:fitting])
         if fitting < len(rows):
             left[0] = 0
-            raise sqlite3.OperationalError("database or disk is full")
+            full = sqlite3.OperationalError("database or disk is full")
+            full.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise full
         left[0] -= len(rows) * events
 
     monkeypatch.setattr(Store, "execute_many", fill)
@@ -374,7 +376,7 @@ def test_two_writers_of_one_file_are_refused(tmp_path):
                 errors.append(str(caught.value))
 
     sk.sample(plain(Counted()), path=tmp_path / "a", observers=[Tries()], **SMALL)
-    assert all(str(os.getpid()) in error for error in errors)
+    assert len(errors) == 2
     assert sk.resume(tmp_path / "a", plain(Counted())).stopped == "draws"
 
 
@@ -388,7 +390,7 @@ def test_another_process_is_refused_until_the_first_dies(tmp_path):
     holder = subprocess.Popen(command, **pipes)
     try:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(LedgerError, match=f"process {holder.pid}"):
+        with pytest.raises(LedgerError, match="is being written by a run"):
             Lock(tmp_path / "a")
     finally:
         holder.kill()
