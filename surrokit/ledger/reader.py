@@ -14,14 +14,13 @@ import numpy.typing as npt
 from surrokit.arguments import load_library
 from surrokit.capabilities import ALL_BY_NAME
 from surrokit.coordinates.parameters import Parameters
-from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.errors import LedgerError
 from surrokit.history import Trace, trace_of
 from surrokit.ledger.facts import Account, read_account
 from surrokit.ledger.file import read_blocks, read_weights
 from surrokit.ledger.fingerprint import REPORTED, read_parameters
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Event, read_calls
-from surrokit.output.files import write_csv, write_parquet
 from surrokit.result.records import Weights
 
 _PARTS = {
@@ -183,11 +182,17 @@ class Ledger:
             )
         return read_weights(self.store, account.weights, self.parameters.dim)
 
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the table of :meth:`to_arrays` with a column for each number."""
-        arrays, labels = self.to_arrays(), Parameters(self.parameters.specs).labels
-        found: dict[str, npt.NDArray[Any]] = {}
-        for name, array in arrays.items():
+    def to_pandas(self) -> Any:
+        """Return the table of :meth:`to_arrays` as a data frame, with a column for each number.
+
+        Raises
+        ------
+        MissingDependencyError
+            If pandas is not installed.
+        """
+        pandas = load_library("pandas", "pandas", "for a data frame")
+        labels, found = Parameters(self.parameters.specs).labels, dict[str, npt.NDArray[Any]]()
+        for name, array in self.to_arrays().items():
             if name == "positions":
                 found |= {label: array[:, i] for i, label in enumerate(labels)}
             elif array.ndim == 1:
@@ -196,37 +201,7 @@ class Ledger:
                 for index in np.ndindex(array.shape[1:]):
                     inside = ",".join(map(str, index))
                     found[f"{name}[{inside}]"] = array[(slice(None), *index)]
-        return found
-
-    def to_pandas(self) -> Any:
-        """Return all evaluations as a data frame, with a column for each number.
-
-        Raises
-        ------
-        MissingDependencyError
-            If pandas is not installed.
-        """
-        pandas = load_library("pandas", "pandas", "for a data frame")
-        return pandas.DataFrame(self.columns())
-
-    def export(self, path: str | os.PathLike[str]) -> None:
-        """Write all evaluations as a table: ``.csv`` or ``.parquet``.
-
-        Raises
-        ------
-        ConfigurationError
-            If the ending is another one.
-        MissingDependencyError
-            If pyarrow is needed and not installed.
-        """
-        path = Path(path)
-        writers = {".csv": write_csv, ".parquet": write_parquet}
-        if path.suffix.lower() not in writers:
-            raise ConfigurationError(
-                f"the ending of {path.name!r} does not say how to write a table; use .csv or "
-                ".parquet"
-            )
-        writers[path.suffix.lower()](self.columns(), path)
+        return pandas.DataFrame(found)
 
 
 def _results(events: list[Event], sizes: list[int]) -> dict[str, npt.NDArray[Any]]:
