@@ -345,9 +345,7 @@ def new_file(
 
     def make(path: Path) -> Store:
         if not path.exists():
-            with Store.created(path) as store, store.transaction():
-                store.write_facts(facts)
-            return Store.open(path, write=True)
+            return Store.made(path, facts)
         store = Store.open(path, write=True, run=MODEL)
         try:
             runs = store.runs

@@ -238,12 +238,11 @@ class Store:
         self._writes = write
 
     @classmethod
-    @contextmanager
-    def created(cls, path: Path, run: int = 1) -> Iterator[Store]:
-        """Yield a new file that only its owner can read, to be filled within the block.
+    def made(cls, path: Path, facts: Mapping[str, Any], run: int = 1) -> Store:
+        """Return a new file with some facts, to write on; only its owner can read it.
 
-        It gets its name at the end of the block, so that no other file than a whole one ever has
-        it, whatever ends the process. Whoever may make the same file holds its lock.
+        It gets its name when it is whole, whatever ends the process. Whoever may make the same file
+        holds its lock.
         """
         with made_beside(path.absolute()) as new:
             os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -251,14 +250,15 @@ class Store:
             store.path = path.absolute()  # in messages
             try:
                 store.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
-                with store.transaction():
+                with store.transaction(), reading(store.path):
                     for statement in TABLES.values():
                         store.execute(statement)
                     store.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                     store.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                yield store
+                    store.write_facts(facts)
             finally:
                 store.close()
+        return cls.open(path, write=True, run=run)
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False, run: int | None = None) -> Store:

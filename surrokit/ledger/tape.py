@@ -45,7 +45,9 @@ class Event:
     counts: Mapping[str, int] = attrs.field(factory=dict)  # kind to calls that were paid for
     causes: Mapping[int, Cause] = attrs.field(factory=dict)  # row to why it failed
     cures: Sequence[Cure] = ()
-    readings: FloatArray  # (k,), of the clock since the event before
+    readings: FloatArray = attrs.field(
+        factory=lambda: np.empty(0)
+    )  # (k,), of the clock since the event before
 
     @property
     def is_mark(self) -> bool:
