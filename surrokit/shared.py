@@ -19,7 +19,7 @@ from surrokit.model.calls import Memo
 from surrokit.model.model import change_model, model_of
 from surrokit.model.outcome import Results
 from surrokit.potentials import Energy, Potential
-from surrokit.targets.forward import Adjoint, Map, forward_potential
+from surrokit.targets.forward import Adjoint, forward_potential
 from surrokit.targets.functions import Function, declare_parameters, potential
 from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, Scale
@@ -29,11 +29,11 @@ Declared = Mapping[str, Parameter | Bounds | None]
 
 
 def model(
-    forward: Map | None = None,
-    jacobian: Map | None = None,
-    hessian: Map | None = None,
+    forward: Function | None = None,
+    jacobian: Function | None = None,
+    hessian: Function | None = None,
     *,
-    vjp: Adjoint | Mapping[str, Adjoint] | None = None,
+    vjp: Adjoint | None = None,
     log_likelihood: Function | None = None,
     gradient: Any = None,
     dim: int | None = None,

@@ -25,6 +25,16 @@ class Finding:
     warns: bool  #: Whether the draws may be wrong by it, or worth less than they seem.
 
 
+def warning(name: str, message: str) -> Finding:
+    """Return a finding by which the draws may be wrong, or worth less than they seem."""
+    return Finding(name=name, message=message, warns=True)
+
+
+def note(name: str, message: str) -> Finding:
+    """Return a finding that is good to know."""
+    return Finding(name=name, message=message, warns=False)
+
+
 @attrs.frozen
 class Verdict:
     """All findings about a run; as text, a line for each."""

@@ -22,7 +22,7 @@ from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.coordinates.transforms import products
 from surrokit.shown.target import ShownTarget
-from surrokit.targets.gaussian import GaussianEnergy
+from surrokit.targets.energies import ObservedEnergy, gaussian_energy
 from surrokit.testing import must
 from surrokit.types import Capabilities, FloatArray
 
@@ -302,9 +302,9 @@ class Banana(MetricTarget):
         return super().capabilities | of_map | ({can.VJP} if self.adjoint else set())
 
     @property
-    def energy(self) -> GaussianEnergy:
+    def energy(self) -> ObservedEnergy:
         """Half the squared outputs in units of their noise."""
-        return GaussianEnergy(data=[0.0, 0.0], noise_sd=[1.0, self.sd])
+        return gaussian_energy([0.0, 0.0], [1.0, self.sd])
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return q1 and q2 - q1^2, shape (n, 2)."""
