@@ -108,28 +108,38 @@ class Lock:
     def __init__(self, path: Path) -> None:
         path = path.absolute()  # whatever folder the process works in later
         self._path = path.with_name(path.name + ".lock")
-        while not self._take(path):  # its owner removed it meanwhile
-            self._connection.close()
+        trials = 100  # as its owner may remove it meanwhile
+        while not self._take(path, is_last=trials == 1):
+            trials -= 1
         self._held = True
 
-    def _take(self, path: Path) -> bool:
+    def _take(self, path: Path, *, is_last: bool) -> bool:
         try:
             with suppress(FileExistsError):  # to open one that is there would end a lock on it
                 os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            before = self._path.stat()
-            address = f"{self._path.as_uri()}?mode=rw"
-            self._connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=0.0)
-            self._connection.execute("BEGIN EXCLUSIVE")
         except OSError as error:
             raise cannot_write(f"beside {path}", error) from error
-        except sqlite3.Error as error:
-            self._connection.close()
-            raise LedgerError(
-                f"{path} is being written by a run, of this process or another one ({error}); wait "
-                "for its end, or look at it with surrokit.open_run(...)"
-            ) from error
-        with suppress(OSError):
-            return os.path.samestat(before, self._path.stat())
+        connection = None
+        try:
+            before = self._path.stat()
+            with reading(self._path):
+                connection = _connect(self._path, write=True, seconds=0.0)
+                connection.execute("BEGIN EXCLUSIVE")
+            if os.path.samestat(before, self._path.stat()):
+                self._connection = connection
+                return True
+        except FileNotFoundError:
+            pass
+        except LedgerError as error:
+            if is_held(error.__cause__):
+                raise LedgerError(
+                    f"{path} is being written by a run, of this process or another one; wait for "
+                    "its end, or look at it with surrokit.open_run(...)"
+                ) from error
+            if is_last:
+                raise
+        if connection is not None:
+            connection.close()
         return False
 
     def release(self) -> None:
@@ -205,12 +215,18 @@ def reading(path: Path) -> Iterator[None]:
         raise LedgerError(f"{path} {_complain(path.name, error)}") from error
 
 
+def is_held(error: BaseException | None) -> bool:
+    """Return whether an error of SQLite says that another process holds a file."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 def _complain(name: str, error: Exception) -> str:
+    if is_held(error):
+        return f"is held by another process ({error}). Wait until it lets go of the file"
     code = getattr(error, "sqlite_errorcode", None)
     short = code == sqlite3.SQLITE_IOERR_SHORT_READ  # of a file that has lost its end
     kind = None if code is None or short else code & 0xFF
-    if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return f"is held by another process ({error}). Wait until it lets go of the file"
     if kind == sqlite3.SQLITE_FULL:
         return (
             f"cannot be written ({error}); all that was written before is safe. Make room, and go "
@@ -227,14 +243,18 @@ def _complain(name: str, error: Exception) -> str:
     )
 
 
+def _connect(path: Path, *, write: bool, seconds: float) -> sqlite3.Connection:
+    """Return a connection to a file that others may hold for so many seconds."""
+    address = f"{path.absolute().as_uri()}?mode={'rw' if write else 'ro'}"
+    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=seconds)
+
+
 class Store:
     """An open file, and the number of the run in it that is read and written."""
 
     def __init__(self, path: Path, *, write: bool, run: int = 1) -> None:
         self.path, self.run = path.absolute(), run  # whatever folder the process works in later
-        address = f"{self.path.as_uri()}?mode={'rw' if write else 'ro'}"
-        seconds = 10.0 if write else 2.0  # for which a file may be held by others
-        self._connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=seconds)
+        self._connection = _connect(path, write=write, seconds=10.0 if write else 2.0)
         self._writes = write
 
     @classmethod
