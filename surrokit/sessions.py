@@ -206,15 +206,14 @@ def _begin_anew(
     """Begin a run beside one that cannot be repeated, from all that this one has evaluated."""
     with Ledger(before.path, before.run) as ledger:
         spent, said = sum(ledger.calls.values()), f"{len(ledger)} evaluations of run {before.run}"
-    calls = asked.budget.calls
-    if calls is not None and calls <= spent:
-        raise LedgerError(
-            f"{error}. The run would have to begin anew, but max_calls is used up; pass a larger "
-            "one, or None for no limit"
-        ) from error
-    limits = attrs.evolve(
-        asked.budget, max_calls=asked.budget.max_calls if calls is None else calls - spent
-    )
+    limits = asked.budget
+    if limits.calls is not None:
+        if limits.calls <= spent:
+            raise LedgerError(
+                f"{error}. The run would have to begin anew, but max_calls is used up; pass a "
+                "larger one, or None for no limit"
+            ) from error
+        limits = attrs.evolve(limits, max_calls=limits.calls - spent)
     memo, evaluations, past = read_known([before.path], asked.exact, before.run)
     noticed = (
         f"the run could not be repeated to the bit, and began anew from the {said} in its file, "
@@ -346,9 +345,7 @@ def new_file(
 
     def make(path: Path) -> Store:
         if not path.exists():
-            with Store.created(path) as store, store.transaction():
-                store.write_facts(facts)
-            return Store.open(path, write=True)
+            return Store.made(path, facts)
         store = Store.open(path, write=True, run=MODEL)
         try:
             runs = store.runs

@@ -183,14 +183,13 @@ def _shapes(parameters: Declared) -> list[tuple[str, tuple[int, ...]]]:
 def _fill(memo: Memo, path: Path, described: Mapping[str, Any]) -> Store:
     """Fill a memo with what a model's file holds, and write to it what is new; return the file."""
     path = path.absolute()
-    if not path.exists():
-        with Store.created(path, run=MODEL) as new:
-            new.write_facts({"model": described})
-    store = Store.open(path, write=True, run=MODEL)
+    whole = {"model": described}
+    is_there = path.exists()
+    store = Store.open(path, write=True, run=MODEL) if is_there else Store.made(path, whole, MODEL)
     try:
         held = store.facts().get("model")
         if held is None:  # a file of runs alone
-            store.write_facts({"model": described})
+            store.write_facts(whole)
         elif held != described:
             raise LedgerError(
                 f"{path} holds evaluations of another model: {held} there, {dict(described)} here. "

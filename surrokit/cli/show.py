@@ -96,34 +96,22 @@ def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
 @click.argument("path", metavar="FILE", type=FILE)
 @click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
 @click.option("--run", type=int, help="Show the run of this number, not the last one.")
-@file("--export", metavar="TABLE", help="Write all evaluations as a table (.csv, .parquet).")
 @wide
-def show(path: Path, follow: bool, run: int | None, export: Path | None, wide: bool) -> None:
+def show(path: Path, follow: bool, run: int | None, wide: bool) -> None:
     """Show a run so far, from the FILE that it writes."""
-    from surrokit.ledger.reader import Ledger
-
-    if export is not None:
-        with Ledger(path, run) as ledger:
-            ledger.export(export)
-            say(f"{len(ledger)} evaluations saved to {export}")
-    else:
-        _show_run(path, run, follow=follow, wide=wide)
-
-
-def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> None:
     from surrokit.ledger.reader import Ledger
     from surrokit.sessions import Watch
     from surrokit.studies.study import waits_for
 
     seen = -1
     while True:
-        with Ledger(path, number) as ledger:
+        with Ledger(path, run) as ledger:
             waits = waits_for(ledger)
         if waits is not None:
             say(f"{path}: {waits}")
-            _print_file(path, number, wide=wide)
+            _print_file(path, run, wide=wide)
             return
-        watch = Watch.of(path, number)
+        watch = Watch.of(path, run)
         said = watch.note if watch.goes_on else None
         changed = watch.iteration != seen or not watch.goes_on
         if changed:
@@ -132,7 +120,7 @@ def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> No
             say(said)
         if changed:
             ended = watch.state == "ended"
-            _print_file(path, number, wide=wide, silent=said is not None, ended=ended)
+            _print_file(path, run, wide=wide, silent=said is not None, ended=ended)
         if not (follow and watch.goes_on):
             return
         seen = watch.iteration

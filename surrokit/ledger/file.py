@@ -35,8 +35,9 @@ _ARRAYS = ("draws", "paid", "log_weights", "log_evens", "hindsight", "tilt")
 
 def _write_block(store: Store, stage: str, arrays: Arrays) -> None:
     statement = "INSERT INTO draws (run, stage, arrays, data, crc) VALUES (?, ?, ?, ?, ?)"
-    with store.writing():
-        store.execute(statement, (store.run, stage, *pack(arrays)))
+    row = (store.run, stage, *pack(arrays))
+    with reading(store.path):
+        store.execute(statement, row)
 
 
 def _read_blocks(store: Store, stage: str) -> Iterator[tuple[int, dict[str, npt.NDArray[Any]]]]:
@@ -67,7 +68,7 @@ def read_blocks(store: Store, stage: str, chains: int, dim: int) -> dict[str, np
 
 def _write_rounds(store: Store, weights: Weights) -> None:
     """Write the rounds of weighted answers, in place of those that were written before."""
-    with store.writing():
+    with reading(store.path):
         store.execute("DELETE FROM draws WHERE run = ? AND stage = ?", (store.run, ROUND))
     rounds = () if weights.answer is None else weights.answer.rounds
     for each, constant in zip(rounds, weights.of_surrogates, strict=True):
@@ -173,7 +174,7 @@ class RunFile:
         anew, self._rewrite = self._rewrite, True  # unless all of this is written
         with self._store.transaction():
             if anew:
-                with self._store.writing():
+                with reading(self.path):
                     self._store.execute("DELETE FROM draws WHERE run = ?", (self.run,))
                 self._written, self._weights = [0, 0], None
             for i, (stage, history) in enumerate(

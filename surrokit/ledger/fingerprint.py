@@ -214,20 +214,17 @@ def check_row(store: Store, exact: Potential) -> None:
         return model.evaluate(event.kind, position)[0]
 
     with np.errstate(all="ignore"):
-        where = f"at ({describe_position(exact, from_model(exact, position)[0])})"
-    other = f"{store.path} is the ledger of another target: {where} it holds {_words(held)}, but"
-    try:
-        with np.errstate(all="ignore"):
+        where = describe_position(exact, from_model(exact, position)[0])
+        try:
             now = evaluate()[0]
-    except (Exception, SystemExit) as error:
-        raise LedgerError(
-            f"{other} the target raised {type(error).__name__}: {error}; give the target that it "
-            "was made with, or pass check=False"
-        ) from error
+            said = f"returned {_words(now)}"
+        except (Exception, SystemExit) as error:
+            now, said = np.array(np.nan), f"raised {type(error).__name__}: {error}"
     if np.shape(now) != np.shape(held) or not np.allclose(now, held, _CLOSE, _CLOSE):
         raise LedgerError(
-            f"{other} the target returned {_words(now)}; give the target that it was made with, or "
-            "another file. If the target is no function of its position, pass check=False"
+            f"{store.path} is the ledger of another target: at ({where}) it holds {_words(held)}, "
+            f"but the target {said}; give the target that it was made with, or another file. If "
+            "the target is no function of its position, pass check=False"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -116,22 +116,18 @@ def evaluations_of_model(exact: Potential) -> Evaluations:
 def event_with(what: str, rows: FloatArray, results: Results, seconds: float = 0.0) -> Event:
     """Return a batch of calls as an event that belongs to no run."""
     found = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in results)
-    return Event(kind=what, positions=rows, results=found, seconds=seconds, readings=np.empty(0))
+    return Event(kind=what, positions=rows, results=found, seconds=seconds)
 
 
 def split_known(warm_start: Any) -> tuple[list[str | os.PathLike[str]], Any]:
     """Return the paths in what was given as warm start, or the evaluations; None for none."""
-    if warm_start is None:
-        return [], None
-    if isinstance(warm_start, str | os.PathLike):
-        return [warm_start], None
-    if isinstance(warm_start, Evaluations):
+    if warm_start is None or isinstance(warm_start, Evaluations):
         return [], warm_start
-    listed = isinstance(warm_start, Iterable) and not isinstance(warm_start, Mapping)
-    given = list(warm_start) if listed else []
-    if given and all(isinstance(path, str | os.PathLike) for path in given):
+    given = [*warm_start] if isinstance(warm_start, list | tuple) else [warm_start]
+    are_paths = [isinstance(each, str | os.PathLike) for each in given]
+    if given and all(are_paths):
         return given, None
-    if isinstance(warm_start, tuple) and not any(isinstance(each, str) for each in given):
+    if isinstance(warm_start, tuple) and not any(are_paths):
         return [], warm_start
     raise ConfigurationError(
         "warm_start must be the path of a run's file, a list of such, an Evaluations, or a tuple "

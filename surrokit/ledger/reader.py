@@ -14,14 +14,13 @@ import numpy.typing as npt
 from surrokit.arguments import load_library
 from surrokit.capabilities import ALL_BY_NAME
 from surrokit.coordinates.parameters import Parameters
-from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.errors import LedgerError
 from surrokit.history import Trace, trace_of
 from surrokit.ledger.facts import Account, read_account
 from surrokit.ledger.file import read_blocks, read_weights
 from surrokit.ledger.fingerprint import REPORTED, read_parameters
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Event, read_calls
-from surrokit.output.files import write_csv, write_parquet
 from surrokit.result.records import Weights
 
 _PARTS = {
@@ -38,6 +37,8 @@ _PARTS = {
 
 class Ledger:
     """A run in a file, to be read; it may be written at the same time.
+
+    All that reads may raise LedgerError, as damage may be anywhere in a file.
 
     Parameters
     ----------
@@ -109,13 +110,7 @@ class Ledger:
         return dict(counts)
 
     def events(self) -> Iterator[Event]:
-        """Yield the batches of exact calls in order, in the coordinates of the model.
-
-        Raises
-        ------
-        LedgerError
-            If one is damaged.
-        """
+        """Yield the batches of exact calls in order, in the coordinates of the model."""
         return read_calls(self.store)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -130,11 +125,6 @@ class Ledger:
             the user's coordinates and without priors that stand beside the parameters: ``values``
             (U), ``gradients``, ``outputs``, ``jacobians``, ``matrices``, each where some call gave
             it, NaN elsewhere.
-
-        Raises
-        ------
-        LedgerError
-            If the file is damaged.
         """
         events = [event for event in self.events() if len(event.positions)]
         with reading(self.path):
@@ -161,13 +151,7 @@ class Ledger:
             }
 
     def traces(self) -> tuple[Trace, Trace]:
-        """Return the iterations of the warm-up, and those kept, as far as they are written.
-
-        Raises
-        ------
-        LedgerError
-            If the file is damaged.
-        """
+        """Return the iterations of the warm-up, and those kept, as far as they are written."""
         with reading(self.path):
             chains = int(self.facts["settings"]["chains"])
             account = self.account
@@ -198,17 +182,17 @@ class Ledger:
             )
         return read_weights(self.store, account.weights, self.parameters.dim)
 
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the table of :meth:`to_arrays` with a column for each number.
+    def to_pandas(self) -> Any:
+        """Return the table of :meth:`to_arrays` as a data frame, with a column for each number.
 
         Raises
         ------
-        LedgerError
-            If the file is damaged.
+        MissingDependencyError
+            If pandas is not installed.
         """
-        arrays, labels = self.to_arrays(), Parameters(self.parameters.specs).labels
-        found: dict[str, npt.NDArray[Any]] = {}
-        for name, array in arrays.items():
+        pandas = load_library("pandas", "pandas", "for a data frame")
+        labels, found = Parameters(self.parameters.specs).labels, dict[str, npt.NDArray[Any]]()
+        for name, array in self.to_arrays().items():
             if name == "positions":
                 found |= {label: array[:, i] for i, label in enumerate(labels)}
             elif array.ndim == 1:
@@ -217,37 +201,7 @@ class Ledger:
                 for index in np.ndindex(array.shape[1:]):
                     inside = ",".join(map(str, index))
                     found[f"{name}[{inside}]"] = array[(slice(None), *index)]
-        return found
-
-    def to_pandas(self) -> Any:
-        """Return all evaluations as a data frame, with a column for each number.
-
-        Raises
-        ------
-        MissingDependencyError
-            If pandas is not installed.
-        """
-        pandas = load_library("pandas", "pandas", "for a data frame")
-        return pandas.DataFrame(self.columns())
-
-    def export(self, path: str | os.PathLike[str]) -> None:
-        """Write all evaluations as a table: ``.csv`` or ``.parquet``.
-
-        Raises
-        ------
-        ConfigurationError
-            If the ending is another one.
-        MissingDependencyError
-            If pyarrow is needed and not installed.
-        """
-        path = Path(path)
-        writers = {".csv": write_csv, ".parquet": write_parquet}
-        if path.suffix.lower() not in writers:
-            raise ConfigurationError(
-                f"the ending of {path.name!r} does not say how to write a table; use .csv or "
-                ".parquet"
-            )
-        writers[path.suffix.lower()](self.columns(), path)
+        return pandas.DataFrame(found)
 
 
 def _results(events: list[Event], sizes: list[int]) -> dict[str, npt.NDArray[Any]]:

@@ -15,12 +15,11 @@ import json
 import math
 import os
 import sqlite3
-import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -99,77 +98,57 @@ def _array(data: dict[str, Any]) -> Any:
     return np.array(data["numbers"], dtype=np.float64).reshape(data["shape"])
 
 
-# --- the lock ---
-
-_LOCKED: set[str] = set()  # POSIX locks do not keep a process from itself
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(number: int) -> None:
-        msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(number: int) -> None:
-        fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 class Lock:
     """The right to write runs to a file, which one process has at a time.
 
-    The lock is on a file beside it, and ends with the process that holds it, however that ends.
-    Children of the process do not inherit it.
+    It is SQLite's lock of a file beside it, and ends with the process that holds it, however that
+    ends. Children of the process do not inherit it.
     """
 
     def __init__(self, path: Path) -> None:
         path = path.absolute()  # whatever folder the process works in later
         self._path = path.with_name(path.name + ".lock")
-        self._key = os.path.realpath(self._path)
-        if self._key in _LOCKED:
-            raise LedgerError(_taken(path, f"process {os.getpid()}, this one"))
-        while (file := self._take(path)) is None:
-            pass
-        _LOCKED.add(self._key)
-        self._file = file
-        file.seek(0)
-        file.truncate()
-        file.write(f"process {os.getpid()}\n")
-        file.flush()
+        trials = 100  # as its owner may remove it meanwhile
+        while not self._take(path, is_last=trials == 1):
+            trials -= 1
+        self._held = True
 
-    def release(self) -> None:
-        """Give the lock up."""
-        if self._key in _LOCKED:
-            _LOCKED.discard(self._key)
-            self._path.unlink(missing_ok=True)
-            self._file.close()
-
-    def _take(self, path: Path) -> IO[str] | None:
-        """Return the locked file; None if its owner removed it meanwhile."""
+    def _take(self, path: Path, *, is_last: bool) -> bool:
         try:
-            number = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            with suppress(FileExistsError):  # to open one that is there would end a lock on it
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
             raise cannot_write(f"beside {path}", error) from error
-        file = os.fdopen(number, "r+", encoding="utf-8", errors="replace")
+        connection = None
         try:
-            _lock(number)
-        except OSError:
-            owner = file.read(80).strip() or "another process"
-            file.close()
-            raise LedgerError(_taken(path, owner)) from None
-        with suppress(OSError):
-            if os.path.samestat(os.fstat(number), self._path.stat()):
-                return file
-        file.close()
-        return None
+            before = self._path.stat()
+            with reading(self._path):
+                connection = _connect(self._path, write=True, seconds=0.0)
+                connection.execute("BEGIN EXCLUSIVE")
+            if os.path.samestat(before, self._path.stat()):
+                self._connection = connection
+                return True
+        except FileNotFoundError:
+            pass
+        except LedgerError as error:
+            if is_held(error.__cause__):
+                raise LedgerError(
+                    f"{path} is being written by a run, of this process or another one; wait for "
+                    "its end, or look at it with surrokit.open_run(...)"
+                ) from error
+            if is_last:
+                raise
+        if connection is not None:
+            connection.close()
+        return False
 
-
-def _taken(path: Path, owner: str) -> str:
-    return (
-        f"{path} is being written by a run ({owner}); wait for its end, or look at it with "
-        "surrokit.open_run(...)"
-    )
+    def release(self) -> None:
+        """Give the lock up, if it is held."""
+        if self._held:
+            self._held = False
+            with suppress(OSError):
+                self._path.unlink()
+            self._connection.close()
 
 
 def cannot_write(what: object, error: OSError) -> LedgerError:
@@ -216,14 +195,12 @@ DAMAGE = (
 )
 """What damaged data may raise, beside errors of SQLite."""
 
-_HELD = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _OUT_OF_REACH = (
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_AUTH,
     sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
 )
 
 
@@ -235,24 +212,41 @@ def reading(path: Path) -> Iterator[None]:
     except SurrokitError:
         raise
     except (sqlite3.Error, *DAMAGE) as error:
-        raise LedgerError(_complain(path, error)) from error
+        raise LedgerError(f"{path} {_complain(path.name, error)}") from error
 
 
-def _complain(path: Path, error: Exception) -> str:
+def is_held(error: BaseException | None) -> bool:
+    """Return whether an error of SQLite says that another process holds a file."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _complain(name: str, error: Exception) -> str:
+    if is_held(error):
+        return f"is held by another process ({error}). Wait until it lets go of the file"
     code = getattr(error, "sqlite_errorcode", None)
     short = code == sqlite3.SQLITE_IOERR_SHORT_READ  # of a file that has lost its end
     kind = None if code is None or short else code & 0xFF
-    if kind in _HELD:
-        return f"{path} is held by another process ({error}). Wait until it lets go of the file"
+    if kind == sqlite3.SQLITE_FULL:
+        return (
+            f"cannot be written ({error}); all that was written before is safe. Make room, and go "
+            "on with surrokit.resume(...)"
+        )
     if kind in _OUT_OF_REACH:
         return (
-            f"{path} cannot be read ({error}). Copy it, with the file {path.name}-wal if there is "
-            "one, to a folder where you may write, and read the copy"
+            f"cannot be read or written ({error}). Copy it, with the file {name}-wal if there is "
+            "one, to a folder where you may write"
         )
     return (
-        f"{path} is damaged ({type(error).__name__}: {error}). Keep what can be read of it with "
-        f"sqlite3 {path.name} .recover | sqlite3 NEW_FILE"
+        f"is damaged ({type(error).__name__}: {error}). Keep what can be read of it with "
+        f"sqlite3 {name} .recover | sqlite3 NEW_FILE"
     )
+
+
+def _connect(path: Path, *, write: bool, seconds: float) -> sqlite3.Connection:
+    """Return a connection to a file that others may hold for so many seconds."""
+    address = f"{path.absolute().as_uri()}?mode={'rw' if write else 'ro'}"
+    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=seconds)
 
 
 class Store:
@@ -260,34 +254,31 @@ class Store:
 
     def __init__(self, path: Path, *, write: bool, run: int = 1) -> None:
         self.path, self.run = path.absolute(), run  # whatever folder the process works in later
-        address = f"{self.path.as_uri()}?mode={'rw' if write else 'ro'}"
-        seconds = 10.0 if write else 2.0  # for which a file may be held by others
-        self._connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=seconds)
+        self._connection = _connect(path, write=write, seconds=10.0 if write else 2.0)
         self._writes = write
 
     @classmethod
-    @contextmanager
-    def created(cls, path: Path, run: int = 1) -> Iterator[Store]:
-        """Yield a new file that only its owner can read, to be filled within the block.
+    def made(cls, path: Path, facts: Mapping[str, Any], run: int = 1) -> Store:
+        """Return a new file with some facts, to write on; only its owner can read it.
 
-        It gets its name at the end of the block, so that no other file than a whole one ever has
-        it, whatever ends the process. Whoever may make the same file holds its lock.
+        It gets its name when it is whole, whatever ends the process. Whoever may make the same file
+        holds its lock.
         """
         with made_beside(path.absolute()) as new:
             os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             store = cls(new, write=True, run=run)
             store.path = path.absolute()  # in messages
             try:
-                with store.writing():
-                    store.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
-                with store.transaction():
+                store.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
+                with store.transaction(), reading(store.path):
                     for statement in TABLES.values():
                         store.execute(statement)
                     store.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                     store.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                yield store
+                    store.write_facts(facts)
             finally:
                 store.close()
+        return cls.open(path, write=True, run=run)
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False, run: int | None = None) -> Store:
@@ -363,26 +354,13 @@ class Store:
             raise _no_ledger(self.path, "its tables are")
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Turn errors of writing in the block into one that says what to do."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _HELD:
-                raise LedgerError(_complain(self.path, error)) from error
-            raise LedgerError(
-                f"cannot write {self.path} ({error}); all that was written before is safe: make "
-                "room, and go on with surrokit.resume(...)"
-            ) from error
-
-    @contextmanager
     def transaction(self) -> Iterator[None]:
         """Write all that the block writes, or nothing of it."""
-        with self.writing():
+        with reading(self.path):
             self.execute("BEGIN IMMEDIATE")
         try:
             yield
-            with self.writing():
+            with reading(self.path):
                 self.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
@@ -394,11 +372,11 @@ class Store:
         """Read the file as it is when the block begins, whatever others write meanwhile."""
         with reading(self.path):
             self.execute("BEGIN")
-        try:
-            yield
-        finally:
-            with suppress(sqlite3.Error):
-                self.execute("ROLLBACK")
+            try:
+                yield
+            finally:
+                with suppress(sqlite3.Error):
+                    self.execute("ROLLBACK")
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> None:
         """Do a statement that returns nothing."""
@@ -423,8 +401,9 @@ class Store:
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Write facts of the run: plain data and arrays of numbers."""
-        with self.writing():
-            self.execute_many("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", self._rows_of(facts))
+        rows = self._rows_of(facts)
+        with reading(self.path):
+            self.execute_many("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows)
 
     def has_facts(self, facts: Mapping[str, Any]) -> bool:
         """Return whether the run has facts that are the same to the bit."""
@@ -445,7 +424,7 @@ class Store:
 
     def forget_run(self) -> None:
         """Remove all that the file holds of the run."""
-        with self.transaction(), self.writing():
+        with self.transaction():
             for table in TABLES:
                 self.execute(f"DELETE FROM {table} WHERE run = ?", (self.run,))
 

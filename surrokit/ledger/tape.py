@@ -15,7 +15,7 @@ from surrokit.capabilities import ALL_BY_NAME, CALL_KINDS
 from surrokit.errors import BudgetSpent, LedgerError
 from surrokit.ledger.store import Store, pack, reading, unpack
 from surrokit.model.calls import BEYOND, Call
-from surrokit.model.outcome import Answer, Cause, Cure
+from surrokit.model.outcome import Answer, Cause, Cure, Results
 from surrokit.types import FloatArray
 
 MARK = "mark"
@@ -45,7 +45,9 @@ class Event:
     counts: Mapping[str, int] = attrs.field(factory=dict)  # kind to calls that were paid for
     causes: Mapping[int, Cause] = attrs.field(factory=dict)  # row to why it failed
     cures: Sequence[Cure] = ()
-    readings: FloatArray  # (k,), of the clock since the event before
+    readings: FloatArray = attrs.field(
+        factory=lambda: np.empty(0)
+    )  # (k,), of the clock since the event before
 
     @property
     def is_mark(self) -> bool:
@@ -77,7 +79,7 @@ def write_events(store: Store, events: Iterable[Event]) -> None:
                 *pack(arrays),
             )
         )
-    with store.writing():
+    with reading(store.path):
         statement = f"INSERT INTO events (run, {_COLUMNS}) VALUES ({', '.join('?' * 11)})"
         store.execute_many(statement, rows)
 
@@ -245,7 +247,8 @@ class Tape:
         readings, self._pending = self._pending[: self._sure], self._pending[self._sure :]
         self._sure = 0
         positions, values = self._chains
-        self._keep(MARK, positions, _canonical(Answer(results=(values,))), readings)
+        results = _canonical(Answer(results=(values,))).results
+        self._keep(MARK, positions, results, readings)
 
     # --- calls ---
 
@@ -297,9 +300,11 @@ class Tape:
             seconds = time.perf_counter() - began
             paid = {name: n - before[name] for name, n in counts.items() if n != before[name]}
             if answer is not None or paid:
-                outcome = RAISED if answer is None else outcome
                 kept = answer or Answer(results=None)
-                self._keep(call.what, call.positions, kept, readings, outcome, seconds, paid)
+                outcome = RAISED if answer is None else outcome
+                done: dict[str, Any] = {"outcome": outcome, "seconds": seconds, "counts": paid}
+                done |= {"causes": kept.causes, "cures": kept.cures}
+                self._keep(call.what, call.positions, kept.results, readings, **done)
         return answer
 
     def _depart(self, trouble: str) -> None:
@@ -320,30 +325,23 @@ class Tape:
         self,
         kind: str,
         positions: FloatArray,
-        answer: Answer,
+        results: Results | None,
         readings: list[float],
-        outcome: str = DONE,
-        seconds: float = 0.0,
-        paid: Mapping[str, int] | None = None,
+        **more: Any,
     ) -> None:
-        results = answer.results
         event = Event(
             kind=kind,
-            outcome=outcome,
             stage=self.stage,
             iteration=self.iteration,
             positions=np.array(positions, dtype=np.float64, order="C"),
             results=None if results is None else tuple(array.copy() for array in results),
-            seconds=seconds,
-            counts=paid or {},
-            causes=answer.causes,
-            cures=answer.cures,
             readings=np.array(readings, dtype=np.float64),
+            **more,
         )
         self._unwritten.append(event)
-        self._at_stake += seconds
+        self._at_stake += event.seconds
         full = self._at_stake > AT_STAKE or len(self._unwritten) == 256
-        if full or event.is_mark or outcome != DONE:
+        if full or event.is_mark or event.outcome != DONE:
             self.write()
 
     def write(self) -> None:

@@ -64,13 +64,16 @@ class SurrogateDecides(_BrokenCorrection):
 
 
 class StayingCountsAsAccepted(_BrokenCorrection):
-    """A correction that calls a proposal to stay accepted, so that a stuck chain looks its best."""
+    """A correction that calls a proposal to stay accepted, so that a stuck chain looks its best.
+
+    ``method`` is where it says so: ``accepted`` or ``acceptance``.
+    """
 
     def decide(self, decider, state, proposal, rng):
         after, info = decider.decide(state, proposal, rng)
-        stays = np.isnan(info.acceptance)
-        acceptance = np.where(stays, 1.0, info.acceptance)
-        return after, attrs.evolve(info, accepted=info.accepted | stays, acceptance=acceptance)
+        before = getattr(info, self.method)
+        said = np.where(np.isnan(info.acceptance), True, before).astype(before.dtype)
+        return after, attrs.evolve(info, **{self.method: said})
 
 
 class FirstFactorLeftOut(_BrokenCorrection):

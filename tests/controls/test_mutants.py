@@ -95,7 +95,11 @@ CONTROLS = {
         "metropolis": [mu.SurrogateDecides],
         "subsampled": [mu.BoundsHalved, mu.FirstFactorLeftOut, mu.LinearTermsDropped],
     },
-    corrections.check_staying: {"metropolis": [mu.StayingCountsAsAccepted]},
+    corrections.check_staying: {
+        "metropolis": [
+            partial(mu.StayingCountsAsAccepted, method=name) for name in ("accepted", "acceptance")
+        ]
+    },
     rows.check_row_bounds: {"rows": [mu.HalvesRowBounds]},
     samplers.check_invariant: {
         "hmc": [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
@@ -31,7 +30,7 @@ from ledgers import (
 )
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError, SamplingWarning
+from surrokit.errors import LedgerError, MissingDependencyError, SamplingWarning
 from surrokit.ledger.store import Lock, Store
 
 HMC = {**KINDS["hmc"][1], **SIZES}
@@ -60,11 +59,14 @@ def test_every_evaluation_is_a_row(whole):
     assert (table["seconds"] > 0).all()
 
 
-def test_positions_are_in_the_users_coordinates(tmp_path):
+def test_positions_are_in_the_users_coordinates(tmp_path, monkeypatch):
     settings = {**SMALL, "sampler": "random-walk"}
     run = sk.sample(values(Counted()), path=tmp_path / "a", **settings)
     with sk.Ledger(tmp_path / "a") as ledger:
         frame = ledger.to_pandas()
+        monkeypatch.setitem(sys.modules, "pandas", None)
+        with pytest.raises(MissingDependencyError, match="pandas"):
+            ledger.to_pandas()
     assert (frame["rate"] > 0).all()
     np.testing.assert_allclose(np.log(frame["rate"]), frame["unbounded[0]"], rtol=1e-9, atol=1e-9)
     assert len(frame) == sum(run.calls.values())
@@ -104,21 +106,6 @@ def test_failures_are_in_it_and_keep_their_messages_within_bounds(tmp_path):
     assert len(set(numbers)) == len(numbers)
     assert all(f"ends {n} (" in m for n, m in zip(numbers, messages, strict=True))
     assert path.stat().st_size < 4000 * len(messages) + 200_000
-
-
-def test_a_table_is_exported(small, tmp_path, monkeypatch):
-    with sk.Ledger(small[1]) as ledger:
-        ledger.export(tmp_path / "a.csv")
-        table = ledger.columns()
-        with pytest.raises(ConfigurationError, match=r"use \.csv or \.parquet"):
-            ledger.export(tmp_path / "a.txt")
-        for name in ("pandas", "pyarrow"):
-            monkeypatch.setitem(sys.modules, name, None)
-            with pytest.raises(MissingDependencyError, match=name):
-                ledger.to_pandas() if name == "pandas" else ledger.export(tmp_path / "a.parquet")
-    with (tmp_path / "a.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert [float(row["values"]) for row in rows] == table["values"].tolist()
 
 
 def test_data_rows_are_counted_and_not_kept(tmp_path):
@@ -308,7 +295,9 @@ def test_a_full_disk_stops_the_run_and_it_goes_on_later(whole, tmp_path, monkeyp
         execute_many(self, statement, rows[:fitting])
         if fitting < len(rows):
             left[0] = 0
-            raise sqlite3.OperationalError("database or disk is full")
+            full = sqlite3.OperationalError("database or disk is full")
+            full.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise full
         left[0] -= len(rows) * events
 
     monkeypatch.setattr(Store, "execute_many", fill)
@@ -374,7 +363,7 @@ def test_two_writers_of_one_file_are_refused(tmp_path):
                 errors.append(str(caught.value))
 
     sk.sample(plain(Counted()), path=tmp_path / "a", observers=[Tries()], **SMALL)
-    assert all(str(os.getpid()) in error for error in errors)
+    assert len(errors) == 2
     assert sk.resume(tmp_path / "a", plain(Counted())).stopped == "draws"
 
 
@@ -388,7 +377,7 @@ def test_another_process_is_refused_until_the_first_dies(tmp_path):
     holder = subprocess.Popen(command, **pipes)
     try:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(LedgerError, match=f"process {holder.pid}"):
+        with pytest.raises(LedgerError, match="is being written by a run"):
             Lock(tmp_path / "a")
     finally:
         holder.kill()

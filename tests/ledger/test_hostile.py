@@ -312,13 +312,20 @@ def test_nothing_that_a_file_names_is_imported_or_called(n):
     assert told == {"found": [], "raw": []}
 
 
-def test_an_estimator_is_given_again(tmp_path):
+@pytest.mark.parametrize(
+    ("surrogate", "name"),
+    [(ESTIMATOR, "sklearn"), (sk.make("surrogate", "additive", n_nodes=20), "[A-Z][a-z]+")],
+    ids=["an estimator", "an object"],
+)
+def test_what_no_file_may_hold_is_given_again(surrogate, name, tmp_path):
     path = tmp_path / "a"
-    run = sk.sample(plain(Counted()), path=path, **LEARNING)
+    run = sk.sample(plain(Counted()), path=path, **{**LEARNING, "surrogate": surrogate})
     assert run.extend(draws=5).draws.shape[1] == 15
-    with pytest.raises(ConfigurationError, match=r"no file may give.* surrogate \(sklearn\)\. P"):
+    with pytest.raises(ConfigurationError, match=rf"no file may give.* surrogate \({name}\)\. P"):
         sk.resume(path, plain(Counted()), progress=False)
-    again = sk.resume(path, plain(Counted()), surrogate=ESTIMATOR, progress=False)
+    with pytest.raises(ConfigurationError, match="holds the run's sampler, which cannot be"):
+        sk.resume(path, plain(Counted()), sampler="nuts", surrogate=surrogate)
+    again = sk.resume(path, plain(Counted()), surrogate=surrogate, progress=False)
     assert np.array_equal(again.draws[:, :10], run.draws)
     assert sk.open_run(path).draws.shape[1] == 15
 

@@ -153,18 +153,6 @@ def test_goals_may_be_changed(whole, tmp_path):
     assert not more.exact
 
 
-def test_an_object_is_given_again(tmp_path):
-    surrogate = sk.make("surrogate", "additive", n_nodes=20)
-    settings = {**KINDS["while-learning"][1], **SIZES, "surrogate": surrogate}
-    run = sk.sample(plain(Counted()), path=tmp_path / "a", **settings)
-    with pytest.raises(ConfigurationError, match="Pass them again, as surrogate="):
-        sk.resume(tmp_path / "a", plain(Counted()))
-    assert same(sk.resume(tmp_path / "a", plain(Counted()), surrogate=surrogate), run)
-    assert len(run.extend(5).kept) == len(run.kept) + 5
-    with pytest.raises(ConfigurationError, match="holds the run's sampler, which cannot be"):
-        sk.resume(tmp_path / "a", plain(Counted()), sampler="nuts", surrogate=surrogate)
-
-
 def test_given_starts_evaluations_and_settings_are_kept(tmp_path):
     points = np.random.default_rng(2).normal(size=(30, 3))
     settings = {
