@@ -245,10 +245,10 @@ class Survey:
     def _first_covariance(self) -> FloatArray:
         """Return that of a Laplace approximation, or what gradients make of it."""
         lowest = None if self.search is None else self.search.lowest
+        if lowest is not None and lowest.hessian is not None:
+            return inverse_curvature(lowest.hessian)
         if lowest is None or self.seen.gradients is None:
             return 4.0 * np.eye(self.dim)
-        if lowest.hessian is not None:
-            return inverse_curvature(lowest.hessian)
         rows = self.seen.take(np.asarray(np.isfinite(self.seen.gradients).all(axis=1)))
         return predicted_covariance(lowest.position, lowest.gradient, rows)
 
