@@ -99,7 +99,7 @@ def _learnt_once() -> Mapping[str, Callable[[], sk.Run]]:
 
 
 def _outputs_learnt() -> Mapping[str, Callable[[], sk.Run]]:
-    box = ("rounds", {"start": "sobol", "box": (-2.0, 2.0)})
+    box = ("rounds", {"start": "sobol"})
     return {
         "outputs/additive": lambda: drawn(forward(), surrogate="additive"),
         "outputs/values": lambda: drawn(

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import INITIAL
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.errors import SurrogateFitError
 from surrokit.exploring import idle
 from surrokit.interfaces import ChainState, Evaluations, Explored, Findings, Past, StepInfo, Tuning
 from surrokit.modes import Modes
@@ -27,7 +27,7 @@ from surrokit_learning.modes_found import WIDE, inverse_curvature, predicted_cov
 from surrokit_learning.modes_search import Limits, ModeSearch
 
 Box: TypeAlias = tuple[FloatArray, FloatArray]
-"""Lower and upper corner, each of shape (dim,), or (): one number for every coordinate."""
+"""Lower and upper corner, each of shape (dim,)."""
 
 
 class Survey:
@@ -253,13 +253,7 @@ class Survey:
         return predicted_covariance(lowest.position, lowest.gradient, rows)
 
     def _box(self, rng: np.random.Generator) -> Box:
-        """Return the box given, or one where the target expects itself to be."""
-        for corner in self.box or ():
-            if corner.shape not in ((), (self.dim,)):
-                raise ConfigurationError(
-                    f"box must have corners of {self.dim} numbers, got shape {corner.shape}; pass "
-                    "(lower, upper), each a number or an array of one number for each coordinate"
-                )
+        """Return the box to spread the first points over."""
         if self.box is None:
             self.box = self.best - 2.0, self.best + 2.0
             if INITIAL in self.exact.capabilities:
@@ -268,8 +262,7 @@ class Survey:
                 centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
                 if (half > 0).all():
                     self.box = centre - half, centre + half
-        lower, upper = (np.broadcast_to(corner, self.dim).copy() for corner in self.box)
-        return lower, upper
+        return self.box
 
 
 def _without_outputs(rows: Evaluations) -> Evaluations:
