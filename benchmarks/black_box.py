@@ -64,9 +64,8 @@ def sampled(way: str, evaluations: int | None, draws: int, seed: int) -> Measure
     """Explore in rounds, learn, and sample; warm-up and exploration are the run's own."""
     explorer: Any = "rounds"
     if evaluations is not None:
-        # no early stop: the table says what each budget gives
-        budget = {"evaluations": evaluations, "acceptance": 0.999, "patience": 1000}
-        explorer = ("rounds", budget)
+        # the table says what each budget gives, unless rounds gain no more before
+        explorer = ("rounds", {"evaluations": evaluations, "acceptance": 0.999})
     # no more is on offer than a way of learning takes
     target = problem(outputs=way != U_ALONE, derivatives=way == JACOBIANS)
     parts = {"surrogate": "additive", "sampler": "sub-chain", "explorer": explorer}
