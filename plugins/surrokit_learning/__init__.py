@@ -96,7 +96,6 @@ _COMPONENTS = (
                 **_ROUNDS,
                 "tuned": "random-walk",
                 "gradients": False,
-                "box": (-3.0, 3.0),
                 "acceptance": 0.99,
                 "evaluations": 150,
             },

@@ -10,7 +10,7 @@ import numpy as np
 
 from surrokit.arguments import fraction, one_of, optional_positive_integer, positive_integer
 from surrokit.capabilities import CONVEX, GRADIENT, require
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.errors import SurrogateFitError
 from surrokit.exploring import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 from surrokit.interfaces import (
     Correction,
@@ -40,7 +40,7 @@ from surrokit_learning.judgement import (
 )
 from surrokit_learning.modes_found import inverse_curvature
 from surrokit_learning.modes_search import Limits, ModeSearch
-from surrokit_learning.survey import Box, Survey
+from surrokit_learning.survey import Survey
 
 Steps: TypeAlias = Generator[Explored, None, Queue]
 """Iterations, and what is to be evaluated after them."""
@@ -54,22 +54,6 @@ judge it. Where most would leave the region of the points seen, the mass is else
 
 UNSURE = 0.6
 """Predicted acceptance below which sub-chains find their length alone, and modes are in doubt."""
-
-
-def _box(value: tuple[FloatArray | float, FloatArray | float] | None) -> Box | None:
-    if value is None:
-        return None
-    try:
-        lower, upper = (np.asarray(corner, dtype=np.float64) for corner in value)
-        right = bool((np.isfinite(lower) & np.isfinite(upper) & (lower < upper)).all())
-    except (TypeError, ValueError):
-        right = False
-    if not right:
-        raise ConfigurationError(
-            f"box must be a pair of corners with every lower number below its upper one, got "
-            f"{value!r}; pass (lower, upper) in the sampling coordinates"
-        )
-    return lower, upper
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -90,7 +74,8 @@ class Rounds:
         The sampler to tune on the last surrogate: the run's own.
     start
         ``"mode"``: a search for the mode from the best start, and draws from the Laplace
-        approximation there; it needs gradients. ``"sobol"``: points spread over a box.
+        approximation there; it needs gradients. ``"sobol"``: points spread over a box, of where the
+        target expects itself to be or else 2 to either side of the best start.
         ``"auto"``: ``"mode"`` where gradients are evaluated, else ``"sobol"``.
     gradients
         Whether points are evaluated with their gradients (of forward maps: Jacobians); None for
@@ -106,9 +91,6 @@ class Rounds:
     searches
         Starts at most from which to search for modes; None for as many as a tenth of the
         evaluations allows, three at least. One is enough where the target says that it is convex.
-    box
-        Lower and upper corners, in the sampling coordinates, of the box that ``"sobol"`` fills;
-        None for where the target expects itself to be, or 2 to either side of the best start.
 
     Raises
     ------
@@ -127,7 +109,6 @@ class Rounds:
     batch: int = attrs.field(default=20, validator=positive_integer)
     acceptance: float = attrs.field(default=0.9, validator=fraction)
     searches: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    box: Box | None = attrs.field(default=None, converter=_box)
 
     @property
     def needs(self) -> Capabilities:
@@ -171,7 +152,7 @@ class Rounds:
         known = Survey(exact, start.positions, by_gradients=by_gradients, batch=self.batch)
         usual = 100 + 10 * known.dim if by_gradients else 200 + 20 * known.dim
         affordable = None if start.calls is None else max(start.calls // price, 1)
-        known.by_differences, known.box = price > 1, self.box
+        known.by_differences = price > 1
         known.spread = self.start == "sobol" or (self.start == "auto" and not by_gradients)
         least, half = len(start.positions) + 1, usual if affordable is None else affordable // 2
         if self.evaluations is not None:

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import INITIAL
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.errors import SurrogateFitError
 from surrokit.exploring import idle
 from surrokit.interfaces import ChainState, Evaluations, Explored, Findings, Past, StepInfo, Tuning
 from surrokit.modes import Modes
@@ -27,7 +27,7 @@ from surrokit_learning.modes_found import WIDE, inverse_curvature, predicted_cov
 from surrokit_learning.modes_search import Limits, ModeSearch
 
 Box: TypeAlias = tuple[FloatArray, FloatArray]
-"""Lower and upper corner, each of shape (dim,), or (): one number for every coordinate."""
+"""Lower and upper corner, each of shape (dim,)."""
 
 
 class Survey:
@@ -245,21 +245,15 @@ class Survey:
     def _first_covariance(self) -> FloatArray:
         """Return that of a Laplace approximation, or what gradients make of it."""
         lowest = None if self.search is None else self.search.lowest
+        if lowest is not None and lowest.hessian is not None:
+            return inverse_curvature(lowest.hessian)
         if lowest is None or self.seen.gradients is None:
             return 4.0 * np.eye(self.dim)
-        if lowest.hessian is not None:
-            return inverse_curvature(lowest.hessian)
         rows = self.seen.take(np.asarray(np.isfinite(self.seen.gradients).all(axis=1)))
         return predicted_covariance(lowest.position, lowest.gradient, rows)
 
     def _box(self, rng: np.random.Generator) -> Box:
-        """Return the box given, or one where the target expects itself to be."""
-        for corner in self.box or ():
-            if corner.shape not in ((), (self.dim,)):
-                raise ConfigurationError(
-                    f"box must have corners of {self.dim} numbers, got shape {corner.shape}; pass "
-                    "(lower, upper), each a number or an array of one number for each coordinate"
-                )
+        """Return the box to spread the first points over."""
         if self.box is None:
             self.box = self.best - 2.0, self.best + 2.0
             if INITIAL in self.exact.capabilities:
@@ -268,8 +262,7 @@ class Survey:
                 centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
                 if (half > 0).all():
                     self.box = centre - half, centre + half
-        lower, upper = (np.broadcast_to(corner, self.dim).copy() for corner in self.box)
-        return lower, upper
+        return self.box
 
 
 def _without_outputs(rows: Evaluations) -> Evaluations:

@@ -67,7 +67,7 @@ def demand_walls(
     else:
         return 0
     taken = 0
-    for direction in simplified(potential, unseen):
+    for direction in simplified(potential, unseen, 1e-3):
         # not so far where coefficients are rounded, or as a logarithm
         most = 1e30 if np.count_nonzero(direction) == 1 else 1e12
         for far in (most, 600.0):
@@ -109,11 +109,12 @@ def _unseen(potential: Potential, found: Mode, rows: FloatArray, most: int) -> F
         rows = np.vstack([rows, beside])
 
 
-def simplified(potential: Potential, basis: FloatArray) -> FloatArray:
+def simplified(potential: Potential, basis: FloatArray, off: float) -> FloatArray:
     """Return another basis (k, dim), each of which has zeros where all others have a one.
 
     Directions that models hold undetermined have simple coefficients as a rule, such as a sum or a
-    difference, while those that are estimated hold errors that grow with the distance.
+    difference, while those that are estimated hold errors that grow with the distance. They become
+    simple ones that are no more than so much ``off``.
     """
     if not basis.size:
         return basis.T
@@ -125,7 +126,7 @@ def simplified(potential: Potential, basis: FloatArray) -> FloatArray:
     ways = np.linalg.solve(line[pivots].T, line.T)
     ways = ways / np.abs(ways).max(axis=1, keepdims=True)
     simple = np.round(12.0 * ways) / 12.0
-    ways = np.where(np.abs(simple - ways).max(axis=1, keepdims=True) > 0.02, ways, simple)
+    ways = np.where(np.abs(simple - ways).max(axis=1, keepdims=True) > off, ways, simple)
     return np.asarray(ways if scaling is None else np.linalg.solve(scaling, ways.T).T)
 
 

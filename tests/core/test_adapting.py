@@ -37,29 +37,15 @@ class Refits:
         )
 
 
-@attrs.frozen
-class WaitsForRejections:
+class WaitsForRejections(Refits):
     """Leaves open that it might deploy, and never does."""
-
-    learns = True
-    deployment_rate = 0.1
-
-    def exploration(self, gradients):
-        return None
 
     def decide(self, moment, rng):
         return Decision(observe=True, deploy=moment.explored, frozen=False)
 
 
-@attrs.frozen
-class Unfreezes:
+class Unfreezes(Refits):
     """Says that it is frozen, and among the draws that it is not, without deploying."""
-
-    learns = True
-    deployment_rate = 0.1
-
-    def exploration(self, gradients):
-        return None
 
     def decide(self, moment, rng):
         frozen = moment.explored or moment.stage == "warmup"

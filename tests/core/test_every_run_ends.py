@@ -139,10 +139,10 @@ def test_a_normal_approximation_learns_scales_from_the_gradients_so_far():
     target = sk.potential(
         lambda q: 0.5 * np.sum(((q - 1.0) / scales) ** 2), lambda q: (q - 1.0) / scales**2, dim=20
     )
-    run = sample_quietly(target, sampler="hmc", max_calls=80)
+    run = sample_quietly(target, sampler="hmc", max_calls=40)
     assert "normal approximation" in run.unchecked
     known = slice(0, 7)  # those that are narrowest are known first
-    np.testing.assert_allclose((run.draws.std(axis=(0, 1)) / scales)[known], 1.0, atol=0.15)
+    np.testing.assert_allclose((run.draws.std(axis=(0, 1)) / scales)[known], 1.0, atol=0.25)
     np.testing.assert_allclose(run.draws.mean(axis=(0, 1))[known], 1.0, atol=0.1)
 
 

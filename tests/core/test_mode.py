@@ -77,8 +77,9 @@ def test_without_a_matrix_the_search_still_ends_near_the_mode():
     assert found.decrement is None
 
 
-def test_a_search_that_starts_on_a_ridge_leaves_it():
-    found = find_mode(DoubleWell(), np.array([0.01, 3.0]))
+@pytest.mark.parametrize("beside", [0.0, 0.01])
+def test_a_search_that_starts_on_a_ridge_leaves_it(beside):
+    found = find_mode(DoubleWell(), np.array([beside, 3.0]))
     assert found.converged
     assert_allclose(np.abs(found.position), [1.0, 0.0], atol=0.05)
 

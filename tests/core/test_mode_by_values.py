@@ -94,6 +94,7 @@ def test_the_mode_of_collinear_parameters_is_found():
     exact = recording(Collinear())
     found = find_mode(exact, np.array([1.0, -1.0, 0.5]), max_calls=300)
     assert found.converged
+    assert exact.paid < 150  # no differences where a step did not come down
     assert found.value < Collinear().least + 0.01
     gradients = exact.drain().gradients  # rough ones are not kept
     assert gradients is None or np.isnan(gradients).all()
@@ -105,7 +106,7 @@ def test_a_bend_takes_fewer_values_than_central_differences():
     found, slower = find_mode(by_matrices, start), descend(plain, start)
     assert found.converged
     assert found.value < slower.value + 0.01
-    assert by_matrices.paid < plain.paid
+    assert by_matrices.paid < 0.8 * plain.paid
 
 
 def test_no_more_is_paid_than_may_be():

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.interfaces import StepInfo
 from surrokit.kernel.tuning import Tuner
-from surrokit.marginals import Warp, _misfit, fit_marginals
+from surrokit.marginals import Warp, fit_marginals
 from surrokit.testing import CountingPotential
 from surrokit.testing.targets import Banana
 from surrokit.warping import Warped
@@ -41,15 +41,6 @@ def skewness(positions):
 
 def test_there_and_back(straight):
     assert_allclose(WARP.straighten(WARP.bend(straight)), straight, rtol=1e-12, atol=1e-13)
-
-
-def test_slopes_are_those_of_differences(straight):
-    h = 1e-6
-    up, down = straight + h, straight - h
-    slope, by_straight = WARP.slopes(straight)
-    assert_allclose(slope, (WARP.bend(up) - WARP.bend(down)) / (2 * h), rtol=1e-7)
-    logs = [np.log(WARP.slopes(side)[0]) for side in (up, down)]
-    assert_allclose(by_straight, (logs[0] - logs[1]) / (2 * h), rtol=1e-6, atol=1e-9)
 
 
 # --- the potential ---
@@ -129,16 +120,6 @@ def test_a_few_draws_do_not_bend(rng):
     assert_array_equal(fit_marginals(np.full((9, 1), 4.0)).ravel(), [4.0, 1.0, 0.0, 1.0])
     assert fit_marginals(draws[:8])[2] == 0.0
     assert fit_marginals(draws)[2] > 0.3
-
-
-def test_the_slope_of_the_misfit_is_that_of_differences(rng):
-    setting, units = np.array([0.2, -0.3, 0.4, 0.5]), rng.gamma(2.0, size=40) - 2.0
-    h = 1e-6
-    expected = [
-        (_misfit(setting + h * one, units)[0] - _misfit(setting - h * one, units)[0]) / (2 * h)
-        for one in np.eye(4)
-    ]
-    assert_allclose(_misfit(setting, units)[1], expected, rtol=1e-6)
 
 
 # --- in warm-up ---

@@ -174,7 +174,7 @@ def test_settings_that_are_plain_data_are_in_the_file(tmp_path):
         "sampler": ("sub-chain", {"kernel": ("hmc", {"metric": ("diagonal", {})}), "length": 3}),
         "surrogate": ("gp", {"hyperparameters": None, "noise": 0.1, "mean": "linear"}),
         "schedule": ("greville", {"rate": "logarithmic", "freeze_after": 5}),
-        "explorer": ("rounds", {"box": (np.full(3, -4.0), 4.0), "evaluations": 25}),
+        "explorer": ("rounds", {"evaluations": 25}),
         "warmup": 30,
         "draws": 5,
     }

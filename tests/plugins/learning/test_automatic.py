@@ -33,7 +33,6 @@ from surrokit_learning.automatic import (
     GRADIENTS_A_DRAW,
     Automatic,
     RowsForecast,
-    forecast_rows,
 )
 
 SMALL = {"chains": 3, "draws": 60, "seed": 4, "progress": False}
@@ -171,23 +170,6 @@ def test_a_mode_that_was_evaluated_is_where_the_last_chain_begins(forecast):
         after = picked(offering(*ROWS.split()), DEAR, {"initial": before}).initial
         assert_array_equal(after, [*before[:-1], mode])
         assert_array_equal(picked(offering(*ROWS.split()), DEAR, {"initial": one}).initial, one)
-
-
-@pytest.mark.parametrize(
-    ("rows", "acceptance", "is_good"),
-    [(20.0, 0.9, True), (20.0, 0.0, False), (240.0, 0.99, True), (240.0, 0.8, False)],
-)
-def test_what_is_clearly_better_than_all_rows(rows, acceptance, is_good):
-    assert RowsForecast(rows=rows, n_rows=1000, acceptance=acceptance).is_good == is_good
-
-
-def test_without_the_correction_nothing_can_be_forecast():
-    rng = np.random.default_rng(1)
-    subsampled = sk.make("correction", "subsampled")
-    assert forecast_rows(subsampled, offering("rows"), np.zeros(2), rng) is None
-    assert (
-        "decisions" not in picked(offering(*ROWS.split()), DEAR, correction=("subsampled",)).choice
-    )
 
 
 # --- weighted answers ---

@@ -10,20 +10,9 @@ import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Start
+from surrokit.testing.targets import Gaussian
 
-
-class Normal:
-    dim = 2
-    capabilities = frozenset({"gradient", "gradient-alone"})
-
-    def value(self, q):
-        return 0.5 * np.square(q).sum(axis=1)
-
-    def gradient(self, q):
-        return q.copy()
-
-    def value_and_gradient(self, q):
-        return self.value(q), q.copy()
+NORMAL = Gaussian(mean=(0.0, 0.0), covariance=((1.0, 0.0), (0.0, 1.0)))
 
 
 def explorer(sampler="hmc", **settings):
@@ -42,7 +31,7 @@ def start_at(target, positions, warmup=60):
 
 def explored(made, warmup=60, chains=3, seed=1):
     """Drive an explorer as a run does; return its items, the rows of each, and the target."""
-    target = RecordingPotential(Normal(), keep=True)
+    target = RecordingPotential(NORMAL, keep=True)
     rng = np.random.default_rng(seed)
     start = start_at(target, rng.standard_normal((chains, 2)), warmup)
     first, *items = made.explore(start, rng)
@@ -84,8 +73,8 @@ def test_rows_are_exact_and_those_asked_for(learn_from):
     items, rows, target = explored(explorer("random-walk", learn_from=learn_from))
     for item, found in zip(items, rows, strict=True):
         chains = item.findings.chains
-        assert_allclose(found.values, Normal().value(found.positions))
-        assert_allclose(chains.values, Normal().value(chains.positions))
+        assert_allclose(found.values, NORMAL.value(found.positions))
+        assert_allclose(chains.values, NORMAL.value(chains.positions))
     n, accepted = sum(map(len, rows)), sum(item.step.accepted.sum() for item in items)
     assert n == {"all": target.calls["value"], "accepted": accepted, "states": 3 * 30}[learn_from]
     assert 0 < accepted < 3 * 30
@@ -107,7 +96,7 @@ def test_findings_are_chains_covariance_and_step_size():
 
 
 def test_the_start_pays_once_for_each_chain():
-    target = RecordingPotential(Normal(), keep=True)
+    target = RecordingPotential(NORMAL, keep=True)
     next(explorer().explore(start_at(target, np.zeros((5, 2))), np.random.default_rng(1)))
     assert target.calls["gradient"] == 5
     assert target.calls["value"] == 0
@@ -154,5 +143,5 @@ def test_what_the_warm_up_has_no_room_for_is_refused(warmup, settings, message):
 
 
 def started(warmup, **settings):
-    start = start_at(RecordingPotential(Normal(), keep=True), np.zeros((2, 2)), warmup)
+    start = start_at(RecordingPotential(NORMAL, keep=True), np.zeros((2, 2)), warmup)
     next(explorer(**settings).explore(start, np.random.default_rng(1)))

@@ -153,11 +153,8 @@ def test_the_exact_phase_is_shorter_with_gradients():
     ("settings", "message"),
     [
         ({"rate": "often"}, "rate must be one of 'power', 'logarithmic', got 'often'"),
-        ({"rate": lambda t: 1 / t}, "rate must be one of 'power', 'logarithmic', got"),
         ({"kappa": 0}, "kappa must be a number above 0 and at most 1.*got 0"),
         ({"kappa": 1.1}, "kappa must be a number above 0 and at most 1.*got 1.1"),
-        ({"kappa": "half"}, "kappa must be a number above 0 and at most 1.*got 'half'"),
-        ({"freeze_after": -1}, "freeze_after must be 'warmup', a whole number .* or None"),
         ({"freeze_after": 2.5}, "freeze_after must be 'warmup', a whole number .* or None"),
         ({"freeze_after": "draws"}, "freeze_after must be 'warmup', a whole number .* or None"),
         ({"derivatives": "always"}, "derivatives must be one of 'warmup', 'never', got 'always'"),
