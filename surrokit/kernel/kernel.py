@@ -22,6 +22,7 @@ from surrokit.interfaces import (
     StepInfo,
     Tuning,
 )
+from surrokit.kernel.jumps import Jumps
 from surrokit.kernel.tuning import Tuner, TunerState, moves_by_gradients
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential
@@ -392,6 +393,13 @@ class Moves(Binding):
         self.chains, info = self.decider.decide(state, self.kernel.propose(state, rng), rng)
         if tune:
             self.update(self.chains, info)
+        return info
+
+    def jump(self, jumps: Jumps, rng: np.random.Generator) -> StepInfo:
+        """Let all chains jump, if they are accepted."""
+        state = self.renew(self.state)
+        proposal = jumps.propose(self.kernel, state, rng)
+        self.chains, info = self.decider.decide(state, proposal, rng)
         return info
 
     def move_to(self, state: ChainState, *, tune: bool) -> None:

@@ -76,6 +76,7 @@ _ACCOUNT: dict[str, Any] = {
         "training_rows": int,
         "frozen_before_draws": bool,
         "rescues": list[dict[str, int | Text]],
+        "jumps": int,
         "mix": float,
         "missed": int,
         "recalled": bool,

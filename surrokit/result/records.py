@@ -113,6 +113,7 @@ class Adaptation:
     frozen_before_draws: bool
     rescues: tuple[Rescue, ...] = ()  #: Repairs of the surrogate by the safety net in warm-up.
     mix: float = 0.0  #: Probability with which a kept iteration was an exact transition.
+    jumps: int = 0  #: Modes between which half of the kept iterations jumped; 0 for no jumps.
     #: Places where the target went on where the surrogate's mass ended, after the exploration.
     missed: int = 0
     recalled: bool = False  #: Whether chains went on from draws of an earlier run, unexplored.

@@ -238,6 +238,9 @@ def _of_warm_up(run: Run) -> Found:
     if repairs := went.rescues:
         message = f"the safety net repaired the surrogate {_times(repairs)} in warm-up"
         yield "rescues", False, f"{message}, {_last(repairs)}"
+    if went.jumps:
+        message = f"half of the iterations were jumps between {went.jumps} modes, decided exactly"
+        yield "jumps", False, message
     if went.mix:
         message = f"kept iterations were exact transitions with probability {went.mix:g}"
         yield "mix", False, message

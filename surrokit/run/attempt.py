@@ -27,6 +27,7 @@ from surrokit.interfaces import (
     Tuning,
     weighs,
 )
+from surrokit.kernel.jumps import Jumps
 from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.kernel.tuning import LAST
 from surrokit.limits import EXPLORING, SAMPLING, WARMING, users_threads
@@ -42,6 +43,10 @@ from surrokit.run.learning import InUse, Learning
 from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray
+
+JUMPING, SPREADING = 0.5, 40
+"""Probability that an iteration is a jump between modes, independently of the past, and iterations
+after which chains are in each mode in proportion to its mass."""
 
 Steps = tuple[Iterator[Explored], ChainState]
 """Iterations of an exploration, and the chains at their starts."""
@@ -69,6 +74,7 @@ class Attempt:
         repairs = learns and self._exact is not None
         self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
         self._found: Findings | None = None
+        self._jumps: Jumps | None = None
         self._evaluations: list[Evaluations] = []  # of the exploration
         self._wants_gradients = False
         self._begin_with = partial(
@@ -240,10 +246,31 @@ class Attempt:
         self._moves.settle()
         if self._exact is not None:
             self._exact.freeze()
+        self._learn_to_jump()
         return self._complaint_after_warm_up()
+
+    def _learn_to_jump(self) -> None:
+        """Fit jumps between modes to the second half of the warm-up, and let chains spread."""
+        book, modes = self._book, None if self._found is None else self._found.modes
+        if modes is None or not modes.believed or self._learning.learns or len(book.warmup) < 2:
+            return
+        late = book.warmup.columns(len(book.warmup) // 2)
+        positions, values = late["positions"].reshape(-1, self._target.dim), late["values"].ravel()
+        known = np.isfinite(values)
+        if not known.all():  # the correction does not know U
+            return
+        self._jumps = Jumps.between(modes, positions, values)
+        for _ in range(SPREADING if self._jumps is not None else 0):
+            book.stopping.check_before_iteration(exact=True)
+            with book.clock.phase("warmup"):
+                step = self._transition(tune=False)
+            self._after("warmup", step, self._take_paid_rows())
 
     def _transition(self, *, tune: bool) -> StepInfo:
         """Move all chains once, on the surrogate or, at random, by the exact kernel."""
+        if self._jumps is not None and self._rng.random() < JUMPING:
+            with users_threads():
+                return self._moves.jump(self._jumps, self._rng)
         if self._net.mixes(self._learning.surrogate, self._rng):
             return self._exact_transition(tune=tune)
         if self._learning.surrogate is None:  # each step is a call: threads are set once
@@ -422,6 +449,7 @@ class Attempt:
             frozen_before_draws=not learning.under_adaptation,
             rescues=tuple(net.rescues),
             mix=net.mix,
+            jumps=0 if self._jumps is None else len(self._jumps.laws),
             missed=found.missed if found else 0,
             recalled=found is not None and found.at_draws,
             deployed_though_frozen=tuple(learning.though_frozen),

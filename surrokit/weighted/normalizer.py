@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import attrs
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, gammaln
+from scipy.special import expit
 
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.limits import check_deadline
+from surrokit.kernel.jumps import StudentT
 from surrokit.types import FloatArray
 from surrokit.weighted.correction import measure_degrees, sum_without
 from surrokit.weighted.round import Estimate, Round, combine_degrees, count_rounds
@@ -55,7 +54,7 @@ def bridge(
         )
     draws = draws[:, :: max(len(draws) * draws.shape[1] // max(4000, len(draws) * FEWEST), 1)]
     half, dim = draws.shape[1] // 2, draws.shape[2]
-    law = _fit(draws[:, :half].reshape(-1, dim))
+    law = StudentT.fit(draws[:, :half].reshape(-1, dim))
     at = draws[:, half:].reshape(-1, dim)
     other = law.draw(len(at), rng)
     ours, theirs = (-np.asarray(potential(z)) - law.log_density(z) for z in (at, other))
@@ -138,55 +137,3 @@ def _solve(ours: FloatArray, theirs: FloatArray) -> Estimate:
     first = mean_error(at_ours[..., None])[0] / at_ours.mean()
     second = at_theirs.std() / at_theirs.mean() / np.sqrt(len(theirs))
     return _estimate(found, first**2 + second**2, np.inf, 0.0)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class _StudentT:
-    """A multivariate t distribution; ``factor`` is the lower Cholesky factor of its scale.
-
-    SciPy's takes scales that differ by 10^5 for singular.
-    """
-
-    centre: FloatArray
-    factor: FloatArray
-    degrees: float
-
-    def distances(self, positions: FloatArray) -> FloatArray:
-        """Return squared distances from the centre, in units of the scale, shape (n,)."""
-        standard = np.linalg.solve(self.factor, (positions - self.centre).T)
-        return np.asarray(np.square(standard).sum(axis=0))
-
-    def log_density(self, positions: FloatArray) -> FloatArray:
-        dim, degrees = len(self.centre), self.degrees
-        constant = gammaln(0.5 * (degrees + dim)) - gammaln(0.5 * degrees)
-        constant -= 0.5 * dim * np.log(np.pi * degrees) + np.log(np.diag(self.factor)).sum()
-        far = np.log1p(self.distances(positions) / degrees)
-        return np.asarray(constant - 0.5 * (degrees + dim) * far)
-
-    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        normal = rng.standard_normal((n, len(self.centre))) @ self.factor.T
-        scales = np.sqrt(self.degrees / rng.chisquare(self.degrees, n))
-        return np.asarray(self.centre + scales[:, None] * normal)
-
-
-def _fit(positions: FloatArray) -> _StudentT:
-    """Return the likeliest t distribution of positions (n, dim)."""
-    centre = np.median(positions, axis=0)
-    factor = _factor(np.atleast_2d(np.cov(positions.T)))
-    laws = []
-    for degrees in (3.0, 5.0, 10.0, 30.0, 1e3):  # the last is as good as normal
-        law = _StudentT(centre=centre, factor=factor, degrees=degrees)
-        for _ in range(30):  # steps of expectation and maximisation
-            check_deadline()
-            weights = (degrees + len(centre)) / (degrees + law.distances(positions))
-            middle = weights @ positions / weights.sum()
-            apart = positions - middle
-            scale = (weights[:, None] * apart).T @ apart / len(positions)
-            law = attrs.evolve(law, centre=middle, factor=_factor(scale))
-        laws.append(law)
-    return max(laws, key=lambda law: float(law.log_density(positions).sum()))
-
-
-def _factor(scale: FloatArray) -> FloatArray:
-    ridge = 1e-12 * np.diag(np.diag(scale)) + np.finfo(float).tiny * np.eye(len(scale))
-    return np.asarray(np.linalg.cholesky(scale + ridge))
