@@ -33,7 +33,7 @@ from scipy.linalg import cho_solve_banded, cholesky_banded
 from threadpoolctl import threadpool_limits
 
 import surrokit as sk
-from harness import in_turns
+from harness import in_turns, measured
 
 OUTPUTS, PLAIN = True, False
 ROUNDS = {"surrogate": "additive", "explorer": "rounds"}
@@ -88,17 +88,15 @@ def sampled(mesh: int, name: str, ess: float, wanted: float, seed: int) -> Outco
     clock = Processor()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        stop = {"target_ess": ess, "seed": seed, "observers": [clock], "progress": False}
-        run = sk.sample(target, **stop, **settings)
-    reached = float(run.ess("bulk").min())
-    squares = np.square(run.draws - run.draws.mean(axis=(0, 1)))
+        one = measured(target, target_ess=ess, seed=seed, observers=[clock], **settings)
+    run, reached = one.run, one.ess
     before = {kind: int(calls[-1]) for kind, calls in run.warmup.calls.items()}
     prepared, share = sum(before.values()), wanted / reached
     return Outcome(
         acceptance=float(run.acceptance.mean()),
         evaluations=prepared,
         rate=reached / clock.sampling,
-        squares_rate=float(sk.effective_sample_size(squares, "bulk").min()) / clock.sampling,
+        squares_rate=one.ess_squares / clock.sampling,
         calls=prepared + share * (run.total_calls - prepared),
         seconds=clock.preparing + share * clock.sampling,
         preparing=clock.preparing,
