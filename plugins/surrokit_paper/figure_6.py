@@ -164,8 +164,10 @@ class Figure6(ProblemFigure):
                 for row, array_of in zip(rows, draws, strict=True):
                     _draw(ax, row["method"], array_of[:, shown], [grids[each] for each in shown])
                 ax.locator_params(nbins=4)
-                if j or i == j:
+                if j:
                     ax.set_yticklabels([])
+                if i == j:
+                    ax.set_yticks([])
             for label, ax, first in zip(labels, axes[-1], axes[:, 0], strict=True):
                 ax.set_xlabel(label)
                 first.set_ylabel(label)

@@ -186,6 +186,7 @@ class Figure8(LearningFigure):
                 ax.set(xscale="log", yscale="log", xlabel="processor seconds, training included")
                 ax.set_title(f"{LABELS[problem]}\n{SCHEMES[scheme].label}")
                 ax.set_ylabel("relative error of the mean")
+                ax.tick_params(labelbottom=True)
             common_legend(figure, axes.flat)
         return figure
 

@@ -272,9 +272,10 @@ def chosen(figure: Figure, only: Iterable[str]) -> dict[str, Case]:
         found = {name for name in cases if not start or f"{name}/".startswith(f"{start}/")}
         if not found:
             first = dict.fromkeys(name.partition("/")[0] for name in cases)
+            one = next(iter(cases), "none")
             raise ConfigurationError(
-                f"{figure.name} has no case {start!r}; its cases are such as {next(iter(cases))}, "
-                f"and begin with {', '.join(first)}"
+                f"{figure.name} has no case {start!r}; its cases are such as {one}, and begin with "
+                f"{', '.join(first)}"
             )
         wanted |= found
     return {name: case for name, case in cases.items() if name in wanted}
