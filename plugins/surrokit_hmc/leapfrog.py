@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from surrokit.arguments import all_finite
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.interfaces import Hamiltonian, Phase, Status
-from surrokit.kernel.hamiltonian import constant_metric, copy_phase, put_rows, take_rows
+from surrokit.interfaces import Hamiltonian, Metric, Phase, Status
+from surrokit.kernel.hamiltonian import copy_phase, demand_kind, put_rows, take_rows
 from surrokit.limits import check_deadline
 from surrokit.potentials import with_gradient, with_gradient_alone
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
@@ -57,7 +57,8 @@ class Leapfrog:
             if GRADIENT_ALONE in potential.capabilities
             else lambda positions: value_and_gradient(positions)[1]
         )
-        velocity = constant_metric(hamiltonian.metric, "leapfrog").velocity
+        demand_kind("leapfrog", hamiltonian.metric)
+        velocity = cast("Metric", hamiltonian.metric).velocity
         rows: IntArray = np.arange(len(n_steps))
         lengths, steps = n_steps, step_size[:, None]
         # momenta are kept times the step size, which saves a product in every drift
