@@ -47,10 +47,12 @@ def fit(solver: str) -> Figures:
     """Return seconds of 1000 effective draws of a regression, and of scikit-learn's fit."""
     from sklearn.linear_model import LogisticRegression
 
-    from price_of_a_fit import make_data
     from surrokit_sklearn import BayesianLogisticRegression
 
-    data = make_data("logistic", 100_000, 50)
+    rng = np.random.default_rng(1)
+    features = rng.standard_normal((100_000, 50))
+    chances = 1.0 / (1.0 + np.exp(-0.3 - features @ (0.5 * rng.standard_normal(50))))
+    data = features, (rng.random(100_000) < chances).astype(int)
     calls = {
         "ours": lambda: BayesianLogisticRegression(random_state=0).fit(*data),
         "theirs": lambda: LogisticRegression(C=1e3, solver=solver).fit(*data),
@@ -61,11 +63,25 @@ def fit(solver: str) -> Figures:
 
 def network() -> Figures:
     """Return microseconds of a gradient of 1000 nodes, and of the bare products in it."""
-    from leapfrog_step import bare, surrogate
+    import surrokit as sk
+    from surrokit.interfaces import Evaluations, LearningProblem
 
     rng = np.random.default_rng(0)
-    fitted, positions = surrogate(rng), rng.standard_normal((4, 50))
-    calls = {"ours": lambda: fitted.gradient(positions), "bare": bare(positions, rng, np.tanh)}
+    places = rng.standard_normal((400, 50))
+    values = 0.5 * (places**2).sum(axis=1) + np.log1p(places[:, 0] ** 2)
+    problem = LearningProblem(dim=50, capabilities=frozenset())
+    learner = sk.make("surrogate", "additive", n_nodes=1000).learner(problem, rng)
+    learner.observe(Evaluations(positions=places, values=values))
+    fitted, positions = learner.fit(), rng.standard_normal((4, 50))
+    first, second = rng.standard_normal((50, 1000)), np.asfortranarray(np.ones((1000, 50)))
+    hidden, gradient = np.empty((4, 1000)), np.empty((4, 50))
+
+    def bare() -> None:
+        np.matmul(positions, first, out=hidden)
+        np.tanh(hidden, out=hidden)
+        np.matmul(hidden, second, out=gradient)
+
+    calls = {"ours": lambda: fitted.gradient(positions), "bare": bare}
     seconds = in_turns(calls, 50, each=20)
     return 1e6 * float(np.median(seconds["ours"])), 1e6 * float(np.median(seconds["bare"]))
 

@@ -44,7 +44,7 @@ class Problem:
     def arrays(self, data: Path | None) -> tuple[FloatArray, FloatArray]:
         """Return design, shape (n_rows, dim), and response, shape (n_rows,)."""
         if self.potential == "simulated-logistic":
-            from surrokit_problems.logistic import simulate_regression
+            from surrokit_problems.regression import simulate_regression
 
             design, response, _ = simulate_regression(seed=2017, **self.settings)
         elif self.potential == "bank":

@@ -5,7 +5,7 @@ import numpy as np
 from style import BLACK, save
 
 import surrokit as sk
-from surrokit_problems.elliptic_pde import SquareModes
+from surrokit_problems.elliptic_pde import square_modes
 
 FINE = np.linspace(0.0, 1.0, 121)
 
@@ -22,8 +22,8 @@ def panel(figure, axes, values, title, limits, colours, label):
 def main() -> None:
     """Sample, and draw the picture."""
     potential = sk.make("potential", "elliptic-pde")
-    modes = SquareModes.leading(potential.modes, potential.length)
-    scaled = np.sqrt(modes.eigenvalues)[:, None, None] * modes.on_grid(FINE, FINE)
+    eigenvalues, functions = square_modes(potential.modes, potential.length, FINE)
+    scaled = np.sqrt(eigenvalues)[:, None, None] * functions
     gradients = sk.make("potential", "elliptic-pde", outputs=False)
     run = sk.sample(
         gradients, sampler="hmc", initial=np.zeros(potential.dim), draws=500, seed=1, progress=False

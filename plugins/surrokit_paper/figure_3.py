@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 import surrokit as sk
-from surrokit.arguments import not_negative_integer, positive, positive_integer
 from surrokit.potentials import Potential
 from surrokit.surrogate.quality import fit_quality
 from surrokit.types import FloatArray
-from surrokit_paper.chains import SamplingTime, hmc, quantiles
+from surrokit_paper.chains import Clock, hmc
 from surrokit_paper.harness import (
+    Case,
     Conditions,
-    Experiment,
-    Finished,
+    Figure,
     Report,
     Row,
+    array,
     groups,
-    sizes_field,
+    median,
+    over_repeats,
 )
-from surrokit_paper.methods import DEFAULTS, EXACT, HMC, Method, evaluated, processes, train
+from surrokit_paper.methods import DEFAULTS, HMC, Method, by_name, evaluated, processes
 from surrokit_paper.pictures import LOOKS, common_legend, drawing, error_bars, line_of, ticks_at
 
 DIM = 32
@@ -34,28 +34,33 @@ LONG, SHORT = 1.0, 0.1
 SIZE = 1000
 """Nodes of the networks, and inducing points of FITC, in the paper."""
 
-RADIAL: Mapping[str, Any] = {
-    "draws": "data",
-    "widths": "chi-square",
-    "width_scale": 1.0,
-    "whiten": False,
-    "trend": "constant",
-    "level": "minimum",
-    "train_on": "values",
-    "ridge": 1e-6,
-    "tail": "full",
-    "hold_out": 0.0,
-}
-"""``rbf-paper`` but for its centres, which are N(0, I): here they are training points. The authors
-draw them from N(0, Sigma), and then spread them by Sigma once more."""
-
-METHODS = (
+METHODS = by_name(
     *processes(SIZE),
     Method("additive", "additive nodes", "additive-paper", {"n_nodes": SIZE}),
-    Method("rbf", "radial nodes", "rbf", {"n_nodes": SIZE, **RADIAL}),
+    # rbf-paper but for its centres, which are N(0, I): here they are training points. The authors
+    # draw them from N(0, Sigma), and then spread them by Sigma once more
+    Method(
+        "rbf",
+        "radial nodes",
+        "rbf",
+        {
+            "n_nodes": SIZE,
+            "draws": "data",
+            "widths": "chi-square",
+            "width_scale": 1.0,
+            "whiten": False,
+            "trend": "constant",
+            "level": "minimum",
+            "train_on": "values",
+            "ridge": 1e-6,
+            "tail": "full",
+            "hold_out": 0.0,
+        },
+    ),
     *DEFAULTS,
+    Method(HMC, "HMC, exact", "none"),
 )
-"""The four of the paper, then this project's own settings."""
+"""The four of the paper, then this project's own settings, then exact HMC."""
 
 QUANTITIES = {
     "training_seconds": "training, s",
@@ -68,84 +73,62 @@ QUANTITIES = {
 }
 """Numbers of a result over whose repeats medians are taken, and the columns that show them."""
 
-NOTES = (
-    "training seconds include the optimisation of hyperparameters; the paper's do not. Solving is "
-    "what is left of it once they are known.",
-    "seconds are those of the processor, all threads together.",
-    "effective draws are the mean over the 32 parameters, as the paper has them, by the estimator "
-    "of its section 5; seconds are those of the kept draws alone.",
-    "the exact potential, without noise, decides every acceptance.",
-)
-
 _GIVEN = ", hyperparameters given"
 
 
 @attrs.frozen(kw_only=True)
-class Figure3(Experiment):
+class Figure3(Figure):
     """Section 3.4 and figure 3 of Zhang, Shahbaba and Zhao (2017).
 
-    Surrogates are trained on N independent draws from the target, at which U is seen with noise
-    N(0, noise_sd^2), and nothing is explored. Then HMC runs on each, with paths of 30 steps of
-    0.108, unit masses, from 0, in one chain; the exact U without noise decides every acceptance.
-
-    Parameters
-    ----------
-    n_points
-        N.
-    repeats
-        Times that everything is done, each with data of its own; smaller data sets are the
-        beginnings of larger ones.
-    burn_in, draws
-        Iterations, and those of them that are kept.
-    noise_sd
-        Of the values, and of each number of a gradient where a surrogate is shown any.
+    Surrogates are trained on N independent draws from the target, at which U is seen with noise,
+    and nothing is explored; smaller data sets are the beginnings of larger ones. Then HMC runs on
+    each, with paths of 30 steps of 0.108, unit masses, from 0, in one chain; the exact U without
+    noise decides every acceptance.
     """
 
     name = "figure-3"
     title = "Figure 3: training time, acceptance and efficiency on a Gaussian of 32 dimensions"
     quick: ClassVar = {"n_points": (150, 300, 600), "repeats": 1, "burn_in": 50, "draws": 200}
+    grid = ("n_points", "repeats")
 
-    n_points: tuple[int, ...] = sizes_field(300, 600, 900, 1500, 2100, 3000)
-    repeats: int = attrs.field(default=10, validator=positive_integer)
-    burn_in: int = attrs.field(default=400, validator=not_negative_integer)
-    draws: int = attrs.field(default=1600, validator=positive_integer)
-    noise_sd: float = attrs.field(default=0.1, validator=positive)
+    n_points: tuple[int, ...] = (300, 600, 900, 1500, 2100, 3000)  # N
+    repeats: int = 10  # each with data of its own
+    burn_in: int = 400  # iterations before
+    draws: int = 1600  # those that are kept
+    noise_sd: float = 0.1  # of values, and of each number of a gradient where any are shown
 
-    def rows(self) -> list[Row]:
-        """Return a row for each repeat, N and surrogate, and one for HMC in each repeat."""
-        shared = self.settings_without("n_points", "repeats")
-        pairs = [(EXACT, 0), *((_at(each, n), n) for n in self.n_points for each in METHODS)]
+    def cases(self) -> list[Case]:
+        """Return a case for each repeat, N and surrogate, and one for HMC (N = 0) in each."""
+        pairs = [(HMC, 0), *((m, n) for n in self.n_points for m in METHODS if m != HMC)]
         return [
-            Row(
-                f"{method.name}/{n or 'exact'}/{repeat}",
-                {"n_points": n, "repeat": repeat, **method.facts(), **shared},
-            )
+            {"method": method, "n_points": n, "repeat": repeat}
             for repeat in range(1, self.repeats + 1)
             for method, n in pairs
         ]
 
-    def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
+    def run(self, case: Case, conditions: Conditions) -> dict[str, Any]:
         """Train a surrogate, and run HMC on it."""
         target = sk.make("potential", "gaussian-32")
-        method, n, repeat = (row.settings[key] for key in ("method", "n_points", "repeat"))
-        rng = conditions.generator("row", method, n, repeat)
-        if method == HMC:
+        method, n, repeat = METHODS[str(case["method"])], int(case["n_points"]), case["repeat"]
+        rng = conditions.generator("row", method.name, n, repeat)
+        if method.name == HMC:
             return self._sample(target, None, rng)
         data = noisy_evaluations(target, n, self.noise_sd, conditions.generator("data", repeat))
-        surrogate, settings = row.settings["surrogate"], row.settings["surrogate_settings"]
-        fit = train(surrogate, settings, data, rng, row.settings["gradients"])
+        if method.name == "fitc":
+            # drawn among the points that are left when some are held out to judge the fit
+            method = _with(method, n_inducing=min(SIZE, int(0.9 * n)))
+        fit = method.train(data, rng)
         # at so many fresh draws from the target the error of a surrogate is measured
         fresh = exact_evaluations(target, 1000, conditions.generator("held out", repeat))
         quality = fit_quality(fit.potential, fresh, square_root())
         assert quality is not None
         solve_seconds = None
-        if method in ("gp", "fitc"):
+        if method.name in ("gp", "fitc"):
             process: Any = fit.potential
-            known = {**settings, "hyperparameters": attrs.asdict(process.hyperparameters)}
-            solve_seconds = train(surrogate, known, data, rng, gradients=False).seconds
+            known = _with(method, hyperparameters=attrs.asdict(process.hyperparameters))
+            solve_seconds = known.train(data, rng).seconds
         return {
             "training_seconds": fit.seconds,
-            "training_wall_seconds": fit.wall_seconds,
             "solve_seconds": solve_seconds,
             "error": float(np.sqrt(quality.variance)),
             "gradient_error": quality.gradient_error,
@@ -156,7 +139,7 @@ class Figure3(Experiment):
         self, target: Potential, surrogate: Potential | None, rng: np.random.Generator
     ) -> dict[str, Any]:
         """Return acceptance, effective draws and seconds of one chain."""
-        timed = SamplingTime()
+        clock = Clock()
         run = hmc(
             target,
             # as in the authors' code; every path has so many steps
@@ -167,63 +150,56 @@ class Figure3(Experiment):
             draws=self.draws,
             initial=np.zeros(DIM),
             seed=rng,
-            observers=[timed],
+            clock=clock,
         )
         # a chain that never moved has no effective draw
         ess = np.nan_to_num(run.ess("paper"))
         return {
             "acceptance": float(run.acceptance[0]),
-            "ess": {"min": ess.min(), "mean": ess.mean(), "max": ess.max()},
-            "sampling_seconds": timed.seconds,
-            "sampling_wall_seconds": run.seconds["sampling"],
-            "mean_ess_per_second": ess.mean() / timed.seconds,
-            "min_ess_per_second": ess.min() / timed.seconds,
+            "sampling_seconds": clock.sampling,
+            "mean_ess_per_second": ess.mean() / clock.sampling,
+            "min_ess_per_second": ess.min() / clock.sampling,
         }
 
-    def report(self, finished: Sequence[Finished]) -> Report:
-        """Return medians and intervals, powers of growth, and the paper's one number."""
-        found = over_repeats(finished)
-        powers = growth(found, "training_seconds")
-        order = [group["method"] for group in found]
+    def report(self, rows: Sequence[Row]) -> Report:
+        """Return medians, powers of growth, and the paper's one number."""
+        by_case = groups(rows, "method", "n_points")
+        powers = {name: growth(rows, name) for name in METHODS}
         lines = [
             {
-                "surrogate": group["label"],
-                "N": group["n_points"] or None,
-                "repeats": group["repeats"],
-                **{column: _median(group, name) for name, column in QUANTITIES.items()},
-                "power of N": powers.get(group["method"], {}).get("upper_half"),
+                "surrogate": METHODS[method].label,
+                "N": n or None,
+                "repeats": len(runs),
+                **{column: median(runs, name) for name, column in QUANTITIES.items()},
+                "power of N": powers[method],
             }
-            for group in sorted(found, key=lambda group: order.index(group["method"]))
+            for method in METHODS
+            for (name, n), runs in by_case.items()
+            if name == method
         ]
-        exact = [_median(group, "acceptance") for group in found if not group["n_points"]] or [None]
+        exact = by_case.get((HMC, 0), [])
         return Report(
             tables={"": lines},
-            printed=[("acceptance of HMC at this step size", "around 0.7", exact[0])],
-            figures={
-                "over_repeats": found,
-                "power_of_training_time": powers,
-                "power_of_solving_time": growth(found, "solve_seconds"),
-            },
-            notes=NOTES,
+            printed=[
+                ("acceptance of HMC at this step size", "around 0.7", median(exact, "acceptance"))
+            ],
         )
 
-    def draw(self, finished: Sequence[Finished]) -> Any:
+    def draw(self, rows: Sequence[Row]) -> Any:
         """Return three panels over N: training time, acceptance, efficiency."""
-        found = sorted(over_repeats(finished), key=lambda group: group["n_points"])
+        sizes = sorted({row["n_points"] for row in rows if row["n_points"]})
+        shown = {
+            "training_seconds": "training time, in processor seconds",
+            "acceptance": "acceptance rate",
+            "mean_ess_per_second": "mean ESS a processor second",
+        }
         with drawing(9.0, 4.2) as figure:
             axes = figure.subplots(1, 3)
-            shown = {
-                "training_seconds": "training time, in processor seconds",
-                "acceptance": "acceptance rate",
-                "mean_ess_per_second": "mean ESS a processor second",
-            }
             for ax, (quantity, label) in zip(axes, shown.items(), strict=True):
-                for method in [*METHODS, EXACT]:
-                    mine = [g for g in found if g["method"] == method.name and quantity in g]
-                    if mine:
-                        _curve(ax, mine, quantity)
+                for method in METHODS:
+                    _curve(ax, [row for row in rows if row["method"] == method], quantity)
                 ax.set(xscale="log", xlabel="training points N", ylabel=label)
-                ticks_at(ax, sorted({g["n_points"] for g in found if g["n_points"]}), rotation=45)
+                ticks_at(ax, sizes, rotation=45)
             axes[0].set_yscale("log", nonpositive="mask")
             axes[1].set_ylim(-0.02, 1.0)
             axes[2].set_yscale("log", nonpositive="mask")
@@ -233,13 +209,8 @@ class Figure3(Experiment):
         return figure
 
 
-def _at(method: Method, n: int) -> Method:
-    """Return a method as it is with n points: no more inducing points than can be drawn."""
-    if "n_inducing" not in method.settings:
-        return method
-    # they are drawn among the points that are left when some are held out to judge the fit
-    n_inducing = min(method.settings["n_inducing"], int(0.9 * n))
-    return attrs.evolve(method, settings={**method.settings, "n_inducing": n_inducing})
+def _with(method: Method, **settings: Any) -> Method:
+    return attrs.evolve(method, settings={**method.settings, **settings})
 
 
 def square_root() -> FloatArray:
@@ -267,77 +238,34 @@ def noisy_evaluations(
     )
 
 
-def over_repeats(finished: Sequence[Finished]) -> list[dict[str, Any]]:
-    """Return, for each surrogate and N (0 for HMC), quantiles over repeats of what is known."""
-    found = []
-    for (method, n), rows in groups(finished, "method", "n_points").items():
-        group = {
-            "method": method,
-            "label": rows[0].settings["label"],
-            "n_points": n,
-            "repeats": len(rows),
-        }
-        for name in QUANTITIES:
-            numbers = [row.result[name] for row in rows if row.result.get(name) is not None]
-            if numbers:
-                group[name] = quantiles(numbers)
-        found.append(group)
-    return found
+def growth(rows: Sequence[Row], method: str) -> float | None:
+    """Return the power of N with which the training time of a surrogate grows.
 
-
-def _median(group: Mapping[str, Any], name: str) -> float | None:
-    return group[name]["median"] if name in group else None
-
-
-def growth(found: Sequence[Mapping[str, Any]], quantity: str) -> dict[str, dict[str, float | None]]:
-    """Return the power of N with which a time of each surrogate grows.
-
-    ``all`` is over every N, ``upper_half`` over the larger ones, where fixed costs weigh less.
+    Over the larger half of all N, where fixed costs weigh less: the slope of a line through both
+    logarithms of medians. None with fewer than two different N.
     """
-    powers = {}
-    for method in dict.fromkeys(group["method"] for group in found):
-        pairs = sorted(
-            (group["n_points"], group[quantity]["median"])
-            for group in found
-            if group["method"] == method and quantity in group
-        )
-        if pairs:
-            powers[method] = {
-                "all": growth_power(*zip(*pairs, strict=True)),
-                "upper_half": growth_power(*zip(*pairs[len(pairs) // 2 :], strict=True)),
-            }
-    return powers
-
-
-def growth_power(sizes: npt.ArrayLike, costs: npt.ArrayLike) -> float | None:
-    """Return p where cost grows as size^p: the slope of a line through both logarithms.
-
-    Costs of zero or NaN are left out; None with fewer than two different sizes.
-    """
-    x, y = np.asarray(sizes, dtype=np.float64), np.asarray(costs, dtype=np.float64)
-    known = (y > 0) & np.isfinite(y)
-    x, y = np.log(x[known]), np.log(y[known])
-    if np.unique(x).size < 2:
+    of_method = [row for row in rows if row["method"] == method]
+    known = {n: median(r, "training_seconds") for (n,), r in groups(of_method, "n_points").items()}
+    pairs = [(n, seconds) for n, seconds in sorted(known.items()) if seconds]
+    upper = pairs[len(pairs) // 2 :]
+    if len(upper) < 2:
         return None
-    x = x - x.mean()
-    return float(x @ y / (x @ x))
+    x, y = np.log(array(upper)).T
+    return float(np.polyfit(x, y, 1)[0])
 
 
-def _curve(ax: Any, found: Sequence[Mapping[str, Any]], quantity: str) -> None:
+def _curve(ax: Any, rows: Sequence[Row], quantity: str) -> None:
     """Draw a quantity over N; beside training what the paper timed: hyperparameters are known."""
-    method, label = found[0]["method"], found[0]["label"]
-    n_points, over_runs = [g["n_points"] for g in found], [g[quantity] for g in found]
-    if not n_points[0]:
-        ax.axhline(over_runs[0]["median"], label=label, **line_of(method))
+    spreads = {n: over_repeats(runs, quantity) for (n,), runs in groups(rows, "n_points").items()}
+    found = {n: spread for n, spread in sorted(spreads.items()) if spread}
+    if not found:
         return
-    error_bars(ax, n_points, over_runs, label=label, **LOOKS[method])
-    known = [group for group in found if "solve_seconds" in group]
-    if known and quantity == "training_seconds":
-        ax.plot(
-            [group["n_points"] for group in known],
-            [group["solve_seconds"]["median"] for group in known],
-            color=LOOKS[method]["color"],
-            linewidth=0.8,
-            linestyle=":",
-            label=f"{label}{_GIVEN}",
-        )
+    method = METHODS[rows[0]["method"]]
+    if 0 in found:
+        ax.axhline(found[0]["median"], label=method.label, **line_of(method.name))
+        return
+    error_bars(ax, list(found), list(found.values()), label=method.label, **LOOKS[method.name])
+    solved = {n: median(r, "solve_seconds") for (n,), r in sorted(groups(rows, "n_points").items())}
+    if quantity == "training_seconds" and all(solved.values()):
+        look = {"color": LOOKS[method.name]["color"], "linewidth": 0.8, "linestyle": ":"}
+        ax.plot(list(solved), list(solved.values()), label=f"{method.label}{_GIVEN}", **look)

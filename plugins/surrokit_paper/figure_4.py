@@ -9,6 +9,7 @@ target, with the step size of the exact one, and the exact potential decides.
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, ClassVar
@@ -17,22 +18,22 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.arguments import fraction, not_negative, positive_integer
 from surrokit.errors import SamplingWarning
 from surrokit.potentials import GradientPotential, Potential
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, hmc, quantiles
+from surrokit_paper.chains import NO_RESCUE, hmc
 from surrokit_paper.harness import (
+    Case,
     Cell,
     Conditions,
-    Experiment,
-    Finished,
+    Figure,
     Report,
     Row,
     groups,
-    sizes_field,
+    median,
+    over_repeats,
 )
-from surrokit_paper.methods import HMC, evaluated, train
+from surrokit_paper.methods import HMC, Method, by_name, evaluated
 from surrokit_paper.pictures import (
     LOOKS,
     common_legend,
@@ -42,32 +43,21 @@ from surrokit_paper.pictures import (
     ticks_among,
 )
 
-PAPER, VALUES, GRADIENTS = "paper", "additive-default", "additive-gradients"
-LABELS: Mapping[str, str] = {
-    PAPER: "the paper's network, values alone",
-    VALUES: "surrokit's defaults, values alone",
-    GRADIENTS: "surrokit's defaults, gradients too",
-}
-"""Surrogates by name, in the order of tables and legends; the paper's has raw coordinates, no
-trend, a fixed ridge and s nodes, and the others choose s themselves."""
+METHODS = by_name(
+    Method("paper", "the paper's network, values alone", "additive-paper"),
+    Method("additive-default", "surrokit's defaults, values alone"),
+    Method("additive-gradients", "surrokit's defaults, gradients too", gradients=True),
+)
+"""In the order of tables and legends; the paper's has raw coordinates, no trend, a fixed ridge and
+s nodes, and the others choose s themselves."""
+
+PAPER, VALUES, GRADIENTS = METHODS
 
 LEVEL = 0.9
 """Part of HMC's acceptance that counts as comparable to it."""
 
-NOTES = (
-    "the paper prints no numbers on its axes; sizes are ours. It does not say how many rows its "
-    "data have, nor how long its paths are: 10000 rows unless set otherwise, and up to 6 steps.",
-    "acceptance is the mean of the exact acceptance probabilities of short chains from draws of "
-    "the target; all surrogates of a run have the same starts, momenta and numbers of steps.",
-    "numbers are medians over runs.",
-    "training points are accepted proposals of one chain of exact HMC past its burn-in.",
-    "surrokit's defaults choose their number of nodes themselves.",
-)
-
 BLOCK = 500
 """Iterations at a time of the chain that gives training points."""
-
-_DIM = 32  # where the paper cuts through both heat maps
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -133,72 +123,54 @@ class Trial:
 
 
 @attrs.frozen(kw_only=True)
-class AcceptanceGrid(Experiment):
+class AcceptanceGrid(Figure):
     """Surrogates of simulated logistic regressions, and how often proposals on them are accepted.
 
-    Parameters
-    ----------
-    dims
-        d: numbers of parameters.
-    n_nodes
-        s: nodes of the paper's network.
-    n_points
-        N: training points that it sees, values alone.
-    gradient_points
-        Training points that this project's defaults see with gradients.
-    repeats
-        Runs, each with chains and networks of its own; the data are the same.
-    n_rows
-        Rows of the simulated data, which the paper does not say.
-    ridge
-        Of the paper's network.
-    acceptance
-        Of exact HMC.
-    n_steps
-        Longest path; the number of steps is drawn from {1, ..., n_steps} in each iteration.
-    burn_in
-        Exact iterations from 0, with a step size that is tuned.
-    chains, iterations
-        Over which acceptance probabilities are averaged.
+    Acceptance is shown over nodes and one other size, ``over``, with the third at its largest.
     """
 
-    dims: tuple[int, ...] = sizes_field(_DIM)
-    n_nodes: tuple[int, ...] = sizes_field(2000)
-    n_points: tuple[int, ...] = sizes_field(4000)
-    gradient_points: tuple[int, ...] = sizes_field(200)
-    repeats: int = attrs.field(default=10, validator=positive_integer)
-    n_rows: int = attrs.field(default=10_000, validator=positive_integer)
-    ridge: float = attrs.field(default=1e-6, validator=not_negative)
-    acceptance: float = attrs.field(default=0.7, validator=fraction)
-    n_steps: int = attrs.field(default=6, validator=positive_integer)
-    burn_in: int = attrs.field(default=100, validator=positive_integer)
-    chains: int = attrs.field(default=50, validator=positive_integer)
-    iterations: int = attrs.field(default=20, validator=positive_integer)
+    grid = ("dims", "repeats")
+    over: ClassVar[str]
+    nodes: ClassVar[int]  # where the curves over this size are cut
+    cut: ClassVar[int]  # where the curves over nodes are cut, if that size is there
 
-    def rows(self) -> list[Row]:
-        """Return a row for each number of parameters in each repeat."""
-        shared = self.settings_without("dims", "repeats")
+    dims: tuple[int, ...] = (32,)  # d: numbers of parameters
+    n_nodes: tuple[int, ...] = (2000,)  # s: nodes of the paper's network
+    n_points: tuple[int, ...] = (4000,)  # N: points of surrogates that see values alone
+    gradient_points: tuple[int, ...] = (200,)  # of those that see gradients too
+    repeats: int = 10  # each with chains and networks of its own; the data are the same
+    n_rows: int = 10_000  # of the simulated data, which the paper does not say
+    ridge: float = 1e-6  # of the paper's network
+    acceptance: float = 0.7  # of exact HMC
+    n_steps: int = 6  # at most; drawn from {1, ..., n_steps} in each iteration
+    burn_in: int = 100  # exact iterations from 0, with a step size that is tuned
+    chains: int = 50  # over which acceptance probabilities are averaged
+    iterations: int = 20
+
+    def cases(self) -> list[Case]:
+        """Return a case for each number of parameters in each repeat."""
         return [
-            Row(f"{dim}/{repeat}", {"dim": dim, "repeat": repeat, **shared})
+            {"dim": dim, "repeat": repeat}
             for repeat in range(1, self.repeats + 1)
             for dim in self.dims
         ]
 
-    def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
+    def run(self, case: Case, conditions: Conditions) -> dict[str, Any]:
         """Run exact HMC, fit all surrogates to its new states, and try each."""
-        keys = row.settings["dim"], row.settings["repeat"]
-        trial = self.trial(row.settings["dim"], conditions.generator("trial", *keys))
+        dim, repeat = int(case["dim"]), case["repeat"]
+        trial = self.trial(dim, conditions.generator("trial", dim, repeat))
         points = trial.training_points(
-            max(self.n_points + self.gradient_points), conditions.generator("chain", *keys)
+            max(self.n_points + self.gradient_points), conditions.generator("chain", dim, repeat)
         )
-        exact, cells = trial.acceptance(), []
-        for method, n_nodes, n in self._cells():
-            rng = conditions.generator("fit", *keys)
+        tried: list[Row] = [
+            {"method": HMC, "n_nodes": None, "n_points": 0, "acceptance": trial.acceptance()}
+        ]
+        for method, n_nodes, n in self._sizes():
             settings = {} if n_nodes is None else {"n_nodes": n_nodes, "ridge": self.ridge}
-            name, shown = "additive-paper" if method == PAPER else "additive", points.take(slice(n))
-            fit = train(name, settings, shown, rng, method == GRADIENTS)
+            learner = attrs.evolve(METHODS[method], settings=settings)
+            fit = learner.train(points.take(slice(n)), conditions.generator("fit", dim, repeat))
             network: Any = fit.potential
-            cells.append(
+            tried.append(
                 {
                     "method": method,
                     "n_nodes": n_nodes,
@@ -208,7 +180,7 @@ class AcceptanceGrid(Experiment):
                     "training_seconds": fit.seconds,
                 }
             )
-        return {"hmc_acceptance": exact, "step_size": trial.step_size, "cells": cells}
+        return {"step_size": trial.step_size, "tried": tried}
 
     def trial(self, dim: int, rng: np.random.Generator) -> Trial:
         """Run exact HMC from 0, and return a trial with the step size that is asked for."""
@@ -226,7 +198,7 @@ class AcceptanceGrid(Experiment):
         )
         return trial.accepting(self.acceptance)
 
-    def _cells(self) -> Iterator[tuple[str, int | None, int]]:
+    def _sizes(self) -> Iterator[tuple[str, int | None, int]]:
         """Yield name and nodes of a surrogate, and the number of its training points."""
         for n in self.n_points:
             for n_nodes in self.n_nodes:
@@ -234,6 +206,118 @@ class AcceptanceGrid(Experiment):
             yield VALUES, None, n
         for n in self.gradient_points:
             yield GRADIENTS, None, n
+
+    def report(self, rows: Sequence[Row]) -> Report:
+        """Return the heat map as a table, every surrogate by size, and the paper's statements."""
+        found = Tried(rows, self)
+        heat_map = [
+            {
+                "d": dim,
+                "N": n,
+                "coefficients of a quadratic": coefficients(dim),
+                "HMC": found.exact(dim),
+                **{
+                    f"s = {size}": median(found.where(runs, n_nodes=size), "acceptance")
+                    for size in found.sizes
+                },
+            }
+            for (dim, n), runs in groups(found.of(PAPER), "dim", "n_points").items()
+        ]
+        by_size: list[dict[str, Cell]] = []
+        for method in METHODS:
+            for runs in found.curve(method).values():
+                spread = over_repeats(runs, "acceptance") or {}
+                by_size.append(
+                    {
+                        "surrogate": METHODS[method].label,
+                        "s": median(runs, "nodes_used"),
+                        "N": runs[0]["n_points"],
+                        "d": runs[0]["dim"],
+                        "10 %": spread["low"],
+                        "median": spread["median"],
+                        "90 %": spread["high"],
+                        "training, s": median(runs, "training_seconds"),
+                    }
+                )
+        return Report(
+            tables={
+                "median acceptance, the paper's network from values, by its nodes s": heat_map,
+                "by size: acceptance, and processor seconds of a fit": by_size,
+            },
+            printed=self.printed(found),
+        )
+
+    @abstractmethod
+    def printed(self, found: Tried) -> list[tuple[str, Cell, Cell]]:
+        """Return the paper's statements, each beside ours."""
+
+    def draw(self, rows: Sequence[Row]) -> Any:
+        """Return three panels: acceptance over nodes and the size, over the size, over nodes."""
+        found = Tried(rows, self)
+        axis = {"dim": "parameters d", "n_points": "training points N"}[self.over]
+        with drawing(11.0, 4.2) as figure:
+            left, middle, right = figure.subplots(1, 3, width_ratios=(1.4, 1.0, 1.0))
+            _heat_map(left, found)
+            left.set(xlabel="hidden nodes s", ylabel=axis)
+            left.set_title(
+                "acceptance probability, the paper's network; line: as many\n"
+                "nodes and points as a quadratic has coefficients"
+            )
+            _exact(middle, found)
+            for method in METHODS:
+                _curve(middle, method, found.curve(method))
+            middle.set(xlabel=axis, title=f"s = {found.nodes}")
+            if self.over == "n_points":
+                middle.set_xscale("log")
+                ticks_among(middle, (10, 30, 100, 300, 1000, 3000, 10_000))
+            by_nodes, d = groups(found.cut, "n_nodes"), found.cut[0]["dim"]
+            right.axhline(found.exact(d), **line_of(HMC))
+            _curve(right, PAPER, {size: runs for (size,), runs in sorted(by_nodes.items())})
+            right.set(xlabel="hidden nodes s of the paper's network")
+            right.set_title(f"d = {d}; N = {found.cut[0]['n_points']}")
+            top = 1.15 * max(row["acceptance"] for row in found.of(HMC))
+            for ax in (middle, right):
+                ax.set(ylim=(0.0, top), ylabel="acceptance probability")
+            common_legend(figure, (middle, right))
+        return figure
+
+
+class Tried:
+    """What finished cases tried, each with its ``dim``, of the sizes that are shown."""
+
+    def __init__(self, rows: Sequence[Row], figure: AcceptanceGrid) -> None:
+        tried = [{"dim": row["dim"], **one} for row in rows for one in row["tried"]]
+        third = "n_points" if figure.over == "dim" else "dim"
+        most = {m: max(one[third] for one in self.where(tried, method=m)) for m in (HMC, *METHODS)}
+        self.over = figure.over
+        self.shown = [one for one in tried if one[third] == most[one["method"]]]
+        self.sizes = sorted({one["n_nodes"] for one in self.of(PAPER)})
+        self.nodes = figure.nodes if figure.nodes in self.sizes else self.sizes[-1]
+        heights = {one[figure.over] for one in self.of(PAPER)}
+        height = figure.cut if figure.cut in heights else max(heights)
+        self.cut = self.where(self.of(PAPER), **{figure.over: height})
+
+    @staticmethod
+    def where(rows: Sequence[Row], **at: Any) -> list[Row]:
+        """Return the rows at which sizes and methods are these."""
+        return [row for row in rows if all(row[key] == value for key, value in at.items())]
+
+    def of(self, method: str) -> list[Row]:
+        """Return what a method tried."""
+        return self.where(self.shown, method=method)
+
+    def exact(self, dim: int) -> float:
+        """Return the median acceptance of exact HMC."""
+        return median(self.where(self.of(HMC), dim=dim), "acceptance") or 0.0
+
+    def curve(self, method: str) -> dict[int, list[Row]]:
+        """Return size to runs of a method, of the paper's network with the nodes of the cut."""
+        rows = [row for row in self.of(method) if row["n_nodes"] in (self.nodes, None)]
+        return {size: runs for (size,), runs in sorted(groups(rows, self.over).items())}
+
+    def ratio(self, runs: Sequence[Row]) -> float:
+        """Return the median acceptance on a surrogate over exact HMC's."""
+        return (median(runs, "acceptance") or 0.0) / self.exact(runs[0]["dim"])
 
 
 @attrs.frozen(kw_only=True)
@@ -251,81 +335,29 @@ class Figure4(AcceptanceGrid):
         "n_points": (1500,),
         "repeats": 1,
     }
+    over, nodes, cut = "dim", 2000, 32
 
-    dims: tuple[int, ...] = sizes_field(8, 16, 24, 32, 40, 48, 56, 64)
-    n_nodes: tuple[int, ...] = sizes_field(100, 250, 500, 1000, 1500, 2000)
+    dims: tuple[int, ...] = (8, 16, 24, 32, 40, 48, 56, 64)
+    n_nodes: tuple[int, ...] = (100, 250, 500, 1000, 1500, 2000)
 
-    def report(self, finished: Sequence[Finished]) -> Report:
-        """Return the heat map as a table, every surrogate by d, and the paper's statements."""
-        found = Grid.of(finished)
-        n, nodes = found.most_points(), section(found.sizes("n_nodes"), 2000)
-        heat_map = [
-            {
-                "d": dim,
-                "runs": int(hmc["runs"]),
-                "coefficients of a quadratic": coefficients(dim),
-                "HMC": hmc["median"],
-                **found.cells(dim=dim, n_points=n[PAPER]),
-            }
-            for dim, hmc in found.hmc.items()
-        ]
-        by_dim = [e for m in LABELS for e in found.curve(m, n_nodes=nodes, n_points=n[m])]
-        curve = found.curve(PAPER, n_nodes=nodes, n_points=n[PAPER])
+    def printed(self, found: Tried) -> list[tuple[str, Cell, Cell]]:
+        """Return the acceptance of HMC, and up to which d the network's is comparable."""
+        curve, s = found.curve(PAPER), found.nodes
         # 48 is the size of ours that is nearest to the paper's "about 50"
-        near = next((each for each in curve if each["dim"] == 48), None)
-        dim = section(list(found.hmc), _DIM)
-        reached = [each["dim"] for each in takewhile(lambda e: found.ratio(e) >= LEVEL, curve)]
-        up_to = f"largest d, of those tried, up to which s = {nodes} has {LEVEL} of HMC's"
-        title = f"median acceptance, the paper's network from {n[PAPER]} values, by its nodes s"
-        by_parameters = "by number of parameters: acceptance, and processor seconds of a fit"
-        return Report(
-            tables={title: heat_map, by_parameters: found.lines(by_dim, "dim")},
-            printed=[
-                (
-                    f"acceptance of HMC at this step size, d = {dim}",
-                    "around 0.7",
-                    found.hmc[dim]["median"],
-                ),
-                (
-                    f"acceptance at d = 48, s = {nodes}",
-                    "relatively high up to d of about 50",
-                    _median(near),
-                ),
-                (up_to, "about 50", reached[-1] if reached else None),
-                (
-                    f"training at d = 48, s = {nodes}, in seconds",
-                    "a few",
-                    None if near is None else near["training_seconds"],
-                ),
-            ],
-            figures=attrs.asdict(found),
-            notes=NOTES,
-        )
-
-    def draw(self, finished: Sequence[Finished]) -> Any:
-        """Return three panels: acceptance over s and d, over s, and over d."""
-        found = Grid.of(finished)
-        n, dims = found.most_points(), list(found.hmc)
-        nodes = section(found.sizes("n_nodes"), 2000)
-        inside = [[size >= coefficients(d) for size in found.sizes("n_nodes")] for d in dims]
-        with drawing(11.0, 4.2) as figure:
-            left, middle, right = figure.subplots(1, 3, width_ratios=(1.35, 1.0, 1.0))
-            _heat_map(left, found, "dim", {"n_points": n[PAPER]}, inside)
-            left.set(xlabel="hidden nodes s", ylabel="parameters d")
-            left.set_title(
-                f"acceptance probability, the paper's network, N = {n[PAPER]};\n"
-                "line: as many nodes as a quadratic has coefficients"
-            )
-            _over_nodes(middle, found, section(dims, _DIM), n)
-            exact = [hmc["median"] for hmc in found.hmc.values()]
-            right.plot(dims, exact, label="HMC, exact", **LOOKS[HMC])
-            for method in LABELS:
-                _curve(right, found.curve(method, n_nodes=nodes, n_points=n[method]), "dim")
-            right.set_xticks(dims)
-            points = f"N = {n[PAPER]}, with gradients {n[GRADIENTS]}"
-            right.set(xlabel="parameters d", title=f"s = {nodes}; {points}")
-            _finish(figure, found, (middle, right), legend_of=(right, middle))
-        return figure
+        near, dim = curve.get(48, []), found.cut[0]["dim"]
+        reached = list(takewhile(lambda d: found.ratio(curve[d]) >= LEVEL, curve))
+        up_to = f"largest d, of those tried, up to which s = {s} has {LEVEL} of HMC's"
+        relatively = "relatively high up to d of about 50"
+        return [
+            (f"acceptance of HMC at this step size, d = {dim}", "around 0.7", found.exact(dim)),
+            (f"acceptance at d = 48, s = {s}", relatively, median(near, "acceptance")),
+            (up_to, "about 50", reached[-1] if reached else None),
+            (
+                f"training at d = 48, s = {s}, in seconds",
+                "a few",
+                median(near, "training_seconds"),
+            ),
+        ]
 
 
 @attrs.frozen(kw_only=True)
@@ -342,165 +374,24 @@ class Figure5(AcceptanceGrid):
         "n_points": (250, 500, 1000, 1600),
         "repeats": 1,
     }
+    over, nodes, cut = "n_points", 1000, 1600
 
-    n_nodes: tuple[int, ...] = sizes_field(100, 250, 500, 750, 1000, 1500, 2000)
-    n_points: tuple[int, ...] = sizes_field(200, 350, 500, 750, 1000, 1250, 1600, 2000, 3000)
-    gradient_points: tuple[int, ...] = sizes_field(10, 25, 50, 100, 200)
+    n_nodes: tuple[int, ...] = (100, 250, 500, 750, 1000, 1500, 2000)
+    n_points: tuple[int, ...] = (200, 350, 500, 750, 1000, 1250, 1600, 2000, 3000)
+    gradient_points: tuple[int, ...] = (10, 25, 50, 100, 200)
 
-    def report(self, finished: Sequence[Finished]) -> Report:
-        """Return the heat map as a table, every surrogate by N, and the paper's statements."""
-        found = Grid.of(finished)
-        dim, nodes = section(list(found.hmc), _DIM), section(found.sizes("n_nodes"), 1000)
-        heat_map = [{"N": n, **found.cells(dim=dim, n_points=n)} for n in found.sizes("n_points")]
-        by_points, needed = [], {}
-        for method in LABELS:
-            curve = found.curve(method, dim=dim, n_nodes=nodes)
-            # from where on it is at the level, if it does not end below
-            below = [each["n_points"] for each in curve if found.ratio(each) < LEVEL]
-            since = (each["n_points"] for each in curve)
-            needed[method] = next((n for n in since if n > max(below, default=0)), None)
-            more = {f"{LEVEL} of HMC's from N": needed[method]}
-            by_points += [{**line, **more} for line in found.lines(curve, "n_points")]
-        hmc = found.hmc[dim]
-        at = {each["n_points"]: each for each in found.curve(PAPER, dim=dim, n_nodes=nodes)}
-        title = (
-            "median acceptance, the paper's network, by N and its nodes s; "
-            f"d = {dim}, HMC {hmc['median']:.2f}, runs: {hmc['runs']}"
-        )
-        by_n = "by training points: acceptance, and processor seconds of a fit"
-        return Report(
-            tables={title: heat_map, by_n: by_points},
-            printed=[
-                (f"acceptance with 500 points, s = {nodes}", "around 0.1", _median(at.get(500))),
-                (
-                    f"acceptance with 2000 points over HMC's, s = {nodes}",
-                    "comparable",
-                    found.ratio(at[2000]) if 2000 in at else None,
-                ),
-                (
-                    f"points from which on it is at {LEVEL} of HMC's, s = {nodes}",
-                    "around 2000",
-                    needed[PAPER],
-                ),
-            ],
-            figures=attrs.asdict(found),
-            notes=NOTES,
-        )
-
-    def draw(self, finished: Sequence[Finished]) -> Any:
-        """Return three panels: acceptance over s and N, over N, and over s."""
-        found = Grid.of(finished)
-        dim, nodes = section(list(found.hmc), _DIM), section(found.sizes("n_nodes"), 1000)
-        n = dict.fromkeys(LABELS, section(found.sizes("n_points"), 1600))
-        n[GRADIENTS] = found.most_points()[GRADIENTS]
-        sizes, least = found.sizes("n_nodes"), coefficients(dim)
-        inside = [[min(m, size) >= least for size in sizes] for m in found.sizes("n_points")]
-        with drawing(11.0, 4.2) as figure:
-            left, middle, right = figure.subplots(1, 3, width_ratios=(1.45, 1.0, 1.0))
-            _heat_map(left, found, "n_points", {"dim": dim}, inside)
-            left.set(xlabel="hidden nodes s", ylabel="training points N")
-            left.set_title(
-                f"acceptance probability, the paper's network, d = {dim};\n"
-                "line: as many nodes and points as a quadratic has coefficients"
-            )
-            middle.axhline(found.hmc[dim]["median"], label="HMC, exact", **line_of(HMC))
-            for method in LABELS:
-                _curve(middle, found.curve(method, dim=dim, n_nodes=nodes), "n_points")
-            title = f"d = {dim}; s = {nodes}"
-            middle.set(xscale="log", xlabel="training points N", title=title)
-            ticks_among(middle, (10, 30, 100, 300, 1000, 3000, 10_000))
-            _over_nodes(right, found, dim, n)
-            _finish(figure, found, (middle, right), legend_of=(middle, right))
-        return figure
-
-
-# --- what the runs say ---
-
-
-@attrs.frozen(kw_only=True)
-class Grid:
-    """Acceptance over runs; each with ``runs``, ``low``, ``median``, ``high`` and ``mean``.
-
-    By number of parameters that of exact HMC, and the median of its step size; then for each
-    surrogate ``dim``, ``method``, ``n_nodes`` (None where it chooses), ``n_points``,
-    ``nodes_used``, ``acceptance`` and ``training_seconds``.
-    """
-
-    hmc: dict[int, dict[str, float]]
-    step_sizes: dict[int, float]
-    tried: list[dict[str, Any]]
-
-    @classmethod
-    def of(cls, finished: Sequence[Finished]) -> Grid:
-        """Return what finished rows say."""
-        found = cls(hmc={}, step_sizes={}, tried=[])
-        for (dim,), rows in sorted(groups(finished, "dim").items()):
-            found.hmc[dim] = _over([row.result["hmc_acceptance"] for row in rows])
-            found.step_sizes[dim] = float(np.median([row.result["step_size"] for row in rows]))
-            cells: dict[tuple[Any, ...], list[dict[str, float]]] = {}
-            for cell in (cell for row in rows for cell in row.result["cells"]):
-                key = cell["method"], cell["n_nodes"], cell["n_points"]
-                cells.setdefault(key, []).append(cell)
-            for key, runs in cells.items():
-                one: dict[str, Any] = {"dim": dim}
-                one |= dict(zip(("method", "n_nodes", "n_points"), key, strict=True))
-                one["acceptance"] = _over([cell["acceptance"] for cell in runs])
-                for name in ("nodes_used", "training_seconds"):
-                    one[name] = float(np.median([cell[name] for cell in runs]))
-                found.tried.append(one)
-        return found
-
-    def sizes(self, of: str, method: str = PAPER) -> list[int]:
-        """Return the sizes (``dim``, ``n_nodes``, ``n_points``) a method was tried at, rising."""
-        found = {each[of] for each in self.tried if each["method"] == method}
-        return sorted(size for size in found if size is not None)
-
-    def most_points(self) -> dict[str, int]:
-        """Return the largest N of each surrogate."""
-        return {method: max(self.sizes("n_points", method)) for method in LABELS}
-
-    def curve(self, method: str, **at: int | None) -> list[dict[str, Any]]:
-        """Return a method wherever it was tried at these sizes; the network's nodes are its own."""
-        if method != PAPER:
-            at = {**at, "n_nodes": None}
+    def printed(self, found: Tried) -> list[tuple[str, Cell, Cell]]:
+        """Return the acceptance with few and many points, and from where on it is comparable."""
+        curve, s = found.curve(PAPER), found.nodes
+        below = max((n for n, runs in curve.items() if found.ratio(runs) < LEVEL), default=0)
+        since = next((n for n in curve if n > below), None)
+        few = median(curve.get(500, []), "acceptance")
+        many = found.ratio(curve[2000]) if 2000 in curve else None
         return [
-            each
-            for each in self.tried
-            if each["method"] == method and all(each[size] == value for size, value in at.items())
+            (f"acceptance with 500 points, s = {s}", "around 0.1", few),
+            (f"acceptance with 2000 points over HMC's, s = {s}", "comparable", many),
+            (f"points from which on it is at {LEVEL} of HMC's, s = {s}", "around 2000", since),
         ]
-
-    def ratio(self, each: Mapping[str, Any]) -> float:
-        """Return the median acceptance on a surrogate over exact HMC's."""
-        return float(each["acceptance"]["median"] / self.hmc[each["dim"]]["median"])
-
-    def lines(self, found: Sequence[Mapping[str, Any]], size: str) -> list[dict[str, Cell]]:
-        """Return lines of a table of surrogates by d or N, the size that is in their titles."""
-        return [
-            {
-                "surrogate": LABELS[each["method"]],
-                "s": each["nodes_used"],
-                "N": each["n_points"],
-                **({"d": each["dim"]} if size == "dim" else {}),
-                "10 %": each["acceptance"]["low"],
-                "median": each["acceptance"]["median"],
-                "90 %": each["acceptance"]["high"],
-                "training, s": each["training_seconds"],
-            }
-            for each in found
-        ]
-
-    def cells(self, **at: int) -> dict[str, Cell]:
-        """Return the acceptance on the paper's network for each of its numbers of nodes."""
-        found = {each["n_nodes"]: _median(each) for each in self.curve(PAPER, **at)}
-        return {f"s = {size}": found.get(size) for size in self.sizes("n_nodes")}
-
-
-def _median(each: Mapping[str, Any] | None) -> float | None:
-    return None if each is None else float(each["acceptance"]["median"])
-
-
-def _over(numbers: Sequence[float]) -> dict[str, float]:
-    return {"runs": len(numbers), **quantiles(numbers), "mean": float(np.mean(numbers))}
 
 
 def coefficients(dim: int) -> int:
@@ -508,32 +399,25 @@ def coefficients(dim: int) -> int:
     return (dim + 1) * (dim + 2) // 2
 
 
-def section(sizes: Sequence[int], preferred: int) -> int:
-    """Return the paper's size for a section through the grid; the largest where it is not there."""
-    return preferred if preferred in sizes else max(sizes)
-
-
-# --- pictures ---
-
-
-def _heat_map(
-    ax: Any, found: Grid, rows: str, at: Mapping[str, int], inside: Sequence[Sequence[bool]]
-) -> None:
-    """Draw the network's acceptance at one size, and a line around the cells that are inside."""
-    heights, nodes = found.sizes(rows), found.sizes("n_nodes")
-    known = {(e[rows], e["n_nodes"]): e["acceptance"]["median"] for e in found.curve(PAPER, **at)}
-    grid = np.array([[known.get((height, size), np.nan) for size in nodes] for height in heights])
+def _heat_map(ax: Any, found: Tried) -> None:
+    """Draw the network's acceptance, and a line around the cells where a quadratic fits."""
+    cells = groups(found.of(PAPER), found.over, "n_nodes")
+    heights = sorted({height for height, _ in cells})
+    numbers = {at: median(runs, "acceptance") for at, runs in cells.items()}
+    grid = np.array([[numbers.get((h, s)) for s in found.sizes] for h in heights], dtype=float)
     top = float(np.ceil(20.0 * np.nanmax(grid, initial=0.05)) / 20.0)
     # even steps of lightness, also for readers who do not tell all colours apart
     image = ax.imshow(grid, origin="lower", aspect="auto", cmap="cividis", vmin=0.0, vmax=top)
-    ax.set_xticks(range(len(nodes)), [str(size) for size in nodes])
+    ax.set_xticks(range(len(found.sizes)), [str(size) for size in found.sizes])
     ax.set_yticks(range(len(heights)), [str(size) for size in heights])
     ax.tick_params(length=0)
+    within = np.zeros(grid.shape, dtype=bool)
     for (i, j), number in np.ndenumerate(grid):
         if np.isfinite(number):
             colour = "white" if number < 0.5 * top else "black"
             ax.text(j, i, f"{number:.2f}", ha="center", va="center", color=colour, fontsize=8)
-    within = np.asarray(inside, dtype=bool)
+            one = cells[heights[i], found.sizes[j]][0]
+            within[i, j] = min(one["n_points"], one["n_nodes"]) >= coefficients(one["dim"])
     across, along = within[:, 1:] != within[:, :-1], within[1:] != within[:-1]
     edges = [([j + 0.5, j + 0.5], [i - 0.5, i + 0.5]) for i, j in np.argwhere(across)]
     edges += [([j - 0.5, j + 0.5], [i + 0.5, i + 0.5]) for i, j in np.argwhere(along)]
@@ -542,28 +426,15 @@ def _heat_map(
     ax.figure.colorbar(image, ax=ax)
 
 
-def _curve(ax: Any, curve: Sequence[Mapping[str, Any]], over: str) -> None:
-    """Draw the acceptance of a surrogate over a size, if it was tried there."""
-    if curve:
-        method = curve[0]["method"]
-        over_runs = [each["acceptance"] for each in curve]
-        look = {"label": LABELS[method], **LOOKS[method]}
-        error_bars(ax, [each[over] for each in curve], over_runs, **look)
+def _exact(ax: Any, found: Tried) -> None:
+    exact = {dim: found.exact(dim) for (dim,) in sorted(groups(found.of(HMC), "dim"))}
+    if found.over == "dim":
+        ax.plot(list(exact), list(exact.values()), label="HMC, exact", **LOOKS[HMC])
+        ax.set_xticks(list(exact))
+    else:
+        ax.axhline(next(iter(exact.values())), label="HMC, exact", **line_of(HMC))
 
 
-def _over_nodes(ax: Any, found: Grid, dim: int, n: Mapping[str, int]) -> None:
-    """Draw the network over s, and lines for what has no s; n is N by surrogate."""
-    ax.axhline(found.hmc[dim]["median"], **line_of(HMC))
-    _curve(ax, found.curve(PAPER, dim=dim, n_points=n[PAPER]), "n_nodes")
-    for method in (VALUES, GRADIENTS):
-        for each in found.curve(method, dim=dim, n_points=n[method]):
-            ax.axhline(each["acceptance"]["median"], **line_of(method))
-    ax.set(xlabel="hidden nodes s of the paper's network")
-    ax.set_title(f"d = {dim}; N = {n[PAPER]}, with gradients {n[GRADIENTS]}")
-
-
-def _finish(figure: Any, found: Grid, axes: Sequence[Any], *, legend_of: Sequence[Any]) -> None:
-    for ax in axes:
-        top = 1.15 * max(hmc["high"] for hmc in found.hmc.values())
-        ax.set(ylim=(0.0, top), ylabel="acceptance probability")
-    common_legend(figure, legend_of)
+def _curve(ax: Any, method: str, curve: Mapping[int, Sequence[Row]]) -> None:
+    spreads = [over_repeats(runs, "acceptance") or {} for runs in curve.values()]
+    error_bars(ax, list(curve), spreads, label=METHODS[method].label, **LOOKS[method])

@@ -13,10 +13,9 @@ from typing import Any
 import attrs
 
 import surrokit as sk
-from surrokit.arguments import positive_integer
 from surrokit.errors import TargetError
 from surrokit.potentials import Potential
-from surrokit_paper.harness import Conditions, Experiment, names_field
+from surrokit_paper.harness import Conditions, Figure
 
 SIMULATED, BANK, A9A, PDE = "simulated", "bank", "a9a", "pde"
 PROBLEMS = (SIMULATED, BANK, A9A, PDE)
@@ -25,36 +24,36 @@ PROBLEMS = (SIMULATED, BANK, A9A, PDE)
 PAPER_ROWS = 100_000
 """Rows of the paper's simulated data, for which its step size is."""
 
+LABELS = {
+    SIMULATED: "simulated",
+    BANK: "Bank Marketing",
+    A9A: "a9a, 60 dimensions",
+    PDE: "elliptic PDE",
+}
+"""In tables and pictures."""
+
 
 @attrs.frozen(kw_only=True)
 class PaperProblem:
     """A target, and how the paper samples it."""
 
     name: str
-    label: str  # in tables and pictures
     potential: str  # the registered target, with its settings
     potential_settings: Mapping[str, Any] = attrs.field(factory=dict)
-    step_size: float  # of HMC and RNS-HMC, whose number of steps is drawn from {1, ..., n_steps}
-    n_steps: int
-    riemannian_step_size: float  # of RMHMC and RNS-RMHMC, with this number of steps in each path
-    riemannian_n_steps: int
+    paths: Mapping[str, Any]  # of HMC and RNS-HMC: the number of steps is drawn up to n_steps
+    riemannian_paths: Mapping[str, Any]  # of RMHMC and RNS-RMHMC, with so many steps in each path
     n_nodes: int  # s, of the paper's network
     ridge: float  # added to the normal equations of the network: for HMC, and for RMHMC
     riemannian_ridge: float = 1e-9
     metric: str = "fisher"  # of RMHMC on the target itself, and of RNS-RMHMC
     surrogate_metric: str = "hessian"
-    file: str | None = None  # a data file that users bring, and where they get it
-    source: str = ""
+    source: str = ""  # where users get the data file
+    file: str | None = None
 
-    def facts(self) -> dict[str, Any]:
-        """Return what a row's result depends on, as plain data."""
-        return {
-            "problem": self.name,
-            "label": self.label,
-            "potential_settings": dict(self.potential_settings),
-            "step_size": self.step_size,
-            "n_steps": self.n_steps,
-        }
+    @property
+    def n_steps(self) -> int:
+        """The largest number of steps of HMC."""
+        return int(self.paths["n_steps"])
 
     def target(self, conditions: Conditions, *, outputs: bool = False) -> Potential:
         """Return the target; TargetError if its file is missing or cannot be read.
@@ -74,48 +73,28 @@ class PaperProblem:
         return made
 
 
-def simulated_problem(n_rows: int = PAPER_ROWS, dim: int = 50) -> PaperProblem:
-    """Return the simulated logistic regression; its step size follows the posterior's width."""
-    return PaperProblem(
-        name=SIMULATED,
-        label="simulated",
-        potential="simulated-logistic",
-        potential_settings={"n_rows": n_rows, "dim": dim},
-        step_size=0.045 * (PAPER_ROWS / n_rows) ** 0.5,
-        n_steps=6,
-        riemannian_step_size=0.54,
-        riemannian_n_steps=2,
-        n_nodes=2000,
-        ridge=1e-6,
-    )
+def _paths(step_size: float, n_steps: int) -> dict[str, Any]:
+    return {"step_size": step_size, "n_steps": n_steps}
 
 
 _OTHERS = {
     BANK: PaperProblem(
         name=BANK,
-        label="Bank Marketing",
         potential="bank",
-        step_size=0.012,
-        n_steps=45,
-        riemannian_step_size=0.4,
-        riemannian_n_steps=6,
+        paths=_paths(0.012, 45),
+        riemannian_paths=_paths(0.4, 6),
         n_nodes=1000,
         ridge=1e-7,
         file="bank-additional-full.csv",
-        source=(
-            "it comes in bank-additional.zip from "
-            "https://archive.ics.uci.edu/dataset/222/bank+marketing"
-        ),
+        source="it comes in bank-additional.zip from "
+        "https://archive.ics.uci.edu/dataset/222/bank+marketing",
     ),
     A9A: PaperProblem(
         name=A9A,
-        label="a9a, 60 dimensions",
         potential="a9a",
         potential_settings={"projected": 60, "directions": "orthonormal"},
-        step_size=0.012,
-        n_steps=10,
-        riemannian_step_size=0.4,
-        riemannian_n_steps=4,
+        paths=_paths(0.012, 10),
+        riemannian_paths=_paths(0.4, 4),
         n_nodes=2500,
         ridge=1e-9,
         file="a9a",
@@ -123,12 +102,9 @@ _OTHERS = {
     ),
     PDE: PaperProblem(
         name=PDE,
-        label="elliptic PDE",
         potential="elliptic-pde",
-        step_size=0.16,
-        n_steps=10,
-        riemannian_step_size=0.8,
-        riemannian_n_steps=3,
+        paths=_paths(0.16, 10),
+        riemannian_paths=_paths(0.8, 3),
         n_nodes=1000,
         ridge=1e-7,
         riemannian_ridge=1e-7,
@@ -139,32 +115,25 @@ _OTHERS = {
 
 
 @attrs.frozen(kw_only=True)
-class ProblemExperiment(Experiment):
-    """An experiment on some of the paper's four problems.
+class ProblemFigure(Figure):
+    """A figure on the paper's four problems."""
 
-    Parameters
-    ----------
-    problems
-        Names of the targets.
-    n_rows, dim
-        Of the simulated data.
-    mesh
-        Squares along either side of the elliptic problem; the paper has 30.
-    """
-
-    problems: tuple[str, ...] = names_field("problems", PROBLEMS)
-    n_rows: int = attrs.field(default=PAPER_ROWS, validator=positive_integer)
-    dim: int = attrs.field(default=50, validator=positive_integer)
-    mesh: int = attrs.field(default=30, validator=positive_integer)
+    n_rows: int = PAPER_ROWS  # of the simulated data
+    dim: int = 50
+    mesh: int = 30  # squares along either side of the elliptic problem, as in the paper
 
     def problem(self, name: str) -> PaperProblem:
-        """Return a problem by its name."""
+        """Return a problem; on simulated data the step size follows the posterior's width."""
         if name == SIMULATED:
-            return simulated_problem(self.n_rows, self.dim)
+            return PaperProblem(
+                name=SIMULATED,
+                potential="simulated-logistic",
+                potential_settings={"n_rows": self.n_rows, "dim": self.dim},
+                paths=_paths(0.045 * (PAPER_ROWS / self.n_rows) ** 0.5, 6),
+                riemannian_paths=_paths(0.54, 2),
+                n_nodes=2000,
+                ridge=1e-6,
+            )
         if name == PDE:
             return attrs.evolve(_OTHERS[PDE], potential_settings={"mesh": self.mesh})
         return _OTHERS[name]
-
-    def choose_problems(self) -> list[PaperProblem]:
-        """Return the problems in the order of the paper."""
-        return [self.problem(name) for name in self.problems]

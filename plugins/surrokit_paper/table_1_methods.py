@@ -10,15 +10,14 @@ import attrs
 from surrokit_paper.methods import HMC
 from surrokit_paper.problems import PDE, PROBLEMS, PaperProblem
 
-RMHMC, TUNED = "rmhmc", "hmc-tuned"
-"""Methods on the exact potential, in names of rows, beside HMC."""
-
-_CHAINS = 4
-
+RMHMC, RNS_HMC, RNS_RMHMC, TUNED = "rmhmc", "rns-hmc", "rns-rmhmc", "hmc-tuned"
+"""Names of methods in cases, beside HMC."""
 
 Arguments: TypeAlias = dict[str, Any]
+"""Keywords for :func:`surrokit.sample`."""
+
 Recipe: TypeAlias = Callable[[PaperProblem, Any], Arguments]
-"""Of a problem, and the table with its sizes."""
+"""Arguments for a problem, and the table with its sizes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -26,26 +25,33 @@ class TableMethod:
     """A line of the table for each problem that it is for."""
 
     label: str  # in tables and pictures
-    what: str  # its settings, for the reader
-    arguments: Recipe  # keywords for surrokit.sample, as plain data
+    arguments: Recipe
     problems: tuple[str, ...] = PROBLEMS
     of_paper: bool = False  # is it in the paper's? Then it starts from 0, without fallback
-    settles: bool = False  # does it start where exact HMC comes in `settling` iterations?
     sees_outputs: bool = False  # does it need the elliptic problem with its outputs?
 
 
 def _hmc(problem: PaperProblem) -> tuple[str, Arguments]:
-    sizes = {"step_size": problem.step_size, "n_steps": problem.n_steps}
-    return "hmc", {"metric": "identity", **sizes}
+    return "hmc", {"metric": "identity", **problem.paths}
 
 
-def _one_chain(problem: PaperProblem, sizes: Any, **more: Any) -> Arguments:
-    return {"sampler": _hmc(problem), "chains": 1, "draws": sizes.draws, **more}
+def _one_chain(**more: Any) -> Recipe:
+    """Return the paper's HMC, with the surrogate and the explorer that are given."""
+    return lambda problem, sizes: {
+        "sampler": _hmc(problem),
+        "chains": 1,
+        "draws": sizes.draws,
+        "warmup": sizes.warmup,
+        **more,
+    }
 
 
-def _riemannian(problem: PaperProblem, metric: Any, **more: Any) -> Arguments:
-    path = {"step_size": problem.riemannian_step_size, "n_steps": problem.riemannian_n_steps}
-    return {"sampler": ("rmhmc", {"metric": metric, **path}), "chains": 1, **more}
+def _four_chains(**parts: Any) -> Recipe:
+    return lambda _, sizes: {**parts, "chains": 4, "draws": -(-sizes.draws // 4)}
+
+
+def _riemannian(problem: PaperProblem, metric: Any) -> Arguments:
+    return {"sampler": ("rmhmc", {"metric": metric, **problem.riemannian_paths}), "chains": 1}
 
 
 def _learnt_once(problem: PaperProblem, sizes: Any, ridge: float) -> Arguments:
@@ -78,86 +84,55 @@ def _rns_rmhmc(problem: PaperProblem, sizes: Any) -> Arguments:
     }
 
 
-def _of_ours(**settings: Any) -> Recipe:
-    """Return the paper's HMC on this project's surrogate."""
-    surrogate = ("additive", settings)
-    return lambda problem, sizes: _one_chain(
-        problem, sizes, surrogate=surrogate, warmup=sizes.warmup
-    )
-
-
-def _four_chains(**parts: Any) -> Recipe:
-    return lambda _, sizes: {**parts, "chains": _CHAINS, "draws": -(-sizes.draws // _CHAINS)}
-
-
 METHODS: Mapping[str, TableMethod] = {
     HMC: TableMethod(
         label="HMC",
-        what="the paper's step size and number of steps, unit masses, one chain from 0",
-        arguments=lambda problem, sizes: _one_chain(problem, sizes, warmup=sizes.burn_in),
+        arguments=lambda problem, sizes: _one_chain(warmup=sizes.burn_in)(problem, sizes),
         of_paper=True,
     ),
     RMHMC: TableMethod(
         label="RMHMC",
-        what="the paper's step size and number of steps, one chain; Fisher metric, for the PDE "
-        "the Gauss-Newton matrix",
-        arguments=lambda problem, sizes: _riemannian(
-            problem,
-            problem.metric,
-            warmup=sizes.riemannian_burn_in,
-            draws=sizes.riemannian_draws,
-        ),
+        arguments=lambda problem, sizes: {
+            **_riemannian(problem, problem.metric),
+            "warmup": sizes.riemannian_burn_in,
+            "draws": sizes.riemannian_draws,
+        },
         of_paper=True,
-        settles=True,
         sees_outputs=True,
     ),
-    "rns-hmc": TableMethod(
+    RNS_HMC: TableMethod(
         label="RNS-HMC",
-        what="HMC on the paper's network, which learns once, from the states of a burn-in of "
-        "exact HMC",
-        arguments=lambda problem, sizes: _one_chain(
-            problem, sizes, **_learnt_once(problem, sizes, problem.ridge)
+        arguments=lambda problem, sizes: _one_chain(**_learnt_once(problem, sizes, problem.ridge))(
+            problem, sizes
         ),
         of_paper=True,
     ),
-    "rns-rmhmc": TableMethod(
+    RNS_RMHMC: TableMethod(
         label="RNS-RMHMC",
-        what="RMHMC on the paper's network, which learns once, from the states of a burn-in of "
-        "exact HMC; the metric is the network's Hessian, for the PDE its diagonal",
         arguments=_rns_rmhmc,
         of_paper=True,
     ),
     "trend": TableMethod(
         label="default surrogate, values",
-        what="HMC as in the paper on the surrogate additive, which learns from values alone; "
-        "exploration and warm-up as they come",
-        arguments=_of_ours(train_on="values"),
+        arguments=_one_chain(surrogate=("additive", {"train_on": "values"})),
     ),
     "gradients": TableMethod(
         label="default surrogate, gradients",
-        what="the same, learning from gradients too",
-        arguments=_of_ours(),
+        arguments=_one_chain(surrogate="additive"),
     ),
     "emulator": TableMethod(
         label="emulator of the forward map",
-        what="HMC as in the paper on the surrogate additive, which learns outputs and Jacobians; "
-        "explorer rounds",
-        arguments=lambda problem, sizes: _one_chain(
-            problem, sizes, surrogate="additive", explorer="rounds"
-        ),
+        arguments=_one_chain(surrogate="additive", explorer="rounds", warmup=None),
         problems=(PDE,),
         sees_outputs=True,
     ),
     "sub-chains": TableMethod(
         label="sub-chains",
-        what="sampler sub-chain on the surrogate additive, explorer rounds; four chains, all tuned",
         arguments=_four_chains(sampler="sub-chain", surrogate="additive", explorer="rounds"),
         sees_outputs=True,
     ),
     "subsampled": TableMethod(
         label="subsampled correction",
-        what="sampler gaussian on the surrogate quadratic, explorer rounds, correction "
-        "subsampled; four chains",
         arguments=_four_chains(
             sampler="gaussian", surrogate="quadratic", explorer="rounds", correction="subsampled"
         ),
@@ -165,18 +140,15 @@ METHODS: Mapping[str, TableMethod] = {
     ),
     "automatic": TableMethod(
         label="sample(target)",
-        what="everything picked by itself; four chains",
         arguments=_four_chains(),
         sees_outputs=True,
     ),
     TUNED: TableMethod(
         label="HMC, all tuned",
-        what="exact HMC with a dense mass matrix, step size and number of steps tuned in "
-        "warm-up; four chains. The posterior that others are compared with",
         arguments=lambda problem, sizes: {
             **_four_chains(sampler="hmc")(problem, sizes),
             "warmup": sizes.warmup,
         },
     ),
 }
-"""By the word in names of rows, in the order of the tables."""
+"""By the word in names of cases, in the order of the tables."""

@@ -95,7 +95,7 @@ _COMPONENTS = (
     ),
     _target(
         "logistic",
-        "logistic:logistic",
+        "regression:logistic",
         "Logistic regression on a design and responses, arrays or files; may be sparse",
         f"{_PAPER}, section 5.1",
         examples=({"design": _FIVE_ROWS, "response": (0, 0, 1, 1, 1)},),
@@ -121,7 +121,7 @@ _COMPONENTS = (
     ),
     _target(
         "simulated-logistic",
-        "logistic:simulated_logistic",
+        "regression:simulated_logistic",
         "Simulated logistic regression, 100000 rows and 50 parameters",
         f"{_PAPER}, section 5.1",
         examples=({"n_rows": 2000, "dim": 5},),

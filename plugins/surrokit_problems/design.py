@@ -193,30 +193,14 @@ def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -
 def third_moments(design: Design, weights: FloatArray) -> FloatArray:
     """Return sum_i t_i x_i (x) x_i (x) x_i, (dim, dim, dim), with t the ``weights (n_rows,)``.
 
-    By symmetry about a third of the entries are computed, by matrix products over blocks of rows.
+    By symmetry about a third of the entries are computed: those with i <= j and i <= k.
     """
     dim = design.shape[1]
-    width = max(1, 400 // dim)  # with a block of rows such pairs are about what a cache holds
-    groups = [range(begin, min(begin + width, dim)) for begin in range(0, dim, width)]
-    # entries (i, j, k) with i of a group, j >= i, and k up to the last of the group
-    sums = [np.zeros((sum(dim - i for i in group), group.stop)) for group in groups]
-    pairs = np.empty((0, 0))
-    for rows, block in blocks(design, 1):
-        columns = np.ascontiguousarray((block.toarray() if sparse.issparse(block) else block).T)
-        weighted = columns * weights[rows]
-        if pairs.shape[1] != columns.shape[1]:  # memory is used again, as new pages are slow
-            pairs = np.empty((max(len(each) for each in sums), columns.shape[1]))
-        for group, total in zip(groups, sums, strict=True):
-            place = 0
-            for one in group:
-                end = place + dim - one
-                np.multiply(columns[one:], columns[one], out=pairs[place:end])
-                place = end
-            total += pairs[:place] @ weighted[: group.stop].T
     known = np.zeros((dim, dim, dim))
-    for group, total in zip(groups, sums, strict=True):
-        i = np.repeat(list(group), [dim - each for each in group])
-        j = np.concatenate([np.arange(each, dim) for each in group])
-        known[i, j, : group.stop] = total
+    for rows, block in blocks(design, 1):
+        x = block.toarray() if sparse.issparse(block) else block
+        for i in range(dim):
+            later = x[:, i:]
+            known[i, i:, i:] += (later * (weights[rows] * x[:, i])[:, None]).T @ later
     least, middle, most = np.sort(np.indices(known.shape), axis=0)
-    return np.asarray(known[middle, most, least])
+    return np.asarray(known[least, middle, most])

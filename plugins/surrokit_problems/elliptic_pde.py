@@ -38,8 +38,9 @@ from surrokit.capabilities import CallKind
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Model
 from surrokit.targets.differences import gauss_newton_form_gradient, gauss_newton_trace_gradient
+from surrokit.targets.energies import ObservedEnergy, gaussian_energy
 from surrokit.targets.functions import PotentialOfOutputs
-from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
+from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.diffusion import Diffusion, SquareMesh, interpolation
 
@@ -101,15 +102,15 @@ class EllipticPde(PotentialOfOutputs):
     derivatives: bool = attrs.field(default=True, validator=one_of(True, False))
     flow: Diffusion = attrs.field(init=False, repr=False)
     truth: FloatArray = attrs.field(init=False, repr=False)
-    energy: GaussianEnergy = attrs.field(init=False, repr=False)
+    energy: ObservedEnergy = attrs.field(init=False, repr=False)
     model: Model = attrs.field(init=False, repr=False)
 
     @flow.default
     def _flow(self) -> Diffusion:
         attrs.validate(self)  # attrs would do so afterwards only
-        mesh, modes = SquareMesh(self.mesh), SquareModes.leading(self.modes, self.length)
-        on_grid = modes.on_grid(mesh.points, mesh.points)
-        on_grid *= np.sqrt(modes.eigenvalues)[:, None, None]
+        mesh = SquareMesh(self.mesh)
+        eigenvalues, on_grid = square_modes(self.modes, self.length, mesh.points)
+        on_grid *= np.sqrt(eigenvalues)[:, None, None]
         x1, x2 = mesh.nodes[:, None], mesh.nodes[None, :]
         return Diffusion(
             mesh=mesh,
@@ -123,10 +124,10 @@ class EllipticPde(PotentialOfOutputs):
         return self.prior_sd * np.random.default_rng(self.seed).standard_normal(self.modes)
 
     @energy.default
-    def _energy(self) -> GaussianEnergy:
+    def _energy(self) -> ObservedEnergy:
         pressure = self.flow.solve(self.truth).outputs[0]
         rng = np.random.default_rng([self.seed, 1])  # the errors do not depend on the modes
-        return GaussianEnergy(
+        return gaussian_energy(
             data=pressure + self.noise_sd * rng.standard_normal(len(pressure)),
             noise_sd=self.noise_sd,
             prior=GaussianPrior(mean=0.0, sd=self.prior_sd),
@@ -201,7 +202,7 @@ class FlowSolutions:
     """What one solution of the equation gives at one position, and ``energy`` from its outputs."""
 
     flow: Diffusion
-    energy: GaussianEnergy
+    energy: ObservedEnergy
     dim: int
 
     def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
@@ -224,70 +225,38 @@ class FlowSolutions:
         return (solved.hessian_product(factor)[0],)
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class SquareModes:
-    """The leading terms of the expansion on the unit square.
+def square_modes(n_modes: int, length: float, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the greatest eigenvalues (n_modes,), decreasing, and their eigenfunctions.
 
-    ``pairs (n_modes, 2)`` say which eigenfunctions of a line are multiplied, in x1 and in x2: by
-    decreasing eigenvalue, and in the order of the first among equal ones. On [0, 1] the covariance
-    has decreasing ``line_eigenvalues (n_line,)``; ``nodes (n_nodes,)`` are Gauss and Legendre's,
-    and ``weighted (n_nodes, n_line)`` eigenfunctions there, times weights, over eigenvalues.
+    The latter have unit norm, are positive at 0, and are given on the grid ``points`` x ``points``,
+    shape (n_modes, n, n). On a line they are found by Nystrom's method with Gauss-Legendre nodes,
+    whose error is that of rounding here.
+
+    Raises
+    ------
+    ConfigurationError
+        If double precision does not separate so many.
     """
-
-    length: float
-    line_eigenvalues: FloatArray
-    nodes: FloatArray
-    weighted: FloatArray
-    pairs: np.ndarray
-
-    @classmethod
-    def leading(cls, n_modes: int, length: float) -> SquareModes:
-        """Return the terms with the ``n_modes`` greatest eigenvalues, for a length l.
-
-        Eigenfunctions of a line are positive at 0 and of unit norm, by Nystrom's method with
-        Gauss-Legendre nodes, whose error is that of rounding here.
-
-        Raises
-        ------
-        ConfigurationError
-            If double precision does not separate so many.
-        """
-        least = 1e-8  # eigenvalues below this share of the greatest are lost in rounding
-        points, weights = np.polynomial.legendre.leggauss(40 + ceil(12.0 / length))
-        nodes, roots = 0.5 * (points + 1.0), np.sqrt(0.5 * weights)
-        values, vectors = eigh(roots[:, None] * _covariance(nodes, nodes, length) * roots)
-        kept = np.flatnonzero(values > least * values[-1])[::-1]
-        weighted = roots[:, None] * vectors[:, kept] / values[kept]
-        at_zero = _covariance(np.zeros(1), nodes, length) @ weighted
-        products = np.outer(values[kept], values[kept])
-        # products of a pair in both orders are equal to the last bit, so a stable sort will do
-        order = np.argsort(-products, axis=None, kind="stable")
-        most = int((products > least * products[0, 0]).sum())
-        if not 1 <= n_modes <= most:
-            raise ConfigurationError(
-                f"modes must be between 1 and {most} for the length {length:g}, where eigenvalues "
-                f"fall below {least:g} of the greatest; got {n_modes}"
-            )
-        return cls(
-            length=length,
-            line_eigenvalues=values[kept],
-            nodes=nodes,
-            weighted=np.where(at_zero < 0, -weighted, weighted),
-            pairs=np.column_stack(np.unravel_index(order[:n_modes], products.shape)),
+    least = 1e-8  # eigenvalues below this share of the greatest are lost in rounding
+    places, weights = np.polynomial.legendre.leggauss(40 + ceil(12.0 / length))
+    nodes, roots = 0.5 * (places + 1.0), np.sqrt(0.5 * weights)
+    values, vectors = eigh(roots[:, None] * _covariance(nodes, nodes, length) * roots)
+    kept = np.flatnonzero(values > least * values[-1])[::-1]
+    # eigenfunctions at the nodes, times weights, over eigenvalues
+    weighted = roots[:, None] * vectors[:, kept] / values[kept]
+    weighted *= np.sign(_covariance(np.zeros(1), nodes, length) @ weighted)
+    products = np.outer(values[kept], values[kept])
+    most = int((products > least * products[0, 0]).sum())
+    if not 1 <= n_modes <= most:
+        raise ConfigurationError(
+            f"modes must be between 1 and {most} for the length {length:g}, where eigenvalues "
+            f"fall below {least:g} of the greatest; got {n_modes}"
         )
-
-    @property
-    def eigenvalues(self) -> FloatArray:
-        """Eigenvalues of the integral operator, shape (n_modes,), decreasing."""
-        return np.asarray(self.line_eigenvalues[self.pairs].prod(axis=1))
-
-    def on_grid(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return eigenfunctions of unit norm on a grid (n1,) x (n2,), shape (n_modes, n1, n2)."""
-        one, two = (
-            (_covariance(points, self.nodes, self.length) @ self.weighted).T[self.pairs[:, axis]]
-            for axis, points in enumerate((first, second))
-        )
-        return np.asarray(one[:, :, None] * two[:, None, :])
+    # products of a pair in both orders are equal to the last bit, so a stable sort will do
+    order = np.argsort(-products, axis=None, kind="stable")[:n_modes]
+    first, second = np.unravel_index(order, products.shape)
+    line = (_covariance(points, nodes, length) @ weighted).T
+    return products[first, second], line[first][:, :, None] * line[second][:, None, :]
 
 
 def _covariance(first: FloatArray, second: FloatArray, length: float) -> FloatArray:
@@ -315,7 +284,7 @@ class AristoffBangerth(PotentialOfOutputs):
     """What it offers besides the value: the adjoint too."""
 
     diffusion: Diffusion = attrs.field(init=False, repr=False)
-    energy: GaussianEnergy = attrs.field(init=False, repr=False)
+    energy: ObservedEnergy = attrs.field(init=False, repr=False)
     model: Model = attrs.field(init=False, repr=False)
 
     @diffusion.default
@@ -332,9 +301,9 @@ class AristoffBangerth(PotentialOfOutputs):
         )
 
     @energy.default
-    def _energy(self) -> GaussianEnergy:
+    def _energy(self) -> ObservedEnergy:
         prior = GaussianPrior(mean=4.0, sd=2.0)
-        return GaussianEnergy(data=_read_measurements(), noise_sd=0.05, prior=prior)
+        return gaussian_energy(data=_read_measurements(), noise_sd=0.05, prior=prior)
 
     @model.default
     def _model(self) -> Model:

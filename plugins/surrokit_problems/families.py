@@ -65,6 +65,8 @@ class Family:
         reach, and never given an infinite one.
     convex
         Whether f'' > 0 everywhere.
+    canonical
+        Whether f'' does not depend on the response: the Hessian is then the Fisher information.
     responses
         What responses can be; others are rejected.
     remainder
@@ -94,6 +96,7 @@ class Family:
     third_bound: float | Bound
     local: bool = False
     convex: bool = False
+    canonical: bool = False
     responses: Responses = "real"
     remainder: Remainder | None = None
     third: Function | None = None
@@ -192,6 +195,7 @@ class Family:
 
 class _Terms:
     convex: ClassVar[bool] = True
+    canonical: Any = False
     local: ClassVar[bool] = False
     responses: Any = "real"
     third_bound: Any
@@ -237,66 +241,62 @@ def _logistic_remainder(e: FloatArray, t: FloatArray, order: int = 2) -> FloatAr
 
 
 @attrs.frozen
-class _Logistic(_Terms):
-    """log(1 + exp(e)) - y e for y of 0 or 1."""
+class _Softplus(_Terms):
+    """a log(1 + exp(-u)) + b log(1 + exp(u)), which is a + b logistic terms and a linear one.
 
-    responses = "binary"
-    third_bound = THIRD_BOUND
-    fourth_bound = FOURTH_BOUND
-
-    def value(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        return _softplus((1.0 - 2.0 * y) * e)
-
-    def first(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        side = 1.0 - 2.0 * y  # p - y, with p = 1 / (1 + exp(-e))
-        return np.asarray(side * expit(side * e))
-
-    def second(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(_density(e) + 0.0 * y)
-
-    def third(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(_skew(e) + 0.0 * y)
-
-    def remainder(self, e: FloatArray, _: FloatArray, t: FloatArray, order: int = 2) -> FloatArray:
-        return _logistic_remainder(e, t, order)
-
-
-@attrs.frozen
-class _NegativeBinomial(_Terms):
-    """y log(1 + exp(-u)) + r log(1 + exp(u)), with r the size and u = e - log r.
-
-    These are (y + r) logistic terms, and a function linear in e.
+    Zeros and ones have a = y, b = 1 - y and u = e, counts of a size r a = y, b = r and
+    u = e - log r, and logistic errors a = b = 1 and u = (e - y) / scale; their standard deviation
+    is 1.81 scales.
     """
 
-    size: float
-    responses = "count"
+    responses: str
+    scale: float = 1.0
+    size: float = 1.0
+
+    @property
+    def canonical(self) -> bool:
+        return self.responses == "binary"
+
+    def _parts(self, e: FloatArray, y: FloatArray) -> tuple[Any, Any, FloatArray]:
+        if self.responses == "binary":
+            return y, 1.0 - y, e
+        if self.responses == "count":
+            return y, self.size, np.asarray(e - np.log(self.size))
+        return 1.0, np.ones(np.shape(y)), np.asarray((e - y) / self.scale)
 
     def constant(self, y: FloatArray) -> FloatArray:
-        return np.asarray(gammaln(y + 1.0) + gammaln(self.size) - gammaln(y + self.size))
+        if self.responses == "count":
+            return np.asarray(gammaln(y + 1.0) + gammaln(self.size) - gammaln(y + self.size))
+        return np.full(np.shape(y), np.log(self.scale))
 
     def value(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        u = e - np.log(self.size)
-        return np.asarray(y * _softplus(-u) + self.size * _softplus(u))
+        a, b, u = self._parts(e, y)
+        far = a * np.maximum(-u, 0.0) + b * np.maximum(u, 0.0)
+        return np.asarray((a + b) * np.log1p(np.exp(-np.abs(u))) + far)
 
     def first(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        u = e - np.log(self.size)
-        return np.asarray(self.size * expit(u) - y * expit(-u))
+        a, b, u = self._parts(e, y)
+        return np.asarray((b * expit(u) - a * expit(-u)) / self.scale)
 
     def second(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray((y + self.size) * _density(e - np.log(self.size)))
+        a, b, u = self._parts(e, y)
+        return np.asarray((a + b) * _density(u) / self.scale**2)
 
     def third(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray((y + self.size) * _skew(e - np.log(self.size)))
+        a, b, u = self._parts(e, y)
+        return np.asarray((a + b) * _skew(u) / self.scale**3)
 
-    def third_bound(self, _e: FloatArray, y: FloatArray, _reach: FloatArray) -> FloatArray:
-        return np.asarray((y + self.size) * THIRD_BOUND)
+    def third_bound(self, e: FloatArray, y: FloatArray, _: FloatArray) -> FloatArray:
+        a, b, _ = self._parts(e, y)
+        return np.asarray((a + b) * THIRD_BOUND / self.scale**3)
 
-    def fourth_bound(self, _e: FloatArray, y: FloatArray, _reach: FloatArray) -> FloatArray:
-        return np.asarray((y + self.size) * FOURTH_BOUND)
+    def fourth_bound(self, e: FloatArray, y: FloatArray, _: FloatArray) -> FloatArray:
+        a, b, _ = self._parts(e, y)
+        return np.asarray((a + b) * FOURTH_BOUND / self.scale**4)
 
     def remainder(self, e: FloatArray, y: FloatArray, t: FloatArray, order: int = 2) -> FloatArray:
-        u = e - np.log(self.size)
-        return np.asarray((y + self.size) * _logistic_remainder(u, t, order))
+        a, b, u = self._parts(e, y)
+        return np.asarray((a + b) * _logistic_remainder(u, t / self.scale, order))
 
 
 @attrs.frozen
@@ -339,6 +339,7 @@ class _Gaussian(_Terms):
     """u^2 / 2 with u = (y - e) / scale: no expansion leaves anything out."""
 
     scale: float
+    canonical = True
     third_bound = fourth_bound = 0.0
 
     def constant(self, y: FloatArray) -> FloatArray:
@@ -402,30 +403,6 @@ class _Student(_Terms):
 
 
 @attrs.frozen
-class _LogisticErrors(_Terms):
-    """2 log(1 + exp(u)) - u; the standard deviation of errors is 1.81 scales."""
-
-    scale: float
-
-    @property
-    def third_bound(self) -> float:
-        return float(2.0 * THIRD_BOUND / self.scale**3)
-
-    def constant(self, y: FloatArray) -> FloatArray:
-        return np.full(np.shape(y), np.log(self.scale))
-
-    def value(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        size = np.abs(y - e) / self.scale
-        return np.asarray(size + 2.0 * np.log1p(np.exp(-size)))
-
-    def first(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(-np.tanh(0.5 * (y - e) / self.scale) / self.scale)
-
-    def second(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(2.0 / self.scale**2 * _density((y - e) / self.scale))
-
-
-@attrs.frozen
 class _Exponential(_Terms):
     """c(y) exp(s e) - b(y) e. All derivatives from the second on are, up to sign, c exp(s e).
 
@@ -437,6 +414,10 @@ class _Exponential(_Terms):
     responses: str
     shape: float = 1.0
     local = True
+
+    @property
+    def canonical(self) -> bool:
+        return self.responses == "count"
 
     @property
     def _sign(self) -> float:
@@ -494,11 +475,11 @@ class _Exponential(_Terms):
 TERMS: Mapping[str, Callable[..., Any]] = {
     "gaussian": _Gaussian,
     "student": _Student,
-    "logistic-errors": _LogisticErrors,
-    "logistic": _Logistic,
+    "logistic-errors": partial(_Softplus, "real"),
+    "logistic": partial(_Softplus, "binary"),
     "probit": _Probit,
     "poisson": partial(_Exponential, "count"),
-    "negative-binomial": _NegativeBinomial,
+    "negative-binomial": partial(_Softplus, "count"),
     "gamma": partial(_Exponential, "positive"),
     "exponential": partial(_Exponential, "time"),
     "weibull": partial(_Exponential, "time"),

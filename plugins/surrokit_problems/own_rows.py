@@ -17,7 +17,7 @@ from surrokit.potentials import Ball, check_ball
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
-from surrokit_problems.rows import Expansion, NormalPrior, check_shape
+from surrokit_problems.rows import Expansion, check_shape, normal_prior, precision_of
 
 Rows: TypeAlias = Any
 """Some rows of the data, in the form that the data were given in."""
@@ -40,7 +40,7 @@ class OwnRows(ShownTarget):
     _functions: tuple[RowFunction | None, ...]
     _arrays: dict[str, Any]
     _form: Callable[[dict[str, Any]], Rows]
-    _prior: NormalPrior
+    _prior: GaussianPrior
     _bound: FloatArray | BoundFunction | None
 
     @property
@@ -86,7 +86,7 @@ class OwnRows(ShownTarget):
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
         b = check_positions(positions, self.dim)
-        return self._sum(self._prior.value(b), 0, b)
+        return self._sum(self._prior.value_and_gradient(b)[0], 0, b)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
@@ -95,12 +95,12 @@ class OwnRows(ShownTarget):
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U alone, shape (n, dim)."""
         b = check_positions(positions, self.dim)
-        return self._sum(self._prior.gradient(b), 1, b)
+        return self._sum(self._prior.value_and_gradient(b)[1], 1, b)
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return second derivatives, shape (n, dim, dim)."""
         b = check_positions(positions, self.dim)
-        return self._sum(np.tile(np.diag(self._prior.precision), (len(b), 1, 1)), 2, b)
+        return self._sum(self._prior.metric(b), 2, b)
 
     def _sum(self, total: FloatArray, order: int, b: FloatArray) -> FloatArray:
         """Add a derivative of all terms, shape (n, ...), at positions b."""
@@ -140,7 +140,7 @@ class OwnRows(ShownTarget):
         alone = self.select(np.arange(self.n_rows) if rows is None else rows)
         with np.errstate(all="ignore"):
             total = alone.hessian(np.zeros((1, self.dim)))[0] / alone.n_rows
-        found = total + np.diag(self._prior.precision) / self.n_rows
+        found = total + np.diag(precision_of(self._prior)) / self.n_rows
         if not np.isfinite(found).all() or (np.linalg.eigvalsh(found) < 0.0).any():
             return None
         return np.asarray(found)
@@ -199,7 +199,7 @@ class OwnRows(ShownTarget):
         return attrs.evolve(
             self,
             arrays={name: _protected(array[numbers]) for name, array in self._arrays.items()},
-            prior=NormalPrior.of(None, self.dim),
+            prior=normal_prior(None, self.dim),
             bound=bound if bound is None or callable(bound) else bound[numbers],
         )
 
@@ -311,7 +311,7 @@ def own_rows(
         functions = tuple(_JaxFunction(terms, order) for order in range(3))
     arrays, form = _read(data)
     bounds = _bound_from(bound, _length(arrays))
-    return OwnRows(dim, functions, arrays, form, NormalPrior.of(prior, dim), bounds)
+    return OwnRows(dim, functions, arrays, form, normal_prior(prior, dim), bounds)
 
 
 def _bound_from(given: Any, n_rows: int) -> FloatArray | BoundFunction | None:

@@ -14,7 +14,8 @@ from scipy import sparse
 
 from surrokit.errors import ConfigurationError, TargetError
 from surrokit.types import FloatArray
-from surrokit_problems.logistic import LogisticRegression, logistic
+from surrokit_problems.regression import logistic
+from surrokit_problems.rows import GeneralizedLinearModel
 
 Directions: TypeAlias = Literal["normal", "orthonormal"]
 """How a random projection is drawn."""
@@ -51,7 +52,7 @@ _A9A_ADVICE = (
     "download a9a from https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html and "
     "pass its path"
 )
-_N_FEATURES, _N_ROWS, _N_ONES, _OPENML_ID = 123, 32_561, 7_841, 1430
+_N_FEATURES = 123
 
 
 def bank_regression(path: str | Path | None = None) -> tuple[FloatArray, FloatArray]:
@@ -66,9 +67,8 @@ def bank_regression(path: str | Path | None = None) -> tuple[FloatArray, FloatAr
     are the older set of 45211 rows, without the economic indices. Data that cannot be read, or are
     not those expected, raise a TargetError.
     """
-    if path is None:
-        raise TargetError(f"path must be that of {_BANK}, got none; {_BANK_ADVICE}")
-    reader = csv.DictReader(_text_of(path, _BANK).splitlines(), delimiter=";")
+    text = _text_of(path, _BANK, _BANK_ADVICE)
+    reader = csv.DictReader(text.splitlines(), delimiter=";")
     header, rows = reader.fieldnames or [], list(reader)
     missing = [name for name in (*_COLUMNS, "job", "y") if name not in header]
     if missing:
@@ -90,7 +90,7 @@ def bank_regression(path: str | Path | None = None) -> tuple[FloatArray, FloatAr
     return _with_intercept(columns), numbers["y"]
 
 
-def bank(path: str | Path | None = None, prior_variance: float = 100.0) -> LogisticRegression:
+def bank(path: str | Path | None = None, prior_variance: float = 100.0) -> GeneralizedLinearModel:
     """Return the regression on Bank Marketing, as :func:`bank_regression` has it.
 
     Parameters
@@ -129,7 +129,7 @@ def a9a_regression(
         raise ConfigurationError(
             f"directions must be 'normal' or 'orthonormal', got {directions!r}"
         )
-    features, labels = _fetched_a9a() if path is None else _libsvm_matrices(_text_of(path, _A9A))
+    features, labels = _libsvm_matrices(_text_of(path, _A9A, _A9A_ADVICE))
     if not np.isin(labels, (-1.0, 1.0)).all():
         raise TargetError(f"labels of a9a must be -1 and +1, got others; {_A9A_ADVICE}")
     response = (labels > 0).astype(np.float64)
@@ -149,14 +149,13 @@ def a9a(
     seed: int = 2017,
     prior_variance: float = 100.0,
     directions: Directions = "normal",
-) -> LogisticRegression:
-    """Return the regression on a9a, from a file or from OpenML.
+) -> GeneralizedLinearModel:
+    """Return the regression on a9a, from a file.
 
     Parameters
     ----------
-    path : path, optional
-        Of LIBSVM's training file ``a9a``, or of it in .gz; None to have scikit-learn fetch
-        openml.org's data set 1430, whose first 32561 rows are then taken.
+    path : path
+        Of LIBSVM's training file ``a9a``, or of it in .gz.
     projected
         Number of columns, 1 to 123, of a random projection; None for the 123 features as they are.
         The paper has 60, but its projection is lost. The columns are standardised.
@@ -180,8 +179,10 @@ def a9a(
     return logistic(rows, response, prior_variance)
 
 
-def _text_of(path: str | Path, what: str) -> str:
+def _text_of(path: str | Path | None, what: str, advice: str) -> str:
     """Return the text of a file, unpacked if its name ends in .gz."""
+    if path is None:
+        raise TargetError(f"path must be that of {what}, got none; {advice}")
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -236,23 +237,3 @@ def _libsvm_matrices(text: str) -> tuple[FloatArray, FloatArray]:
             f"the file must be {_A9A}, lines of 'label index:value ...', got {error}; {_A9A_ADVICE}"
         ) from error
     return features.toarray(), labels
-
-
-def _fetched_a9a() -> tuple[FloatArray, FloatArray]:
-    from sklearn.datasets import fetch_openml  # late: it is heavy
-
-    try:
-        bunch = fetch_openml(data_id=_OPENML_ID, as_frame=False, parser="liac-arff")
-        features = sparse.csr_array(bunch.data, dtype=np.float64)[:_N_ROWS].toarray()
-        labels = np.asarray(bunch.target, dtype=np.float64)[:_N_ROWS]
-    except (OSError, TypeError, ValueError) as error:
-        raise TargetError(
-            f"OpenML data set {_OPENML_ID} could not be fetched as numbers: {error}; {_A9A_ADVICE}"
-        ) from error
-    n_ones = int((labels > 0).sum())
-    if features.shape != (_N_ROWS, _N_FEATURES) or n_ones != _N_ONES:
-        raise TargetError(
-            f"OpenML data set {_OPENML_ID} must begin with the {_N_ROWS} rows of a9a, got shape "
-            f"{features.shape} with {n_ones} labels of +1; {_A9A_ADVICE}"
-        )
-    return features, labels

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 
 from surrokit.arguments import matched_rows
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.predictive.families import suggest
 from surrokit.targets.gaussian import GaussianPrior
+from surrokit.types import FloatArray
 from surrokit_problems import families
 from surrokit_problems.classes import MultinomialLogit, OrdinalLogit, ordinal
 from surrokit_problems.design import array_from
 from surrokit_problems.families import LOGISTIC, TERMS, Family
-from surrokit_problems.logistic import LogisticRegression
 from surrokit_problems.rows import GeneralizedLinearModel
 
 Regression: TypeAlias = GeneralizedLinearModel | OrdinalLogit
@@ -106,9 +109,6 @@ def regression(
         )
     if event is not None or chosen.responses == "time":
         response = _times(chosen, response, event)
-    plain = offset is None and weights is None
-    if plain and (chosen is LOGISTIC or family == "logistic"):
-        return LogisticRegression(design, response, prior)
     return GeneralizedLinearModel(design, response, chosen, prior, offset, weights)
 
 
@@ -141,3 +141,82 @@ def _times(family: Family, response: Any, event: Any) -> Any:
             "where times were censored"
         )
     return np.where(came == 1.0, times, -times)
+
+
+def logistic(
+    design: str | Path | npt.ArrayLike | sparse.sparray | sparse.spmatrix,
+    response: str | Path | npt.ArrayLike,
+    prior_variance: float = 100.0,
+) -> GeneralizedLinearModel:
+    """Return logistic regression with a normal prior of one variance about 0.
+
+    Parameters
+    ----------
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
+        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
+        or .npz file that holds them.
+    response : array_like of shape (n_rows,), or path
+        Zeros and ones.
+    prior_variance
+        Of every coefficient, positive.
+
+    Raises
+    ------
+    ConfigurationError, ShapeError, TargetError
+        If the variance is not positive; and as :func:`regression`.
+    """
+    if not 0.0 < prior_variance < np.inf:
+        raise ConfigurationError(
+            f"prior_variance must be positive and finite, got {prior_variance}; the paper has 100"
+        )
+    return GeneralizedLinearModel(design, response, LOGISTIC, float(np.sqrt(prior_variance)))
+
+
+def simulate_regression(
+    n_rows: int, dim: int, seed: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Draw a design (n_rows, dim), responses (n_rows,) and the coefficients (dim,) behind them.
+
+    The design is (1/10, X1) with the entries of X1 from N(0, 1/100); coefficients are uniform on
+    [0, 1]; responses are Bernoulli(1 / (1 + exp(-x . b))).
+
+    Raises
+    ------
+    ConfigurationError
+        If a size is not positive.
+    """
+    if n_rows < 1 or dim < 1:
+        raise ConfigurationError(
+            f"n_rows and dim must be at least 1, got {n_rows} and {dim}; the paper has 100000 "
+            "and 50"
+        )
+    rng = np.random.default_rng(seed)
+    coefficients = rng.uniform(size=dim)
+    design = rng.standard_normal((n_rows, dim))
+    design[:, 0] = 1.0
+    design *= 0.1
+    response = rng.uniform(size=n_rows) < 1.0 / (1.0 + np.exp(-design @ coefficients))
+    return design, response.astype(np.float64), coefficients
+
+
+def simulated_logistic(
+    n_rows: int = 100_000, dim: int = 50, prior_variance: float = 100.0, seed: int = 2017
+) -> GeneralizedLinearModel:
+    """Return the simulated regression of section 5.1 of Zhang, Shahbaba and Zhao (2017).
+
+    Parameters
+    ----------
+    n_rows, dim
+        Shape of the design, at least 1 each.
+    prior_variance
+        Of every coefficient, positive.
+    seed
+        Of the data, at least 0.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is not positive.
+    """
+    design, response, _ = simulate_regression(n_rows, dim, seed)
+    return logistic(design, response, prior_variance)

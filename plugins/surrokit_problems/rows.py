@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Self, TypeAlias
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit import gaussian_prior
-from surrokit.arguments import check_positions, check_vectors
+from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import USUAL_ORDER, Ball, check_ball
 from surrokit.predictive.rows import RowPredictor
@@ -33,9 +33,11 @@ from surrokit_problems.design import (
     blocks,
     check_design,
     column_from,
+    forms,
     gram,
     products,
     squared_norms,
+    squares,
     third_moments,
     weights_from,
 )
@@ -56,69 +58,28 @@ def check_shape(name: str, given: FloatArray, shape: tuple[int, ...]) -> FloatAr
     return array
 
 
-@attrs.frozen(kw_only=True, eq=False, slots=False)
-class NormalPrior:
-    """Minus the log density of independent normal coefficients; a flat one counts as 1.
+def normal_prior(prior: GaussianPrior | float | None, dim: int) -> GaussianPrior:
+    """Return the prior of so many coefficients; a number is an sd, None a flat prior.
 
-    ``mean`` and ``precision`` have shape (dim,), with a precision of 0 for a flat one.
+    Raises
+    ------
+    ConfigurationError, ShapeError
+        If it is no normal prior, or one of another number of coefficients.
     """
-
-    mean: FloatArray
-    precision: FloatArray
-
-    @classmethod
-    def of(cls, prior: GaussianPrior | float | None, dim: int) -> NormalPrior:
-        """Return the form in which models take a prior; a number is an sd, None a flat prior.
-
-        Raises
-        ------
-        ConfigurationError, ShapeError
-            If it is no normal prior, or one of another number of coefficients.
-        """
-        if prior is None:
-            return cls(mean=np.zeros(dim), precision=np.zeros(dim))
-        if isinstance(prior, int | float):
-            prior = gaussian_prior(0.0, prior)
-        if not isinstance(prior, GaussianPrior):
-            raise ConfigurationError(
-                "prior must be that of surrokit.gaussian_prior, or None for a flat one, got "
-                f"{prior!r}; give prior=surrokit.gaussian_prior(mean, sd)"
-            )
-        for name, array in (("mean", prior.mean), ("sd", prior.sd)):
-            if array.shape not in ((), (dim,)):
-                raise ShapeError(
-                    f"{name} of the prior must be one number or have shape ({dim},), one for each "
-                    f"coefficient, got {array.shape}"
-                )
-        return cls(
-            mean=np.broadcast_to(prior.mean, (dim,)).copy(),
-            precision=np.broadcast_to(prior.sd**-2.0, (dim,)).copy(),
+    if prior is None or isinstance(prior, int | float):
+        prior = gaussian_prior(0.0, np.inf if prior is None else prior)
+    if not isinstance(prior, GaussianPrior):
+        raise ConfigurationError(
+            "prior must be that of surrokit.gaussian_prior, or None for a flat one, got "
+            f"{prior!r}; give prior=surrokit.gaussian_prior(mean, sd)"
         )
+    prior.value_and_gradient(np.zeros((1, dim)))  # which looks at shapes
+    return gaussian_prior(np.broadcast_to(prior.mean, dim), np.broadcast_to(prior.sd, dim))
 
-    @property
-    def proper(self) -> bool:
-        """Whether it bounds every coefficient."""
-        return bool((self.precision > 0.0).all())
 
-    @property
-    def unnormalized(self) -> tuple[str, ...]:
-        """What has no density: a flat prior of some coefficient."""
-        return () if self.proper else ("a flat prior",)
-
-    @cached_property
-    def constant(self) -> float:
-        """The sum of log(sd sqrt(2 pi)) over the coefficients that it bounds."""
-        proper = self.precision[self.precision > 0.0]
-        return float(0.5 * np.log(2.0 * np.pi / proper).sum())
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return it, shape (n,), at coefficients of shape (n, dim)."""
-        half = 0.5 * np.square(positions - self.mean) @ self.precision
-        return np.asarray(half + self.constant)
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return its gradient, shape (n, dim)."""
-        return np.asarray(self.precision * (positions - self.mean))
+def precision_of(prior: GaussianPrior) -> FloatArray:
+    """Return the prior's precision of each coefficient, shape (dim,)."""
+    return np.asarray(prior.sd**-2.0)
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -189,7 +150,7 @@ class Expansion(ABC):
     gradient: FloatArray
     hessian: FloatArray
     level: float
-    prior: NormalPrior
+    prior: GaussianPrior
     third: FloatArray | None = None
 
     @cached_property
@@ -204,8 +165,8 @@ class Expansion(ABC):
         """Return V, shape (n,), at positions of shape (n, dim)."""
         h = positions - self.centre
         # a normal prior is a quadratic as well
-        slopes = h @ (0.5 * (self.hessian + np.diag(self.prior.precision)))
-        slopes += self.gradient + self.prior.gradient(self.centre)
+        slopes = h @ (0.5 * (self.hessian + np.diag(precision_of(self.prior))))
+        slopes += self.gradient + self.prior.value_and_gradient(self.centre[None])[1]
         if self.third is not None:
             first, second, cubic = self._cubic
             slopes += (h[:, first] * h[:, second]) @ cubic
@@ -303,6 +264,45 @@ class _Pass:
         return self.terms.at("second", self.e, self.rows)
 
 
+@attrs.frozen(eq=False)
+class _LogisticPass(_Pass):
+    """The same of logistic terms without weights, by ``odds`` 1 + exp(s e) with s = 1 - 2 y."""
+
+    odds: FloatArray
+
+    @classmethod
+    def of(cls, terms: Terms, rows: slice, x: Design, e: FloatArray) -> _LogisticPass:
+        odds = (1.0 - 2.0 * terms.response[rows, None]) * e
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.exp(odds, out=odds)
+        odds += 1.0
+        return cls(terms, rows, x, e, odds)
+
+    def total(self) -> FloatArray:
+        """Return the sum of logarithms, shape (n,), by logarithms of products of eight.
+
+        A logarithm costs four multiplications. Factors are at least 1, so the absolute error stays
+        near 1e-16 for each of them. Where a product overflows, terms are summed as they are.
+        """
+        n_products, n = len(self.odds) // 8, self.odds.shape[1]
+        grouped = self.odds[: 8 * n_products].reshape(8, n_products, n)
+        logs = np.log(np.multiply.reduce(grouped, axis=0)).sum(axis=0)
+        logs += np.log(self.odds[8 * n_products :]).sum(axis=0)
+        return np.asarray(logs) if np.isfinite(logs).all() else _Pass.total(self)
+
+    def slopes(self) -> FloatArray:
+        """Return s (1 - 1 / odds), in place of the odds."""
+        p = np.divide(1.0, self.odds, out=self.odds)
+        np.subtract(1.0, p, out=p)
+        p *= 1.0 - 2.0 * self.terms.response[self.rows, None]
+        return p
+
+    def bends(self) -> FloatArray:
+        """Return p (1 - p)."""
+        p = 1.0 / self.odds
+        return np.asarray(p - p * p)
+
+
 class GeneralizedLinearModel(ShownTarget):
     """U(b) = sum_i w_i f(x_i . b + o_i) - log prior(b) for coefficients b, in nats.
 
@@ -337,7 +337,7 @@ class GeneralizedLinearModel(ShownTarget):
             offset=column_from("offset", offset, len(y)),
             weights=weights_from(weights, len(y)),
         )
-        self._prior = NormalPrior.of(prior, self.dim)
+        self._prior = normal_prior(prior, self.dim)
 
     @property
     def dim(self) -> int:
@@ -377,70 +377,109 @@ class GeneralizedLinearModel(ShownTarget):
     def capabilities(self) -> Capabilities:
         """What it offers besides the value; ``convex`` if the family is, and there is a prior."""
         offered = {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.HESSIAN_PRODUCT, can.ROWS}
-        offered |= {can.CONVEX} if self.family.convex and self._prior.proper else set()
-        offered |= set() if self.family.third is None else {can.ROWS_THIRD_ORDER}
+        offered |= {can.CONVEX} if self.family.convex and not self._prior.unnormalized else set()
+        if self.family.third is not None:
+            offered |= {can.ROWS_THIRD_ORDER}
+            if not self.family.several:
+                offered |= can.HESSIANS | (can.METRICS if self.family.canonical else set())
         return frozenset(offered | ({can.ROWS_IN_BALLS} if self.family.local else set()))
 
-    def _passes(self, b: FloatArray, reused: bool = True) -> Iterator[Any]:
+    def _passes(self, b: FloatArray, reused: bool = True) -> Iterator[_Pass]:
         """Yield one pass for each block of rows, at coefficients b of shape (n, dim)."""
-        columns = b.reshape(-1, self._design.shape[1]).T
+        columns, terms = b.reshape(-1, self._design.shape[1]).T, self._terms
+        logistic = self.family.name == "logistic" and terms.weights is None
+        make = _LogisticPass.of if logistic else _Pass
         for rows, x in blocks(self._design, len(b) * self.family.n_predictors**2, reused):
-            yield _Pass(self._terms, rows, x, self._terms.predictors(x @ columns, rows))
+            yield make(terms, rows, x, terms.predictors(x @ columns, rows))
+
+    def _total(
+        self, start: FloatArray, b: FloatArray, part: Callable[[_Pass], FloatArray], **how: bool
+    ) -> FloatArray:
+        """Return a start, and a part of every pass."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            for each in self._passes(b, **how):
+                start = start + part(each)
+        return start
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at coefficients of shape (n, dim)."""
         b = check_positions(positions, self.dim)
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = self._prior.value(b) + self._terms.constant
-            for each in self._passes(b, reused=False):
-                total += each.total()
+        start = self._prior.value_and_gradient(b)[0] + self._terms.constant
+        total = self._total(start, b, lambda each: each.total(), reused=False)
         return np.where(np.isnan(total), np.inf, total)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
         b = check_positions(positions, self.dim)
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = self._prior.value(b) + self._terms.constant
-            gradient = self._prior.gradient(b)
-            for each in self._passes(b):
-                total += each.total()
-                gradient += _to_coefficients(each.x, each.slopes(), b)
-        return np.where(np.isnan(total), np.inf, total), gradient
+        value, gradient = self._prior.value_and_gradient(b)
+        start = np.column_stack([value + self._terms.constant, gradient])
+        both = self._total(start, b, lambda each: np.column_stack([each.total(), _slopes(each, b)]))
+        return np.where(np.isnan(both[:, 0]), np.inf, both[:, 0]), both[:, 1:]
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U alone, shape (n, dim)."""
         b = check_positions(positions, self.dim)
-        with np.errstate(over="ignore", invalid="ignore"):
-            gradient = self._prior.gradient(b)
-            for each in self._passes(b):
-                gradient += _to_coefficients(each.x, each.slopes(), b)
-        return gradient
+        start = self._prior.value_and_gradient(b)[1]
+        return self._total(start, b, lambda each: _slopes(each, b))
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return second derivatives, shape (n, dim, dim)."""
         b = check_positions(positions, self.dim)
-        hessian = np.empty((len(b), self.dim, self.dim))
-        hessian[:] = np.diag(self._prior.precision)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for each in self._passes(b):
-                self._add_bends(each, hessian)
-        return hessian
+        return self._total(self._prior.metric(b), b, self._bends)
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
         b = check_positions(positions, self.dim)
         u = check_vectors(vectors, b)
-        product = self._prior.precision * u
         columns = u.reshape(-1, self._design.shape[1]).T
-        with np.errstate(over="ignore", invalid="ignore"):
-            for each in self._passes(b):
-                steps, bends = each.x @ columns, each.bends()
-                if self.family.several:
-                    steps = np.einsum("rnij,rnj->rni", bends, steps.reshape(bends.shape[:-1]))
-                else:
-                    steps *= bends
-                product += _to_coefficients(each.x, steps, b)
-        return product
+
+        def part(each: _Pass) -> FloatArray:
+            steps, bends = each.x @ columns, each.bends()
+            if self.family.several:
+                steps = np.einsum("rnij,rnj->rni", bends, steps.reshape(bends.shape[:-1]))
+            else:
+                steps *= bends
+            return _to_coefficients(each.x, steps, b)
+
+        return self._total(precision_of(self._prior) * u, b, part)
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+        b = check_positions(positions, self.dim)
+        start = np.full(b.shape, precision_of(self._prior))
+        return self._total(start, b, lambda each: back(squares(each.x), each.bends()))
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), for ``weights (n, dim)``."""
+        b = check_positions(positions, self.dim)
+        c = check_vectors(weights, b)
+        return self._third_forms(b, lambda x: squares(x) @ c.T)
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the Hessian, shape (n, dim), for ``matrices (n, dim, dim)``."""
+        b = check_positions(positions, self.dim)
+        a = check_matrices(matrices, b)
+        return self._third_forms(b, lambda x: np.column_stack([forms(x, matrix) for matrix in a]))
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the Hessian, shape (n, dim), with u in ``vectors (n, dim)``."""
+        b = check_positions(positions, self.dim)
+        u = check_vectors(vectors, b)
+        return self._third_forms(b, lambda x: np.square(x @ u.T))
+
+    def _third_forms(self, b: FloatArray, form: Callable[[Design], FloatArray]) -> FloatArray:
+        """Return the sum of third derivatives times x_i and a form of row i, (rows, n)."""
+
+        def part(each: _Pass) -> FloatArray:
+            return back(each.x, self._terms.at("third", each.e, each.rows) * form(each.x))
+
+        return self._total(np.zeros(b.shape), b, part)
+
+    # the Fisher information, with the prior's precision, is the Hessian of a canonical family
+    metric = hessian
+    metric_product = hessian_product
+    metric_trace_gradient = hessian_trace_gradient
+    metric_form_gradient = hessian_form_gradient
 
     def column_moments(self, rows: IntArray | None = None) -> FloatArray:
         """Return the mean of x_i x_i^T, shape (dim, dim), with the prior's precision in its unit.
@@ -463,7 +502,7 @@ class GeneralizedLinearModel(ShownTarget):
             curvature = float(np.einsum("rii->ri", bends).mean())
         if not 0.0 < curvature < np.inf:
             curvature = 1.0
-        precision = np.diag(self._prior.precision) / (self.n_rows * curvature)
+        precision = np.diag(precision_of(self._prior)) / (self.n_rows * curvature)
         return np.asarray(np.kron(np.eye(m), total / shares.sum()) + precision)
 
     def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> Expansion:
@@ -478,20 +517,20 @@ class GeneralizedLinearModel(ShownTarget):
         """
         self._check_order(order)
         at = check_shape("centre", centre, (self.dim,))
-        level = float(self._prior.value(at[None])[0]) + self._terms.constant
-        gradient, hessian = np.zeros((1, self.dim)), np.zeros((1, self.dim, self.dim))
+        level = float(self._prior.value_and_gradient(at[None])[0][0]) + self._terms.constant
+        gradient, hessian = np.zeros(self.dim), np.zeros((self.dim, self.dim))
         predictors = np.empty((self.n_rows, self.family.n_predictors))
-        for each in GeneralizedLinearModel._passes(self, at[None]):  # with predictors, in any class
+        for each in self._passes(at[None]):
             predictors[each.rows] = each.e.reshape(len(each.e), -1)
             level += float(each.total()[0])
-            gradient += _to_coefficients(each.x, each.slopes(), at[None])
-            self._add_bends(each, hessian)
+            hessian += self._bends(each)[0]
+            gradient += _slopes(each, at[None])[0]
         if not self.family.several:
             predictors = predictors[:, 0]
         return _LinearExpansion(
             centre=at,
-            gradient=gradient[0],
-            hessian=hessian[0],
+            gradient=gradient,
+            hessian=hessian,
             third=None if order == USUAL_ORDER else self._third(predictors),
             level=level,
             prior=self._prior,
@@ -536,7 +575,7 @@ class GeneralizedLinearModel(ShownTarget):
         numbers = np.asarray(rows, dtype=np.int64)
         chosen = object.__new__(type(self))
         chosen._design, chosen._terms = self._design[numbers], self._terms.select(numbers)
-        chosen._prior = NormalPrior.of(None, self.dim)
+        chosen._prior = normal_prior(None, self.dim)
         return chosen
 
     def _check_order(self, order: int) -> None:
@@ -552,18 +591,21 @@ class GeneralizedLinearModel(ShownTarget):
         """Return the sum of third derivatives, shape (dim, dim, dim)."""
         return third_moments(self._design, self._terms.at("third", predictors, slice(None)))
 
-    def _add_bends(self, one: Any, hessian: FloatArray) -> None:
-        """Add X^T diag(bends) X to a Hessian, shape (n, dim, dim), for all pairs of predictors."""
-        n, m, columns = len(hessian), self.family.n_predictors, one.x.shape[1]
+    def _bends(self, one: _Pass) -> FloatArray:
+        """Return X^T diag(bends) X, shape (n, dim, dim), for all pairs of predictors."""
+        n, m, columns = one.e.shape[1], self.family.n_predictors, one.x.shape[1]
         bends = one.bends().reshape(one.x.shape[0], n, m, m)
-        by_predictor = hessian.reshape(n, m, columns, m, columns)
+        found = np.empty((n, m, columns, m, columns))
         for k in range(n):
             for i in range(m):
                 for j in range(i, m):
                     part = gram(one.x, bends[:, k, i, j])
-                    by_predictor[k, i, :, j] += part
-                    if i != j:
-                        by_predictor[k, j, :, i] += part
+                    found[k, i, :, j] = found[k, j, :, i] = part
+        return found.reshape(n, self.dim, self.dim)
+
+
+def _slopes(one: _Pass, b: FloatArray) -> FloatArray:
+    return _to_coefficients(one.x, one.slopes(), b)
 
 
 def _to_coefficients(x: Design, slopes: FloatArray, b: FloatArray) -> FloatArray:

@@ -18,7 +18,6 @@ from surrokit.potentials import move_bounds
 from surrokit.testing import check_potential
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_problems.families import LOGISTIC, family
-from surrokit_problems.logistic import LogisticRegression
 from surrokit_problems.rows import GeneralizedLinearModel
 
 SIGMAS = 5.0
@@ -232,7 +231,7 @@ def posterior():
     level = slope[:, None] * cut
     points = np.stack([level, np.broadcast_to(slope[:, None], level.shape)], axis=-1).reshape(-1, 2)
     near = np.abs(design[:, 1]) < 0.5  # all others have 0.001 nats at the least slope
-    u = LogisticRegression(design[near], response[near]).value(points)
+    u = sk.make("potential", "logistic", design=design[near], response=response[near]).value(points)
     u -= np.log(points[:, 1])  # the volume of a cell, as cuts are scaled by slopes
     weights = np.exp(u.min() - u)
     return points, weights / weights.sum()

@@ -16,7 +16,6 @@ from surrokit.testing.wrappers import Wrapped
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_corrections.thinning import AliasTable
 from surrokit_problems.families import family
-from surrokit_problems.logistic import LogisticRegression
 from surrokit_problems.rows import GeneralizedLinearModel
 
 SIGMAS = 5.0
@@ -36,8 +35,10 @@ SHORT = 0.4 * DESIGN
 COUNTS = np.random.default_rng(11).poisson(np.exp(SHORT @ np.full(3, 0.5))).astype(float)
 CLASSES = np.arange(len(DESIGN)) % 4
 MODELS = {
-    "logistic": lambda: LogisticRegression(DESIGN, RESPONSE),
-    "sparse": lambda: LogisticRegression(sparse.csr_array(DESIGN), RESPONSE),
+    "logistic": lambda: sk.make("potential", "logistic", design=DESIGN, response=RESPONSE),
+    "sparse": lambda: sk.make(
+        "potential", "logistic", design=sparse.csr_array(DESIGN), response=RESPONSE
+    ),
     "probit": lambda: GeneralizedLinearModel(DESIGN, RESPONSE, family("probit")),
     "student": lambda: GeneralizedLinearModel(
         DESIGN, RESPONSE, family("student", degrees=3.0, scale=0.5)

@@ -1,11 +1,12 @@
-"""What tests of the paper's experiments share: toys of rows, and a look at what was sampled."""
+"""What tests of the paper's figures share: a look at what was sampled, and cases by name."""
 
 from __future__ import annotations
 
 import pytest
 
 import surrokit as sk
-from surrokit_paper.harness import Conditions, Finished
+from surrokit.output.files import plain
+from surrokit_paper.harness import Conditions, chosen
 
 
 @pytest.fixture
@@ -24,22 +25,11 @@ def sampled(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def named():
-    """Find the row of an experiment by its name."""
-    return lambda experiment, name: {row.name: row for row in experiment.rows()}[name]
+def run_case():
+    """Do the case of a figure with a name, and return the finished row."""
 
+    def run(figure, name, seed=1):
+        (case,) = chosen(figure, [name]).values()
+        return plain({**case, **figure.run(case, Conditions(seed=seed))}, name)
 
-@pytest.fixture(scope="session")
-def run_row(named):
-    """Do the row of an experiment with a name, and return its result."""
-    return lambda experiment, name, seed=1: experiment.run(
-        named(experiment, name), Conditions(seed=seed)
-    )
-
-
-@pytest.fixture(scope="session")
-def finished():
-    """Make a finished row of settings and results."""
-    return lambda name, settings, result: Finished(
-        name=name, settings=settings, result=result, seconds=1.0
-    )
+    return run

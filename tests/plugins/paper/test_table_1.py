@@ -5,25 +5,19 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 from surrokit_paper.chains import largest_by_chance
 from surrokit_paper.table_1 import (
     PRINTED,
     Table1,
-    agreement,
-    agreements,
     ceilings,
     charged_seconds,
-    measure,
-    seconds_by_sensitivities,
     seconds_of_calls,
     summaries,
 )
 
 TINY = {
-    "problems": "simulated",
     "burn_in": 200,
     "discard": 40,
     "draws": 120,
@@ -38,12 +32,12 @@ TINY = {
 # --- accounting ---
 
 HMC_ROW = {
-    "seconds": {"sampling": 40.0, "all": 100.0},
+    "seconds": 40.0,
     "steps": 300,
     "draws": 100,
     "sampling_calls": {"value": 2, "gradient": 290},
-    "call_seconds": {"value": 0.02, "gradient": 0.1},
-    "mean": [0.0] * 20,
+    "value_seconds": 0.02,
+    "gradient_seconds": 0.1,
 }
 
 
@@ -55,12 +49,6 @@ def test_no_surrogate_can_do_better_than_one_value_a_draw():
     as_run, charged = ceilings(HMC_ROW)
     assert_allclose(as_run, 2.9 * 0.1 / 0.02)
     assert_allclose(charged, (6 * 0.1 + 0.02) / 0.02)
-
-
-def test_sensitivities_cost_a_solve_for_each_parameter():
-    assert_allclose(seconds_by_sensitivities(HMC_ROW, 0.02, hmc=True), 700 * 21 * 0.02)
-    surrogate = {**HMC_ROW, "sampling_calls": {"value": 95, "gradient": 0}}
-    assert_allclose(seconds_by_sensitivities(surrogate, 0.02, hmc=False), 40.0 + 95 * 20 * 0.02)
 
 
 def test_calls_are_timed_one_position_at_a_time(monkeypatch):
@@ -78,133 +66,101 @@ def test_calls_are_timed_one_position_at_a_time(monkeypatch):
     target.value, target.value_and_gradient = slow(0.5), slow(2.0)
     monkeypatch.setattr(time, "process_time", lambda: clock[0])
     positions = np.arange(300.0).reshape(100, 3)
-    assert seconds_of_calls(target, positions) == {"value": 0.5, "gradient": 2.0}
+    assert seconds_of_calls(target, positions) == {
+        "value_seconds": 0.5,
+        "gradient_seconds": 2.0,
+    }
     assert all(len(batch) == 1 for batch in seen)
     assert (seen[0], seen[-1]) == ([0.0], [297.0])
-
-
-# --- agreement ---
-
-
-def result_of(mean, sd, mean_error=0.1, sd_error=0.1):
-    n = len(mean)
-    return {
-        "mean": mean,
-        "sd": sd,
-        "mean_error": [mean_error] * n,
-        "sd_error": [sd_error] * n,
-    }
-
-
-def test_differences_are_in_standard_errors_of_both():
-    found = agreement(
-        result_of([1.0, 2.0], [1.0, 2.2], 0.3, 0.03), result_of([1.0, 1.0], [1.0, 2.0], 0.4, 0.04)
-    )
-    assert_allclose((found["means"], found["sds"]), (1.0 / 0.5, 0.2 / 0.05))
-    assert_allclose((found["sds_relative"], found["sds_error"]), (0.1, 0.05))
-    assert found["chance"] == largest_by_chance(2)
 
 
 # --- tables ---
 
 
-@pytest.fixture
-def row(finished):
-    def make(method, problem="simulated", seconds=10.0, ess=(50.0, 80.0, 100.0), **more):
-        result = {
-            "acceptance": 0.7,
-            "draws": 100,
-            "ess_paper": list(ess),
-            "ess_bulk": [60.0, 90.0, 120.0],
-            **result_of([1.0, 2.0, 3.0], [1.0, 1.0, 1.0]),
-            "rhat": 1.0,
-            "calls": {"value": 10, "gradient": 290, "rows": 0, "jacobian": 3},
-            "sampling_calls": {"value": 0, "gradient": 200},
-            "steps": 200,
-            "training_rows": 0,
-            "choice": None,
-            "seconds": {"sampling": seconds, "training": 1.0, "all": 100.0},
-            "call_seconds": {"value": 0.05, "gradient": 0.1},
-            **more,
-        }
-        arguments = {"surrogate": "additive"} if method.startswith("rns") else {}
-        settings = {"problem": problem, "label": problem, "method": method}
-        return finished(f"{problem}/{method}", {**settings, "arguments": arguments}, result)
+def row(method, problem="simulated", ess=(50.0, 80.0, 100.0), **more):
+    """Return a finished case."""
+    return {
+        "problem": problem,
+        "method": method,
+        "acceptance": 0.7,
+        "draws": 100,
+        "ess_paper": list(ess),
+        "ess_bulk": [60.0, 90.0, 120.0],
+        "mean": [1.0, 2.0, 3.0],
+        "mean_error": [0.1] * 3,
+        "sd": [1.0] * 3,
+        "sd_error": [0.1] * 3,
+        "rhat": 1.0,
+        "calls": {"value": 10, "gradient": 290, "rows": 0, "jacobian": 3},
+        "sampling_calls": {"value": 0, "gradient": 200},
+        "steps": 200,
+        "choice": None,
+        "seconds": 10.0,
+        "all_seconds": 100.0,
+        "value_seconds": 0.05,
+        "gradient_seconds": 0.1,
+        **more,
+    }
 
-    return make
 
-
-@pytest.fixture
-def rows(row):
-    surrogate = {"seconds": 2.0, "sampling_calls": {"value": 100, "gradient": 0}}
-    return [row("hmc"), row("rns-hmc", acceptance=0.6, **surrogate)]
+SURROGATE = {"seconds": 2.0, "sampling_calls": {"value": 100, "gradient": 0}}
+ROWS = [row("hmc"), row("rns-hmc", acceptance=0.6, **SURROGATE)]
 
 
 def tables(rows):
     return list(Table1().report(rows).tables.values())
 
 
-def test_speed_ups_are_ratios_of_effective_draws_a_second(rows):
-    hmc, rns = summaries(rows).values()
+def test_speed_ups_are_ratios_of_effective_draws_a_second():
+    hmc, rns = summaries(ROWS).values()
     assert_allclose((hmc["rate"], rns["rate"]), (5.0, 25.0))
     assert_allclose(hmc["charged_rate"], 50.0 / (10.0 + 200 * 0.1 + 100 * 0.05))
     assert rns["charged_rate"] is None
-    report = Table1().report(rows)
-    sampling, (speed,), paper, everything, _ = report.tables.values()
-    assert_allclose(sampling[1]["over HMC's"], 5.0)
+    report = Table1().report(ROWS)
+    paper, (speed,), everything, _ = report.tables.values()
     assert (speed["method"], speed["paper"]) == ("RNS-HMC", 8.72)
     assert_allclose((speed["as the authors count"], speed["as run"]), (17.5, 5.0))
     assert_allclose((speed["at most"], speed["at most "]), (9.0, 4.0))
-    assert speed["all sensitivities solved for"] is None
     assert (paper[0]["AP: paper"], paper[0]["here"]) == (0.76, 0.7)
     assert (paper[0]["ESS: paper"], paper[0]["here "]) == ("87, 100, 100", "50, 80, 100")
     assert_allclose(everything[0]["calls for each effective draw"], 303 / 60)
     assert_allclose(everything[0]["effective draws a second"], 0.6)
     assert (everything[0]["other calls"], everything[0]["data rows"]) == ("3 jacobian", None)
-    printed = {what: (paper, ours) for what, paper, ours in report.printed}
-    assert printed["AP, RNS-HMC, simulated"] == (0.76, 0.6)
-    assert_allclose(printed["speed-up, RNS-HMC, simulated"], (8.72, 17.5))
     assert len(PRINTED) == 16
 
 
-def test_the_elliptic_problem_is_also_charged_for_all_sensitivities(row):
-    of_pde = [row("hmc", "pde")]
-    of_pde.append(row("rns-hmc", "pde", 2.0, sampling_calls={"value": 100, "gradient": 0}))
-    hmc, rns = summaries(of_pde).values()  # three parameters
-    assert_allclose(hmc["sensitivity_seconds"], (400 + 100) * 4 * 0.05 / 100)
-    assert_allclose(rns["sensitivity_seconds"], (2.0 + 100 * 3 * 0.05) / 100)
-    found = tables(of_pde)[1][0]["all sensitivities solved for"]
-    assert_allclose(found, hmc["sensitivity_seconds"] / rns["sensitivity_seconds"])
-
-
-def test_posteriors_are_compared_with_tuned_hmc_where_it_is_there(row, rows):
+def test_posteriors_are_compared_with_tuned_hmc_where_it_is_there_in_standard_errors_of_both():
     def pairs(rows):
-        return [(a["method"], b["method"]) for a, b, _ in agreements(summaries(rows))]
+        return [(line["method"], line["compared with"]) for line in tables(rows)[-1]]
 
-    assert pairs(rows) == [("rns-hmc", "hmc")]
-    others = [*rows, row("hmc-tuned", mean=[1.0, 2.0, 4.0])]
-    assert pairs(others) == [("hmc", "hmc-tuned"), ("rns-hmc", "hmc-tuned")]
-    assert_allclose(agreements(summaries(others))[0][2]["means"], 1.0 / np.hypot(0.1, 0.1))
+    assert pairs(ROWS) == [("RNS-HMC", "HMC")]
+    errors = {"mean_error": [0.3] * 3, "sd_error": [0.03] * 3}
+    tuned = row("hmc-tuned", mean=[1.0, 2.0, 4.0], sd=[1.0, 0.8, 1.0], **errors)
+    others = [row("hmc", mean_error=[0.4] * 3, sd_error=[0.04] * 3), *ROWS[1:], tuned]
+    assert pairs(others) == [("HMC", "HMC, all tuned"), ("RNS-HMC", "HMC, all tuned")]
+    line = tables(others)[-1][0]
+    found = [line[f"{of}, in standard errors"] for of in ("means", "sds")]
+    assert_allclose(found, [1.0 / 0.5, 0.2 / 0.05])
+    found = [line["sds, per cent"], line["one standard error, per cent"]]
+    assert_allclose(found, [25.0, 100 * 0.05 / 0.8])
+    assert line["chance gives, once in 100 times"] == largest_by_chance(3)
 
 
-def test_repeats_are_averaged_and_a_chain_that_never_moved_has_no_speed(row):
+def test_repeats_are_averaged_and_a_chain_that_never_moved_has_no_speed():
     twice = [row("hmc"), row("hmc", ess=(70.0, 90.0, 100.0), seconds=20.0)]
     (found,) = summaries(twice).values()
     assert (found["runs"], found["ess"]) == (2, [60.0, 85.0, 100.0])
     assert_allclose(found["seconds"], 0.15)
     stuck = row("rns-hmc", ess=(None, None, None), acceptance=0.0)
     line = tables([row("hmc"), stuck])[0][1]
-    assert (line["AP"], line["ESS: least"], line["min(ESS)/s"]) == (0.0, None, None)
-
-
-# --- rows ---
+    assert (line["here"], line["here "], line["as run "]) == (0.0, None, None)
 
 
 # --- runs ---
 
 
-def test_calls_before_rmhmc_are_counted(sampled, run_row):
-    result = run_row(Table1(**TINY), "simulated/rmhmc")
+def test_calls_before_rmhmc_are_counted(sampled, run_case):
+    result = run_case(Table1(**TINY), "simulated/rmhmc")
     (settling, settled), (arguments, run) = sampled
     assert (settling["warmup"], settling["draws"]) == (0, 10)
     assert_allclose(arguments["initial"], settled.draws[0, -1])
@@ -213,16 +169,16 @@ def test_calls_before_rmhmc_are_counted(sampled, run_row):
     assert result["draws"] == 20
 
 
-def test_an_algorithm_of_the_paper_has_no_fallback_and_a_default_has(sampled, run_row):
-    found = run_row(Table1(**TINY), "simulated/rns-hmc")
-    run_row(Table1(**TINY, warmup=80), "simulated/gradients")
+def test_an_algorithm_of_the_paper_has_no_fallback_and_a_default_has(sampled, run_case):
+    found = run_case(Table1(**TINY), "simulated/rns-hmc")
+    run_case(Table1(**TINY, warmup=80), "simulated/gradients")
     (paper, run), (ours, _) = sampled
     assert paper["schedule"][1].rescues == 0
     assert_allclose(paper["initial"], 0.0)
     assert "schedule" not in ours
     assert run.calls["gradient"] == run.warmup.calls["gradient"][-1]
     assert len(run.warmup) == 200
-    assert found["training_rows"] == 160  # the explorer learns from 160 states
-    own = measure(run)
-    for name in ("mean", "mean_error", "sd", "sd_error", "ess_bulk"):
-        assert_allclose(found[name], own[name])
+    assert run.adaptation.training_rows == 160  # the explorer learns from 160 states
+    assert_allclose(found["mean"], run.draws.mean(axis=(0, 1)))
+    kept = {kind: calls[-1] - run.warmup.calls[kind][-1] for kind, calls in run.kept.calls.items()}
+    assert found["sampling_calls"] == kept

@@ -197,7 +197,7 @@ def test_what_makes_no_sense_without_an_order_is_refused(given, message):
 def test_shapes_are_to_agree():
     with pytest.raises(ShapeError, match=r"offset must have shape \(200,\), one number for each"):
         target(offset=OFFSET[:3])
-    with pytest.raises(ShapeError, match=r"sd of the prior must .* shape \(5,\)"):
+    with pytest.raises(ShapeError, match=r"sd of a prior must .* shape \(5,\)"):
         target(prior=sk.gaussian_prior(0.0, [1.0, 2.0]))
     with pytest.raises(ShapeError, match=r"centre must have shape \(6,\), got \(3,\)"):
         multinomial().expand(np.zeros(3))

@@ -127,7 +127,7 @@ def test_data_come_in_the_form_that_they_were_given_in():
         ({"gradient": None}, ConfigurationError, "hessian goes with gradient, got it alone"),
         ({"derivatives": "jax"}, ConfigurationError, "derivatives='jax' makes gradient and hess"),
         ({"derivatives": "torch"}, ConfigurationError, "derivatives must be 'jax' or None, got"),
-        ({"prior": sk.gaussian_prior(0.0, [1.0] * 3)}, ShapeError, r"sd of the prior must be one"),
+        ({"prior": sk.gaussian_prior(0.0, [1.0] * 3)}, ShapeError, r"sd of a prior must be one"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, error, message):

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import gzip
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.sparse import csr_matrix
-from sklearn import datasets
 
 from surrokit.errors import ConfigurationError, TargetError
 from surrokit_problems.real_data import a9a_regression, bank_regression
@@ -123,6 +120,8 @@ def test_unreadable_files(tmp_path):
             bank_regression(tmp_path / name)
     with pytest.raises(TargetError, match=r"got none; download bank-additional\.zip"):
         bank_regression()
+    with pytest.raises(TargetError, match=r"got none; download a9a from"):
+        a9a_regression()
 
 
 def test_the_real_file_gives_the_papers_matrix(data_folder):
@@ -195,33 +194,6 @@ def test_orthonormal_directions_are_of_the_standardised_features(tmp_path):
     lengths = np.linalg.norm(coefficients, axis=0)
     assert_allclose((coefficients / lengths).T @ (coefficients / lengths), np.eye(123), atol=1e-8)
     assert np.linalg.cond(columns) < 0.2 * np.linalg.cond(other[:, 1:])
-
-
-def _fetching(monkeypatch, rows, ones):
-    features = np.zeros((rows, 123))
-    features[:, 5] = 1.0
-    labels = np.array(["-1"] * rows, dtype=object)
-    labels[:ones] = "1"
-    bunch = SimpleNamespace(data=csr_matrix(features), target=labels)
-    monkeypatch.setattr(datasets, "fetch_openml", lambda **settings: bunch)
-
-
-def test_fetched_data_are_cut_to_the_training_rows(monkeypatch):
-    _fetching(monkeypatch, 32561 + 10, 7841)
-    design, response = a9a_regression()
-    assert design.shape == (32561, 124)
-    assert response.sum() == 7841
-
-
-def test_fetching_that_fails(monkeypatch):
-    def fetch_openml(**settings):
-        raise OSError("no network")
-
-    monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
-    with pytest.raises(
-        TargetError, match="1430 could not be fetched as numbers: no network; download a9a"
-    ):
-        a9a_regression()
 
 
 def test_the_real_a9a(data_folder):

@@ -18,7 +18,7 @@ from surrokit.potentials import Ball
 from surrokit.registry.catalogue import Catalogue
 from surrokit.testing import check_potential
 from surrokit_problems.families import LOGISTIC, Family
-from surrokit_problems.logistic import LogisticRegression, simulate_regression
+from surrokit_problems.regression import simulate_regression
 from surrokit_problems.rows import GeneralizedLinearModel
 
 RNG = np.random.default_rng(0)
@@ -103,7 +103,6 @@ def test_sparse_designs_change_nothing_and_regressions_travel(name):
         some = thin.select(rows)
         assert_allclose(some.value(POSITIONS), dense.select(rows).value(POSITIONS))
         assert can.CONVEX not in some.capabilities  # rows alone may leave directions flat
-    assert (can.CONVEX in dense.capabilities) == (name != "student")
 
 
 def test_priors_are_normal_and_flat_unless_given():
@@ -120,40 +119,27 @@ def test_priors_are_normal_and_flat_unless_given():
 
 
 @pytest.mark.parametrize(
-    "prior",
-    [
-        *(2.0, None, sk.gaussian_prior(0.0, [2.0, 3.0, 0.5]), sk.gaussian_prior(0.0, [np.inf] * 3)),
-        sk.gaussian_prior([0.5, 0.0, -1.0], [np.inf, 2.0, 1.0]),
-    ],
+    "prior", [2.0, None, sk.gaussian_prior([0.5, 0.0, -1.0], [np.inf, 2.0, 1.0])]
 )
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_the_fast_logistic_regression_is_that_of_the_family(prior, form):
-    fast = target("logistic", form(X), prior=prior)
-    plain = target("logistic", form(X), prior=prior, weights=np.ones(300))
-    assert isinstance(fast, LogisticRegression)
-    assert not isinstance(plain, LogisticRegression)
-    more = {*can.HESSIANS, *can.METRICS} - {can.HESSIAN, can.HESSIAN_PRODUCT}
-    assert more == fast.capabilities - plain.capabilities
-    vectors = POSITIONS[::-1]
+def test_without_weights_a_logistic_regression_is_faster_and_the_same(prior, form):
+    fast = target("logistic", form(X), prior=prior, offset=OFFSET)
+    plain = target("logistic", form(X), prior=prior, offset=OFFSET, weights=np.ones(300))
+    assert can.METRICS | can.HESSIANS <= fast.capabilities == plain.capabilities
     pairs = [(t.value(POSITIONS), *t.value_and_gradient(POSITIONS)) for t in (fast, plain)]
     for found, expected in zip(*pairs, strict=True):
         assert_allclose(found, expected, rtol=1e-12)
     assert_allclose(fast.hessian(POSITIONS), plain.hessian(POSITIONS), rtol=1e-12, atol=1e-12)
-    diagonal = np.einsum("nii->ni", plain.hessian(POSITIONS))
-    assert_allclose(fast.hessian_diagonal(POSITIONS), diagonal)
-    product = plain.hessian_product(POSITIONS, vectors)
-    assert_allclose(fast.hessian_product(POSITIONS, vectors), product)
     assert_allclose(fast.value(1e4 * POSITIONS), plain.value(1e4 * POSITIONS), rtol=1e-12)
-    assert (can.CONVEX in fast.capabilities) == (can.CONVEX in plain.capabilities)
-    apart = target("logistic", X, prior=prior)
-    for name, factors in (
-        ("hessian_diagonal_gradient", (vectors,)),
-        ("hessian_trace_gradient", (np.einsum("ni,nj->nij", POSITIONS, vectors),)),
-        ("hessian_form_gradient", (vectors,)),
-        ("metric", ()),
-    ):
-        found, expected = (getattr(one, name)(POSITIONS, *factors) for one in (fast, apart))
-        assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@EACH
+def test_what_is_offered_beyond_the_hessian_goes_by_the_family(name):
+    """The contract compares it with differences, at examples of all families."""
+    offered = target(name, weights=WEIGHTS).capabilities
+    assert (can.HESSIAN_DERIVATIVE in offered) == (name not in ("student", "probit"))
+    assert (can.METRIC_DERIVATIVE in offered) == (name in ("gaussian", "logistic", "poisson"))
+    assert (can.CONVEX in offered) == (name != "student")
 
 
 def test_several_blocks_are_the_sum_of_their_rows():
@@ -163,17 +149,15 @@ def test_several_blocks_are_the_sum_of_their_rows():
     terms = np.logaddexp(0.0, e) - response[:, None] * e
     prior = -norm(0, 2.0).logpdf(POSITIONS).sum(axis=1)
     residuals = (expit(e) - response[:, None]).T @ design + POSITIONS / 4.0
-    for ours in (
-        LogisticRegression(design, response, 2.0),
-        GeneralizedLinearModel(design, response, LOGISTIC, 2.0),
-    ):
+    for weights in (None, np.ones(70_001)):
+        ours = GeneralizedLinearModel(design, response, LOGISTIC, 2.0, weights=weights)
         value, gradient = ours.value_and_gradient(POSITIONS)
         assert_allclose(value, terms.sum(axis=0) + prior, rtol=1e-12)
         assert_allclose(gradient, residuals, rtol=1e-9, atol=1e-9)
 
 
 def test_far_out_logistic_values_are_right_and_derivatives_those_of_the_prior():
-    ours = LogisticRegression(X, EVENTS)
+    ours = GeneralizedLinearModel(X, EVENTS, LOGISTIC)
     far = np.array([[1e4] * 3, [0.1] * 3, [-1e8] * 3])
     value, gradient = ours.value_and_gradient(far)
     z = X @ far.T
@@ -182,12 +166,12 @@ def test_far_out_logistic_values_are_right_and_derivatives_those_of_the_prior():
     assert_allclose(value, terms + prior, rtol=1e-12)
     assert np.isfinite(gradient).all()
     away, ones = np.array([[1e8, 1e8, 1e8], [-1e8, -1e8, -1e8]]), np.ones((2, 3))
-    plain = LogisticRegression(1.0 + np.abs(X), EVENTS)
+    plain = GeneralizedLinearModel(1.0 + np.abs(X), EVENTS, LOGISTIC)
     assert_allclose(plain.hessian_product(away, ones), 0.01 * ones, atol=1e-12)
     assert_allclose(plain.hessian_form_gradient(away, ones), 0.0, atol=1e-12)
     assert_allclose(plain.hessian_trace_gradient(away, np.ones((2, 3, 3))), 0.0, atol=1e-12)
     assert_allclose(ours.value(np.array([[np.inf] * 3, [np.nan, 0, 0]])), np.inf)
-    separated = LogisticRegression(np.ones((8, 1)), np.ones(8), None)
+    separated = GeneralizedLinearModel(np.ones((8, 1)), np.ones(8), LOGISTIC, None)
     assert_allclose(separated.value(np.array([[20.0]])), 8 * np.log1p(np.exp(-20)), atol=1e-14)
 
 
@@ -229,9 +213,9 @@ def test_files_that_hold_no_array_are_refused(tmp_path):
     (tmp_path / "x.npz").write_text("no")
     for name in ("x.npy", "absent.npy", "x.npz"):
         with pytest.raises(TargetError, match=rf"design must be .*{name} could not be read"):
-            LogisticRegression(tmp_path / name, EVENTS)
+            GeneralizedLinearModel(tmp_path / name, EVENTS, LOGISTIC)
     with pytest.raises(TargetError, match="response must be an array of numbers"):
-        LogisticRegression(X, ["no"] * 300)
+        GeneralizedLinearModel(X, ["no"] * 300, LOGISTIC)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +255,7 @@ def test_designs_that_are_not_finite_are_refused(form):
     ("family", "settings", "message"),
     [
         ("poisson", {"weights": WEIGHTS[:-1]}, r"weights must have shape \(300,\), one number for"),
-        ("logistic", {"prior": sk.gaussian_prior(0.0, [1.0, 2.0])}, r"sd of the prior .* \(3,\)"),
+        ("logistic", {"prior": sk.gaussian_prior(0.0, [1.0, 2.0])}, r"sd of a prior .* \(3,\)"),
         ("weibull", {"event": EVENTS[:-1]}, r"event must have the shape of response, \(300,\), g"),
         ("poisson", {"data": X[0]}, r"design must have shape .* got \(3,\) and \(300,\)"),
         ("poisson", {"data": X[1:]}, r"design must have shape .* got \(299, 3\) and \(300,\)"),
