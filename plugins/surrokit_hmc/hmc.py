@@ -15,7 +15,7 @@ from surrokit.arguments import (
 )
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.interfaces import Integrator, Metric, Sampler, Tuning
-from surrokit.kernel.hamiltonian import CountedPaths, constant_parts, left_free
+from surrokit.kernel.hamiltonian import CountedPaths, demand_kind, left_free
 from surrokit.kernel.kernel import adapted, latest
 from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
@@ -83,7 +83,7 @@ class HMC(Sampler):
     warp: bool | None = None
 
     def __attrs_post_init__(self) -> None:
-        constant_parts(self.integrator, self.metric, "hmc")
+        demand_kind("hmc", self.metric, self.integrator)
 
     @property
     def needs(self) -> Capabilities:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -10,10 +11,10 @@ import numpy.typing as npt
 
 from surrokit.arguments import all_finite
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.interfaces import Hamiltonian, Phase, Status
-from surrokit.kernel.hamiltonian import constant_metric, copy_phase, put_rows, take_rows
+from surrokit.interfaces import Hamiltonian, Metric, Phase, Status
+from surrokit.kernel.hamiltonian import copy_phase, demand_kind, put_rows, take_rows
 from surrokit.limits import check_deadline
-from surrokit.potentials import with_gradient, with_gradient_alone
+from surrokit.potentials import Potential, with_gradient, with_gradient_alone
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 
 
@@ -52,16 +53,13 @@ class Leapfrog:
         """
         potential = hamiltonian.potential
         value_and_gradient = with_gradient(potential).value_and_gradient
-        gradient_of = (
-            with_gradient_alone(potential).gradient
-            if GRADIENT_ALONE in potential.capabilities
-            else lambda positions: value_and_gradient(positions)[1]
-        )
-        velocity = constant_metric(hamiltonian.metric, "leapfrog").velocity
+        gradient_of = _gradient_of(potential)
+        demand_kind("leapfrog", hamiltonian.metric)
+        velocity = cast("Metric", hamiltonian.metric).velocity
         rows: IntArray = np.arange(len(n_steps))
-        lengths, steps = n_steps, step_size[:, None]
+        lengths, steps, positions = n_steps, step_size[:, None], phase.positions
         # momenta are kept times the step size, which saves a product in every drift
-        positions, squares = phase.positions, steps * steps
+        squares = steps * steps
         momenta = phase.momenta * steps - 0.5 * squares * phase.cache["gradient"]
         arrivals: list[tuple[IntArray, Phase]] = []
         done = 0
@@ -97,6 +95,12 @@ class Leapfrog:
         end = _joined(phase, arrivals)
         finite = np.isfinite(end.cache["value"]) & np.isfinite(end.momenta).all(axis=1)
         return end, np.where(finite, int(Status.OK), int(Status.NOT_FINITE))
+
+
+def _gradient_of(potential: Potential) -> Callable[[FloatArray], FloatArray]:
+    if GRADIENT_ALONE in potential.capabilities:
+        return with_gradient_alone(potential).gradient
+    return lambda positions: with_gradient(potential).value_and_gradient(positions)[1]
 
 
 def _only(kept: BoolArray, *arrays: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:

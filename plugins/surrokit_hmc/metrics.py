@@ -5,6 +5,8 @@ Each holds the inverse mass matrix M^-1, whose best choice is the covariance of 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import attrs
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +60,34 @@ class IdentityMetric:
 
 
 @attrs.frozen(eq=False)
-class DiagonalMetric:
+class _Mass:
+    """An inverse mass matrix that was given or is learnt, and is the identity until then."""
+
+    inverse_mass: FloatArray | None = attrs.field(default=None, converter=_optional_array)
+    learnt: FloatArray | None = attrs.field(default=None, kw_only=True, metadata=HIDDEN)
+
+    @property
+    def tunable(self) -> bool:
+        """Whether no mass was given."""
+        return self.inverse_mass is None
+
+    @property
+    def known(self) -> FloatArray | None:
+        """M^-1, or its diagonal; None for the identity."""
+        return self.learnt if self.inverse_mass is None else self.inverse_mass
+
+    def white(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+        """Return normal draws (n, dim), if the mass given is for so many parameters."""
+        if self.inverse_mass is not None and len(self.inverse_mass) != dim:
+            raise ShapeError(
+                f"inverse_mass is for {len(self.inverse_mass)} parameters, but the target has "
+                f"{dim}; give one for each"
+            )
+        return rng.standard_normal((n, dim))
+
+
+@attrs.frozen(eq=False)
+class DiagonalMetric(_Mass):
     """A diagonal mass matrix.
 
     Parameters
@@ -72,9 +101,6 @@ class DiagonalMetric:
         If an element is not positive.
     """
 
-    inverse_mass: FloatArray | None = attrs.field(default=None, converter=_optional_array)
-    learnt: FloatArray | None = attrs.field(default=None, kw_only=True, metadata=HIDDEN)
-
     def __attrs_post_init__(self) -> None:
         variance = self.inverse_mass
         if variance is not None and not (
@@ -85,25 +111,17 @@ class DiagonalMetric:
                 f"got {variance}"
             )
 
-    @property
-    def tunable(self) -> bool:
-        """Whether no mass was given."""
-        return self.inverse_mass is None
-
     def adapt(self, covariance: FloatArray) -> DiagonalMetric:
         """Return the metric whose M^-1 is the diagonal of a covariance (dim, dim)."""
         return attrs.evolve(self, learnt=np.diag(covariance).copy())
 
     @property
     def _variance(self) -> FloatArray | float:
-        if self.inverse_mass is not None:
-            return self.inverse_mass
-        return 1.0 if self.learnt is None else self.learnt
+        return 1.0 if self.known is None else self.known
 
     def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         """Draw momenta from N(0, M), shape (n, dim)."""
-        _demand_dim(self.inverse_mass, dim)
-        return rng.standard_normal((n, dim)) / np.sqrt(self._variance)
+        return self.white(rng, n, dim) / np.sqrt(self._variance)
 
     def velocity(self, momenta: FloatArray) -> FloatArray:
         """Return M^-1 p, shape (n, dim)."""
@@ -120,7 +138,7 @@ class DiagonalMetric:
 
 
 @attrs.frozen(eq=False)
-class DenseMetric:
+class DenseMetric(_Mass):
     """A full mass matrix.
 
     Parameters
@@ -134,49 +152,25 @@ class DenseMetric:
         If it is not symmetric and positive definite.
     """
 
-    inverse_mass: FloatArray | None = attrs.field(default=None, converter=_optional_array)
-    learnt: FloatArray | None = attrs.field(default=None, kw_only=True, metadata=HIDDEN)
-    _factor: FloatArray | None = attrs.field(init=False)
-    _inverse_factor: FloatArray | None = attrs.field(init=False)
+    # L and L^-1 with M^-1 = L L^T, made once, so that a draw is one small product. A triangular
+    # solve for each draw goes through threads of the BLAS, which on a busy machine cost a thousand
+    # times the work.
+    _factors: tuple[FloatArray, FloatArray] | None = attrs.field(init=False)
 
-    @_factor.default
-    def _cholesky(self) -> FloatArray | None:
-        covariance = self._covariance
+    @_factors.default
+    def _make_factors(self) -> tuple[FloatArray, FloatArray] | None:
+        covariance = self.known
         if covariance is None:
             return None
-        symmetric = (
-            covariance.ndim == 2
-            and covariance.shape[0] == covariance.shape[1]
-            and np.isfinite(covariance).all()
-            and np.allclose(covariance, covariance.T)
-        )
-        try:
-            if symmetric:
-                return np.asarray(np.linalg.cholesky(covariance))
-        except np.linalg.LinAlgError:
-            pass
+        square = covariance.ndim == 2 and covariance.shape[0] == covariance.shape[1]
+        if square and np.isfinite(covariance).all() and np.allclose(covariance, covariance.T):
+            with suppress(np.linalg.LinAlgError):
+                factor = np.asarray(np.linalg.cholesky(covariance))
+                return factor, solve_triangular(factor, np.eye(len(factor)), lower=True)
         raise ConfigurationError(
             "inverse_mass of a dense metric must be a symmetric positive definite matrix of finite "
-            f"numbers, got shape {covariance.shape}"
-            f"{'' if symmetric else ', not finite or not symmetric'}"
+            f"numbers, got {covariance.tolist()}"
         )
-
-    @_inverse_factor.default
-    def _inverted(self) -> FloatArray | None:
-        # Once here, so that a draw is one small product. A triangular solve for each draw goes
-        # through threads of the BLAS, which on a busy machine cost a thousand times the work.
-        if self._factor is None:
-            return None
-        return np.asarray(solve_triangular(self._factor, np.eye(len(self._factor)), lower=True))
-
-    @property
-    def _covariance(self) -> FloatArray | None:
-        return self.learnt if self.inverse_mass is None else self.inverse_mass
-
-    @property
-    def tunable(self) -> bool:
-        """Whether no mass was given."""
-        return self.inverse_mass is None
 
     def adapt(self, covariance: FloatArray) -> DenseMetric:
         """Return the metric whose M^-1 is a covariance (dim, dim)."""
@@ -184,33 +178,24 @@ class DenseMetric:
 
     def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         """Draw momenta from N(0, M), shape (n, dim)."""
-        _demand_dim(self.inverse_mass, dim)
-        white = rng.standard_normal((n, dim))
-        # M^-1 = L L^T, so p = L^-T x has covariance M; here p and x are rows
-        return white if self._inverse_factor is None else white @ self._inverse_factor
+        white = self.white(rng, n, dim)
+        # p = L^-T x has covariance M; here p and x are rows
+        return white if self._factors is None else white @ self._factors[1]
 
     def velocity(self, momenta: FloatArray) -> FloatArray:
         """Return M^-1 p, shape (n, dim)."""
-        covariance = self._covariance
-        return momenta if covariance is None else momenta @ covariance
+        return momenta if self.known is None else momenta @ self.known
 
     def energy(self, momenta: FloatArray) -> FloatArray:
         """Return p^T M^-1 p / 2, shape (n,)."""
-        white = momenta if self._factor is None else momenta @ self._factor
+        white = momenta if self._factors is None else momenta @ self._factors[0]
         return 0.5 * np.asarray(np.einsum("ij,ij->i", white, white))
 
     def longest_scale(self, covariance: FloatArray) -> float:
         """Return the largest standard deviation of a covariance in units of this metric."""
-        if self._inverse_factor is None:
+        if self._factors is None:
             return _largest_scale(covariance)
-        if covariance is self._covariance:
+        if covariance is self.known:
             return 1.0
-        return _largest_scale(self._inverse_factor @ covariance @ self._inverse_factor.T)
-
-
-def _demand_dim(inverse_mass: FloatArray | None, dim: int) -> None:
-    if inverse_mass is not None and len(inverse_mass) != dim:
-        raise ShapeError(
-            f"inverse_mass is for {len(inverse_mass)} parameters, but the target has "
-            f"{dim}; give one for each"
-        )
+        inverse = self._factors[1]
+        return _largest_scale(inverse @ covariance @ inverse.T)

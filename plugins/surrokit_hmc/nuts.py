@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.arguments import fraction, optional_positive, positive_integer, share
 from surrokit.interfaces import ChainState, Integrator, Metric, Proposal, Sampler, Tuning
-from surrokit.kernel.hamiltonian import PathKernel, constant_parts, left_free
+from surrokit.kernel.hamiltonian import PathKernel, demand_kind, left_free
 from surrokit.kernel.kernel import adapted
 from surrokit.potentials import Potential
 from surrokit.types import Capabilities
@@ -57,7 +57,7 @@ class NUTS(Sampler):
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
 
     def __attrs_post_init__(self) -> None:
-        constant_parts(self.integrator, self.metric, "nuts")
+        demand_kind("nuts", self.metric, self.integrator)
 
     @property
     def needs(self) -> Capabilities:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from surrokit.interfaces import Hamiltonian, Integrator, Metric, Phase, Proposal, Status
 from surrokit.kernel.hamiltonian import (
     DIVERGENCE,
-    constant_metric,
     copy_phase,
     put_rows,
     take_rows,
@@ -174,7 +175,7 @@ class Trajectories:
     ) -> None:
         n = len(start.positions)
         self._hamiltonian, self._integrator = hamiltonian, integrator
-        self._metric = constant_metric(hamiltonian.metric, "nuts")
+        self._metric = cast("Metric", hamiltonian.metric)
         self._step_size, self._rng, self._slowed = step_size, rng, slowed
         self._energy, self._value = hamiltonian.energy(start), start.cache["value"]
         self._ends = [copy_phase(start), copy_phase(start)]  # BACKWARD and FORWARD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from surrokit.arguments import positive, positive_integer
 from surrokit.capabilities import GRADIENT
 from surrokit.interfaces import Hamiltonian, Phase, PositionMetric, Status
-from surrokit.kernel.hamiltonian import copy_phase, position_metric, put_rows, take_rows
+from surrokit.kernel.hamiltonian import copy_phase, demand_kind, put_rows, take_rows
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
@@ -184,8 +184,7 @@ class ImplicitIntegrator:
         ConfigurationError
             If the metric does not change with position.
         """
-        metric = position_metric(hamiltonian.metric, self.name)
-        potential = hamiltonian.potential
+        metric, potential = self._metric(hamiltonian), hamiltonian.potential
         with np.errstate(all="ignore"):
             return complete(potential, metric, positions, metric.factor(potential, positions))
 
@@ -199,7 +198,7 @@ class ImplicitIntegrator:
         ConfigurationError
             If the metric does not change with position.
         """
-        metric, n = position_metric(hamiltonian.metric, self.name), len(step_size)
+        metric, n = self._metric(hamiltonian), len(step_size)
         solver = FixedPoint(tolerance=self.tolerance, max_iterations=self.max_iterations)
         status = np.full(n, int(Status.OK))
         for done in range(int(n_steps.max())):
@@ -217,6 +216,10 @@ class ImplicitIntegrator:
                 phase = copy_phase(phase)
                 put_rows(phase, good, after)
         return phase, status
+
+    def _metric(self, hamiltonian: Hamiltonian) -> PositionMetric:
+        demand_kind(self.name, hamiltonian.metric, by_position=True)
+        return cast("PositionMetric", hamiltonian.metric)
 
     @abstractmethod
     def step(self, start: Start) -> tuple[Phase, IntArray]:

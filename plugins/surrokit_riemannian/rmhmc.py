@@ -9,9 +9,8 @@ from typing import ClassVar
 import attrs
 
 from surrokit.arguments import fraction, optional_positive, optional_positive_integer
-from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Integrator, PositionMetric, Sampler, Tuning
-from surrokit.kernel.hamiltonian import CountedPaths, left_free, position_metric, works_by_position
+from surrokit.kernel.hamiltonian import CountedPaths, demand_kind, left_free
 from surrokit.kernel.kernel import adapted
 from surrokit.potentials import Potential
 from surrokit.types import Capabilities
@@ -74,13 +73,7 @@ class RMHMC(Sampler):
     knows all scales, and the step size alone is left to be tuned."""
 
     def __attrs_post_init__(self) -> None:
-        position_metric(self.metric, "rmhmc")
-        if not works_by_position(self.integrator):
-            raise ConfigurationError(
-                f"rmhmc needs an integrator for metrics that change with position, got "
-                f"{type(self.integrator).__name__}, which follows one mass matrix; use "
-                "sampler='hmc' for it, or integrator 'generalized-leapfrog'"
-            )
+        demand_kind("rmhmc", self.metric, self.integrator, by_position=True)
 
     @property
     def needs(self) -> Capabilities:

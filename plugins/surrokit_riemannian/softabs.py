@@ -75,7 +75,28 @@ def dot(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ni,ni->n", first, second))
 
 
-class DenseMassMatrix(ABC):
+class PositionKinetic(ABC):
+    """The kinetic energy of a mass matrix G(q) by velocities, and by ``log_determinant`` (n,)."""
+
+    @abstractmethod
+    def velocity(self, cache: Cache, momenta: FloatArray) -> FloatArray:
+        """Return G^-1 p, shape (n, dim)."""
+
+    def energy(self, cache: Cache, momenta: FloatArray) -> FloatArray:
+        """Return log det G / 2 + p^T G^-1 p / 2, shape (n,)."""
+        return 0.5 * (cache["log_determinant"] + dot(momenta, self.velocity(cache, momenta)))
+
+    def approximate_product(
+        self,
+        potential: Potential,  # noqa: ARG002
+        positions: FloatArray,  # noqa: ARG002
+        vectors: FloatArray,  # noqa: ARG002
+    ) -> FloatArray | None:
+        """Return about G u, shape (n, dim), if that is much cheaper than G."""
+        return None
+
+
+class DenseMassMatrix(PositionKinetic):
     """Momenta of a mass matrix G = F F^T that is kept with its inverse.
 
     The inverse is needed for the derivative of log det G in any case, and makes a velocity one
@@ -106,10 +127,6 @@ class DenseMassMatrix(ABC):
         """Return G u, shape (n, dim)."""
         factor = cache["metric_factor"]
         return product(factor, product(factor.transpose(0, 2, 1), velocities))
-
-    def energy(self, cache: Cache, momenta: FloatArray) -> FloatArray:
-        """Return log det G / 2 + p^T G^-1 p / 2, shape (n,)."""
-        return 0.5 * (cache["log_determinant"] + dot(momenta, self.velocity(cache, momenta)))
 
     @abstractmethod
     def forms_at(self, potential: Potential, positions: FloatArray, cache: Cache) -> FormsAt:
@@ -354,7 +371,7 @@ class SoftAbsMetric(DenseMassMatrix):
 
 
 @attrs.frozen(eq=False)
-class DiagonalMetric:
+class DiagonalMetric(PositionKinetic):
     """G = diag(h_j coth(a h_j)), with h the diagonal of the Hessian in units of the target.
 
     Cheap, as in the paper's experiment with a partial differential equation (section 5.2), and
@@ -431,20 +448,6 @@ class DiagonalMetric:
     def momentum(self, cache: Cache, velocities: FloatArray) -> FloatArray:
         """Return G u, shape (n, dim)."""
         return np.asarray(velocities * cache["metric_diagonal"])
-
-    def energy(self, cache: Cache, momenta: FloatArray) -> FloatArray:
-        """Return log det G / 2 + p^T G^-1 p / 2, shape (n,)."""
-        squares = (np.square(momenta) / cache["metric_diagonal"]).sum(axis=1)
-        return np.asarray(0.5 * (cache["log_determinant"] + squares))
-
-    def approximate_product(
-        self,
-        potential: Potential,  # noqa: ARG002
-        positions: FloatArray,  # noqa: ARG002
-        vectors: FloatArray,  # noqa: ARG002
-    ) -> FloatArray | None:
-        """Return None: G itself is cheap."""
-        return None
 
 
 def _diagonal_gradient(

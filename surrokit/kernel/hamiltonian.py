@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Self, cast
+from typing import Self
 
 import attrs
 import numpy as np
@@ -160,39 +160,6 @@ def put_rows(phase: Phase, rows: IntArray, part: Phase) -> None:
 # --- parts for one mass matrix, and for one that changes with position ---
 
 
-def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
-    """Return a metric, if it has one mass matrix for all positions; ``who`` needs such a one.
-
-    Raises
-    ------
-    ConfigurationError
-        If its mass matrix changes with position.
-    """
-    if changes_with_position(metric):
-        raise ConfigurationError(
-            f"{who} needs a metric with one mass matrix for all positions, got "
-            f"{type(metric).__name__}, which changes with position; use sampler='rmhmc' for it, or "
-            "metric 'dense', 'diagonal' or 'identity'"
-        )
-    return cast("Metric", metric)
-
-
-def position_metric(metric: Metric | PositionMetric, who: str) -> PositionMetric:
-    """Return a metric, if its mass matrix changes with position; ``who`` needs such a one.
-
-    Raises
-    ------
-    ConfigurationError
-        If it has one mass matrix for all positions.
-    """
-    if not changes_with_position(metric):
-        raise ConfigurationError(
-            f"{who} needs a metric that changes with position, got {type(metric).__name__}, which "
-            "does not; use sampler='hmc' for it, or metric 'softabs'"
-        )
-    return metric
-
-
 def works_by_position(integrator: object) -> bool:
     """Return whether an integrator follows paths in a metric that changes with position.
 
@@ -201,20 +168,38 @@ def works_by_position(integrator: object) -> bool:
     return bool(getattr(integrator, "by_position", False))
 
 
-def constant_parts(integrator: object, metric: Metric | PositionMetric, who: str) -> None:
-    """Refuse an integrator or a metric for a mass matrix that changes with position.
+def demand_kind(
+    who: str, metric: object, integrator: object = None, *, by_position: bool = False
+) -> None:
+    """Refuse parts for the other kind of mass matrix: one for all positions, or one by position.
 
     Raises
     ------
     ConfigurationError
-        If one of them is of that kind.
+        If the metric, or the integrator where there is one, is not of the kind that ``who`` needs.
     """
-    constant_metric(metric, who)
-    if works_by_position(integrator):
+    name, found = type(metric).__name__, type(integrator).__name__
+    if changes_with_position(metric) and not by_position:
         raise ConfigurationError(
-            f"{who} needs an integrator for one mass matrix, got {type(integrator).__name__}, "
-            "which follows metrics that change with position; use sampler='rmhmc' for it, or "
-            "integrator 'leapfrog'"
+            f"{who} needs a metric with one mass matrix for all positions, got {name}, which "
+            "changes with position; use sampler='rmhmc' for it, or metric 'dense', 'diagonal' or "
+            "'identity'"
+        )
+    if by_position and not changes_with_position(metric):
+        raise ConfigurationError(
+            f"{who} needs a metric that changes with position, got {name}, which does not; use "
+            "sampler='hmc' for it, or metric 'softabs'"
+        )
+    if integrator is not None and works_by_position(integrator) and not by_position:
+        raise ConfigurationError(
+            f"{who} needs an integrator for one mass matrix, got {found}, which follows metrics "
+            "that change with position; use sampler='rmhmc' for it, or integrator 'leapfrog'"
+        )
+    if integrator is not None and by_position and not works_by_position(integrator):
+        raise ConfigurationError(
+            f"{who} needs an integrator for metrics that change with position, got {found}, which "
+            "follows one mass matrix; use sampler='hmc' for it, or integrator "
+            "'generalized-leapfrog'"
         )
 
 

@@ -20,15 +20,6 @@ def test_kernel_is_that_of_scikit_learn_with_large_offsets(rng):
     assert (np.diag(unit_matrix(left, left)) == 1.0).all()
 
 
-def test_a_sound_matrix_needs_no_jitter(matrix):
-    before = matrix.copy()
-    factor, jitter = factorise(matrix, 1.0)
-    assert jitter == 0.0
-    np.testing.assert_allclose(factor @ factor.T, matrix, rtol=1e-12)
-    np.testing.assert_array_equal(factor, np.tril(factor))
-    np.testing.assert_array_equal(matrix, before)
-
-
 @pytest.mark.parametrize("scale", [1e12, 1e-12])
 def test_the_least_jitter_that_suffices_is_taken_relative_to_the_scale(scale):
     singular = scale * np.ones((5, 5))

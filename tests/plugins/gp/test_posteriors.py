@@ -49,13 +49,13 @@ def rows(rng):
     )
 
 
-def observed(rows, kind="zero", gradient_rows=(), whiten=True):
-    """Values, and gradients of some rows, about a mean function in whitened coordinates or not."""
+def observed(rows, kind="zero", gradient_rows=()):
+    """Values, and gradients of some rows, about a mean function in whitened coordinates."""
     whitening = Whitening.of(rows.positions, np.ones(len(rows)))
     gradients = np.full_like(rows.gradients, np.nan)
     gradients[list(gradient_rows)] = rows.gradients[list(gradient_rows)]
     rows, flat = attrs.evolve(rows, gradients=gradients), Polynomial.of(np.empty(0), DIM)
-    return rows.about(whitening if whiten else whitening.shift, kind, flat)
+    return rows.about(whitening, kind, flat)
 
 
 def of_values(positions, values, **more):
@@ -179,11 +179,10 @@ def hyperparameters(point):
 POINT = np.array([0.3, 0.5, -0.1, 0.7, -1.0])
 
 
-@pytest.mark.parametrize("whiten", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gradient_rows", [(), (1, 4, 5, 9)], ids=["values", "with-gradients"])
-def test_derivatives_of_the_exact_likelihood(rows, kind, gradient_rows, whiten, differences):
-    observations = observed(rows, kind, gradient_rows, whiten)
+def test_derivatives_of_the_exact_likelihood(rows, kind, gradient_rows, differences):
+    observations = observed(rows, kind, gradient_rows)
 
     def values(points):
         return np.array([exact_likelihood(observations, hyperparameters(p))[0] for p in points])
@@ -336,6 +335,15 @@ def positions(rng):
     return rng.standard_normal((200, 3))
 
 
+def test_more_than_there_are_points(positions, rng):
+    with pytest.raises(
+        SurrogateFitError,
+        match="n_inducing=201 inducing points cannot be found among 200 distinct training points; "
+        "explore for longer, set n_inducing to 200 or less, or leave it None",
+    ):
+        inducing_points("data", positions, 201, rng)
+
+
 def test_spread_points_leave_less_distance_than_drawn_ones(positions):
     def distance(points):
         away = positions[:, None, :] - points
@@ -345,12 +353,3 @@ def test_spread_points_leave_less_distance_than_drawn_ones(positions):
     spread = inducing_points("k-means++", positions, 20, np.random.default_rng(0))
     assert distance(spread) < 0.7 * distance(drawn)
     assert len(np.unique(spread, axis=0)) == 20
-
-
-def test_more_than_there_are_points(positions, rng):
-    with pytest.raises(
-        SurrogateFitError,
-        match="n_inducing=201 inducing points cannot be found among 200 distinct training points; "
-        "explore for longer, set n_inducing to 200 or less, or leave it None",
-    ):
-        inducing_points("data", positions, 201, rng)

@@ -124,20 +124,6 @@ def test_affine_reparametrisation_changes_nothing():
     np.testing.assert_allclose(back, one.gradient(fresh()), atol=2e-2)
 
 
-def test_in_raw_coordinates_without_a_trend_it_is_the_kernel_alone():
-    rows = evaluations()
-    for surrogate in (
-        GaussianProcess(mean="zero", whiten=False, hyperparameters=FIXED),
-        Fitc(mean="zero", whiten=False, hyperparameters=FIXED, inducing="data", n_inducing=20),
-    ):
-        process = fitted(surrogate, rows)
-        squares = np.square(fresh()[:, None, :] - process.centres).sum(axis=2)
-        heights = 5.0**2 * np.exp(-0.5 * squares / 2.0**2)
-        np.testing.assert_allclose(
-            process.value(fresh()), heights @ process.posterior.weights, atol=1e-7
-        )
-
-
 # --- mean functions ---
 @pytest.mark.parametrize("mean", ["constant", "linear", "quadratic"])
 def test_a_polynomial_of_its_degree_is_learnt_whole(factory, mean):
@@ -282,22 +268,6 @@ def test_a_process_that_is_not_finite(factory):
         fitted(factory(tail="full"), huge)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("values", "values of training rows must be numbers, got NaN in row 1 of 3; drop"),
-        ("positions", "positions of training rows must be numbers, got NaN in row 1 of 3"),
-    ],
-)
-def test_nan_is_refused_unless_the_target_failed(factory, name, message):
-    rows = {"positions": np.eye(3), "values": np.zeros(3)}
-    rows[name][1] = np.nan
-    learns = learner(factory())
-    with pytest.raises(ConfigurationError, match=message):
-        learns.observe(Evaluations(**rows))
-    learns.observe(Evaluations(positions=np.full((1, 3), np.nan), values=np.full(1, np.inf)))
-
-
 # --- learners ---
 
 
@@ -376,3 +346,19 @@ def test_noise_is_given_once_and_length_scales_for_each_coordinate(factory):
     wrong = FIXED | {"length_scales": (1.0, 2.0)}
     with pytest.raises(ConfigurationError, match="2 length scales, but positions have 3 coord"):
         learner(factory(hyperparameters=wrong))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("values", "values of training rows must be numbers, got NaN in row 1 of 3; drop"),
+        ("positions", "positions of training rows must be numbers, got NaN in row 1 of 3"),
+    ],
+)
+def test_nan_is_refused_unless_the_target_failed(factory, name, message):
+    rows = {"positions": np.eye(3), "values": np.zeros(3)}
+    rows[name][1] = np.nan
+    learns = learner(factory())
+    with pytest.raises(ConfigurationError, match=message):
+        learns.observe(Evaluations(**rows))
+    learns.observe(Evaluations(positions=np.full((1, 3), np.nan), values=np.full(1, np.inf)))

@@ -41,7 +41,7 @@ def drawn(target, sampler="hmc", warmup=300, draws=300, seed=2, **parts):
 def test_cauchy_parameters_are_drawn_well_by_default():
     """Three of them; a warp that is turned off shows what it is worth."""
     run, plain = (
-        drawn(student(1.0), sampler, seed=0) for sampler in ("hmc", ("hmc", {"warp": False}))
+        drawn(student(1.0), sampler, seed=1) for sampler in ("hmc", ("hmc", {"warp": False}))
     )
     per_call = [each.ess().min() / each.total_calls for each in (run, plain)]
     assert per_call[0] > 2.5 * per_call[1]
@@ -65,7 +65,7 @@ def test_slow_chains_in_heavy_tails_are_advised_of_what_learns_them():
     with pytest.warns(
         SamplingWarning, match="heavy tails on both sides.*use sampler='hmc' with all"
     ):
-        run = drawn(student(1.0), ("hmc", {"warp": False}), warmup=150, draws=100, seed=1)
+        run = drawn(student(1.0), ("hmc", {"warp": False}), warmup=150, draws=100, seed=2)
     (finding,) = run.verdict.named("heavy_tails")
     assert "'q[0]', 'q[1]', 'q[2]'" in finding.message
 
